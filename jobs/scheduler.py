@@ -50,7 +50,7 @@ def hold_lease(holder: str) -> bool:
 def tick() -> None:
     """Advance all jobs and assign work to free slots."""
     pipeline.advance_all()
-    if schedule.place():
+    if schedule.place_jobs():
         pipeline.advance_all()
 
 
@@ -115,8 +115,8 @@ def run(stop: Event) -> None:
     fetching = Launcher()
     periodic = [
         Every(SWEEP_SECONDS, sweep),
-        Every(RETENTION_SECONDS, retention.sweep),
-        Every(TRAFFIC_SECONDS, traffic.fold),
+        Every(RETENTION_SECONDS, retention.remove_superfluous),
+        Every(TRAFFIC_SECONDS, traffic.fold_intervals),
         Every(BUNDLED_DATA_SECONDS, datasets.ensure_bundled),
         Every(ANCHOR_SECONDS, audit.log_anchor),
         Every(UPLOADS_SECONDS, resumable_uploads.collect, first=COLLECTION_DELAY),

@@ -16,7 +16,7 @@ from jobs.queries.search import importance
 from webapp.child_processes import inherited_environment
 
 PROGRAM = (sys.executable, "-m", "workers.engine.analysis")
-# Shorter than the lease of `analyses.claim`, so that no second process computes the same analysis.
+# Shorter than the lease of `analyses.claim_analysis`, so that no second process computes the same analysis.
 TIMEOUT_SECONDS = 100.0
 
 # The lease limits each search to one computation; this limits the web process to one for all searches.
@@ -41,7 +41,7 @@ def _start(search: Job) -> bool:
         return False
     claimed = None
     try:
-        claimed = analyses.claim(search, Analysis.Kind.IMPORTANCE)
+        claimed = analyses.claim_analysis(search, Analysis.Kind.IMPORTANCE)
         if claimed is not None:
             thread = threading.Thread(
                 target=_compute_in_thread, args=(claimed,), daemon=True, name="analysis"
@@ -72,12 +72,12 @@ def compute(claimed: Analysis) -> None:
     try:
         answer = run_process(importance.analysis_request(search).model_dump_json())
     except (ValueError, OSError, subprocess.SubprocessError) as error:
-        analyses.fail(claimed, trials=trials, error=f"It could not be computed: {error}")
+        analyses.fail_analysis(claimed, trials=trials, error=f"It could not be computed: {error}")
         return
     if "error" in answer:
-        analyses.fail(claimed, trials=trials, error=f"It could not be computed: {answer['error']}")
+        analyses.fail_analysis(claimed, trials=trials, error=f"It could not be computed: {answer['error']}")
     else:
-        analyses.finish(claimed, trials=trials, result=answer)
+        analyses.finish_analysis(claimed, trials=trials, result=answer)
 
 
 def run_process(request: str) -> dict[str, Any]:

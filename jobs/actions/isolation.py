@@ -21,7 +21,7 @@ def for_each[M: Model](
     *,
     on_error: Callable[[M, Exception], object] | None = None,
 ) -> int:
-    """Call `action` for every row; log errors and continue with the next row.
+    """Call `action` for every row. Log errors and continue with the next row.
 
     Args:
         rows: the rows to process.

@@ -9,7 +9,7 @@ from jobs.models import Lease
 
 
 def hold(name: str, holder: str, *, seconds: float) -> bool:
-    """Acquire or renew a lease; return whether `holder` has it."""
+    """Acquire or renew a lease. Return whether `holder` has it."""
     now = clock.now()
     until = now + dt.timedelta(seconds=seconds)
     # The condition is part of the update, so of several processes that try at once only one gets the lease.
@@ -22,7 +22,7 @@ def hold(name: str, holder: str, *, seconds: float) -> bool:
 
 
 def renew(name: str, holder: str, *, seconds: float) -> bool:
-    """Renew a lease that `holder` still has; return False if it has expired or another process holds it.
+    """Renew a lease that `holder` still has. Return False if it has expired or another process holds it.
 
     Inside a transaction, the lease's row stays locked until the end, so no other process can acquire it.
     """

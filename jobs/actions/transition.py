@@ -73,7 +73,7 @@ def move_trials(search: Job, trials: Iterable[Trial], to: TrialState) -> None:
 
 
 def _continuation_error(until: int, error: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the error of a completed trial whose continuation failed; None if it was stopped."""
+    """Return the error of a completed trial whose continuation failed, or None if it was stopped."""
     if error is None:
         return None
     return error | {

@@ -64,7 +64,7 @@ class Launcher:
                 fetch_attempts.process_ended(claimed)
             elif not fetch_attempts.is_held(claimed):
                 process.kill()
-        fetch_attempts.reap()
+        fetch_attempts.reap_fetches()
         for claimed in fetch_attempts.claim_waiting():
             self._start(claimed)
 

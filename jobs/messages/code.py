@@ -96,9 +96,9 @@ class CodePackages(Frozen):
 
     @property
     def digest(self) -> str:
-        """Return a digest of the requirements and of the versions of Python."""
-        asked = {"python": self.python, "requirements": self.requirements}
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        """Compute a digest of the requirements and the Python versions."""
+        identity = {"python": self.python, "requirements": self.requirements}
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 class CodeFound(Frozen):

@@ -17,4 +17,4 @@ def with_visible_marks(text: str) -> str:
 
     They make code look different from the code that runs.
     """
-    return _DIRECTIONS.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _DIRECTIONS.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)

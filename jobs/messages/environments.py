@@ -36,7 +36,7 @@ class InstalledPackage(Frozen):
 
 def digest_of_set(packages: Iterable[InstalledPackage]) -> str:
     """Return the identity of a set of installed packages."""
-    lines = sorted([each.name, each.version, each.digest] for each in packages)
+    lines = sorted([package.name, package.version, package.digest] for package in packages)
     return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
 
 

@@ -267,15 +267,15 @@ class SandboxRequest(Frozen):
     @model_validator(mode="after")
     def _check_folder(self) -> Self:
         folder = PurePosixPath(self.folder)
-        if not any(folder.is_relative_to(each) for each in (*self.readable, *self.writable)):
+        if not any(folder.is_relative_to(outer) for outer in (*self.readable, *self.writable)):
             raise ValueError(f"the working folder {self.folder!r} is in no readable or writable folder")
         # An earlier run could have replaced it by a link to a file that this one must not read.
         for path in self.readable:
-            if any(PurePosixPath(path).is_relative_to(each) for each in self.writable):
+            if any(PurePosixPath(path).is_relative_to(outer) for outer in self.writable):
                 raise ValueError(f"{path!r} is in a writable folder: it cannot be read-only")
         # For the same reason: an earlier run could replace the inner one by a link.
         for path in self.writable:
-            if any(PurePosixPath(each) in PurePosixPath(path).parents for each in self.writable):
+            if any(PurePosixPath(outer) in PurePosixPath(path).parents for outer in self.writable):
                 raise ValueError(f"{path!r} is in another writable folder: name only the outer one")
         return self
 
@@ -356,7 +356,7 @@ class Ended(Frozen):
 
 
 def choose_level(states: Iterable[LevelState], minimum: Level) -> Level | None:
-    """Return the strongest offered level; None if none reaches the minimum."""
+    """Return the strongest offered level, or None if none reaches the minimum."""
     offered = [Level(state.level) for state in states if state.offered and state.reaches(minimum)]
     return max(offered, key=lambda level: level.strength, default=None)
 

@@ -55,7 +55,7 @@ class TrialRow(Frozen):
         return self.state not in FINAL and not self.waits()
 
     def result(self) -> tuple[float, ...] | None:
-        """Return its result, one value per objective; None while unknown."""
+        """Return its result, one value per objective, or None while unknown."""
         if self.scores is not None:
             return self.scores
         return None if self.score is None else (self.score,)

@@ -101,12 +101,14 @@ class OwnCode(Frozen):
     def wanted_packages(
         self, python: str, platform: str, *, for_engine: bool
     ) -> tuple[InstalledPackage, ...] | None:
-        """Return the recorded packages for a Python and a platform; None if versions are to be chosen."""
+        """Return the recorded packages for a Python and a platform, or None if versions are to be chosen."""
         if self.packages is not None:
             return self.packages
-        wanted = (python, platform, for_engine)
-        found = (each for each in self.sets if (each.python, each.platform, each.for_engine) == wanted)
-        return next((each.packages for each in found), None)
+        target = (python, platform, for_engine)
+        for recorded in self.sets:
+            if (recorded.python, recorded.platform, recorded.for_engine) == target:
+                return recorded.packages
+        return None
 
     @property
     def choice(self) -> PackageChoice | None:
@@ -173,7 +175,7 @@ class Task(Frozen):
 
 
 def with_inputs[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
-    """Return a task, or a part of one, with each path of an input file replaced by `place` of it."""
+    """Replace each input path of a task, or of a part, by `place(path)`."""
     return _with_paths(part, _INPUT, place)
 
 
@@ -197,6 +199,6 @@ def _placed(value: object, kind: str, place: Callable[[str], str]) -> object:
     if isinstance(value, BaseModel):
         return _with_paths(value, kind, place)
     if type(value) is tuple:
-        parts = tuple(_placed(each, kind, place) for each in value)
+        parts = tuple(_placed(part, kind, place) for part in value)
         return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
     return value

@@ -15,6 +15,6 @@ def marker_of(trial: int) -> bytes:
 
 
 def trial_of(line: bytes) -> int | None:
-    """Return the trial that a line of the output marks; None for all other lines."""
+    """Return the trial that a line of the output marks, or None for all other lines."""
     match = _MARKER.fullmatch(line)
     return None if match is None else int(match[1])

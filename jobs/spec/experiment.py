@@ -51,7 +51,7 @@ class ExperimentSpec(Frozen):
         except ValidationError as error:
             if not isinstance(body, dict) or body.get("data") is not None or needs_no_data(body.get("model")):
                 raise
-            others = [_repeated(each) for each in error.errors(include_url=False)]
+            others = [_repeated(item) for item in error.errors(include_url=False)]
             raise ValidationError.from_exception_data(cls.__name__, [missing, *others]) from error
         if spec.data is None and spec.model.info.needs_data:
             raise ValidationError.from_exception_data(cls.__name__, [missing])
@@ -145,7 +145,7 @@ class ExperimentSpec(Frozen):
             return []
         if self.search.objectives is None:
             return [("/search/objective", self.search.objective)]
-        return [(f"/search/objectives/{i}", each) for i, each in enumerate(self.search.objectives)]
+        return [(f"/search/objectives/{i}", objective) for i, objective in enumerate(self.search.objectives)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values under its public field names."""

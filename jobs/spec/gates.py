@@ -86,16 +86,16 @@ class GateRules(Frozen):
 
     def own_gates(self) -> list[str]:
         """Return the names of the gates of floors and slices."""
-        own: list[Floor | Slice] = [*self.floors, *self.slices]
-        return [one.gate for one in own]
+        rules: list[Floor | Slice] = [*self.floors, *self.slices]
+        return [rule.gate for rule in rules]
 
     @model_validator(mode="after")
     def _check_repeated(self) -> Self:
         named: dict[str, Sequence[Floor | Slice]] = {"floors": self.floors, "slices": self.slices}
         for name, gates in named.items():
-            for i, one in enumerate(gates):
-                if one.gate in (earlier.gate for earlier in gates[:i]):
-                    raise ValueError(f"{name}.{i}: {one.gate} is there twice")
+            for i, rule in enumerate(gates):
+                if rule.gate in (earlier.gate for earlier in gates[:i]):
+                    raise ValueError(f"{name}.{i}: {rule.gate} is there twice")
         return self
 
     def metric_for(self, task: Task, objective: Objective | None) -> tuple[str, Direction]:
@@ -114,36 +114,36 @@ class GateRules(Frozen):
 
     def problems(self, task: Task) -> list[Problem]:
         """Return the metrics that cannot be measured for a kind of prediction."""
-        asked = {
+        metrics = {
             "/metric": self.metric,
             **{f"/floors/{i}/metric": floor.metric for i, floor in enumerate(self.floors)},
-            **{f"/slices/{i}/metric": one.metric for i, one in enumerate(self.slices)},
+            **{f"/slices/{i}/metric": part.metric for i, part in enumerate(self.slices)},
         }
         fitting = measures.gate_metrics_for(task)
         return [
             Problem(pointer, f"{name!r} is not measured for a {task} task; use one of {', '.join(fitting)}")
-            for pointer, name in asked.items()
+            for pointer, name in metrics.items()
             if name is not None and name not in fitting
         ]
 
     def differences(self, earlier: "GateRules") -> list[str]:
         """Return one sentence for each rule that differs from an earlier revision."""
-        found = [
+        changes = [
             f"{label}: {_shown(getattr(earlier, name), empty)} → {_shown(getattr(self, name), empty)}"
             for name, label, empty in _FIELDS
             if getattr(self, name) != getattr(earlier, name)
         ]
         for kind in ("floors", "slices"):
-            before = {one.gate: one for one in getattr(earlier, kind)}
-            after = {one.gate: one for one in getattr(self, kind)}
-            found += [f"{gate}: {_limits(before[gate])} → removed" for gate in before if gate not in after]
-            found += [f"{gate}: added, {_limits(after[gate])}" for gate in after if gate not in before]
-            found += [
+            before = {rule.gate: rule for rule in getattr(earlier, kind)}
+            after = {rule.gate: rule for rule in getattr(self, kind)}
+            changes += [f"{gate}: {_limits(before[gate])} → removed" for gate in before if gate not in after]
+            changes += [f"{gate}: added, {_limits(after[gate])}" for gate in after if gate not in before]
+            changes += [
                 f"{gate}: {_limits(before[gate])} → {_limits(after[gate])}"
                 for gate in after
                 if gate in before and before[gate] != after[gate]
             ]
-        return found
+        return changes
 
 
 _FIELDS: tuple[tuple[Literal["metric", "tolerance", "latency_p95_ms"], str, str], ...] = (
@@ -157,6 +157,6 @@ def _shown(value: Any, empty: str) -> str:
     return empty if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _limits(one: Floor | Slice) -> str:
-    limit = "no limit" if one.limit is None else f"limit {one.limit:g}"
-    return f"{limit}, at least {one.min_rows} rows" if isinstance(one, Slice) else limit
+def _limits(rule: Floor | Slice) -> str:
+    limit = "no limit" if rule.limit is None else f"limit {rule.limit:g}"
+    return f"{limit}, at least {rule.min_rows} rows" if isinstance(rule, Slice) else limit

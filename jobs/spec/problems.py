@@ -38,8 +38,8 @@ def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") 
     # The places that have an error inside.
     above = {item["loc"][:depth] for item in items for depth in range(len(item["loc"]))}
     # A list is "too short" only because its items were refused.
-    own = (item for item in items if item["type"] != "too_short" or item["loc"] not in above)
-    return [_problem(item, body, prefix) for item in islice(own, MAX_PROBLEMS)]
+    innermost = (item for item in items if item["type"] != "too_short" or item["loc"] not in above)
+    return [_problem(item, body, prefix) for item in islice(innermost, MAX_PROBLEMS)]
 
 
 def first(error: ValidationError) -> Problem:

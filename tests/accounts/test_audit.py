@@ -312,7 +312,7 @@ def test_rows_before_a_seal_cannot_change_any_more(
     break_it: Callable[[list[AuditEvent], object], None],
 ) -> None:
     lose_the_key(chain, settings)
-    audit.seal("the key was lost", by=people.owner)
+    audit.seal_chain("the key was lost", by=people.owner)
     break_it(chain, settings)
     found = verify_chain()
     assert found.state == ChainState.CHANGED
@@ -323,7 +323,7 @@ def test_a_seal_does_not_hide_missing_rows_from_an_anchor(
     people: People, chain: list[AuditEvent], anchor: Anchor
 ) -> None:
     delete(chain[2])
-    audit.seal("to hide them", by=people.owner)
+    audit.seal_chain("to hide them", by=people.owner)
     assert verify_chain().holds
     found = verify_chain([anchor])
     assert (found.state, found.missing) == (ChainState.GAP, (3, 3))
@@ -335,7 +335,7 @@ def test_the_anchor_of_an_empty_chain_is_no_row(people: People, chain: list[Audi
 
 def test_a_valid_chain_is_not_sealed(people: People, chain: list[AuditEvent]) -> None:
     with pytest.raises(Conflict):
-        audit.seal("in vain", by=people.owner)
+        audit.seal_chain("in vain", by=people.owner)
     with pytest.raises(CommandError, match="valid"):
         call_command("audit", "seal", "--reason", "in vain")
     with pytest.raises(CommandError, match="--reason"):

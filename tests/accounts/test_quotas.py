@@ -52,7 +52,7 @@ def test_a_change_of_quotas_that_someone_else_changed_is_refused(admin: Client, 
     refused = patch(admin, {"slots": 4}, seen)
     assert (refused.status_code, refused.json()["code"]) == (412, "stale_etag")
     with pytest.raises(StaleState):
-        quota_changes.change(people.project, {"slots": 4}, seen="-.-.-.-.-", by=people.administrator)
+        quota_changes.change_quotas(people.project, {"slots": 4}, seen="-.-.-.-.-", by=people.administrator)
     assert Project.objects.get(slug="yard").max_slots == 3
 
 

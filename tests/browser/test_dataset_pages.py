@@ -79,7 +79,7 @@ def test_the_overview_is_readable_in_both_themes_and_widths(
 ) -> None:
     file = tmp_path / "overview.json"
     file.write_text(OVERVIEW.model_dump_json())
-    job = submit.profile(shop, by=people.member)
+    job = submit.queue_profile(shop, by=people.member)
     job.artifacts.create(
         artifact=artifacts.adopt(store().put(file)), role="overview", name="overview.json", attempt=1
     )

@@ -54,7 +54,7 @@ def endpoint_of(model: RegisteredModel) -> Endpoint:
 def release(model: RegisteredModel, version: ModelVersion, *, by: User) -> None:
     promotion = factories.make_promotion(version, by=by, state="approved")
     with transaction.atomic():
-        releases.promote(endpoint_of(model), promotion, by=by)
+        releases.put_into_production(endpoint_of(model), promotion, by=by)
 
 
 def ask(model: RegisteredModel, *, by: User, sequence: int, ages: range, requests: int = 40) -> None:
@@ -79,7 +79,7 @@ def ask(model: RegisteredModel, *, by: User, sequence: int, ages: range, request
         processes=(ModelProcess(version=2, pid=80, memory_bytes=54_000_000, waiting=12),),
         traffic=TrafficReport(run=1, sequence=sequence, sent=now, intervals=tuple(intervals)),
     )
-    replica_reports.record(report, by=by)
+    replica_reports.record_report(report, by=by)
 
 
 def counts(requests: int, version: int) -> Counts:

@@ -249,7 +249,7 @@ def test_the_result_of_a_failed_verification_looks_right_and_is_accessible(
 ) -> None:
     AuditEvent.objects.order_by("number").last().delete()
     if result == "sealed":
-        audit.seal("A backup of the night before was restored.", by=busy_yard.administrator)
+        audit.seal_chain("A backup of the night before was restored.", by=busy_yard.administrator)
     page = open_as(busy_yard.administrator, "/audit/verify")
     expect(page.get_by_text("The last rows are missing")).to_be_visible()
     look(page, f"audit-verify-{result}")

@@ -63,9 +63,9 @@ def name(held: HeldTrial) -> TrialName:
 
 
 def finish(search: Job, held: HeldTrial, score: float = 0.5, *entries: dict[str, Any], **values: Any) -> None:
-    script_reports.update(search.pk, name(held), {"val_acc": score}, 0)
+    script_reports.record_metrics(search.pk, name(held), {"val_acc": score}, 0)
     space = {"space": list(entries or (FLOAT_X,))}
-    script_reports.end(search.pk, name(held), done=True, space=space, values={"x": 0.0} | values)
+    script_reports.end_trial(search.pk, name(held), done=True, space=space, values={"x": 0.0} | values)
 
 
 def discovered(search: Job) -> Job:
@@ -118,9 +118,9 @@ def test_a_late_report_of_the_silent_script_is_refused_and_changes_nothing(searc
     attempt_end.reap(search)
     after = ask(search, "b")
     with pytest.raises(StaleFence, match="no longer assigned to this script"):
-        script_reports.update(search.pk, name(held), {"val_acc": 0.9}, 0)
+        script_reports.record_metrics(search.pk, name(held), {"val_acc": 0.9}, 0)
     with pytest.raises(StaleFence):
-        script_reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={})
+        script_reports.end_trial(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={})
     assert not MetricSeries.objects.filter(trial=held.trial).exists()
     assert state_of(after) == "running"
 
@@ -128,7 +128,7 @@ def test_a_late_report_of_the_silent_script_is_refused_and_changes_nothing(searc
 def test_every_call_renews_the_lease(search: Job) -> None:
     held = ask(search)
     expire_lease(held)
-    script_reports.update(search.pk, name(held), {"val_acc": 0.1}, 0)
+    script_reports.record_metrics(search.pk, name(held), {"val_acc": 0.1}, 0)
     assert attempt_end.reap(search) == 0
 
 
@@ -145,17 +145,17 @@ def test_the_scheduler_neither_assigns_its_trials_nor_requests_suggestions(searc
     external_search.release_trial(search.pk, held.attempt.number, "it hung up")
     live = timezone.now() + timedelta(hours=1)
     Worker.objects.create(name="w", host="h", pid=1, slots=4, lease_until=live)
-    assert schedule.place() == 0
+    assert schedule.place_jobs() == 0
     pipeline.advance_all()
     search.refresh_from_db()
-    assert (suggest.claim(search.pk), search.suggest_until) == (None, None)
+    assert (suggest.claim_request(search.pk), search.suggest_until) == (None, None)
 
 
 def test_the_score_is_the_best_steps_mean(search: Job) -> None:
     held = ask(search)
     for step, value in ((0, 0.5), (1, 0.9), (1, 0.7), (2, math.nan)):
-        script_reports.update(search.pk, name(held), {"val_acc": value, "loss": 1.0}, step)
-    script_reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={"x": 0.0})
+        script_reports.record_metrics(search.pk, name(held), {"val_acc": value, "loss": 1.0}, step)
+    script_reports.end_trial(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={"x": 0.0})
     held.trial.refresh_from_db()
     execution = held.trial.executions.get()
     assert (held.trial.score, execution.best_epoch, execution.epochs) == (pytest.approx(0.8), 2, 3)
@@ -172,7 +172,7 @@ def test_a_trial_without_a_finite_score_has_failed(search: Job) -> None:
 def test_a_trial_abandoned_by_its_script_fails_and_three_of_them_end_the_search(search: Job) -> None:
     for _ in range(3):
         held = ask(search)
-        script_reports.end(search.pk, name(held), done=False, space={"space": [FLOAT_X]}, values={})
+        script_reports.end_trial(search.pk, name(held), done=False, space={"space": [FLOAT_X]}, values={})
         assert state_of(held) == "failed"
     external_search.heartbeat(search.pk)
     pipeline.advance(search)
@@ -190,15 +190,15 @@ def test_a_trial_abandoned_by_its_script_fails_and_three_of_them_end_the_search(
 def test_an_invalid_report_is_refused_completely(search: Job, metrics: dict[str, float], step: int) -> None:
     held = ask(search)
     with pytest.raises(BadInput):
-        script_reports.update(search.pk, name(held), metrics, step)
+        script_reports.record_metrics(search.pk, name(held), metrics, step)
     assert not reported_values(search.pk, name(held))
 
 
 def test_an_invalid_first_space_is_refused_with_the_reason(search: Job) -> None:
     held = ask(search)
-    script_reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
+    script_reports.record_metrics(search.pk, name(held), {"val_acc": 0.5}, 0)
     with pytest.raises(FormatError, match="is not a valid name"):
-        script_reports.end(search.pk, name(held), done=True, space={"space": [UNREADABLE]}, values={})
+        script_reports.end_trial(search.pk, name(held), done=True, space={"space": [UNREADABLE]}, values={})
     assert state_of(held) == "failed"
     assert "is not a valid name" in held.trial.error["message"]
 
@@ -258,8 +258,8 @@ def test_scripts_wait_for_the_last_trial_to_take_it_over_if_it_is_lost(people: P
 
 def test_a_script_without_hyperparameters_ends_its_search_after_one_trial(search: Job) -> None:
     held = ask(search)
-    script_reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
-    script_reports.end(search.pk, name(held), done=True, space={"space": []}, values={})
+    script_reports.record_metrics(search.pk, name(held), {"val_acc": 0.5}, 0)
+    script_reports.end_trial(search.pk, name(held), done=True, space={"space": []}, values={})
     pipeline.advance(search)
     search.refresh_from_db()
     assert search.state == "completed"

@@ -30,9 +30,9 @@ def test_a_version_that_another_request_created_meanwhile_is_returned(
 ) -> None:
     files = stored(people, tmp_path, a="x", b="x")
     first = code.create(people.project, name="net", code=files, by=people.member)
-    look, looks = code._existing, iter([None])
+    look, looks = code._existing_version, iter([None])
     # The first look comes before the other request has written its row.
-    monkeypatch.setattr(code, "_existing", lambda *args: next(looks, look(*args)))
+    monkeypatch.setattr(code, "_existing_version", lambda *args: next(looks, look(*args)))
     second = code.create(people.project, name="other", code=files, by=people.owner)
     assert (first.is_new, second.is_new, second.version) == (True, False, first.version)
     assert CodeFile.objects.count() == 2

@@ -54,7 +54,7 @@ def load(api: Client, code: str, dataset: str = "waves", **more: Any) -> Any:
 
 def end(worker: PretendWorker, outcome: Outcome = Outcome.COMPLETED, *, error: Any = None) -> None:  # noqa: F811
     """Let the worker run the job that waits; if it completes, the code has left a file."""
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     if outcome is Outcome.COMPLETED:
         event = ArtifactWritten(time=1, role="loaded", path="load_data.npz", name="load_data.npz")
@@ -80,7 +80,7 @@ def test_the_rows_of_the_code_become_a_version_that_is_read_like_an_upload(
     version = DatasetVersion.objects.get()
     shown = api.get("/api/v1/datasets/waves/versions/1", {"project": "yard"}).json()
     assert shown["code"] == {"digest": code, "entry": "load_data", "job": answer["job"]}
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     task: Any = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
     assert (task.kind, task.source, task.target, task.code) == ("profile", "npz", "y", None), "no sandbox"

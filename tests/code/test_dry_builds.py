@@ -80,7 +80,7 @@ def field(name: str, *values: float) -> dict[str, Any]:
 def finish(worker: PretendWorker, built: BuiltModel | None = BUILT, error: Any = None) -> None:
     from jobs.actions.runs import schedule
 
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     if built is None:
         attempt_end.finish(attempt.pk, Outcome.FAILED, error=error)
@@ -400,7 +400,7 @@ def test_a_task_has_the_files_of_its_code(
     from jobs.actions.runs import schedule, tasks
 
     ask(api, code)
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     task = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
     assert task.code is not None
@@ -413,6 +413,6 @@ def test_a_worker_without_a_sandbox_gets_no_dry_build(api: Client, code: str, pe
 
     weak = PretendWorker(slots=1)
     job = ask(api, code).json()["job"]
-    schedule.place()
+    schedule.place_jobs()
     assert weak.claim_all() == []
     assert "needs the sandbox" in Job.objects.get(pk=job).why_waiting

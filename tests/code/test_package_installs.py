@@ -56,7 +56,7 @@ def install(api: Client, code: str, **body: Any) -> Any:
 
 
 def claimed(worker: PretendWorker) -> Attempt:
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     return attempt
 
@@ -96,7 +96,7 @@ def test_packages_are_installed_once_and_runs_that_need_them_wait(
     for digest in (other, stored(api, MODEL, "rich")):
         api.post(f"/api/v1/code/{digest}/dry-builds", body, content_type="application/json")
     needing, free = Job.objects.filter(kind="dry_build").order_by("pk")
-    schedule.place()
+    schedule.place_jobs()
     needing.refresh_from_db()
     assert needing.why_waiting == f"Its packages are being installed by job {job}."
     assert [each.job_id for each in worker.claim_all()] == [free.pk]
@@ -165,10 +165,10 @@ def test_later_runs_get_the_recorded_packages_until_they_are_resolved_again(
     first = claimed(worker)
     begun = code_of(first, tmp_path)
     assert (begun.sets, begun.packages) == ((), None)
-    package_sets.record(first.pk, found(), begun.choice)
+    package_sets.record_packages(first.pk, found(), begun.choice)
     # A machine that has installed at the same time keeps its own, and changes nothing for others.
-    package_sets.record(first.pk, found("0.9"), begun.choice)
-    package_sets.record(first.pk, found("0.9", python="3.14"), begun.choice)
+    package_sets.record_packages(first.pk, found("0.9"), begun.choice)
+    package_sets.record_packages(first.pk, found("0.9", python="3.14"), begun.choice)
     first.refresh_from_db()
     assert first.packages_id == found("0.9").digest
     again = code_of(first, tmp_path)
@@ -186,9 +186,9 @@ def test_later_runs_get_the_recorded_packages_until_they_are_resolved_again(
     assert "had the versions chosen again" in squeezed(api.get(f"/code/{code}").content.decode())
     assert code_of(first, tmp_path).sets == ()
     # A run that has begun before does not bring the old versions back.
-    package_sets.record(first.pk, found(), begun.choice)
+    package_sets.record_packages(first.pk, found(), begun.choice)
     assert not RecordedPackages.objects.exists()
-    package_sets.record(first.pk, found("0.9"), code_of(first, tmp_path).choice)
+    package_sets.record_packages(first.pk, found("0.9"), code_of(first, tmp_path).choice)
     assert RecordedPackages.objects.get().packages_id == found("0.9").digest
 
 
@@ -233,8 +233,8 @@ def test_a_process_that_dies_while_it_records_packages_leaves_all_or_nothing(peo
     install(api, code)
     attempt = claimed(worker)
     choice = PackageChoice(requirements=NEEDED, resolution="")
-    assert interrupted(lambda: package_sets.record(attempt.pk, found(), choice)) > 4
+    assert interrupted(lambda: package_sets.record_packages(attempt.pk, found(), choice)) > 4
     assert RecordedPackages.objects.get().packages_id == found().digest
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
     with pytest.raises(StaleFence):
-        package_sets.record(attempt.pk, found(), choice)
+        package_sets.record_packages(attempt.pk, found(), choice)

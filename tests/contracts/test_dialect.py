@@ -2,13 +2,15 @@
 
 import pytest
 
-from jobs.spec.data.dialect import Dialect, DialectRequest, detect
+from jobs.spec.data.dialect import Dialect, DialectRequest, detect_dialect
 
 GERMAN = "Straße;Fläche;Preis\nAm Wall;1.234,5;99,90 €\nMarkt;80,25;1.100,00 €\n"
 
 
 def dialect_of(text: str, encoding: str = "utf-8", **given: object) -> Dialect:
-    return detect(text.encode(encoding), is_all=True, given=DialectRequest.model_validate(given)).dialect
+    return detect_dialect(
+        text.encode(encoding), is_all=True, request=DialectRequest.model_validate(given)
+    ).dialect
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def test_the_delimiter_divides_most_rows_alike(text: str, delimiter: str) -> Non
     [("utf-8", "utf-8"), ("utf-8-sig", "utf-8"), ("cp1252", "latin-1"), ("utf-16", "utf-16")],
 )
 def test_the_encoding_is_detected_and_the_names_are_read(encoding: str, found: str) -> None:
-    sample = detect(GERMAN.encode(encoding), is_all=True)
+    sample = detect_dialect(GERMAN.encode(encoding), is_all=True)
     assert sample.dialect == Dialect(delimiter=";", encoding=found, decimal=",", header=True)
     assert sample.rows[0] == ["Straße", "Fläche", "Preis"]
     assert sample.rows[1][2] == "99,90 €"
@@ -40,8 +42,8 @@ def test_the_encoding_is_detected_and_the_names_are_read(encoding: str, found: s
 
 def test_a_character_that_the_end_of_the_sample_divides_is_still_utf_8() -> None:
     text = "a;b\n1;ü\n".encode()
-    assert detect(text[:-2], is_all=False).dialect.encoding == "utf-8"
-    assert detect(text[:-2], is_all=True).dialect.encoding == "latin-1"
+    assert detect_dialect(text[:-2], is_all=False).dialect.encoding == "utf-8"
+    assert detect_dialect(text[:-2], is_all=True).dialect.encoding == "latin-1"
 
 
 @pytest.mark.parametrize("start", [b"", b"a", b"a,b\n1,2\n", b"\xff", b"\xd8\x00\xd8"])
@@ -49,11 +51,11 @@ def test_a_character_that_the_end_of_the_sample_divides_is_still_utf_8() -> None
 @pytest.mark.parametrize("is_all", [True, False])
 def test_any_bytes_have_a_dialect_in_any_encoding(start: bytes, encoding: str, is_all: bool) -> None:
     given = DialectRequest.model_validate({"encoding": encoding})
-    assert detect(start, is_all=is_all, given=given).dialect.encoding == encoding
+    assert detect_dialect(start, is_all=is_all, request=given).dialect.encoding == encoding
 
 
 def test_an_incomplete_last_row_is_not_part_of_the_sample() -> None:
-    assert detect(b"a,b\n1,2\n3", is_all=False).rows == [["a", "b"], ["1", "2"]]
+    assert detect_dialect(b"a,b\n1,2\n3", is_all=False).rows == [["a", "b"], ["1", "2"]]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_a_header_is_a_first_row_without_numbers_above_numbers(text: str, header
 
 def test_what_a_person_knows_is_not_detected() -> None:
     given = {"delimiter": ",", "encoding": "latin-1", "decimal": ",", "header": False}
-    found = detect(b"a;b\n1;2\n", is_all=True, given=DialectRequest.model_validate(given)).dialect
+    found = detect_dialect(b"a;b\n1;2\n", is_all=True, request=DialectRequest.model_validate(given)).dialect
     assert found.model_dump() == given
 
 

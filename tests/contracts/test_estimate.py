@@ -34,7 +34,7 @@ def test_epochs_are_estimated_from_an_earlier_training(past: PastTraining, fit: 
 
 def test_an_estimate_has_an_upper_bound_a_likely_value_and_its_basis() -> None:
     history = History([STOPPED, STOPPED], seconds_per_epoch=0.36, where="this experiment")
-    found = estimate.of(spec(), executions=24, most_epochs=2400, history=history)
+    found = estimate.estimate_time(spec(), executions=24, most_epochs=2400, history=history)
     assert (found.likely_epochs, found.hours, found.likely_hours) == (720, 0.24, 0.072)
     assert found.sentence == "Based on 2 earlier trainings in this experiment: 30 epochs each at 0.36 s."
 
@@ -43,16 +43,18 @@ def test_retraining_is_estimated_from_the_epochs_of_trials() -> None:
     search = {"space": [{"name": "shuffle", "kind": "boolean"}], "max_trials": 2}
     after = {"retrain": {"top": 2, "patience": 10, "epochs_cap": 200, "epochs_factor": 1.2}}
     history = History([STOPPED], seconds_per_epoch=1.0, where="this experiment")
-    found = estimate.of(spec(search=search, after=after), executions=2, most_epochs=1080, history=history)
+    found = estimate.estimate_time(
+        spec(search=search, after=after), executions=2, most_epochs=1080, history=history
+    )
     assert found.likely_epochs == 2 * 30 + 2 * (25 + 10 + 30)
 
 
 def test_the_likely_value_is_at_most_the_upper_bound() -> None:
     history = History([CUT_OFF], seconds_per_epoch=1.0, where="this experiment")
-    assert estimate.of(spec(), executions=1, most_epochs=90, history=history).likely_epochs == 90
+    assert estimate.estimate_time(spec(), executions=1, most_epochs=90, history=history).likely_epochs == 90
 
 
 def test_without_earlier_trainings_there_is_no_estimate() -> None:
-    found = estimate.of(spec(), executions=1, most_epochs=100, history=None)
+    found = estimate.estimate_time(spec(), executions=1, most_epochs=100, history=None)
     assert found[:3] == (None, None, None)
     assert found.sentence.startswith("No estimate yet")

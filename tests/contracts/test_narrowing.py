@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrowed
+from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrow_space
 from jobs.spec.space.search_space import Space, grid
 
 UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16, "default": 64}
@@ -29,7 +29,7 @@ OLD = space(UNITS, RATE, OPTIMIZER, MOMENTUM, NORM)
 
 
 def test_hyperparameters_and_fields_that_are_not_named_remain() -> None:
-    new = narrowed(OLD, [{"name": "units", "max": 32}])
+    new = narrow_space(OLD, [{"name": "units", "max": 32}])
     assert [parameter.name for parameter in new] == [parameter.name for parameter in OLD]
     assert list(new[0].grid()) == [16, 32] and new[0].default is None, (
         "a default outside the range is dropped"
@@ -46,13 +46,13 @@ def test_a_hyperparameter_can_be_fixed_at_one_of_its_values() -> None:
         {"name": "batch_norm", "kind": "fixed", "value": True},
         {"name": "optimizer_args/momentum", "kind": "fixed", "value": 0.5},
     ]
-    new = {parameter.name: parameter for parameter in narrowed(OLD, sent)}
+    new = {parameter.name: parameter for parameter in narrow_space(OLD, sent)}
     assert list(new["units"].grid()) == [48]
     assert new["optimizer_args/momentum"].conditions() == OLD[3].conditions()
 
 
 def test_a_hyperparameter_that_can_no_longer_be_active_is_removed() -> None:
-    new = narrowed(OLD, [{"name": "optimizer", "values": ["rmsprop", "adam"]}])
+    new = narrow_space(OLD, [{"name": "optimizer", "values": ["rmsprop", "adam"]}])
     assert [parameter.name for parameter in new] == ["units", "learning_rate", "optimizer", "batch_norm"]
     assert new[2].grid() == ["adam", "rmsprop"], (
         "in the old order, so that a grid search continues at its position"
@@ -83,20 +83,22 @@ def test_a_hyperparameter_that_can_no_longer_be_active_is_removed() -> None:
 )
 def test_a_change_that_extends_the_space_is_an_error_with_a_pointer(sent: dict[str, Any], place: str) -> None:
     with pytest.raises(NotNarrower) as refused:
-        narrowed(OLD, [sent])
+        narrow_space(OLD, [sent])
     assert refused.value.problems[0].pointer == f"/search/space/0/{place}"
 
 
 def test_all_errors_are_reported_together() -> None:
     with pytest.raises(NotNarrower) as refused:
-        narrowed(OLD, [{"name": "units", "max": 80}, {"name": "units"}, {"name": "learning_rate", "min": 0}])
+        narrow_space(
+            OLD, [{"name": "units", "max": 80}, {"name": "units"}, {"name": "learning_rate", "min": 0}]
+        )
     places = [problem.pointer for problem in refused.value.problems]
     assert places == ["/search/space/0/max", "/search/space/1/name", "/search/space/2/min"]
 
 
 def test_a_logarithmic_integer_without_a_step_can_be_narrowed() -> None:
     old = space({"name": "units", "kind": "int", "min": 8, "max": 512, "sampling": "log"})
-    (new,) = narrowed(old, [{"name": "units", "kind": "fixed", "value": 100}])
+    (new,) = narrow_space(old, [{"name": "units", "kind": "fixed", "value": 100}])
     assert list(new.grid()) == [100]
 
 
@@ -111,11 +113,11 @@ def test_a_logarithmic_integer_without_a_step_can_be_narrowed() -> None:
     ],
 )
 def test_a_space_contains_a_configuration_or_not(values: dict[str, Any], inside: bool) -> None:
-    new = narrowed(OLD, [{"name": "units", "max": 32}, {"name": "optimizer", "values": ["adam"]}])
+    new = narrow_space(OLD, [{"name": "units", "max": 32}, {"name": "optimizer", "values": ["adam"]}])
     assert contains(new, values) is inside
 
 
 def test_on_a_grid_only_its_points_are_contained() -> None:
-    new = narrowed(space(UNITS), [{"name": "units", "max": 32}])
+    new = narrow_space(space(UNITS), [{"name": "units", "max": 32}])
     assert contains(new, {"units": 24}) and not contains(new, {"units": 24}, on_grid=True)
     assert all(contains(new, values, on_grid=True) for values in grid(new))

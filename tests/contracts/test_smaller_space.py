@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from jobs.spec.space.search_space import Space
-from jobs.spec.space.smaller_space import describe, edges, smaller
+from jobs.spec.space.smaller_space import bounds_at_best, describe_changes, shrink_space
 
 SPACE: TypeAdapter[Space] = TypeAdapter(Space)
 
@@ -31,7 +31,7 @@ def bounds(parameter: Any) -> tuple[Any, Any]:
     ],
 )
 def test_half_of_a_range_is_kept_around_the_best_value(row: Any, best: Any, expected: Any) -> None:
-    (made,) = smaller(space({"name": "x", **row}), {"x": best}, [])
+    (made,) = shrink_space(space({"name": "x", **row}), {"x": best}, [])
     assert bounds(made) == pytest.approx(expected)
     assert made.takes(best)
 
@@ -49,16 +49,16 @@ def test_choices_of_good_configurations_are_kept_and_a_single_one_is_fixed() -> 
         },
     )
     best = {"optimizer": "adam", "bias": True}
-    optimizer, bias, momentum = smaller(space(*rows), best, [{"optimizer": "sgd", "bias": True}])
+    optimizer, bias, momentum = shrink_space(space(*rows), best, [{"optimizer": "sgd", "bias": True}])
     assert optimizer.grid() == ["adam", "sgd"]
     assert (bias.kind, bias.grid()) == ("fixed", [True])
     assert bounds(momentum) == (0, 1), "it is inactive in the best configuration"
-    assert [p.name for p in smaller(space(*rows), best, [])] == ["optimizer", "bias"]
+    assert [p.name for p in shrink_space(space(*rows), best, [])] == ["optimizer", "bias"]
 
 
 def test_billions_of_steps_are_not_listed() -> None:
     row = {"name": "x", "kind": "int", "min": 0, "max": 10**15, "step": 10}
-    (made,) = smaller(space(row), {"x": 5 * 10**14}, [])
+    (made,) = shrink_space(space(row), {"x": 5 * 10**14}, [])
     assert bounds(made) == (250_000_000_000_000, 750_000_000_000_000)
 
 
@@ -67,9 +67,9 @@ def test_best_values_at_a_bound_are_named() -> None:
         {"name": "rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"},
         {"name": "units", "kind": "int", "min": 8, "max": 64},
     )
-    assert edges(space(*rows), {"rate": 0.0999, "units": 32}) == {"rate": 0.1}
+    assert bounds_at_best(space(*rows), {"rate": 0.0999, "units": 32}) == {"rate": 0.1}
 
 
 def test_the_change_is_described_in_a_few_words() -> None:
     old = space({"name": "x", "kind": "float", "min": 0.0, "max": 1.0})
-    assert describe(old, smaller(old, {"x": 0.5}, [])) == ["x 0.25 to 0.75, instead of 0 to 1"]
+    assert describe_changes(old, shrink_space(old, {"x": 0.5}, [])) == ["x 0.25 to 0.75, instead of 0 to 1"]

@@ -276,4 +276,4 @@ def cap(spec: ExperimentSpec, _: Files) -> Any:
 def hours(spec: ExperimentSpec, _: Files) -> Any:
     """Return the estimated device hours."""
     past = History([PastTraining(epochs=9, best_epoch=9, patience=None)], 1.0, "this experiment")
-    return estimate.of(spec, executions=1, most_epochs=9, history=past).hours
+    return estimate.estimate_time(spec, executions=1, most_epochs=9, history=past).hours

@@ -60,10 +60,10 @@ def executions(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the trainings of a trial."""
     PretendWorker(slots=4)
     job = _submit(yard, spec)
-    ticket = suggest.claim(job.pk)
+    ticket = suggest.claim_request(job.pk)
     assert ticket is not None
     values = {"learning_rate": 0.01}
-    suggest.add(ticket, Answer(suggestions=(Suggestion(values=values),)))
+    suggest.add_suggestions(ticket, Answer(suggestions=(Suggestion(values=values),)))
     return list(
         job.trials.get().executions.order_by("number").values_list("number", "seed", "repeat", "fold")
     )
@@ -81,7 +81,7 @@ def request(spec: ExperimentSpec, yard: Yard) -> Any:
             trial.save(update_fields=["values"])
         # The test cannot know the number of a job that does not exist yet.
         spec = spec.model_copy(update={"search": spec.search.model_copy(update={"warm_start": earlier.pk})})
-    ticket = suggest.claim(_submit(yard, spec).pk)
+    ticket = suggest.claim_request(_submit(yard, spec).pk)
     assert ticket is not None
     return ticket.request["count"], len(ticket.request["trials"])
 
@@ -100,11 +100,11 @@ def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the state of a search of which two trials have failed."""
     worker = PretendWorker(slots=2)
     job = _submit(yard, spec)
-    ticket = suggest.claim(job.pk)
+    ticket = suggest.claim_request(job.pk)
     assert ticket is not None
     found = tuple(Suggestion(values={"learning_rate": rate}) for rate in (0.01, 0.02))
-    suggest.add(ticket, Answer(suggestions=found))
-    schedule.place()
+    suggest.add_suggestions(ticket, Answer(suggestions=found))
+    schedule.place_jobs()
     for attempt in worker.claim_all():
         attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "x"})
     pipeline.advance_all()
@@ -156,7 +156,7 @@ def placement(spec: ExperimentSpec, yard: Yard) -> Any:
         PretendWorker(slots=3, pool=pool, name=pool)
     older = yard.submit(resources={"slots": 2, "pool": spec.resources.pool})
     job = _submit(yard, spec)
-    schedule.place()
+    schedule.place_jobs()
     placed = Attempt.objects.filter(job__in=(older, job)).select_related("worker").order_by("pk")
     return [(attempt.job_id == job.pk, attempt.worker.pool, attempt.slots) for attempt in placed]
 
@@ -166,7 +166,7 @@ def restarts(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the state of a job whose worker was lost."""
     worker = PretendWorker(slots=4)
     job = _submit(yard, spec)
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     attempt_end.finish(attempt.pk, Outcome.LOST)
     job.refresh_from_db()

@@ -9,7 +9,7 @@ import pytest
 from jobs.kinds.train.payload import TrainResult, TrainTask
 from jobs.spec.sections.after import Retrain
 from jobs.spec.sections.fit import EarlyStopping
-from jobs.spec.sections.monitors import of_training, of_trial
+from jobs.spec.sections.monitors import monitors_of_training, monitors_of_trial
 from jobs.spec.sections.search import Objective
 from tests.engine.helpers import RecordingReport, profiled, spec_of
 
@@ -109,13 +109,19 @@ def test_a_checkpoint_with_the_best_epoch_by_another_measure_is_not_resumed(rare
 
 
 def test_early_stopping_follows_the_objective_unless_it_names_another():
-    assert of_trial(AUC, EarlyStopping()).stop == ("val_auc", "max")
-    assert of_trial(AUC, EarlyStopping(monitor="val_loss")) == (("val_auc", "max"), ("val_loss", "min"))
-    assert of_training(AUC, Retrain(), EarlyStopping()).stop == ("val_auc", "max")
-    assert of_training(AUC, Retrain(monitor="val_accuracy"), None).stop == ("val_accuracy", "max")
+    assert monitors_of_trial(AUC, EarlyStopping()).stop == ("val_auc", "max")
+    assert monitors_of_trial(AUC, EarlyStopping(monitor="val_loss")) == (
+        ("val_auc", "max"),
+        ("val_loss", "min"),
+    )
+    assert monitors_of_training(AUC, Retrain(), EarlyStopping()).stop == ("val_auc", "max")
+    assert monitors_of_training(AUC, Retrain(monitor="val_accuracy"), None).stop == ("val_accuracy", "max")
 
 
 def test_without_a_search_early_stopping_names_the_measure_and_else_it_is_the_loss():
-    assert of_training(None, None, None).best == ("val_loss", "min")
-    assert of_training(None, Retrain(), EarlyStopping(monitor="val_auc")).best == ("val_auc", "max")
-    assert of_training(None, None, EarlyStopping(monitor="loss")) == (("val_loss", "min"), ("loss", "min"))
+    assert monitors_of_training(None, None, None).best == ("val_loss", "min")
+    assert monitors_of_training(None, Retrain(), EarlyStopping(monitor="val_auc")).best == ("val_auc", "max")
+    assert monitors_of_training(None, None, EarlyStopping(monitor="loss")) == (
+        ("val_loss", "min"),
+        ("loss", "min"),
+    )

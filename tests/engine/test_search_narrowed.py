@@ -4,7 +4,7 @@ import pytest
 
 from jobs.messages.suggest import TrialRow
 from jobs.spec.algorithms import ALGORITHMS
-from jobs.spec.space.narrowing import contains, narrowed
+from jobs.spec.space.narrowing import contains, narrow_space
 from jobs.spec.space.search_space import check_values, grid
 from tests.engine.searching import ask, items, search, values_of
 
@@ -23,7 +23,7 @@ WIDE = search(
         {"name": "batch_norm", "kind": "boolean"},
     ]
 ).space
-NARROW = narrowed(
+NARROW = narrow_space(
     WIDE,
     [
         {"name": "units", "max": 64},
@@ -101,7 +101,7 @@ def walked(space, narrow):
 )
 def test_a_narrowed_grid_is_completed_without_repeated_points(space, sent):
     wide = search("grid", space).space
-    narrow = narrowed(wide, [sent])
+    narrow = narrow_space(wide, [sent])
     before, after = walked(wide, narrow)
     every = [items(values) for values in grid(narrow)]
     assert sorted(map(items, after)) == sorted(set(every) - set(map(items, before)))

@@ -52,8 +52,8 @@ def facts(digest: str = "d" * 64, **changes: Any) -> EnvironmentFacts:
 
 
 def build(worker: Worker, found: EnvironmentFacts) -> PackageEnvironment:
-    actions.building(PLACE, found, worker=worker.pk)
-    actions.ready(PLACE, found, LOG)
+    actions.record_build(PLACE, found, worker=worker.pk)
+    actions.record_built(PLACE, found, LOG)
     return PackageEnvironment.objects.get(digest=found.digest)
 
 
@@ -82,9 +82,9 @@ def test_rest_has_the_environments_of_a_version(browser: Client, worker: Worker)
 
 def test_a_failed_build_shows_its_cause_and_its_log(browser: Client, worker: Worker) -> None:
     digest = store(browser, "einops>=0.8")
-    actions.building(PLACE, facts(), worker=worker.pk)
+    actions.record_build(PLACE, facts(), worker=worker.pk)
     failure = EnvironmentFailure(code="package_not_found", message="The index has no package 'einops'.")
-    actions.failed(PLACE, facts(), failure, "ERROR: none\n", worker=worker.pk)
+    actions.record_failure(PLACE, facts(), failure, "ERROR: none\n", worker=worker.pk)
     page = squeezed(browser.get(f"/code/{digest}").content.decode())
     assert "The index has no package &#x27;einops&#x27;." in page
     assert "ERROR: none" in page
@@ -105,7 +105,7 @@ def test_a_worker_lists_its_environments_with_sizes(browser: Client, worker: Wor
 def test_an_environment_that_is_not_there_any_more_is_recorded_as_removed(worker: Worker) -> None:
     kept, gone = build(worker, facts("a" * 64)), build(worker, facts("b" * 64))
     later = time.time() + 60
-    actions.used(PLACE, {kept.digest: later})
+    actions.record_use(PLACE, {kept.digest: later})
     kept.refresh_from_db()
     gone.refresh_from_db()
     assert (kept.state, gone.state) == ("ready", "removed")
@@ -114,11 +114,11 @@ def test_an_environment_that_is_not_there_any_more_is_recorded_as_removed(worker
 
 
 def test_a_build_whose_worker_died_is_recorded_as_failed(worker: Worker) -> None:
-    actions.building(PLACE, facts(), worker=worker.pk)
-    (build,) = actions.unfinished(PLACE)
-    actions.interrupted(PLACE, build._replace(started=build.started - timedelta(seconds=1)))
-    assert actions.unfinished(PLACE) == [build]
-    actions.interrupted(PLACE, build)
+    actions.record_build(PLACE, facts(), worker=worker.pk)
+    (build,) = actions.unfinished_builds(PLACE)
+    actions.record_interruption(PLACE, build._replace(started=build.started - timedelta(seconds=1)))
+    assert actions.unfinished_builds(PLACE) == [build]
+    actions.record_interruption(PLACE, build)
     row = PackageEnvironment.objects.get()
     assert row.state == "failed"
     assert row.error is not None
@@ -127,11 +127,11 @@ def test_a_build_whose_worker_died_is_recorded_as_failed(worker: Worker) -> None
 
 def test_a_late_failure_does_not_change_the_build_of_another_worker(worker: Worker) -> None:
     other = factories.make_worker(name="elm", info={"environments": PLACE})
-    actions.building(PLACE, facts(), worker=worker.pk)
-    actions.building(PLACE, facts(), worker=other.pk)
-    actions.failed(PLACE, facts(), None, "", worker=worker.pk)
+    actions.record_build(PLACE, facts(), worker=worker.pk)
+    actions.record_build(PLACE, facts(), worker=other.pk)
+    actions.record_failure(PLACE, facts(), None, "", worker=worker.pk)
     assert PackageEnvironment.objects.get().state == "building"
-    actions.failed(PLACE, facts(), None, "", worker=other.pk)
+    actions.record_failure(PLACE, facts(), None, "", worker=other.pk)
     assert PackageEnvironment.objects.get().state == "failed"
 
 

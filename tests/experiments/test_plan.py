@@ -82,7 +82,7 @@ def test_the_size_of_a_space_is_described(
 def test_many_continuous_hyperparameters_are_counted() -> None:
     space = tuple(FloatParameter(**{**FREE, "name": name}) for name in "abcd")
     message = "continuous in 4 hyperparameters; a grid over it would use 10\u202f000 points"
-    assert str(space_size.of(space)) == message
+    assert str(space_size.size_of_space(space)) == message
 
 
 def test_a_training_has_no_space(world: World, spec: dict[str, Any]) -> None:

@@ -136,9 +136,9 @@ def test_counting_stops_after_too_many_steps(monkeypatch: pytest.MonkeyPatch) ->
     child = {"name": "epochs", "kind": "int", "min": 1, "max": 3, "when": when}
     found = ExperimentSpec.model_validate(SPEC | searched(*parents, child)).search
     assert found is not None
-    assert space_size.count(found.space) == (64 * 64 - 4 + 4 * 3, True)
+    assert space_size.count_configurations(found.space) == (64 * 64 - 4 + 4 * 3, True)
     monkeypatch.setattr(space_size, "MOST_STEPS", 3)
-    number, exact = space_size.count(found.space)
+    number, exact = space_size.count_configurations(found.space)
     assert not exact
     assert 0 < number <= 64 * 64 - 4 + 4 * 3
 

@@ -27,7 +27,7 @@ def full(world: World, spec: dict[str, Any]) -> Project:
     PretendWorker(slots=1, name="first")
     DatasetVersion.objects.update(state=DatasetVersion.State.READY)
     Job.objects.filter(kind="profile").update(state="completed")
-    schedule.place()
+    schedule.place_jobs()
     run = Attempt.objects.get(job__project=world.project)
     Attempt.objects.filter(pk=run.pk).update(state="running", event_rate=10**9)
     uploads.reserve(world.project, 1000)
@@ -55,7 +55,7 @@ def test_a_project_over_its_quota_affects_no_other(
     assert send(stranger, project="elsewhere").status_code == 201
     assert submit(stranger, spec, "elsewhere").status_code == 202
     worker = PretendWorker(slots=2, name="second")
-    schedule.place()
+    schedule.place_jobs()
     claimed = {attempt.job.project_id: attempt for attempt in worker.claim_all()}
     run = claimed[elsewhere.pk]
     worker.report(run, contract.Started(time=1.0), contract.Log(time=1.0, line="x"))

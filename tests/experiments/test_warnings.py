@@ -8,7 +8,7 @@ from jobs.spec.checks import settings as spec_checks
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.plan import Situation, make_plan
-from jobs.spec.plan.warnings import of_size
+from jobs.spec.plan.warnings import size_warnings
 from jobs.spec.sections.data import Window
 from jobs.spec.sections.resources import WorkerSize
 from tests.datasets.making import DIGITS
@@ -157,7 +157,7 @@ def test_the_plan_says_which_runs_read_a_large_table_while_they_train(template: 
     assert says in message
     windows = spec.data.model_copy(update={"window": Window(rows=10)})
     windowed = spec.model_copy(update={"data": windows})
-    (message_of_windows,) = of_size(windowed, table_of(1_000_000))
+    (message_of_windows,) = size_warnings(windowed, table_of(1_000_000))
     assert "which is not possible for windows" in message_of_windows.message
     assert "3.7 GiB with their columns encoded, and a run with less than 14.9 GiB of memory" in message
 

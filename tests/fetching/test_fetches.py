@@ -274,7 +274,7 @@ def test_a_process_that_lost_its_fetch_changes_nothing(world: World, stored: Pat
     version = ask(world, "https://example.org/people.csv")
     late = claim()
     Fetch.objects.update(until=clock.now() - timedelta(seconds=1))
-    fetch_attempts.reap()
+    fetch_attempts.reap_fetches()
     owner = claim()
     assert owner.fence > late.fence
     file_ = store().put_blocks([CSV])
@@ -302,13 +302,13 @@ def test_a_failed_fetch_can_be_repeated(world: World, stored: Path, site: Any) -
     with site(file(b"", status="503 Unavailable")) as url:
         version = fetch(ask(world, url))
     with pytest.raises(Forbidden):
-        fetches.again(version, by=world.viewer)
-    fetches.again(version, by=world.owner)
+        fetches.fetch_again(version, by=world.viewer)
+    fetches.fetch_again(version, by=world.owner)
     version.refresh_from_db()
     assert (version.state, version.error) == ("preparing", None)
     assert row_of(version).state == State.WAITING
     with pytest.raises(Conflict):
-        fetches.again(version, by=world.owner)
+        fetches.fetch_again(version, by=world.owner)
 
 
 def test_few_fetches_run_at_once_and_other_projects_are_not_kept_waiting(world: World) -> None:

@@ -116,7 +116,7 @@ def test_a_smaller_range_is_searched_from_the_trials_of_the_first(yard: Yard, wo
     job = scored(yard, worker, {}, algorithm="random", space=[units])
     job.trials.filter(number=1).update(score=0.99)
     assert answer.answer_of_search(job).smaller_range == ["units 16 to 256, instead of 16 to 512"]
-    made = follow_up.narrow(job, by=yard.owner)
+    made = follow_up.queue_narrower_search(job, by=yard.owner)
     assert made.revision is not None and made.revision.spec.search is not None
     (narrower,) = made.revision.spec.search.space
     assert (narrower.min, narrower.max) == (16, 256)  # type: ignore[union-attr]
@@ -127,7 +127,7 @@ def test_a_grid_has_no_smaller_range(yard: Yard, worker: PretendWorker) -> None:
     job = scored(yard, worker, {})
     assert answer.answer_of_search(job).smaller_range == []
     with pytest.raises(Conflict, match="already tried"):
-        follow_up.narrow(job, by=yard.owner)
+        follow_up.queue_narrower_search(job, by=yard.owner)
 
 
 def test_a_search_with_one_configuration_has_no_lead(yard: Yard, worker: PretendWorker) -> None:
@@ -142,7 +142,7 @@ def test_the_model_called_best_names_its_trial_and_measure(yard: Yard, worker: P
     job = yard.submit(search=SEARCH, after={"retrain": {"top": 2}})
     while job.children.count() < 2:
         turn(worker, job)
-    schedule.place()
+    schedule.place_jobs()
     first, second = worker.claim_all()
     worker.run(first, score=0.5)
     job.refresh_from_db()

@@ -27,7 +27,7 @@ def job(yard: Yard) -> Job:
 
 
 def placed(worker: PretendWorker) -> Attempt:
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     return attempt
 
@@ -54,7 +54,7 @@ def test_an_output_must_fit_into_the_disk_quota_of_its_project(job: Job, worker:
 
 
 def test_only_one_worker_can_claim_an_attempt(job: Job, worker: PretendWorker) -> None:
-    schedule.place()
+    schedule.place_jobs()
     (offered,) = attempts.assigned_to(worker.row.pk)
     assert attempts.claim(offered.pk, worker_id=worker.row.pk) is not None
     assert attempts.claim(offered.pk, worker_id=worker.row.pk) is None
@@ -89,7 +89,7 @@ def test_a_batch_written_twice_counts_once(job: Job, worker: PretendWorker) -> N
     attempt = placed(worker)
     batch = [contract.Metric(time=1.0, points=(("loss", 1, 0.5, 1.0),))]
     for _ in range(2):
-        attempts.record(attempt.pk, batch, spool_position=100, stored={})
+        attempts.record_events(attempt.pk, batch, spool_position=100, stored={})
     assert MetricSeries.objects.get().count == 1
 
 
@@ -124,11 +124,11 @@ def declared_lost(worker: PretendWorker, **differs: Any) -> Worker:
 def test_the_attempts_of_a_dead_worker_end_and_it_gets_no_new_ones(
     job: Job, worker: PretendWorker, claimed: bool, code: str, restarts: int
 ) -> None:
-    schedule.place()
+    schedule.place_jobs()
     if claimed:
         worker.claim_all()
     assert declared_lost(worker).state == "lost"
-    assert schedule.place() == 0
+    assert schedule.place_jobs() == 0
     job.refresh_from_db()
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.error["code"]) == ("lost", code)
@@ -185,7 +185,7 @@ def test_a_data_set_whose_profile_could_not_be_ended_is_failed_instead_of_prepar
     yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = DatasetVersion.objects.create(dataset=yard.dataset.dataset, number=2)
-    submit.profile(version, by=None)
+    submit.queue_profile(version, by=None)
     attempt = placed(worker)
     expire(attempt)
     monkeypatch.setattr(attempt_end, "_requeue_job", Mock(side_effect=RuntimeError("a bug")))
@@ -204,10 +204,10 @@ def test_an_attempt_renewed_after_its_end_raised_an_error_continues(
         attempts.renew(worker.row.pk, [attempt.pk])
         abandon(expired, cause)
 
-    attempt, abandon = placed(worker), attempt_end._abandon
+    attempt, abandon = placed(worker), attempt_end._abandon_attempt
     expire(attempt)
     monkeypatch.setattr(attempt_end, "_requeue_job", refuse)
-    monkeypatch.setattr(attempt_end, "_abandon", renew_first)
+    monkeypatch.setattr(attempt_end, "_abandon_attempt", renew_first)
     attempt_end.reap()
     attempt.refresh_from_db()
     job.refresh_from_db()

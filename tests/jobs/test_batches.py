@@ -47,7 +47,7 @@ def batch_of(yard: Yard, worker: PretendWorker, *, seconds: float = 0.5, **searc
 def next_batch(job: Job, worker: PretendWorker) -> Attempt:
     pipeline.advance_all()
     suggest_from_grid(job)
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     return attempt
 
@@ -85,9 +85,9 @@ def test_trials_released_during_placement_are_not_overtaken(
         return taken
 
     monkeypatch.setattr(open_attempts, "count_open_attempts", lost_afterwards)
-    assert schedule.place() == 0
+    assert schedule.place_jobs() == 0
     monkeypatch.setattr(open_attempts, "count_open_attempts", look)
-    schedule.place()
+    schedule.place_jobs()
     (again,) = solo.claim_all()
     assert again.trials.order_by("number").first() == held[0]
 
@@ -96,12 +96,12 @@ def test_an_attempt_holds_trials_for_three_seconds_but_no_more_than_its_share(ya
     worker = PretendWorker(slots=1)
     assert batch_of(yard, worker, seconds=0.5).trials.count() in (5, 6)
     PretendWorker(slots=3, name="other")
-    schedule.place()
+    schedule.place_jobs()
     sizes = [a.trials.count() for a in Attempt.objects.exclude(state="ended").order_by("pk")[1:]]
     assert sizes == [], "nothing waits"
     pipeline.advance_all()
     suggest_from_grid(Job.objects.get())
-    schedule.place()
+    schedule.place_jobs()
     sizes = [a.trials.count() for a in Attempt.objects.exclude(state="ended").order_by("pk")[1:]]
     assert len(sizes) == 3, "the work is spread over all free slots"
 
@@ -114,7 +114,7 @@ def test_a_batch_runs_one_trial_at_once_so_a_limit_counts_attempts(yard: Yard) -
     assert attempt.job.trials.filter(state="running").get() == solo
     pipeline.advance_all()
     suggest_from_grid(attempt.job)
-    assert schedule.place() == 0
+    assert schedule.place_jobs() == 0
     other.refresh_from_db()
     assert (other.state, other.started, other.attempt) == ("queued", None, attempt.number)
 

@@ -30,7 +30,7 @@ def search(yard: Yard) -> Job:
 def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
     yard: Yard, worker: PretendWorker, search: Job
 ) -> None:
-    job = ensembles.make(search, [4, 2, 4], by=yard.owner)
+    job = ensembles.queue_ensemble(search, [4, 2, 4], by=yard.owner)
     pipeline.advance_all()
     assert [(step.kind, step.state) for step in shown.steps_out(job)] == [
         ("train", "queued"),
@@ -51,7 +51,7 @@ def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
 def test_its_members_are_retrained_and_pooled_with_the_options_of_the_spec_or_defaults(
     yard: Yard, search: Job
 ) -> None:
-    job = ensembles.make(search, [1, 2, 3], by=yard.owner)
+    job = ensembles.queue_ensemble(search, [1, 2, 3], by=yard.owner)
     after = steps.effective_spec(job).after
     assert after.retrain is not None and after.ensemble is not None
     assert (after.retrain.top, after.retrain.include_validation, after.ensemble.method) == (
@@ -68,14 +68,14 @@ def test_its_members_are_retrained_and_pooled_with_the_options_of_the_spec_or_de
 
 
 def test_it_runs_again_with_the_same_trials(yard: Yard, search: Job) -> None:
-    job = ensembles.make(search, [1, 3], by=yard.owner)
+    job = ensembles.queue_ensemble(search, [1, 3], by=yard.owner)
     again = submit.clone(job, by=yard.owner)
     assert (again.public_kind, again.title) == ("ensemble", "Ensemble of trials 1, 3")
     assert again.payload == job.payload
 
 
 def test_a_clone_runs_the_same_even_if_its_search_has_changed(yard: Yard, search: Job) -> None:
-    job = ensembles.make(search, [1, 3], by=yard.owner)
+    job = ensembles.queue_ensemble(search, [1, 3], by=yard.owner)
     changed = {"pool": "large", "priority": 90, "slots": 2, "max_restarts": 1}
     Job.objects.filter(pk=job.pk).update(**changed)
     Job.objects.filter(pk=search.pk).update(revision=yard.revision(search={**SEARCH, "seed": 7}))
@@ -103,11 +103,11 @@ def test_trials_that_cannot_be_members_are_refused(
     search.trials.filter(number=4).update(score=None)
     search.trials.filter(number=2).update(values_digest=search.trials.get(number=1).values_digest)
     with pytest.raises(BadInput, match=message) as refusal:
-        ensembles.make(search, numbers, by=yard.owner)
+        ensembles.queue_ensemble(search, numbers, by=yard.owner)
     assert [problem.pointer for problem in refusal.value.problems] == ["/trials"]
 
 
 def test_only_a_search_has_trials_to_choose(yard: Yard, search: Job) -> None:
-    job = ensembles.make(search, [1, 2], by=yard.owner)
+    job = ensembles.queue_ensemble(search, [1, 2], by=yard.owner)
     with pytest.raises(Conflict, match="not a search"):
-        ensembles.make(job, [1, 2], by=yard.owner)
+        ensembles.queue_ensemble(job, [1, 2], by=yard.owner)

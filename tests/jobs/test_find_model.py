@@ -121,7 +121,7 @@ def test_the_search_begins_once_with_the_defaults_of_each_template(yard: Yard, w
     chosen = [trial.values["template"] for trial in trials]
     assert chosen == [info.name for info in TEMPLATES.values() if "vector" in info.data_kinds]
     assert trials[0].values["mlp/units"] == 64
-    assert suggest.claim(job.pk) is None, "the slots are taken"
+    assert suggest.claim_request(job.pk) is None, "the slots are taken"
 
 
 def test_a_worker_that_reports_no_memory_for_rows_has_the_default(yard: Yard, worker: PretendWorker) -> None:
@@ -196,11 +196,11 @@ def running(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list
     """Return a search with a limit of ten minutes and two trials that a worker holds."""
     job = yard.submit(search=searched(max_minutes=10, max_trials=40, **search), after={"retrain": {"top": 1}})
     pipeline.advance_all()
-    claimed = suggest.claim(job.pk)
+    claimed = suggest.claim_request(job.pk)
     assert claimed is not None
     values = ({"template": "mlp", "mlp/units": 8}, {"template": "linear"})
-    suggest.add(claimed, Answer(suggestions=tuple(Suggestion(values=each) for each in values)))
-    schedule.place()
+    suggest.add_suggestions(claimed, Answer(suggestions=tuple(Suggestion(values=each) for each in values)))
+    schedule.place_jobs()
     return job, worker.claim_all()
 
 
@@ -245,7 +245,7 @@ def test_without_a_score_a_search_continues_beyond_its_minutes(yard: Yard, two_s
 
 def test_the_minutes_of_a_running_search_can_be_changed(yard: Yard, two_slots: PretendWorker) -> None:
     job, _ = running(yard, two_slots)
-    new = search_changes.revise(job, {"max_minutes": 20}, by=yard.owner)
+    new = search_changes.revise_search(job, {"max_minutes": 20}, by=yard.owner)
     assert new.spec.search is not None
     assert new.spec.search.max_minutes == 20
     (revised,) = [
@@ -285,11 +285,11 @@ def all_templates(yard: Yard) -> Job:
 def test_the_space_of_a_search_with_first_configurations_can_become_smaller(yard: Yard) -> None:
     job = all_templates(yard)
     narrower = {"space": [{"name": "template", "values": ["trees", "linear"]}]}
-    new = search_changes.revise(job, narrower, by=yard.owner)
+    new = search_changes.revise_search(job, narrower, by=yard.owner)
     assert new.spec.search is not None
     assert {values["template"] for values in new.spec.search.start_with} == {"trees", "linear"}
     job.refresh_from_db()
-    followed = follow_up.narrow(job, by=yard.owner)
+    followed = follow_up.queue_narrower_search(job, by=yard.owner)
     assert followed.revision is not None
     assert followed.revision.spec.search is not None
     assert followed.revision.spec.search.start_with == ()

@@ -36,7 +36,7 @@ def half_done(yard: Yard, worker: PretendWorker, **parts: Any) -> tuple[Job, Att
     job = yard.submit(**({"search": SEARCH | WIDE, "after": AFTER} | parts))
     pipeline.advance_all()
     suggest_from_grid(job)
-    schedule.place()
+    schedule.place_jobs()
     first, second = worker.claim_all()
     worker.run(first)
     worker.report(second, contract.Started(time=time.time()), begun(second.trials.get()))
@@ -64,9 +64,9 @@ def test_no_trial_is_created_or_placed_after_a_request_to_finish(yard: Yard, wor
     claimed = suggest.SuggestionClaim(job.pk, _claimed(job), {}, "")
     control.finish(job, by=yard.owner)
     assert not job.trials.waiting().exists()
-    assert suggest.claim(job.pk) is None
-    suggest.add(claimed, Answer(suggestions=(Suggestion(values={"units": 30}),)))
-    assert schedule.place() == 0
+    assert suggest.claim_request(job.pk) is None
+    suggest.add_suggestions(claimed, Answer(suggestions=(Suggestion(values={"units": 30}),)))
+    assert schedule.place_jobs() == 0
     assert job.trials.unfinished().count() == 1
 
 
@@ -127,7 +127,7 @@ def test_a_finished_search_is_the_same_after_a_crash_between_any_two_writes(
     control.finish(job, by=yard.owner)
     attempt_end.finish(second.pk, Outcome.STOPPED)
     with monkeypatch.context() as broken, pytest.raises(SystemExit):
-        broken.setattr("jobs.actions.runs.submit.child", lambda *_, **__: dies(job))
+        broken.setattr("jobs.actions.runs.submit.create_step", lambda *_, **__: dies(job))
         pipeline.advance(job)
     assert job.children.count() == 0
     pipeline.advance_all()  # another scheduler
@@ -158,7 +158,7 @@ def test_retrying_a_finished_search_runs_only_its_failed_steps(yard: Yard, worke
     control.finish(job, by=yard.owner)
     attempt_end.finish(second.pk, Outcome.STOPPED)
     pipeline.advance_all()
-    schedule.place()
+    schedule.place_jobs()
     (training,) = worker.claim_all()
     attempt_end.finish(training.pk, Outcome.FAILED, error={"code": "nan_loss", "message": "NaN"})
     for _ in range(2):
@@ -185,7 +185,7 @@ def test_a_search_is_finished_once_and_accepts_no_trials_afterwards(
     with pytest.raises(StaleState, match="being finished"):
         trials.queue_by_hand(job, {"units": 3}, by=yard.owner)
     with pytest.raises(StaleState, match="no more trials"):
-        search_changes.preview(job, {"max_trials": 50})
+        search_changes.preview_change(job, {"max_trials": 50})
     attempt_end.finish(second.pk, Outcome.STOPPED)
     until_final(worker, job)
     with pytest.raises(StaleState, match="is completed"):

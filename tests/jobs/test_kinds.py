@@ -86,7 +86,7 @@ def test_a_payload_asked_for_as_that_of_another_kind_is_refused(yard: Yard) -> N
 
 def test_an_invalid_result_fails_the_job(yard: Yard, worker: PretendWorker) -> None:
     job = yard.submit()
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={"metrics": "good"})
     job.refresh_from_db()

@@ -289,7 +289,7 @@ def test_the_events_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) 
     attempt = make_attempt(step, make_worker("w"))
     event = contract.Progress(time=1.0, done=1, total=9, unit="epochs")
     refusal = during(
-        lambda: attempts.record(attempt.pk, [event], spool_position=10, stored={}),
+        lambda: attempts.record_events(attempt.pk, [event], spool_position=10, stored={}),
         lambda: control.stop(step.parent, by=yard.owner),
         after=(runner_events, "record"),
     )
@@ -301,7 +301,9 @@ def test_the_events_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) 
 def test_the_placement_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) -> None:
     PretendWorker(slots=2)
     refusal = during(
-        schedule.place, lambda: control.stop(step.parent, by=yard.owner), after=(schedule, "_new_attempt")
+        schedule.place_jobs,
+        lambda: control.stop(step.parent, by=yard.owner),
+        after=(schedule, "_new_attempt"),
     )
     assert refusal is None
     assert Attempt.objects.filter(job=step).exists()

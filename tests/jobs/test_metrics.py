@@ -27,7 +27,7 @@ def job(yard: Yard) -> Job:
 
 @pytest.fixture
 def attempt(job: Job, worker: PretendWorker) -> Attempt:
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     return attempt
 
@@ -137,10 +137,10 @@ def test_a_batch_that_fails_writes_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(attempts.events, "append", fail)
         with pytest.raises(RuntimeError):
-            attempts.record(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
+            attempts.record_events(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
     assert curves.read_series(job) == []
-    attempts.record(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
-    attempts.record(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
+    attempts.record_events(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
+    attempts.record_events(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
     assert points_of(job, "loss") == [(x, x) for x in range(1, 6)]
 
 
@@ -221,7 +221,7 @@ def timed(first: int, *times: float) -> contract.Points:
 def resume(attempt: Attempt, worker: PretendWorker) -> Attempt:
     """Return the attempt that replaces one which is lost."""
     attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "lost", "message": "a test"})
-    schedule.place()
+    schedule.place_jobs()
     (replacement,) = worker.claim_all()
     return replacement
 

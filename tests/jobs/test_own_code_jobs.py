@@ -71,13 +71,13 @@ def submitted(yard: Yard, **parts: Any) -> Job:
 
 
 def waits(job: Job) -> str:
-    schedule.place()
+    schedule.place_jobs()
     job.refresh_from_db()
     return job.why_waiting
 
 
 def claimed(job: Job, by: PretendWorker) -> Attempt:
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = by.claim_all()
     assert attempt.job_id == job.pk
     return attempt
@@ -165,7 +165,7 @@ def test_a_worker_that_has_not_found_its_sandboxes_gets_no_code(yard: Yard) -> N
 def test_a_task_has_the_code_its_packages_and_the_settings(yard: Yard, code: CodeVersion) -> None:
     Project.objects.filter(pk=yard.project.pk).update(network=True)
     attempt = claimed(submitted(yard), worker(Level.LANDLOCK))
-    own = tasks.own_code.of_job(Job.objects.get(pk=attempt.job_id))
+    own = tasks.own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
     assert own is not None
     assert (own.digest, own.minimum, own.network) == (DIGEST, Level.LANDLOCK, True)
     assert own.requirements == ("torch>=2",)
@@ -173,8 +173,8 @@ def test_a_task_has_the_code_its_packages_and_the_settings(yard: Yard, code: Cod
     assert Path(own.files[0].place).read_text() == "def build_model(hp): ..."
     CodeVersion.objects.filter(pk=code.pk).delete()
     with pytest.raises(Conflict, match="it was deleted"):
-        tasks.own_code.of_job(Job.objects.get(pk=attempt.job_id))
-    assert tasks.own_code.of_job(yard.submit()) is None
+        tasks.own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
+    assert tasks.own_code.code_of_job(yard.submit()) is None
 
 
 @pytest.mark.usefixtures("code")
@@ -183,7 +183,7 @@ def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(yard: Yard) -> No
     assert queries.job_out(job).sandbox is None
     attempt = claimed(job, worker(Level.LANDLOCK))
     for level, network in ((Level.BUBBLEWRAP, False), (Level.LANDLOCK, True), (Level.BUBBLEWRAP, False)):
-        sandboxes.record(attempt.pk, SandboxRecord(level=level, network=network, limits=LIMITS))
+        sandboxes.record_sandbox(attempt.pk, SandboxRecord(level=level, network=network, limits=LIMITS))
     job.refresh_from_db()
     assert queries.job_out(job).sandbox == {"level": "landlock", "network": True}
     shown = queries.attempt_out(Attempt.objects.get(pk=attempt.pk))
@@ -205,7 +205,7 @@ def test_a_job_of_an_earlier_release_keeps_the_level_that_it_had(yard: Yard) -> 
     assert "no namespaces" in browser.get(f"/jobs/{job.pk}?tab=attempts").content.decode()
     assert browser.get(f"/api/v1/jobs/{job.pk}").json()["sandbox"] == old
     for level, weakest in ((Level.BUBBLEWRAP, "namespaces"), (Level.LANDLOCK, "landlock")):
-        sandboxes.record(attempt.pk, SandboxRecord(level=level, network=False, limits=LIMITS))
+        sandboxes.record_sandbox(attempt.pk, SandboxRecord(level=level, network=False, limits=LIMITS))
         job.refresh_from_db()
         assert job.sandbox_json["level"] == weakest
 
@@ -224,7 +224,9 @@ def test_the_sandbox_of_an_attempt_that_has_ended_is_not_recorded(yard: Yard) ->
     attempt = claimed(job, worker(Level.LANDLOCK))
     Attempt.objects.filter(pk=attempt.pk).update(state="ended")
     with pytest.raises(StaleFence):
-        sandboxes.record(attempt.pk, SandboxRecord(level=Level.LANDLOCK, network=False, limits=LIMITS))
+        sandboxes.record_sandbox(
+            attempt.pk, SandboxRecord(level=Level.LANDLOCK, network=False, limits=LIMITS)
+        )
     job.refresh_from_db()
     assert job.sandbox_json is None
     assert attempts.claim(attempt.pk, worker_id=attempt.worker_id) is None

@@ -63,7 +63,7 @@ def test_a_failed_step_fails_the_root_and_retry_runs_only_that(yard: Yard, worke
     job = yard.submit(search=SEARCH, after=AFTER)
     while not (children := list(job.children.filter(kind="train"))):
         turn(worker, job)
-    schedule.place()
+    schedule.place_jobs()
     first, second = worker.claim_all()
     attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "nan_loss", "message": "the loss became NaN"})
     worker.run(second)
@@ -157,7 +157,7 @@ def test_a_trial_that_another_user_retried_is_not_queued_twice(yard: Yard, worke
     attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     seen_by_one, seen_by_other = (first.trials.get() for _ in range(2))
     trials.retry(seen_by_one, by=yard.owner)
-    schedule.place()
+    schedule.place_jobs()
     with pytest.raises(StaleState, match="only a failed or stopped trial"):
         trials.retry(seen_by_other, by=yard.owner)
 
@@ -194,7 +194,7 @@ def test_pausing_waits_for_the_checkpoint_and_resuming_continues_from_it(
     job.refresh_from_db()
     assert job.state == "paused"
     assert {t.state for t in job.trials.all()} == {"paused"}
-    assert schedule.place() == 0
+    assert schedule.place_jobs() == 0
 
     control.resume(job, by=yard.owner)
     assert job.state == "queued"

@@ -67,7 +67,7 @@ def assigned(yard: Yard, worker: PretendWorker) -> Attempt:
     """Return an attempt that waits to be claimed."""
     WorkerRow.objects.filter(pk=worker.row.pk).update(lease_until=clock.seconds_from_now(3600))
     job = yard.submit()
-    schedule.place()
+    schedule.place_jobs()
     return Attempt.objects.get(job=job)
 
 
@@ -83,7 +83,7 @@ def test_of_many_concurrent_claims_one_succeeds(yard: Yard, worker: PretendWorke
 def test_many_schedulers_place_each_job_once(yard: Yard) -> None:
     PretendWorker(slots=16)
     jobs = [yard.submit() for _ in range(6)]
-    at_once(*[schedule.place] * THREADS)
+    at_once(*[schedule.place_jobs] * THREADS)
     assert Counter(Attempt.objects.values_list("job", flat=True)) == {job.pk: 1 for job in jobs}
     assert set(Job.objects.values_list("state", "fence")) == {("starting", 1)}
 
@@ -119,7 +119,7 @@ def test_a_search_that_is_revised_while_the_scheduler_waits_for_its_row_continue
 
     def revise() -> None:
         with transaction.atomic():
-            search_changes.revise(job, {"max_trials": 9}, by=yard.owner)
+            search_changes.revise_search(job, {"max_trials": 9}, by=yard.owner)
             is_revised.set()
             wait_until_blocking(asks)
 
@@ -219,7 +219,7 @@ def test_one_batch_sent_by_many_is_written_once(yard: Yard, worker: PretendWorke
     attempts.claim(attempt.pk, worker_id=worker.row.pk)
     points = [("loss", float(x), 1.0 / x, 1.0) for x in range(1, 6)]
     batch = [contract.Metric(time=1.0, points=points)]
-    send = lambda: attempts.record(attempt.pk, batch, spool_position=100, stored={})  # noqa: E731
+    send = lambda: attempts.record_events(attempt.pk, batch, spool_position=100, stored={})  # noqa: E731
     assert at_once(*[send] * THREADS) == [None] * THREADS
     (series,) = metric_log.read_series(attempt.job, names=["loss"])
     assert [point[0] for point in series["points"]] == [1, 2, 3, 4, 5]

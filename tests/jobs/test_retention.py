@@ -28,7 +28,7 @@ def test_a_sweep_ends_in_time_and_reaches_every_job_eventually(
     for _ in range(50):  # a look takes a second here, and there is time for two
         monkeypatch.setattr(retention, "time", SimpleNamespace(monotonic=count().__next__))
         looked.clear()
-        retention.sweep()
+        retention.remove_superfluous()
         assert (looked[0], len(looked)) == (running, 2)
         seen |= set(looked)
     assert seen == {running, *ended}
@@ -43,7 +43,7 @@ def test_the_checkpoints_of_a_trial_continued_during_the_sweep_are_kept(
     Checkpoint.objects.bulk_create(
         Checkpoint(job=job, trial=trial, execution=n, **KEPT | {"folder": str(n)}) for n in (1, 2)
     )
-    found = retention._superfluous
+    found = retention._superfluous_checkpoints
 
     def gone_on_since(job: Job) -> list[Checkpoint]:
         superfluous = found(job)
@@ -51,5 +51,5 @@ def test_the_checkpoints_of_a_trial_continued_during_the_sweep_are_kept(
         return superfluous
 
     monkeypatch.setattr(outcomes, "best_trials", lambda _job, limit: job.trials.none())
-    monkeypatch.setattr(retention, "_superfluous", gone_on_since)
-    assert (retention.sweep(), job.checkpoints.kept().count()) == (0, 2)
+    monkeypatch.setattr(retention, "_superfluous_checkpoints", gone_on_since)
+    assert (retention.remove_superfluous(), job.checkpoints.kept().count()) == (0, 2)

@@ -70,7 +70,7 @@ def test_a_wide_spread_over_executions_widens_the_range(search: Job, training: J
 def test_the_warning_is_on_the_job_its_root_and_in_the_results_with_the_next_step(
     search: Job, training: Job, people: People
 ) -> None:
-    assert results.apply(training, result((0.90, 0.94, 0.98), (0.40, 0.48, 0.56))) is None
+    assert results.apply_result(training, result((0.90, 0.94, 0.98), (0.40, 0.48, 0.56))) is None
     for job in (training, search):
         job = Job.objects.get(pk=job.pk)
         [warning] = job_queries.job_out(job).results["warnings"]
@@ -83,7 +83,7 @@ def test_the_warning_is_on_the_job_its_root_and_in_the_results_with_the_next_ste
 
 
 def test_a_result_of_an_earlier_release_has_no_comparison(training: Job) -> None:
-    assert results.apply(training, {"metrics": {}, "best_epoch": 3}) is None
+    assert results.apply_result(training, {"metrics": {}, "best_epoch": 3}) is None
     assert Job.objects.get(pk=training.pk).warnings == []
 
 

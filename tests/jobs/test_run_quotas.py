@@ -34,7 +34,7 @@ ELSEWHERE = "elsewhere"
 def placed(yard: Yard, worker: PretendWorker, **fields: Any) -> Attempt:
     job = yard.submit()
     Job.objects.filter(pk=job.pk).update(**fields)
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     return attempt
 
@@ -123,10 +123,10 @@ def test_a_batch_that_is_refused_counts_nothing(
     with monkeypatch.context() as patch:
         patch.setattr("jobs.hints.send", fail)
         with pytest.raises(RuntimeError):
-            attempts.record(attempt.pk, [table(0, 5, "loss")], spool_position=70, stored={})
+            attempts.record_events(attempt.pk, [table(0, 5, "loss")], spool_position=70, stored={})
     assert Job.objects.get(pk=attempt.job_id).event_bytes == stored_bytes()
     for _ in range(2):
-        attempts.record(attempt.pk, [table(0, 5, "loss")], spool_position=70, stored={})
+        attempts.record_events(attempt.pk, [table(0, 5, "loss")], spool_position=70, stored={})
         assert Job.objects.get(pk=attempt.job_id).event_bytes == stored_bytes()
 
 
@@ -187,5 +187,5 @@ def test_a_run_that_was_ended_for_the_quota_fails_and_can_be_retried_once_there_
     Project.objects.filter(pk=yard.project.pk).update(max_bytes=None)
     control.retry(Job.objects.get(pk=job.pk), by=yard.owner)
     pipeline.advance_all()
-    schedule.place()
+    schedule.place_jobs()
     assert [again.job_id for again in worker.claim_all()] == [job.pk]

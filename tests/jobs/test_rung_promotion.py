@@ -70,10 +70,10 @@ class Climber(PretendWorker):
 
 def answer(job: Job) -> bool:
     """Answer a request with the real algorithm; return whether there was one."""
-    claimed = suggest.claim(job.pk)
+    claimed = suggest.claim_request(job.pk)
     if claimed is None:
         return False
-    suggest.add(claimed, suggested(SuggestRequest.model_validate(claimed.request)))
+    suggest.add_suggestions(claimed, suggested(SuggestRequest.model_validate(claimed.request)))
     return True
 
 
@@ -81,7 +81,7 @@ def turn(worker: PretendWorker, job: Job) -> None:
     """Advance, answer, place and run once."""
     pipeline.advance_all()
     answer(job)
-    schedule.place()
+    schedule.place_jobs()
     for attempt in worker.claim_all():
         worker.run(attempt)
     pipeline.advance_all()
@@ -107,7 +107,7 @@ def at_first_rung(yard: Yard, climber: Climber, **search: Any) -> tuple[Job, Tri
     job = yard.submit(search=CLIMB | search, fit=FIT)
     pipeline.advance_all()
     answer(job)
-    schedule.place()
+    schedule.place_jobs()
     first, *_ = climber.claim_all()
     trial = first.trials.get()
     climber.run(first)
@@ -156,7 +156,7 @@ def test_a_waiting_trial_keeps_its_score_and_a_second_end_of_a_rung_replaces_the
 
     Trial.objects.filter(pk=trial.pk).update(state="stopped")
     trials.retry(trial, by=yard.owner)
-    schedule.place()
+    schedule.place_jobs()
     for attempt in climber.claim_all():
         climber.run(attempt)
     trial.refresh_from_db()
@@ -170,7 +170,7 @@ def test_after_an_empty_answer_no_request_is_sent_until_a_trial_changes(
     job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)  # one bracket of four, cut short
     pipeline.advance_all()
     assert answer(job)
-    schedule.place()
+    schedule.place_jobs()
     *others, last = climber.claim_all()
     for attempt in others:
         climber.run(attempt)
@@ -194,7 +194,7 @@ def test_a_trial_retried_after_the_last_answer_is_still_promoted_or_pruned(
     while not Job.objects.get(pk=job.pk).payload_json.get("exhausted"):
         pipeline.advance_all()
         answer(job)
-        schedule.place()
+        schedule.place_jobs()
         for attempt in climber.claim_all():
             climber.run(attempt)
     climber.failing = frozenset()
@@ -214,7 +214,7 @@ def test_a_trial_that_ends_a_rung_interrupts_a_row_of_failures(yard: Yard, climb
 
 def test_a_runner_lost_at_a_rung_costs_a_restart(yard: Yard, climber: Climber) -> None:
     at_first_rung(yard, climber)
-    schedule.place()
+    schedule.place_jobs()
     attempt = Attempt.objects.filter(state="running").first()
     assert attempt is not None
     trial = attempt.trials.get()
@@ -251,7 +251,7 @@ def test_checkpoints_of_waiting_trials_are_kept_and_those_of_pruned_trials_remov
             folder=f"t{row.pk}", manifest="0" * 64,
         )  # fmt: skip
     Trial.objects.filter(pk=other.pk).update(state="pruned")
-    retention.sweep()
+    retention.remove_superfluous()
     assert Checkpoint.objects.kept().get().trial_id == trial.pk
 
 
@@ -279,7 +279,7 @@ def test_a_trial_promoted_while_its_batch_runs_does_not_fail_with_the_batch(
     climber.report(attempt, contract.Started(time=time.time()))
     climber.climb(attempt, first)
     promoted = Suggestion(values=first.values, promotes=first.number, rung=1, epochs=3)
-    rung_promotion.promote(job, promoted)
+    rung_promotion.promote_trial(job, promoted)
     other.refresh_from_db()
     climber.climb(attempt, other)
     attempt_end.finish(attempt.pk, Outcome.COMPLETED)
@@ -339,7 +339,7 @@ def test_a_continued_trial_never_waits_at_a_rung(yard: Yard, climber: Climber) -
 def test_the_score_of_a_continued_trial_does_not_count_for_a_rung(yard: Yard, climber: Climber) -> None:
     _, trial = topmost(yard, climber)
     for _ in range(3):
-        schedule.place()
+        schedule.place_jobs()
         for attempt in climber.claim_all():
             for held in attempt.trials.all():
                 climber.run_trial(attempt, held, score=0.05)

@@ -48,7 +48,7 @@ def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None
 def events_of(attempt: Attempt, *events: contract.RunnerEvent) -> None:
     """Report further events of an attempt."""
     # After those that the fixture has reported.
-    attempts.record(attempt.pk, events, spool_position=100, stored={})
+    attempts.record_events(attempt.pk, events, spool_position=100, stored={})
 
 
 def checkpoint(epoch: int) -> contract.CheckpointCommitted:

@@ -20,7 +20,7 @@ from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
 
 
 def waits(job: Job) -> str:
-    schedule.place()
+    schedule.place_jobs()
     job.refresh_from_db()
     return job.why_waiting
 
@@ -43,7 +43,7 @@ def test_an_error_while_trials_are_chosen_is_shown_until_they_are_there(yard: Ya
     search = yard.submit(search=SEARCH)
     PretendWorker()
     pipeline.advance_all()
-    claimed = suggest.claim(search.pk)
+    claimed = suggest.claim_request(search.pk)
     assert claimed is not None
     suggest.report_failure(claimed, "the space is empty")
     assert waits(search) == "Choosing the next trial failed: the space is empty"
@@ -55,7 +55,7 @@ def test_an_error_reported_during_a_pass_is_not_overwritten_by_it(
     search = yard.submit(search=SEARCH)
     PretendWorker()
     pipeline.advance_all()
-    claimed = suggest.claim(search.pk)
+    claimed = suggest.claim_request(search.pk)
     assert claimed is not None
     explain = schedule._explain_searches_without_trials
 
@@ -82,7 +82,7 @@ def test_the_place_in_the_queue_is_by_priority_and_age(yard: Yard) -> None:
         entry.place for job in submitted for entry in queue.waiting_jobs(yard.owner) if entry.job == job
     ] == places
     PretendWorker(slots=4)
-    schedule.place()
+    schedule.place_jobs()
     submitted[0].refresh_from_db()
     assert queue.queue_position(submitted[0]) is None
 
@@ -92,7 +92,7 @@ def test_a_pass_without_waiting_rows_costs_two_statements(
 ) -> None:
     PretendWorker(slots=1)
     with django_assert_num_queries(2):  # waiting jobs and searches, waiting trials
-        assert schedule.place() == 0
+        assert schedule.place_jobs() == 0
 
 
 def test_a_pass_reads_of_the_specs_of_waiting_jobs_only_their_meshes(yard: Yard) -> None:
@@ -111,9 +111,9 @@ def test_more_waiting_jobs_take_no_more_statements(yard: Yard) -> None:
     PretendWorker(slots=1, gpus=1)
 
     def statements() -> int:
-        schedule.place()  # writes why each waits
+        schedule.place_jobs()  # writes why each waits
         with CaptureQueriesContext(connection) as found:
-            schedule.place()
+            schedule.place_jobs()
         return len(found)
 
     yard.submit(resources={"slots": 2})
@@ -131,15 +131,15 @@ def test_a_pass_over_waiting_trials_costs_six_statements(
     worker = PretendWorker(slots=1)
     pipeline.advance_all()
     suggest_from_grid(search)
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     trials.queue_by_hand(search, {"units": 48}, by=yard.owner)
     trials.queue_by_hand(search, {"units": 64}, by=yard.owner)
-    schedule.place()  # writes why they wait, and compiles the queries
+    schedule.place_jobs()  # writes why they wait, and compiles the queries
     # Open attempts, jobs, trials, their search's revision, live workers, durations of the newest trials.
     # PostgreSQL is also asked for the time.
     with django_assert_max_num_queries(7 if connection.vendor == "postgresql" else 6):
-        assert schedule.place() == 0
+        assert schedule.place_jobs() == 0
     assert attempt.job.trials.waiting().count() == 2
 
 
@@ -147,7 +147,7 @@ def test_priority_comes_before_age(yard: Yard) -> None:
     yard.submit()
     urgent = yard.submit(resources={"priority": 90})
     worker = PretendWorker(slots=1)
-    schedule.place()
+    schedule.place_jobs()
     assert [a.job_id for a in worker.claim_all()] == [urgent.pk]
 
 
@@ -199,7 +199,7 @@ def test_a_job_larger_than_any_worker_with_its_gpus_shows_that_and_blocks_no_oth
 def test_a_large_job_blocks_only_the_workers_that_could_run_it(yard: Yard) -> None:
     yard.submit(resources={"slots": 4})
     PretendWorker(slots=4, name="large")
-    schedule.place()
+    schedule.place_jobs()
     large, small = yard.submit(resources={"slots": 4}), yard.submit()
     little = PretendWorker(slots=1, name="little")
     assert waits(large) == "It needs 4 of the 4 slots of pool default; 0 free now."
@@ -208,9 +208,9 @@ def test_a_large_job_blocks_only_the_workers_that_could_run_it(yard: Yard) -> No
 
 def test_a_job_that_waits_for_a_busy_gpu_does_not_block_workers_without_one(yard: Yard) -> None:
     PretendWorker(slots=1, name="gpu", gpus=1)
-    schedule.place()
+    schedule.place_jobs()
     yard.submit(**gpu_mesh(1))
-    schedule.place()
+    schedule.place_jobs()
     second, third, plain = yard.submit(**gpu_mesh(1)), yard.submit(**gpu_mesh(1)), yard.submit()
     cpu = PretendWorker(slots=1, name="cpu")
     assert waits(second) == "It needs 1 of the 1 slot of pool default; 0 free now."
@@ -224,13 +224,13 @@ def test_the_trials_of_a_search_on_gpus_run_on_workers_with_gpus(yard: Yard) -> 
     pipeline.advance_all()
     suggest_from_grid(job)
     Worker.objects.filter(name="gpu").update(state=Worker.State.DRAINING)
-    schedule.place()
+    schedule.place_jobs()
     job.refresh_from_db()
     assert set(waiting.waiting_reasons(job).values()) == {
         "No worker of pool default has a GPU; the Workers page shows why a worker uses no GPU."
     }
     Worker.objects.filter(name="gpu").update(state=Worker.State.UP)
-    schedule.place()
+    schedule.place_jobs()
     assert (len(cpu.claim_all()), len(gpu.claim_all())) == (0, 2)
 
 
@@ -264,7 +264,7 @@ def test_a_draining_worker_takes_nothing_new(yard: Yard) -> None:
     workers.drain(worker.row, by=yard.owner)
     assert "draining" in waits(yard.submit())
     workers.enable(worker.row, by=yard.owner)
-    assert schedule.place() == 1
+    assert schedule.place_jobs() == 1
 
 
 def test_a_worker_without_disk_space_is_named(yard: Yard) -> None:
@@ -278,14 +278,14 @@ def test_a_search_runs_as_many_trials_as_its_spec_allows(yard: Yard) -> None:
     worker = PretendWorker(slots=4)
     pipeline.advance_all()
     suggest_from_grid(job)
-    schedule.place()
+    schedule.place_jobs()
     assert len(worker.claim_all()) == 1
 
 
 def test_a_worker_with_an_expired_lease_is_lost_and_its_work_is_queued_again(yard: Yard) -> None:
     job = yard.submit()
     worker = PretendWorker()
-    schedule.place()
+    schedule.place_jobs()
     worker.claim_all()
     past = clock.seconds_from_now(-1)
     Worker.objects.update(lease_until=past)
@@ -300,8 +300,8 @@ def test_a_worker_with_an_expired_lease_is_lost_and_its_work_is_queued_again(yar
 def test_an_attempt_of_an_unknown_kind_does_not_stop_the_placement_of_others(yard: Yard) -> None:
     PretendWorker(slots=2)
     unknown = yard.submit()
-    schedule.place()
+    schedule.place_jobs()
     Job.objects.filter(pk=unknown.pk).update(kind="later")
     other = yard.submit()
-    schedule.place()
+    schedule.place_jobs()
     assert other.attempts.exists()

@@ -111,11 +111,11 @@ def test_a_validation_that_runs_no_code_needs_no_sandbox_and_no_trainer(
 ) -> None:
     def validation(number: int, **payload: Any) -> Job:
         payload = RegisterPayload(version=1, **payload)
-        return submit.child(search, REGISTER, number, title="Validate", payload=payload)
+        return submit.create_step(search, REGISTER, number, title="Validate", payload=payload)
 
     alone, with_code = validation(1), validation(2, code=code.digest)
     assert [sandboxes.needs_sandbox(job) for job in (alone, with_code)] == [False, True]
-    assert own_code.of_job(alone) is None
+    assert own_code.code_of_job(alone) is None
     assert [sandboxes.may_run(people.member, job) for job in (alone, with_code)] == [True, False]
     own_code.require_right_to_job(people.member, alone)
     with pytest.raises(Forbidden):
@@ -124,7 +124,7 @@ def test_a_validation_that_runs_no_code_needs_no_sandbox_and_no_trainer(
 
 def test_trials_of_scripts_are_neither_combined_nor_continued(search: Job, people: People) -> None:
     with pytest.raises(Conflict, match="only models that Trainyard trains are combined"):
-        ensembles.make(search, [1, 2], by=people.trainer)
+        ensembles.queue_ensemble(search, [1, 2], by=people.trainer)
     assert (
         'data-dialog="ensemble"'
         not in browser_of(people.trainer).get(f"/jobs/{search.pk}/trials/1").content.decode()

@@ -18,7 +18,7 @@ CLIMBING = {**SEARCH, "algorithm": "asha", "max_trials": 4}
 
 
 def ticket_of(job: Job) -> suggest.SuggestionClaim:
-    claimed = suggest.claim(job.pk)
+    claimed = suggest.claim_request(job.pk)
     assert claimed is not None
     return claimed
 
@@ -27,7 +27,7 @@ def answer(job: Job, *suggestions: Suggestion, **more: Any) -> SuggestRequest:
     """Answer the search's request and return the request."""
     Job.objects.filter(pk=job.pk).update(suggest_until=None)
     claimed = ticket_of(job)
-    suggest.add(claimed, Answer(suggestions=suggestions, **more))
+    suggest.add_suggestions(claimed, Answer(suggestions=suggestions, **more))
     return SuggestRequest.model_validate(claimed.request)
 
 
@@ -63,7 +63,7 @@ def test_a_dropped_trial_is_pruned_with_the_numbers_that_decided(yard: Yard, wor
     job.refresh_from_db()
     assert trial.state == "pruned" and trial.finished is not None
     assert TrialDecision.objects.get(trial=trial).saw == {"cutoff": 0.9, "of": 3, "promoted": False}
-    assert suggest.claim(job.pk) is None, "no further suggestion is needed"
+    assert suggest.claim_request(job.pk) is None, "no further suggestion is needed"
 
 
 def test_a_trial_stopped_while_the_answer_was_computed_stays_stopped(
@@ -73,7 +73,7 @@ def test_a_trial_stopped_while_the_answer_was_computed_stays_stopped(
     claimed = ticket_of(job)
     move_trial(trial, TrialState.STOPPED)
     promoted = Suggestion(values={"units": 16}, promotes=1, rung=1, epochs=3)
-    suggest.add(claimed, Answer(suggestions=(promoted,), dropped=(Dropped(trial=1),)))
+    suggest.add_suggestions(claimed, Answer(suggestions=(promoted,), dropped=(Dropped(trial=1),)))
     trial.refresh_from_db()
     assert trial.state == "stopped" and not TrialDecision.objects.exists()
 
@@ -159,7 +159,7 @@ def test_of_several_objectives_the_best_are_those_that_nothing_beats(yard: Yard)
 def wanted(job: Job) -> int:
     """Return how many trials a search asks for now."""
     Job.objects.filter(pk=job.pk).update(suggest_until=None)
-    claimed = suggest.claim(job.pk)
+    claimed = suggest.claim_request(job.pk)
     return SuggestRequest.model_validate(claimed.request).count if claimed is not None else 0
 
 

@@ -300,7 +300,7 @@ def test_a_first_trial_that_resumes_after_a_pause_is_timed_from_the_resumption(
     Trial.objects.filter(pk=at_work.trial.pk).update(started=timezone.now() - dt.timedelta(hours=5))
     control.resume(Job.objects.get(pk=at_work.job.pk), by=yard.owner)
     pipeline.advance_all()
-    schedule.place()
+    schedule.place_jobs()
     (again,) = at_work.worker.claim_all()
     at_work.report_epochs(again, 2)
     assert again.number == 2

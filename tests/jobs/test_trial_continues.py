@@ -63,7 +63,7 @@ def test_a_completed_trial_continues_under_its_number(
     assert (trial.state, trial.until) == ("queued", 10)
     assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
     pipeline.advance_all()
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
     monkeypatch.setattr(LocalStore, "path", lambda _store, digest: tmp_path / digest)
     task = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
@@ -116,7 +116,7 @@ def continued(yard: Yard, worker: PretendWorker) -> tuple[Attempt, Trial]:
     """Return a trial that continues to epoch 10, and its attempt."""
     _, trial = completed(yard, worker)
     trials.continue_training(trial, 10, by=yard.owner)
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
     worker.report(attempt, begun(trial))
     return attempt, trial

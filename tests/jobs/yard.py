@@ -117,7 +117,7 @@ class PretendWorker:
     ) -> None:
         """Record events of an attempt's runner."""
         self.spool[attempt.pk] = self.spool.get(attempt.pk, 0) + len(batch)
-        attempts.record(attempt.pk, batch, spool_position=self.spool[attempt.pk], stored=files or {})
+        attempts.record_events(attempt.pk, batch, spool_position=self.spool[attempt.pk], stored=files or {})
 
     def run(self, attempt: Attempt, *, score: float = 0.9) -> None:
         """Let an attempt start and complete."""
@@ -159,14 +159,14 @@ def ended(trial: Trial, error: str = "") -> contract.TrialDone:
 
 def suggest_from_grid(job: Job) -> None:
     """Answer the search's request for suggestions like the grid algorithm."""
-    claimed = suggest.claim(job.pk)
+    claimed = suggest.claim_request(job.pk)
     if claimed is None:
         return
     made = sum(trial["source"] == "algorithm" for trial in claimed.request["trials"])
     search = job.revision.spec.search if job.revision else None
     assert search is not None
     found = list(grid(search.space))[made : made + claimed.request["count"]]
-    suggest.add(
+    suggest.add_suggestions(
         claimed, Answer(suggestions=tuple(Suggestion(values=values) for values in found), exhausted=not found)
     )
 
@@ -176,7 +176,7 @@ def placed_search(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job
     job = yard.submit(search=SEARCH | search)
     pipeline.advance_all()
     suggest_from_grid(job)
-    schedule.place()
+    schedule.place_jobs()
     return job, worker.claim_all()
 
 
@@ -186,7 +186,7 @@ def turn(worker: PretendWorker, job: Job, **run: Any) -> list[Attempt]:
     job.refresh_from_db()
     if job.kind == "search" and job.state not in ("completed", "failed", "stopped"):
         suggest_from_grid(job)
-    schedule.place()
+    schedule.place_jobs()
     claimed = worker.claim_all()
     for attempt in claimed:
         worker.run(attempt, **run)

@@ -29,7 +29,7 @@ from jobs import upload_formats
 from jobs.errors import BadInput
 from jobs.kinds.profile.payload import FurtherFile, ProfileTask
 from jobs.kinds.register.payload import RegisterTask
-from jobs.spec.data.dialect import SAMPLE_BYTES, DialectRequest, ReadOptions, detect
+from jobs.spec.data.dialect import SAMPLE_BYTES, DialectRequest, ReadOptions, detect_dialect
 from jobs.spec.data.file_limits import FileLimits
 from tests.engine.helpers import RecordingReport
 from tests.mutants.mutations import damaged
@@ -154,7 +154,7 @@ def read(mutant: Mutant, folder: Path, *, load: bool = False) -> str:
             return _read_model(path, load=load)
         # The page shows this before the upload, for any bytes and without a refusal.
         start = mutant.body[:SAMPLE_BYTES]
-        detect(start, is_all=start == mutant.body, given=mutant.reading.dialect)
+        detect_dialect(start, is_all=start == mutant.body, request=mutant.reading.dialect)
         source, *others = [upload_formats.format_of_upload(each, mutant.name) for each in (path, *more)]
         if others not in ([], [source]):
             return "refused: the files have different formats"

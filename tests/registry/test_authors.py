@@ -93,8 +93,8 @@ def test_an_account_of_theirs_made_it(yard: Yard, puppet: User) -> None:
 
 def test_an_account_of_theirs_does_not_hide_who_changed_the_gates(yard: Yard, puppet: User) -> None:
     strict, loose = GateRules(latency_p95_ms=5.0), GateRules(latency_p95_ms=500.0)
-    gate_rules.change(yard.model, strict, by=yard.approver)
-    gate_rules.change(yard.model, loose, by=puppet)
+    gate_rules.change_rules(yard.model, strict, by=yard.approver)
+    gate_rules.change_rules(yard.model, loose, by=puppet)
     of_member = requested(yard, registered(yard, trained(yard, by=yard.member), by=yard.member))
     assert AUTHORSHIP not in {gate["name"] for gate in of_member.gates}
     promotions.approve(of_member, by=puppet)  # which judges nothing for the owner

@@ -19,7 +19,7 @@ LOOSE = GateRules(tolerance=0.5)
 
 @pytest.mark.parametrize("who", ["approver", "owner"])
 def test_approvers_and_admins_change_the_gates(yard: Yard, who: str) -> None:
-    gate_rules.change(yard.model, LOOSE, by=getattr(yard, who))
+    gate_rules.change_rules(yard.model, LOOSE, by=getattr(yard, who))
     assert queries.rules_of(queries.current_revision(yard.model)) == LOOSE
 
 
@@ -28,14 +28,14 @@ def test_approvers_and_admins_change_the_gates(yard: Yard, who: str) -> None:
 )
 def test_no_one_else_does(yard: Yard, who: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        gate_rules.change(yard.model, LOOSE, by=getattr(yard, who))
+        gate_rules.change_rules(yard.model, LOOSE, by=getattr(yard, who))
     assert not GateRevision.objects.exists()
 
 
 def test_each_change_is_a_revision_with_an_audit_row_that_has_the_difference(yard: Yard) -> None:
-    gate_rules.change(yard.model, LOOSE, comment=" a pilot ", by=yard.approver)
+    gate_rules.change_rules(yard.model, LOOSE, comment=" a pilot ", by=yard.approver)
     floors = (Floor(metric="roc_auc", limit=0.7),)
-    gate_rules.change(yard.model, GateRules(metric="roc_auc", floors=floors), by=yard.second_approver)
+    gate_rules.change_rules(yard.model, GateRules(metric="roc_auc", floors=floors), by=yard.second_approver)
     newest, first = queries.gates_history(yard.model)
     assert (newest.revision, newest.changed_by) == (2, "second-approver")
     assert newest.differences == [
@@ -47,22 +47,22 @@ def test_each_change_is_a_revision_with_an_audit_row_that_has_the_difference(yar
 
 
 def test_the_same_rules_are_no_revision(yard: Yard) -> None:
-    gate_rules.change(yard.model, LOOSE, by=yard.approver)
-    gate_rules.change(yard.model, LOOSE, by=yard.second_approver)
+    gate_rules.change_rules(yard.model, LOOSE, by=yard.approver)
+    gate_rules.change_rules(yard.model, LOOSE, by=yard.second_approver)
     assert GateRevision.objects.count() == 1
 
 
 def test_a_change_of_rules_that_were_read_before_another_change_is_refused(yard: Yard) -> None:
-    gate_rules.change(yard.model, LOOSE, seen=0, by=yard.approver)
+    gate_rules.change_rules(yard.model, LOOSE, seen=0, by=yard.approver)
     with pytest.raises(StaleState, match="revision 1, not 0"):
-        gate_rules.change(yard.model, GateRules(tolerance=0.2), seen=0, by=yard.second_approver)
+        gate_rules.change_rules(yard.model, GateRules(tolerance=0.2), seen=0, by=yard.second_approver)
     assert queries.current_revision(yard.model).rules == LOOSE  # type: ignore[union-attr]
 
 
 def test_an_open_request_keeps_the_rules_it_was_made_under_even_when_its_gates_run_again(yard: Yard) -> None:
-    gate_rules.change(yard.model, GateRules(tolerance=0.02), by=yard.second_approver)
+    gate_rules.change_rules(yard.model, GateRules(tolerance=0.02), by=yard.second_approver)
     waiting = yard.pending()
-    gate_rules.change(yard.model, LOOSE, by=yard.approver)
+    gate_rules.change_rules(yard.model, LOOSE, by=yard.approver)
     yard.live()
     with pytest.raises(StaleState, match="are running again"):
         promotions.approve(waiting, by=yard.approver)
@@ -73,7 +73,7 @@ def test_an_open_request_keeps_the_rules_it_was_made_under_even_when_its_gates_r
 
 def own_change(yard: Yard) -> PromotionRequest:
     """Let the owner loosen the gates and request a promotion; the gates have passed."""
-    gate_rules.change(yard.model, LOOSE, by=yard.owner)
+    gate_rules.change_rules(yard.model, LOOSE, by=yard.owner)
     promotion = promotions.request(yard.version(), stage="production", by=yard.owner)
     judge(promotion, GOOD_GATES)
     return promotion
@@ -91,8 +91,8 @@ def test_a_requester_who_wrote_the_gates_is_named_and_the_approver_must_accept_i
 
 
 def test_a_later_change_by_another_person_does_not_hide_the_requesters_own(yard: Yard) -> None:
-    gate_rules.change(yard.model, LOOSE, by=yard.owner)
-    gate_rules.change(yard.model, LOOSE.model_copy(update={"latency_p95_ms": 900.0}), by=yard.approver)
+    gate_rules.change_rules(yard.model, LOOSE, by=yard.owner)
+    gate_rules.change_rules(yard.model, LOOSE.model_copy(update={"latency_p95_ms": 900.0}), by=yard.approver)
     promotion = promotions.request(yard.version(by=yard.owner), stage="production", by=yard.member)
     judge(promotion, GOOD_GATES)
     assert promotion.gates[-1]["name"] == "rules_written_by_others"
@@ -108,7 +108,7 @@ def test_gates_that_an_approver_accepted_once_are_not_asked_about_again(yard: Ya
 def test_an_approval_by_the_person_who_wrote_the_gates_does_not_count_as_a_judgement_of_them(
     yard: Yard,
 ) -> None:
-    gate_rules.change(yard.model, LOOSE, by=yard.owner)
+    gate_rules.change_rules(yard.model, LOOSE, by=yard.owner)
     promotions.approve(yard.pending(), by=yard.owner)
     own = promotions.request(yard.version(), stage="production", by=yard.owner)
     judge(own, GOOD_GATES)
@@ -117,7 +117,7 @@ def test_an_approval_by_the_person_who_wrote_the_gates_does_not_count_as_a_judge
 
 def test_a_change_after_the_request_has_no_part_in_it(yard: Yard) -> None:
     promotion = promotions.request(yard.version(), stage="production", by=yard.owner)
-    gate_rules.change(yard.model, LOOSE, by=yard.owner)
+    gate_rules.change_rules(yard.model, LOOSE, by=yard.owner)
     judge(promotion, GOOD_GATES)
     assert promotion.gate_revision is None
     assert len(promotion.gates) == len(GOOD_GATES["gates"])

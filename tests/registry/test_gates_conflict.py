@@ -7,7 +7,7 @@ from tests.registry.conftest import Yard
 
 def test_after_a_conflict_the_gates_can_be_saved_over_the_revision_that_is_shown(yard: Yard) -> None:
     form = {"metric": "", "tolerance": "0.02", "revision": "0", "floors-rows": "0", "slices-rows": "0"}
-    gate_rules.change(yard.model, GateRules(tolerance=0.05), by=yard.second_approver)
+    gate_rules.change_rules(yard.model, GateRules(tolerance=0.05), by=yard.second_approver)
     browser = browser_of(yard.approver)
     refused = browser.post("/models/digits/gates", form)
     text = refused.content.decode()

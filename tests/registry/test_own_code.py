@@ -93,7 +93,7 @@ def test_only_who_may_run_code_adds_a_version_with_code(yard: Yard, trainer: Use
     with pytest.raises(Forbidden):
         promotions.request(version, stage="production", by=yard.member)
     with pytest.raises(Forbidden):
-        registration.describe(version, by=yard.member)
+        registration.queue_description(version, by=yard.member)
 
 
 def test_code_of_another_project_is_unknown(yard: Yard, trainer: User) -> None:
@@ -267,7 +267,7 @@ def test_a_signature_that_is_none_fails_the_validation(yard: Yard, trainer: User
     stored = sha256_of(store().path(yard.new_bytes().digest))
     version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
     job = Job.objects.filter(validations_of(version.pk)).get()
-    error = results.apply(job, {"signature": {"inputs": 1}, "needs_code": True})
+    error = results.apply_result(job, {"signature": {"inputs": 1}, "needs_code": True})
     assert error is not None
     assert (error["code"], "signature" in error["message"]) == ("bad_result", True)
     version.refresh_from_db()

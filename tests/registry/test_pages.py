@@ -318,7 +318,7 @@ def test_a_strange_number_of_rows_is_no_error_of_ours(filled: Yard, rows: str) -
 
 
 def test_a_change_meanwhile_keeps_the_entries_and_names_the_other_person(filled: Yard) -> None:
-    gate_rules.change(filled.model, GateRules(tolerance=0.3), by=filled.second_approver)
+    gate_rules.change_rules(filled.model, GateRules(tolerance=0.3), by=filled.second_approver)
     page = browser_of(filled.approver).post("/models/digits/gates", RULES)
     assert page.status_code == 409
     assert "second-approver saved revision 1 while you were editing" in text_of(page)
@@ -351,9 +351,9 @@ def test_the_list_of_models_names_the_production_version_once(filled: Yard) -> N
 
 
 def test_a_request_shows_its_rules_each_comparison_and_the_next_step(filled: Yard) -> None:
-    gate_rules.change(filled.model, GateRules(tolerance=0.02), by=filled.second_approver)
+    gate_rules.change_rules(filled.model, GateRules(tolerance=0.02), by=filled.second_approver)
     promotion = filled.request()
-    gate_rules.change(filled.model, GateRules(tolerance=0.3), by=filled.second_approver)
+    gate_rules.change_rules(filled.model, GateRules(tolerance=0.3), by=filled.second_approver)
     alternative = {
         "metric": "log_loss", "direction": "min", "value": 0.43, "limit": 0.49, "gain": 0.06, "low": 0.03,
         "high": 0.09, "passed": True,

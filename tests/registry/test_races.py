@@ -141,4 +141,4 @@ def test_a_stale_endpoint_row_changes_nothing(yard: Yard) -> None:
     waiting = yard.pending()
     yard.live()
     with pytest.raises(StaleState), transaction.atomic():
-        releases.promote(old, waiting, by=yard.approver)
+        releases.put_into_production(old, waiting, by=yard.approver)

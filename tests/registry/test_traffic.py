@@ -52,7 +52,7 @@ def send(
     report = TrafficReport(run=run, sequence=sequence, sent=sent.timestamp(), intervals=intervals)
     whole = ReplicaReport(replica=replica, model=yard.model.name, generation=1, traffic=report)
     yard.owner.is_service = True
-    replica_reports.record(whole, by=yard.owner)
+    replica_reports.record_report(whole, by=yard.owner)
 
 
 def ago(seconds: float) -> datetime:
@@ -80,7 +80,7 @@ def test_a_write_that_fails_halfway_leaves_nothing_and_its_repetition_is_counted
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = (interval(ago(30), 1, counts(2)), interval(ago(20), 1, counts(3)))
-    add, calls = traffic._add, []
+    add, calls = traffic._add_counts, []
 
     def fail_at_the_second(*arguments: Any) -> None:
         calls.append(1)
@@ -89,7 +89,7 @@ def test_a_write_that_fails_halfway_leaves_nothing_and_its_repetition_is_counted
         add(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(traffic, "_add", fail_at_the_second)
+        patch.setattr(traffic, "_add_counts", fail_at_the_second)
         with pytest.raises(DatabaseError):
             send(yard, *both)
     assert (asked(), Replica.objects.count()) == (0, 0)
@@ -112,7 +112,7 @@ def test_old_intervals_are_folded_into_longer_ones_without_losing_a_request(
         send(yard, interval(ago(10 * sequence), 1 + sequence % 2, counts(1, rows=2)), sequence=sequence)
     assert TrafficCount.objects.count() == 12
     set_clock(monkeypatch, NOW + timedelta(hours=2))
-    traffic.fold()
+    traffic.fold_intervals()
     minutes = TrafficCount.objects.filter(seconds=60)
     assert (minutes.count(), TrafficCount.objects.count(), asked()) == (4, 4, 12)
     assert sum(row.counts.rows for row in minutes) == 24
@@ -120,10 +120,10 @@ def test_old_intervals_are_folded_into_longer_ones_without_losing_a_request(
     send(yard, interval(ago(60), 1, counts(5)), sequence=20, sent=NOW + timedelta(hours=2))
     assert (TrafficCount.objects.count(), asked()) == (4, 17)
     set_clock(monkeypatch, NOW + timedelta(days=3))
-    traffic.fold()
+    traffic.fold_intervals()
     assert (set(TrafficCount.objects.values_list("seconds", flat=True)), asked()) == ({3600}, 17)
     set_clock(monkeypatch, NOW + timedelta(days=32))
-    assert traffic.fold() == 2
+    assert traffic.fold_intervals() == 2
     assert not TrafficCount.objects.exists()
 
 
@@ -151,7 +151,7 @@ def test_figures_merge_replicas_and_versions(yard: Yard) -> None:
 def test_every_range_has_every_request_of_its_time_once(yard: Yard, range_: str) -> None:
     for sequence, age in enumerate((20, 3000, 5 * 3600, 20 * 3600, 6 * 86_400, 29 * 86_400), start=1):
         send(yard, interval(ago(age), 1, counts(1)), sequence=sequence)
-    traffic.fold()
+    traffic.fold_intervals()
     answer = queries.traffic_of_endpoint(yard.endpoint, range_)
     expected = 1 + list(queries.RANGES).index(range_)
     assert answer.total.requests == expected
@@ -166,7 +166,7 @@ def test_the_first_point_of_a_range_has_all_of_its_requests_just_after_the_hour(
     set_clock(monkeypatch, now)
     begin = queries.traffic_of_endpoint(yard.endpoint, range_).begin
     send(yard, interval(begin, 1, counts(3)), sent=now)
-    traffic.fold()
+    traffic.fold_intervals()
     first = queries.traffic_of_endpoint(yard.endpoint, range_).points[0]
     assert (first.at, first.requests) == (begin, 3)
 
@@ -236,7 +236,7 @@ def test_counts_of_a_false_report_are_limited_and_do_not_stop_the_folding(
     send(yard, interval(ago(20), 1, huge), interval(ago(30), 1, huge))
     send(yard, interval(ago(20), 1, huge), sequence=2)
     set_clock(monkeypatch, NOW + timedelta(hours=3))
-    assert traffic.fold() > 0
+    assert traffic.fold_intervals() > 0
     row = TrafficCount.objects.get()
     assert (row.requests, row.failed, row.counts.rows) == (MOST, MOST, MOST)
 

@@ -131,7 +131,7 @@ def test_the_phase_of_a_trial_is_shown_on_its_page_and_on_that_of_its_search(
     positions = itertools.count(1)
 
     def report(*events: contract.RunnerEvent) -> list[bool]:
-        attempts.record(attempt.pk, events, spool_position=next(positions), stored={})
+        attempts.record_events(attempt.pk, events, spool_position=next(positions), stored={})
         return ["choosing the faster way" in text_of(browser.get(addresses[n])) for n in (0, 1, 2)]
 
     timing = contract.Phase(time=1, trial=2, name="timing")

@@ -203,10 +203,10 @@ def test_importance_counts_pruned_trials_and_knows_whether_the_search_is_over(se
 
 def test_a_result_has_the_number_of_its_trials(search: Job, monkeypatch: Any) -> None:
     monkeypatch.setattr(importance, "FEWEST_TRIALS", 3)
-    claimed = analyses.claim(search, Analysis.Kind.IMPORTANCE)
+    claimed = analyses.claim_analysis(search, Analysis.Kind.IMPORTANCE)
     assert claimed is not None
-    assert analyses.claim(search, Analysis.Kind.IMPORTANCE) is None, "two compute at a time"
-    analyses.finish(claimed, trials=4, result={"used": 4})
+    assert analyses.claim_analysis(search, Analysis.Kind.IMPORTANCE) is None, "two compute at a time"
+    analyses.finish_analysis(claimed, trials=4, result={"used": 4})
     assert importance.importance_out(search).state == "fresh"
     move_trial(search.trials.get(number=3), "queued")
     stale = importance.importance_out(search)
@@ -227,11 +227,11 @@ def test_a_result_of_an_earlier_release_is_computed_again(search: Job, monkeypat
 
 
 def test_a_result_that_comes_too_late_is_dropped(search: Job) -> None:
-    late = analyses.claim(search, Analysis.Kind.IMPORTANCE)
+    late = analyses.claim_analysis(search, Analysis.Kind.IMPORTANCE)
     Analysis.objects.update(until=timezone.now() - timedelta(seconds=1))
-    current = analyses.claim(search, Analysis.Kind.IMPORTANCE)
+    current = analyses.claim_analysis(search, Analysis.Kind.IMPORTANCE)
     assert late is not None and current is not None
-    analyses.finish(late, trials=1, result={})
+    analyses.finish_analysis(late, trials=1, result={})
     assert Analysis.objects.get().result is None
 
 

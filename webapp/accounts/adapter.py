@@ -52,5 +52,5 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth has no typ
         user = request.user
         super().logout(request)
         if isinstance(user, User):
-            logins.record(user, "logout")
+            logins.record_login_change(user, "logout")
             hints.send("access", user=user.pk)

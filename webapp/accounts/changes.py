@@ -16,7 +16,7 @@ CODES = Authenticator.Type.RECOVERY_CODES
 
 
 def _changed(request: HttpRequest, user: User, verb: str) -> None:
-    logins.record(user, verb)
+    logins.record_login_change(user, verb)
     people.end_sessions(user, keep=request.session.session_key)
 
 
@@ -47,4 +47,4 @@ def recovery_codes_created(request: HttpRequest, user: User, **_: Any) -> None:
 @receiver(mfa.authenticator_used)
 def recovery_code_used(user: User, authenticator: Authenticator, **_: Any) -> None:
     if authenticator.type == CODES:
-        logins.record(user, "recovery_code_used")
+        logins.record_login_change(user, "recovery_code_used")

@@ -150,7 +150,7 @@ class Chief:
         name = queries.parse_name(request.trial_id)
         metrics, step = dict(request.metrics), request.step
         async with self._quota.turn(peer, MESSAGE_COST + len(metrics)):
-            await self.db(lambda: script_reports.update(self.job_id, name, metrics, step))
+            await self.db(lambda: script_reports.record_metrics(self.job_id, name, metrics, step))
         self._connections.record_call(name.attempt, peer)
         trial = await self.db(lambda: queries.find_trial(self.job_id, name))
         return protocol.message("UpdateTrialResponse")(trial=await self._trial(trial, name))
@@ -168,7 +168,7 @@ class Chief:
         try:
             async with self._quota.turn(peer, MESSAGE_COST):
                 await self.db(
-                    lambda: script_reports.end(self.job_id, name, done=done, space=space, values=values)
+                    lambda: script_reports.end_trial(self.job_id, name, done=done, space=space, values=values)
                 )
         except StaleFence as error:
             log.warning("%s", error)

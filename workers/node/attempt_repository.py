@@ -73,11 +73,13 @@ class DatabaseAttemptRepository:
         return await self._inputs.call(lambda: tasks.task_for(attempt, folder=folder, threads=threads))
 
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
-        await self._writes.call(lambda: sandboxes.record(attempt, record), timeout=CALL_TIMEOUT_SECONDS)
+        await self._writes.call(
+            lambda: sandboxes.record_sandbox(attempt, record), timeout=CALL_TIMEOUT_SECONDS
+        )
 
     async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
         await self._writes.call(
-            lambda: package_sets.record(attempt, found, choice), timeout=CALL_TIMEOUT_SECONDS
+            lambda: package_sets.record_packages(attempt, found, choice), timeout=CALL_TIMEOUT_SECONDS
         )
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
@@ -116,7 +118,7 @@ class DatabaseAttemptRepository:
         # `store_file` returned them, so they are the store's own type.
         files = cast(Mapping[str, StoredFile], stored)
         await self._writes.call(
-            lambda: attempts.record(attempt, events, spool_position=spool_position, stored=files),
+            lambda: attempts.record_events(attempt, events, spool_position=spool_position, stored=files),
             timeout=CALL_TIMEOUT_SECONDS,
         )
 

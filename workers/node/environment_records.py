@@ -39,15 +39,15 @@ class EnvironmentRecords:
         if (worker := self.worker_id) is not None:
             # The node may have another id at the end of the build.
             self._builds[key.digest] = worker
-            self._send(partial(actions.building, self._place, key, worker=worker))
+            self._send(partial(actions.record_build, self._place, key, worker=worker))
 
     def ready(self, facts: EnvironmentFacts, text: str) -> None:
         self._builds.pop(facts.digest, None)
-        self._send(partial(actions.ready, self._place, facts, text))
+        self._send(partial(actions.record_built, self._place, facts, text))
 
     def failed(self, key: EnvironmentKey, failure: EnvironmentFailure | None, text: str) -> None:
         if (worker := self._builds.pop(key.digest, None)) is not None:
-            self._send(partial(actions.failed, self._place, key, failure, text, worker=worker))
+            self._send(partial(actions.record_failure, self._place, key, failure, text, worker=worker))
 
     def _send(self, call: Callable[[], None]) -> None:
         asyncio.run_coroutine_threadsafe(self._call(call), self._loop)
@@ -67,7 +67,7 @@ class EnvironmentRecords:
         for digest in await asyncio.to_thread(environments.evict, limit_bytes()):
             log.info("removed the packages %s, which were unused for the longest time", digest[:12])
         times = await asyncio.to_thread(environments.folder.used)
-        await self._database.call(partial(actions.used, self._place, times))
-        for build in await self._database.call(partial(actions.unfinished, self._place)):
+        await self._database.call(partial(actions.record_use, self._place, times))
+        for build in await self._database.call(partial(actions.unfinished_builds, self._place)):
             if await asyncio.to_thread(environments.folder.is_idle, build.digest):
-                await self._database.call(partial(actions.interrupted, self._place, build))
+                await self._database.call(partial(actions.record_interruption, self._place, build))

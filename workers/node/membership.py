@@ -245,7 +245,7 @@ class Membership:
         self.suggestions.close()
         try:
             await self._resources.database.call(
-                lambda: workers.leave(self.worker_id), timeout=self._timing.renew_patience
+                lambda: workers.mark_as_gone(self.worker_id), timeout=self._timing.renew_patience
             )
         except DatabaseUnavailable as error:
             log.warning("the worker could not deregister: %s", error)

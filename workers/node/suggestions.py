@@ -35,12 +35,12 @@ class Suggestions:
 
     async def _answer(self, job_id: int) -> None:
         try:
-            claimed = await self._database.call(lambda: suggest.claim(job_id))
+            claimed = await self._database.call(lambda: suggest.claim_request(job_id))
             if claimed is None:
                 return
             try:
                 answer = await make_suggestions(self._process, claimed.request)
-                await self._database.call(lambda: suggest.add(claimed, answer))
+                await self._database.call(lambda: suggest.add_suggestions(claimed, answer))
             # ValueError: a suggestion lies outside the space.
             except (SuggestionFailed, ValueError) as error:
                 log.warning("search %s: %s", job_id, error)

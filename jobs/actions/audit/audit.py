@@ -57,7 +57,7 @@ def record(
         detail=json.loads(json.dumps(detail, default=str)),
         previous_hash=head.hash,
     )
-    _append(event, head, authentic=authentic)
+    _append_event(event, head, authentic=authentic)
     return event
 
 
@@ -71,7 +71,7 @@ def name_of(row: Model) -> str:
     return f"{row._meta.model_name}:{row.pk}"
 
 
-def seal(reason: str, *, by: User | None) -> Verification:
+def seal_chain(reason: str, *, by: User | None) -> Verification:
     """Begin a new chain after the present rows, which are kept as they are.
 
     The seal is a row with the result of the last verification and with a digest of all rows before it, so
@@ -89,23 +89,24 @@ def seal(reason: str, *, by: User | None) -> Verification:
     """
     with transaction.atomic():
         # Before the head is locked, which creates it if it was deleted.
-        found = audit_verification.verify_chain()
-        if found.holds:
+        verification = audit_verification.verify_chain()
+        if verification.holds:
             raise Conflict("The audit chain is valid. There is nothing to seal.")
         head = _locked_head()
         digest = audit_verification.digest_of_all_rows()
         sealed = Sealed(
-            found=found.state,
-            message=found.message,
+            found=verification.state,
+            message=verification.message,
             rows=digest.rows,
             digest=digest.hex(),
             releases=audit_anchors.newest_release_id(),
             accepted=True,
             reason=reason,
         )
+        # Numbers of missing rows are not used again: copies of the head may name them.
+        last_missing = verification.missing[1] if verification.missing else 0
         event = AuditEvent(
-            # Numbers of rows that are missing are not given again: copies of the head may name them.
-            number=max(head.number, found.missing[1] if found.missing else 0, digest.last_number) + 1,
+            number=max(head.number, last_missing, digest.last_number) + 1,
             time=clock.now(),
             actor=by,
             action=SEAL,
@@ -113,8 +114,8 @@ def seal(reason: str, *, by: User | None) -> Verification:
             detail=sealed.model_dump(mode="json"),
             previous_hash=head.hash,
         )
-        _append(event, head, authentic=True)
-    return found
+        _append_event(event, head, authentic=True)
+    return verification
 
 
 def _locked_head() -> AuditHead:
@@ -124,7 +125,7 @@ def _locked_head() -> AuditHead:
 
 
 def _new_head() -> AuditHead:
-    """Create the head of an empty chain; if there are rows, the head was deleted and is not authentic."""
+    """Create the head of an empty chain. If there are rows, the head was deleted and is not authentic."""
     last = AuditEvent.objects.order_by("number").last()
     number, last_hash = (last.number, last.hash) if last else (0, GENESIS)
     AuditHead.objects.get_or_create(
@@ -140,7 +141,7 @@ def _new_head() -> AuditHead:
     return AuditHead.objects.select_for_update().get(pk=HEAD_ID)
 
 
-def _append(event: AuditEvent, head: AuditHead, *, authentic: bool) -> None:
+def _append_event(event: AuditEvent, head: AuditHead, *, authentic: bool) -> None:
     # The id is covered by the hash, so it must be known before. It is not below the number, so that ids of
     # rows that are missing are not given again.
     last_id = AuditEvent.objects.aggregate(last=Max("pk"))["last"] or 0

@@ -62,9 +62,9 @@ def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound
         QuotaReached: the files do not fit into the disk quota of the project.
     """
     contents = [sha256_of(file.place) for file in files]
-    wanted = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
+    new_artifacts = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
     # Versions of one model share most of their files.
-    quotas.require_room_on_disk(project, disk_use.bytes_added_by(wanted, project.pk))
+    quotas.require_room_on_disk(project, disk_use.bytes_added_by(new_artifacts, project.pk))
     for file, stored in zip(files, contents, strict=True):
         store().put(file.place, size=stored.bytes)
     pairs = tuple(zip(files, contents, strict=True))
@@ -84,8 +84,8 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
     """
     access.require(by, project, access.Action.WRITE)
     name = check_name(name)
-    if (existing := _existing(project, code.digest)) is not None:
-        return Created(_restored(existing, by), is_new=False)
+    if (existing := _existing_version(project, code.digest)) is not None:
+        return Created(_restore_version(existing, by), is_new=False)
     version = CodeVersion(
         project=project,
         name=name,
@@ -97,20 +97,22 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
     )
     try:
         with transaction.atomic():
-            _insert(version, code)
+            _insert_version(version, code)
             audit.record("code.create", version, by=by, project=project, name=name, digest=code.digest)
     except IntegrityError:
         # Another request has created the same version meanwhile.
-        if (existing := _existing(project, code.digest)) is None:
+        if (existing := _existing_version(project, code.digest)) is None:
             raise
-        return Created(_restored(existing, by), is_new=False)
+        return Created(_restore_version(existing, by), is_new=False)
     return Created(version, is_new=True)
 
 
-def _insert(version: CodeVersion, code: StoredCode) -> None:
-    quotas.locked(version.project)
+def _insert_version(version: CodeVersion, code: StoredCode) -> None:
+    quotas.lock_project(version.project)
     # In one order in all transactions, since each locks the rows of its artifacts.
-    adopted = {stored.digest: artifacts.adopt(stored) for stored in sorted({each for _, each in code.files})}
+    adopted = {
+        stored.digest: artifacts.adopt(stored) for stored in sorted({content for _, content in code.files})
+    }
     quotas.require_room_for_artifact(version.project, *adopted.values())
     version.save(force_insert=True)
     CodeFile.objects.bulk_create(
@@ -119,12 +121,12 @@ def _insert(version: CodeVersion, code: StoredCode) -> None:
     )
 
 
-def _existing(project: Project, digest: str) -> CodeVersion | None:
-    found = CodeVersion.everything.select_related("project", "created_by", "deletion")
-    return found.filter(project=project, digest=digest).first()
+def _existing_version(project: Project, digest: str) -> CodeVersion | None:
+    versions = CodeVersion.everything.select_related("project", "created_by", "deletion")
+    return versions.filter(project=project, digest=digest).first()
 
 
-def _restored(version: CodeVersion, by: User) -> CodeVersion:
+def _restore_version(version: CodeVersion, by: User) -> CodeVersion:
     """Return a version, after its restoration if it is deleted.
 
     Raises:
@@ -141,7 +143,7 @@ def _restored(version: CodeVersion, by: User) -> CodeVersion:
 
 
 def digest_of(files: Sequence[tuple[str, StoredFile]]) -> str:
-    """Return the digest of a version: of the sorted paths, each with the digest of its content."""
+    """Compute the digest of a version from its sorted paths and their content digests."""
     digest = hashlib.sha256()
     for path, stored in sorted(files):
         # A path has no NUL, and digests have one length, so no two sets of files look the same.

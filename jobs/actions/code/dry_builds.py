@@ -17,7 +17,7 @@ from jobs.kinds.search.payload import SearchPayload
 from jobs.models import DatasetVersion, Job, Project, Revision, User
 from jobs.queries.code import dry_builds
 from jobs.queries.search.waiting import BUILDING_FIRST
-from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, completed, problems_of
+from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, complete_spec, problems_of
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.spec.sections.code_model import CodeModel
@@ -28,7 +28,7 @@ PRIORITY = 80
 FROM_CODE = "the space that the code declares"
 
 
-def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool = False) -> None:
+def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, again: bool = False) -> None:
     """Queue a dry build, unless one has been completed or is open.
 
     Args:
@@ -43,13 +43,15 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
         QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, project, access.Action.RUN_CODE)
-    if found := list(dry_builds.model_problems(project, payload.model)):
-        raise BadInput(found[0].message, [Problem(each.pointer, each.message) for each in found])
+    if problems := list(dry_builds.model_problems(project, payload.model)):
+        raise BadInput(
+            problems[0].message, [Problem(problem.pointer, problem.message) for problem in problems]
+        )
     if _is_known(project, payload, again=again):
         return
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
-        quotas.locked(project)
+        quotas.lock_project(project)
         if _is_known(project, payload, again=again):
             return
         quotas.require_room_for_job(project)
@@ -57,7 +59,7 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
             DRY_BUILD,
             payload,
             project=project,
-            title=_title(payload),
+            title=_job_title(payload),
             priority=PRIORITY,
             max_restarts=1,
             created_by=by,
@@ -73,12 +75,12 @@ def _is_known(project: Project, payload: DryBuildPayload, *, again: bool) -> boo
     return not again and rows.exists()
 
 
-def _title(payload: DryBuildPayload) -> str:
+def _job_title(payload: DryBuildPayload) -> str:
     return f"Dry build of {payload.model.entry}"
 
 
-def is_ready(root: Job) -> bool:
-    """Return whether a search knows its space; if not, take the next step towards it.
+def advance_dry_build(root: Job) -> bool:
+    """Queue or apply the dry build of a search. Return whether its space is complete.
 
     A search of own code that was submitted before a dry build was completed waits for one, and continues with
     a revision that has the whole space.
@@ -94,11 +96,11 @@ def is_ready(root: Job) -> bool:
     if version is None or profile is None:
         raise Conflict(f"the dataset version that job {root.pk} reads does not exist")
     payload = dry_builds.dry_build_payload(spec, version, profile)
-    found = dry_builds.build_result(revision.experiment.project, payload)
-    if found is None:
+    built_model = dry_builds.build_result(revision.experiment.project, payload)
+    if built_model is None:
         _build_first(root, payload)
         return False
-    return _complete(root, spec, found)
+    return _complete_space(root, spec, built_model)
 
 
 def revision_of(root: Job) -> Revision:
@@ -113,7 +115,7 @@ def revision_of(root: Job) -> Revision:
 
 
 def _build_first(root: Job, payload: DryBuildPayload) -> None:
-    """Queue the dry build of a search, unless one is open; the search fails if it has failed."""
+    """Queue the dry build of a search, unless one is open. A failed one fails the search."""
     rows = dry_builds.jobs_of(revision_of(root).experiment.project, payload)
     job = rows.exclude(state__in=FINAL).first() or rows.first()
     # One that failed before the search was queued, or queued again, is repeated.
@@ -122,7 +124,7 @@ def _build_first(root: Job, payload: DryBuildPayload) -> None:
             DRY_BUILD,
             payload,
             project=root.project,
-            title=_title(payload),
+            title=_job_title(payload),
             pool=root.pool,
             priority=root.priority,
             max_restarts=1,
@@ -137,19 +139,19 @@ def _build_first(root: Job, payload: DryBuildPayload) -> None:
         Job.objects.filter(pk=root.pk).update(why_waiting=reason)
 
 
-def _complete(root: Job, spec: ExperimentSpec, found: BuiltModel) -> bool:
-    """Continue a search with the whole space of its code; return whether it has one."""
-    problems = list(problems_of(spec, found))
+def _complete_space(root: Job, spec: ExperimentSpec, built_model: BuiltModel) -> bool:
+    """Continue a search with the whole space of its code. Return whether it has one."""
+    problems = list(problems_of(spec, built_model))
     if problems:
         code = "empty_space" if problems[0].message == EMPTY_SPACE else "bad_spec"
-        message = "; ".join(f"{each.pointer[1:]}: {each.message}" for each in problems)
+        message = "; ".join(f"{problem.pointer[1:]}: {problem.message}" for problem in problems)
         pipeline.fail(root, {"code": code, "message": message})
         return False
     old = revision_of(root)
     by = root.created_by or old.created_by
-    new = experiments.freeze(old.experiment, completed(spec, found), by=by, reason=FROM_CODE)
+    new = experiments.freeze(old.experiment, complete_spec(spec, built_model), by=by, reason=FROM_CODE)
     if new.pk != old.pk:
-        text = f"{len(found.space)} hyperparameters were found by the dry build"
+        text = f"{len(built_model.space)} hyperparameters were found by the dry build"
         body = events.event("revised", root, revision=new.number, by=by.username, changes=[text])
         events.append(root.root_id_or_self, [body])
         root.revision = new

@@ -27,7 +27,7 @@ class Unfinished(NamedTuple):
     started: dt.datetime
 
 
-def building(place: str, key: EnvironmentKey, *, worker: int) -> None:
+def record_build(place: str, key: EnvironmentKey, *, worker: int) -> None:
     """Record that a worker begins to build an environment.
 
     Args:
@@ -39,7 +39,7 @@ def building(place: str, key: EnvironmentKey, *, worker: int) -> None:
         place=place,
         digest=key.digest,
         defaults={
-            **_identity(key),
+            **_row_key(key),
             "state": EnvironmentState.BUILDING,
             "error_json": None,
             "worker_id": worker,
@@ -49,7 +49,7 @@ def building(place: str, key: EnvironmentKey, *, worker: int) -> None:
     )
 
 
-def ready(place: str, facts: EnvironmentFacts, log: str) -> None:
+def record_built(place: str, facts: EnvironmentFacts, log: str) -> None:
     """Record a built environment, whose build was recorded before.
 
     Args:
@@ -61,7 +61,7 @@ def ready(place: str, facts: EnvironmentFacts, log: str) -> None:
     PackageEnvironment.objects.filter(place=place, digest=facts.digest).update(
         state=EnvironmentState.READY,
         error_json=None,
-        packages_json=[each.model_dump() for each in facts.packages],
+        packages_json=[package.model_dump() for package in facts.packages],
         bytes=facts.bytes,
         seconds=facts.seconds,
         installer=facts.installer,
@@ -73,10 +73,10 @@ def ready(place: str, facts: EnvironmentFacts, log: str) -> None:
     )
 
 
-def failed(
+def record_failure(
     place: str, key: EnvironmentKey, failure: EnvironmentFailure | None, log: str, *, worker: int
 ) -> None:
-    """Record that an environment could not be built, unless another worker has begun to build it since.
+    """Record a failed build, unless another worker has begun to build the environment since.
 
     Args:
         place: the folder of the worker.
@@ -95,8 +95,8 @@ def failed(
     )
 
 
-def used(place: str, times: Mapping[str, float]) -> None:
-    """Record when the environments of a folder were used last, and that the others are not there any more.
+def record_use(place: str, times: Mapping[str, float]) -> None:
+    """Record the last use of the environments in a folder, and that others are no longer there.
 
     Args:
         place: the folder.
@@ -117,7 +117,7 @@ def used(place: str, times: Mapping[str, float]) -> None:
                 row.save(update_fields=["last_used"])
 
 
-def interrupted(place: str, build: Unfinished) -> None:
+def record_interruption(place: str, build: Unfinished) -> None:
     """Record that a build has ended without a result, because its worker died."""
     rows = PackageEnvironment.objects.filter(
         place=place, digest=build.digest, started=build.started, state=EnvironmentState.BUILDING
@@ -125,13 +125,13 @@ def interrupted(place: str, build: Unfinished) -> None:
     rows.update(state=EnvironmentState.FAILED, error_json=LOST.model_dump())
 
 
-def unfinished(place: str) -> list[Unfinished]:
+def unfinished_builds(place: str) -> list[Unfinished]:
     """Return the builds of a folder that are recorded as not ended."""
     rows = PackageEnvironment.objects.filter(place=place, state=EnvironmentState.BUILDING)
     return [Unfinished(*row) for row in rows.values_list("digest", "started")]
 
 
-def _identity(key: EnvironmentKey) -> dict[str, object]:
+def _row_key(key: EnvironmentKey) -> dict[str, object]:
     return {
         "requirements": list(key.requirements),
         "requirements_digest": digest_of(key.requirements),

@@ -43,15 +43,17 @@ def require_present(project: Project, spec: ExperimentSpec) -> None:
     Raises:
         BadSpec: it does not have it.
     """
-    if found := code_checks.code_problems(project, spec):
-        raise BadSpec(found[0].message, [Problem(f"/spec{each.pointer}", each.message) for each in found])
+    if problems := code_checks.code_problems(project, spec):
+        raise BadSpec(
+            problems[0].message, [Problem(f"/spec{problem.pointer}", problem.message) for problem in problems]
+        )
 
 
-def of_job(job: Job) -> OwnCode | None:
-    """Return the code that the model of a job needs; None if it needs none.
+def code_of_job(job: Job) -> OwnCode | None:
+    """Return the code that the model of a job needs, or None if it needs none.
 
     Raises:
-        Conflict: see `of_version`.
+        Conflict: see `code_of_version`.
     """
     digest = job.payload.code_digest()
     if digest is None and job.revision is not None and not job.payload.names_all_code:
@@ -60,10 +62,10 @@ def of_job(job: Job) -> OwnCode | None:
         return None
     if job.project is None:
         raise Conflict(f"job {job.pk} has no project whose code it could run")
-    return of_version(job.project, digest)
+    return code_of_version(job.project, digest)
 
 
-def of_version(project: Project, digest: str) -> OwnCode:
+def code_of_version(project: Project, digest: str) -> OwnCode:
     """Return a version of code of a project, with its files on this machine.
 
     Raises:
@@ -72,10 +74,10 @@ def of_version(project: Project, digest: str) -> OwnCode:
     version = CodeVersion.objects.select_related("project").filter(project=project, digest=digest).first()
     if version is None:
         raise Conflict(f"project {project} has no code {digest[:8]}: it was deleted")
-    return of_row(version)
+    return code_of_row(version)
 
 
-def of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCode:
+def code_of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCode:
     """Return a version of code, with its files on this machine.
 
     Args:

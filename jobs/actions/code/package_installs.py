@@ -21,8 +21,8 @@ PRIORITY = 60
 """Before most runs, since some of them may wait for it."""
 
 
-def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:
-    """Queue the installation of the packages of a version, or return the one that is open.
+def request_installation(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:
+    """Queue the installation of a version's packages. An open job is returned instead.
 
     A worker that has the packages already installs nothing.
 
@@ -46,12 +46,12 @@ def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "defau
     for_engine = _use_of(version, use) == "models"
     _check_pool(pool)
     if problems := environments.requirement_problems(version):
-        raise BadInput(problems[0], [Problem("/code", each) for each in problems])
+        raise BadInput(problems[0], [Problem("/code", problem) for problem in problems])
     digest = digest_of(packages.requirements)
     payload = InstallPayload(code=version.digest, requirements=digest, for_engine=for_engine)
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
-        quotas.locked(project)
+        quotas.lock_project(project)
         rows = package_installs.open_installations(version, for_engine=for_engine).filter(pool=pool)
         if (job := rows.first()) is not None:
             return job

@@ -14,12 +14,12 @@ from jobs.spec.checks.packages import digest_of
 from jobs.states import AttemptState
 
 
-def record(attempt_id: int, found: InstalledSet, choice: PackageChoice | None) -> None:
-    """Store the packages of an attempt, and have later runs of its code get the same.
+def record_packages(attempt_id: int, installed: InstalledSet, choice: PackageChoice | None) -> None:
+    """Store the packages of an attempt. Later runs of its code get the same ones.
 
     Args:
         attempt_id: the attempt.
-        found: its packages.
+        installed: its packages.
         choice: the code; None if later runs do not depend on this attempt.
 
     Raises:
@@ -27,16 +27,19 @@ def record(attempt_id: int, found: InstalledSet, choice: PackageChoice | None) -
     """
     with transaction.atomic():
         row, _ = PackageSet.objects.get_or_create(
-            digest=found.digest, defaults={"packages_json": [each.model_dump() for each in found.packages]}
+            digest=installed.digest,
+            defaults={"packages_json": [package.model_dump() for package in installed.packages]},
         )
         if not Attempt.objects.filter(pk=attempt_id, state=AttemptState.RUNNING).update(packages=row):
             raise StaleFence(f"attempt {attempt_id} is no longer running")
         project = Attempt.objects.values_list("job__project", flat=True).get(pk=attempt_id)
         if choice is not None and project is not None:
-            _keep(project, found, row, choice)
+            _keep_for_later_runs(project, installed, row, choice)
 
 
-def _keep(project: int, found: InstalledSet, row: PackageSet, choice: PackageChoice) -> None:
+def _keep_for_later_runs(
+    project: int, installed: InstalledSet, row: PackageSet, choice: PackageChoice
+) -> None:
     """Record packages for later runs, unless there are some or the versions are being chosen again."""
     key: dict[str, Any] = {"project_id": project, "requirements_digest": choice.requirements}
     PackageResolution.objects.get_or_create(**key)
@@ -45,15 +48,15 @@ def _keep(project: int, found: InstalledSet, row: PackageSet, choice: PackageCho
     if resolution.token == choice.resolution:
         RecordedPackages.objects.get_or_create(
             resolution=resolution,
-            python=found.python,
-            platform=found.platform,
-            for_engine=found.for_engine,
+            python=installed.python,
+            platform=installed.platform,
+            for_engine=installed.for_engine,
             defaults={"packages": row},
         )
 
 
 def resolve_again(version: CodeVersion, *, by: User) -> None:
-    """Have the versions of the packages chosen again by the next run of the code that needs them.
+    """Let the next run of the code choose the versions of its packages again.
 
     This is for all code of the project with the same requirements. Versions of models keep their packages.
 

@@ -10,7 +10,7 @@ from jobs.models import Attempt, Job
 from jobs.states import AttemptState
 
 
-def record(attempt_id: int, sandbox: SandboxRecord) -> None:
+def record_sandbox(attempt_id: int, sandbox: SandboxRecord) -> None:
     """Store the sandbox of an attempt, and with its job the weakest one that an attempt had.
 
     Raises:
@@ -21,17 +21,17 @@ def record(attempt_id: int, sandbox: SandboxRecord) -> None:
         if not running.update(sandbox_json=sandbox.model_dump(mode="json")):
             raise StaleFence(f"attempt {attempt_id} is no longer running")
         job = locked_with_root(Attempt.objects.values_list("job", flat=True).get(pk=attempt_id))
-        weakest = _weakest(job, sandbox).model_dump(mode="json")
+        weakest = _weakest_sandbox(job, sandbox).model_dump(mode="json")
         if job.sandbox_json != weakest:
             Job.objects.filter(pk=job.pk).update(sandbox_json=weakest)
 
 
-def _weakest(job: Job, sandbox: SandboxRecord) -> SandboxOut:
+def _weakest_sandbox(job: Job, sandbox: SandboxRecord) -> SandboxOut:
     new = SandboxOut(level=sandbox.level, network=sandbox.network)
     if job.sandbox_json is None:
         return new
-    known = SandboxOut.model_validate(job.sandbox_json)
+    earlier = SandboxOut.model_validate(job.sandbox_json)
     return SandboxOut(
-        level=min(known.level, new.level, key=lambda level: present_level(level).strength),
-        network=known.network or new.network,
+        level=min(earlier.level, new.level, key=lambda level: present_level(level).strength),
+        network=earlier.network or new.network,
     )

@@ -45,13 +45,16 @@ def payload_of(
     try:
         return CodeDataPayload.model_validate(sent)
     except ValidationError as error:
-        found = problems(error, sent)
-        renamed = [Problem(each.pointer.replace("/prediction", "/task"), each.message) for each in found]
-        raise BadInput(found[0].message, renamed) from error
+        field_problems = problems(error, sent)
+        renamed = [
+            Problem(problem.pointer.replace("/prediction", "/task"), problem.message)
+            for problem in field_problems
+        ]
+        raise BadInput(field_problems[0].message, renamed) from error
 
 
-def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: bool = False) -> Job:
-    """Queue the loading of data, and return its job; an open one that loads the same is returned.
+def request_loading(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: bool = False) -> Job:
+    """Queue the loading of data and return its job. An open job that loads the same is returned instead.
 
     Args:
         version: the code.
@@ -70,13 +73,13 @@ def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: 
         raise BadInput(problem, [Problem("/entry", problem)])
     if (taken := _why_taken(version, payload.dataset)) is not None:
         raise BadInput(taken, [Problem("/dataset", taken)])
-    if (known := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
-        return known
+    if (earlier_job := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
+        return earlier_job
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
-        quotas.locked(project)
-        if (known := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
-            return known
+        quotas.lock_project(project)
+        if (earlier_job := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
+            return earlier_job
         quotas.require_room_for_job(project)
         job = submit.queue(
             CODE_DATA,
@@ -92,13 +95,13 @@ def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: 
 
 
 def _why_taken(version: CodeVersion, slug: str) -> str | None:
-    """Return why the project cannot have further versions of a data set of this name; None if it can."""
+    """Return why the project cannot have further versions of a data set of this name, or None if it can."""
     row = Dataset.everything.filter(project=version.project, slug=slug).exclude(deletion=None).first()
     return slug_taken(f"A data set with the slug {slug!r}", row) if row is not None else None
 
 
-def keep(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetVersion:
-    """Make a version of the file of a job, which is read as an upload is: code of users has written it.
+def keep_result(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetVersion:
+    """Create a dataset version from the file of a job. The file is read like an upload.
 
     Raises:
         ResultRefused: there is no file, the name of the data set cannot be used any more, or the disk quota
@@ -126,7 +129,7 @@ def keep(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetV
             by=by,
             name=payload.dataset,
             description="",
-            first=lambda made: datasets.new_version(made, stored, roles, ReadOptions(), by=by),
+            first=lambda dataset_row: datasets.new_version(dataset_row, stored, roles, ReadOptions(), by=by),
         )
     except Conflict as error:
         raise ResultRefused({"code": error.code, "message": error.message}) from error

@@ -21,7 +21,7 @@ MOST = 100
 """Credentials of one project."""
 
 
-def read(body: Any) -> Credential:
+def parse_credential(body: Any) -> Credential:
     """Parse a credential.
 
     Raises:
@@ -30,8 +30,9 @@ def read(body: Any) -> Credential:
     try:
         return CREDENTIAL.validate_python(body)
     except ValidationError as error:
-        found = [_problem(each) for each in error.errors(include_url=False, include_input=False)]
-    raise BadInput("; ".join(f"{each.pointer or 'The body'}: {each.message}" for each in found[:3]), found)
+        problems = [_problem(item) for item in error.errors(include_url=False, include_input=False)]
+    message = "; ".join(f"{problem.pointer or 'The body'}: {problem.message}" for problem in problems[:3])
+    raise BadInput(message, problems)
 
 
 def _problem(item: Any) -> Problem:
@@ -46,7 +47,7 @@ def _problem(item: Any) -> Problem:
 
 
 def save(project: Project, name: str, credential: Credential, *, by: User) -> CredentialRow:
-    """Save a credential under a name; an earlier one with this name is overwritten.
+    """Save a credential under a name. An earlier one with this name is overwritten.
 
     Raises:
         Forbidden: `by` may not manage the project.
@@ -58,7 +59,7 @@ def save(project: Project, name: str, credential: Credential, *, by: User) -> Cr
         message = "use up to 63 lower-case letters, digits, - and _, with a letter or digit first"
         raise BadInput(message, [Problem("/name", message)])
     with transaction.atomic():
-        others = quotas.locked(project).credentials.exclude(name=name)
+        others = quotas.lock_project(project).credentials.exclude(name=name)
         if others.count() >= MOST:
             raise Conflict(f"{project} has {MOST} credentials, and may have no more: delete some first.")
         row, _ = CredentialRow.objects.update_or_create(

@@ -7,7 +7,7 @@ from django.db import transaction
 from jobs import access
 from jobs.actions.data import datasets, fetches
 from jobs.actions.data.datasets import Roles
-from jobs.actions.data.fetch_addresses import checked, sealed, url_of
+from jobs.actions.data.fetch_addresses import check_address, seal_address, url_of
 from jobs.models import DatasetVersion, Fetch, User
 from jobs.spec.data.dialect import DialectRequest
 from jobs.spec.data.fetching import FetchRequest
@@ -57,9 +57,9 @@ def set_roles(
         return datasets.set_roles(version, roles, by=by, **changes)
     if version.upload_id is not None:
         with transaction.atomic():
-            made = datasets.set_roles(version, roles, by=by, **changes)
-            _note_same_file(row, made)
-        return made
+            new_version = datasets.set_roles(version, roles, by=by, **changes)
+            _note_same_file(row, new_version)
+        return new_version
     dataset = version.dataset
     access.require(by, dataset.project, access.Action.WRITE)
     assert dataset.project is not None  # noqa: S101 - bundled data sets have no fetched versions
@@ -71,7 +71,7 @@ def set_roles(
         sha256=row.sha256,
         file_name=str(version.request.get("file", "")),
     )
-    address = checked(dataset.project, request)
+    address = check_address(dataset.project, request)
     with transaction.atomic():
         return fetches.new_version(
             dataset, address, request, roles, reading, by=by, unchanged_since=f"v{version.number}"
@@ -84,7 +84,7 @@ def _note_same_file(row: Fetch, version: DatasetVersion) -> None:
         version=version,
         mode=row.mode,
         shown=row.shown,
-        sealed_url=sealed(url_of(row), version),
+        sealed_url=seal_address(url_of(row), version),
         credential=row.credential,
         credential_name=row.credential_name,
         state=State.DONE,

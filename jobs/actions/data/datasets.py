@@ -99,8 +99,8 @@ class Roles:
             BadInput: there is no such task, role or type, or no such choice.
         """
         if task and task not in get_args(Task):
-            known = ", ".join(get_args(Task))
-            raise BadInput(f"there is no task {task!r}", [Problem("/task", f"choose one of {known}")])
+            tasks = ", ".join(get_args(Task))
+            raise BadInput(f"there is no task {task!r}", [Problem("/task", f"choose one of {tasks}")])
         if rows_without_target and rows_without_target not in get_args(RowsWithoutTarget):
             message = f"choose one of {', '.join(get_args(RowsWithoutTarget))}"
             raise BadInput(
@@ -109,8 +109,8 @@ class Roles:
         names = features.split(",") if isinstance(features, str) else features
         chosen = tuple(name.strip() for name in names if name.strip())
         requests = _column_requests(columns)
-        kept: RowsWithoutTarget = "leave_out" if rows_without_target == "leave_out" else "refuse"
-        return cls(target.strip() or None, chosen or None, task or None, requests, kept)  # type: ignore[arg-type]
+        without_target: RowsWithoutTarget = "leave_out" if rows_without_target == "leave_out" else "refuse"
+        return cls(target.strip() or None, chosen or None, task or None, requests, without_target)  # type: ignore[arg-type]
 
     @classmethod
     def of(cls, version: DatasetVersion) -> "Roles":
@@ -124,22 +124,24 @@ class Roles:
             request.get("rows_without_target", ""),
         )
 
-    def changed_by(self, given: "Roles") -> "Roles":
-        """Return these roles with those that are set in `given`, and its corrections of single columns.
+    def changed_by(self, changes: "Roles") -> "Roles":
+        """Return these roles with those that are set in `changes`, and its corrections of single columns.
 
         A column loses the target, or another role that only one column has, to the one that now gets it.
         """
-        roles = {column.role for column in given.columns}
-        gives_target = given.target is not None or "target" in roles
+        roles = {column.role for column in changes.columns}
+        gives_target = changes.target is not None or "target" in roles
         lost = {role for role in LONE_ROLES if role in roles} | ({"target"} if gives_target else set())
-        corrected = {given.target, *(column.name for column in given.columns)}
-        kept = tuple(each for each in self.columns if each.name not in corrected and each.role not in lost)
+        corrected = {changes.target, *(column.name for column in changes.columns)}
+        unchanged = tuple(
+            column for column in self.columns if column.name not in corrected and column.role not in lost
+        )
         return replace(
             self,
-            target=given.target if gives_target else self.target,
-            features=given.features or self.features,
-            task=given.task or self.task,
-            columns=(*kept, *given.columns),
+            target=changes.target if gives_target else self.target,
+            features=changes.features or self.features,
+            task=changes.task or self.task,
+            columns=(*unchanged, *changes.columns),
         )
 
     def as_request(self) -> dict[str, Any]:
@@ -158,8 +160,8 @@ def _column_requests(columns: Sequence[Mapping[str, Any]]) -> tuple[ColumnReques
     try:
         requests = COLUMNS.validate_python(list(columns))
     except ValidationError as error:
-        found = problems(error, list(columns), "/columns")
-        raise BadInput("The columns are not valid.", found) from error
+        field_problems = problems(error, list(columns), "/columns")
+        raise BadInput("The columns are not valid.", field_problems) from error
     for number, request in enumerate(requests):
         if request.role == "weight" and request.type is not None and request.type not in WEIGHTS:
             message = (
@@ -204,8 +206,8 @@ class StoredUpload:
     code: Mapping[str, Any] | None = None
 
 
-def together(files: Sequence[StoredUpload]) -> StoredUpload:
-    """Return one upload of several files, which are read in this order.
+def combine_uploads(files: Sequence[StoredUpload]) -> StoredUpload:
+    """Combine several uploaded files, in order, into one upload.
 
     Raises:
         BadInput: they have different formats, or are too many.
@@ -237,8 +239,8 @@ def read_options(
     """
     parts = {"dialect": dialect, "images": images or {}}
     body: dict[str, Any] = {
-        part: {name: value for name, value in given.items() if value not in ("", None)}
-        for part, given in parts.items()
+        part: {name: value for name, value in settings.items() if value not in ("", None)}
+        for part, settings in parts.items()
     }
     if max_bad_share.strip():
         body["max_bad_share"] = max_bad_share
@@ -258,8 +260,8 @@ def store_upload(upload: Upload, project: Project | None) -> StoredUpload:
     if project is not None:
         quotas.require_room_on_disk(project, upload.path.stat().st_size)
     source = upload_formats.format_of_upload(upload.path, upload.name)
-    if upload.sha256 and (found := sha256_of(upload.path).digest) != upload.sha256.lower():
-        message = f"the received file has sha256 {found}, not {upload.sha256.lower()}"
+    if upload.sha256 and (digest := sha256_of(upload.path).digest) != upload.sha256.lower():
+        message = f"the received file has sha256 {digest}, not {upload.sha256.lower()}"
         raise BadInput(message, [Problem("/sha256", message)])
     return StoredUpload(artifacts.adopt(store().put(upload.path)), source, Path(upload.name).name[:200])
 
@@ -281,7 +283,7 @@ def _ensure_bundled_one(slug: str, name: str, description: str) -> DatasetVersio
         # A job in any state counts, so that a failed one is not repeated at every start.
         profiles = Job.objects.filter(profiles_of(version.pk))
         if version.state == DatasetVersion.State.PREPARING and not profiles.exists():
-            submit.profile(version, by=None)
+            submit.queue_profile(version, by=None)
     return version
 
 
@@ -296,7 +298,7 @@ def create(
     roles: Roles | None = None,
     reading: ReadOptions | None = None,
 ) -> DatasetVersion:
-    """Create a data set from an upload; its first version is `preparing` until a worker has read it.
+    """Create a data set from an upload. Its first version is `preparing` until a worker has read it.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -372,7 +374,7 @@ def set_roles(
     images: ImageOptions | None = None,
     max_bad_share: float | None = None,
 ) -> DatasetVersion:
-    """Change roles, types, dialect or size in a new version of the same file, since versions never change.
+    """Change roles, types, dialect or size in a new version of the same file.
 
     Args:
         version: its file is read again.
@@ -407,7 +409,7 @@ def set_roles(
     with transaction.atomic():
         if dataset.project is not None:
             # A worker reads the file again.
-            uploads.require_fewer(quotas.locked(dataset.project))
+            uploads.require_fewer(quotas.lock_project(dataset.project))
         return new_version(dataset, stored, roles, reading, by=by)
 
 
@@ -420,13 +422,13 @@ def changed_reading(
     """Return how the file of a version is read, with the options that are not None."""
     reading = ReadOptions.model_validate(version.request.get("reading", {}))
     changes = {"dialect": dialect, "images": images, "max_bad_share": max_bad_share}
-    return reading.model_copy(update={name: each for name, each in changes.items() if each is not None})
+    return reading.model_copy(update={name: option for name, option in changes.items() if option is not None})
 
 
 def new_version(
     dataset: Dataset, stored: StoredUpload, roles: Roles, reading: ReadOptions, *, by: User
 ) -> DatasetVersion:
-    """Add the next version of a data set, and queue the job that reads it; the caller has checked the rights.
+    """Add the next version of a data set and queue its profile job. The caller has checked the rights.
 
     Raises:
         QuotaReached: the file does not fit into the disk quota of the project.
@@ -448,7 +450,7 @@ def new_version(
         audit.record(
             "dataset.version", version, by=by, project=dataset.project, upload=stored.artifact.digest
         )
-        submit.profile(version, by=by)
+        submit.queue_profile(version, by=by)
     return version
 
 
@@ -503,13 +505,13 @@ def record_profile_failure(version_id: int, error: Mapping[str, Any]) -> None:
     """
     version = DatasetVersion.objects.select_related("upload").get(pk=version_id)
     # The runner knows the upload only as a file in the store, which is named by its digest.
-    shown = dict(error)
+    readable_error = dict(error)
     if version.upload is not None:
         digests = [version.upload.digest, *version.further_files.values_list("artifact", flat=True)]
         for digest, name in zip(digests, version.files or ["the file"], strict=True):
-            shown["message"] = str(shown.get("message", "")).replace(digest, name)
+            readable_error["message"] = str(readable_error.get("message", "")).replace(digest, name)
     DatasetVersion.objects.filter(pk=version_id, state=DatasetVersion.State.PREPARING).update(
-        state=DatasetVersion.State.FAILED, error=shown
+        state=DatasetVersion.State.FAILED, error=readable_error
     )
 
 
@@ -533,6 +535,6 @@ def profile_again(version: DatasetVersion, *, by: User) -> Job:
         is_being_read = Job.objects.filter(profiles_of(version.pk)).unfinished().exists()
         if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
             raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
-        job = submit.profile(version, by=by)
+        job = submit.queue_profile(version, by=by)
         audit.record("dataset.try_again", version, by=by, project=project)
     return job

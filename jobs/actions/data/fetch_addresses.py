@@ -15,7 +15,7 @@ from jobs.store import is_digest
 NAME_LENGTH = 200
 
 
-def checked(project: Project, request: FetchRequest) -> Address:
+def check_address(project: Project, request: FetchRequest) -> Address:
     """Return the address of a request, as far as it can be checked without a connection."""
     try:
         address = addresses.parse(request.url.strip())
@@ -43,7 +43,7 @@ def _require_fitting(project: Project, name: str, address: Address) -> None:
     try:
         fits = credentials.secret_of(row).fits(address)
     except sealing.Unreadable as error:
-        raise _bad("/credential", unreadable(name)) from error
+        raise _bad("/credential", unreadable_message(name)) from error
     if not fits:
         where = f" at {row.place}" if row.place else ""
         raise _bad("/credential", f"{name!r} is for {row.kind}{where}, not for this address")
@@ -53,12 +53,12 @@ def _bad(pointer: str, message: str) -> BadInput:
     return BadInput(message, [Problem(pointer, message)])
 
 
-def unreadable(name: str) -> str:
+def unreadable_message(name: str) -> str:
     """Return why the secrets of a credential cannot be used."""
     return f"credential {name!r} cannot be read, because the secret key has changed: save it again"
 
 
-def sealed(url: str, version: DatasetVersion) -> str:
+def seal_address(url: str, version: DatasetVersion) -> str:
     """Return the address of a version's fetch, encrypted."""
     return sealing.seal(url, _purpose(version.pk))
 

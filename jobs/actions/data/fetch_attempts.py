@@ -12,7 +12,7 @@ from django.db.models import Count, F, QuerySet
 
 from jobs import clock, sealing, upload_formats
 from jobs.actions.data import credentials
-from jobs.actions.data.fetch_addresses import unreadable, url_of
+from jobs.actions.data.fetch_addresses import unreadable_message, url_of
 from jobs.actions.people import quotas
 from jobs.actions.runs import submit
 from jobs.actions.storage import artifacts
@@ -84,13 +84,13 @@ def claim_waiting() -> list[Claimed]:
     for pk, project in first:
         if running.total() >= MOST_RUNNING:
             break
-        if running[project] < MOST_RUNNING_OF_PROJECT and (found := _claim(pk)) is not None:
+        if running[project] < MOST_RUNNING_OF_PROJECT and (claimed_fetch := _claim_fetch(pk)) is not None:
             running[project] += 1
-            claimed.append(found)
+            claimed.append(claimed_fetch)
     return claimed
 
 
-def _claim(pk: int) -> Claimed | None:
+def _claim_fetch(pk: int) -> Claimed | None:
     now = clock.now()
     waiting = Fetch.objects.filter(pk=pk, state=State.WAITING)
     with transaction.atomic():
@@ -145,15 +145,15 @@ def _credential_of(row: Fetch, address: Address) -> Credential | None:
     if row.credential is None:
         raise FetchFailed(f"Credential {row.credential_name!r} was deleted.", code="credential")
     try:
-        found = credentials.secret_of(row.credential)
+        credential = credentials.secret_of(row.credential)
     except sealing.Unreadable as error:
-        message = unreadable(row.credential_name)
+        message = unreadable_message(row.credential_name)
         raise FetchFailed(message[0].upper() + message[1:] + ".", code="credential") from error
-    if not found.fits(address):
+    if not credential.fits(address):
         raise FetchFailed(
             f"Credential {row.credential_name!r} is no longer for this address.", code="credential"
         )
-    return found
+    return credential
 
 
 def renew(claimed: Claimed, *, received: int, total: int | None) -> None:
@@ -188,7 +188,7 @@ def reserve(claimed: Claimed, size: int) -> None:
         row = _own(claimed).select_related("version__dataset__project").first()
         if row is None:
             raise NotHeld
-        project = quotas.locked(_project_of(row))
+        project = quotas.lock_project(_project_of(row))
         quota, used = limits_of(project).bytes, disk_use.bytes_of_project(project.pk)
         others = disk_use.bytes_being_received(project.pk) - row.reserved
         if used + others + size > quota:
@@ -219,7 +219,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
         store().path(stored.digest), str(version.request.get("file", ""))
     )
     with transaction.atomic():
-        quotas.locked(project)
+        quotas.lock_project(project)
         done = _own(claimed).update(
             state=State.DONE,
             until=None,
@@ -236,11 +236,11 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
         quotas.require_room_for_artifact(project, version.upload)
         version.request = {**version.request, "source": source}
         version.save(update_fields=["upload", "request"])
-        submit.profile(version, by=version.created_by)
+        submit.queue_profile(version, by=version.created_by)
 
 
 def fail(claimed: Claimed, error: TrainyardError) -> None:
-    """End a fetch with the reason; nothing happens if it belongs to the process no more."""
+    """End a fetch with the reason, unless the process has lost it."""
     with transaction.atomic():
         version = _own(claimed).values_list("version", flat=True).first()
         if version is not None and _own(claimed).update(state=State.FAILED, until=None, reserved=0):
@@ -255,7 +255,7 @@ def fail_version(version: int, code: str, message: str) -> None:
 
 
 def give_back(claimed: Claimed) -> None:
-    """Let another process begin a fetch again, since this one is asked to end. It counts as no attempt."""
+    """Return a fetch to the queue, since this process is asked to end. No attempt is counted."""
     _own(claimed).update(state=State.WAITING, until=None, reserved=0, attempts=F("attempts") - 1)
 
 
@@ -273,7 +273,7 @@ def process_ended(claimed: Claimed) -> None:
     fail(claimed, FetchFailed(message, code="process_lost"))
 
 
-def reap() -> None:
+def reap_fetches() -> None:
     """Begin fetches again whose processes ended together with the scheduler that had started them."""
     expired = Fetch.objects.filter(state=State.RUNNING, until__lt=clock.now())
     for pk, fence in expired.values_list("pk", "fence"):

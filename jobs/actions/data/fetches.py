@@ -6,7 +6,7 @@ from jobs import access, hints
 from jobs.actions.audit import audit
 from jobs.actions.data import datasets, uploads
 from jobs.actions.data.datasets import Roles
-from jobs.actions.data.fetch_addresses import checked, sealed
+from jobs.actions.data.fetch_addresses import check_address, seal_address
 from jobs.actions.data.fetch_attempts import fail_version
 from jobs.actions.people import quotas
 from jobs.errors import Conflict
@@ -39,7 +39,7 @@ def create(
         QuotaReached: the project has too many uploads in progress.
     """
     access.require(by, project, access.Action.WRITE)
-    address = checked(project, request)
+    address = check_address(project, request)
     return datasets.create_with(
         project,
         slug=slug,
@@ -68,7 +68,7 @@ def add_version(
     access.require(by, dataset.project, access.Action.WRITE)
     if dataset.project is None:
         raise Conflict(f"{dataset.slug} is bundled and cannot have further versions.")
-    address = checked(dataset.project, request)
+    address = check_address(dataset.project, request)
     with transaction.atomic():
         return new_version(dataset, address, request, roles, reading, by=by)
 
@@ -88,7 +88,7 @@ def new_version(
     `unchanged_since` names the version whose file has the digest of the request. Call it in a transaction.
     """
     assert dataset.project is not None  # noqa: S101 - bundled data sets have no fetched versions
-    project = quotas.locked(dataset.project)
+    project = quotas.lock_project(dataset.project)
     uploads.require_fewer(project)
     body = {"file": request.file_name or address.name, **(roles or Roles()).as_request()}
     version = datasets.number_version(dataset, body, reading or ReadOptions(), by=by)
@@ -97,7 +97,7 @@ def new_version(
         version=version,
         mode=request.mode,
         shown=address.shown,
-        sealed_url=sealed(address.url, version),
+        sealed_url=seal_address(address.url, version),
         credential=row,
         credential_name=request.credential,
         expected_sha256=request.sha256.lower(),
@@ -125,7 +125,7 @@ def cancel(version: DatasetVersion, *, by: User) -> None:
     hints.send("schedule", fetch=version.pk)
 
 
-def again(version: DatasetVersion, *, by: User) -> None:
+def fetch_again(version: DatasetVersion, *, by: User) -> None:
     """Fetch the file of a failed or cancelled version again.
 
     Raises:
@@ -137,7 +137,7 @@ def again(version: DatasetVersion, *, by: User) -> None:
     access.require(by, project, access.Action.WRITE)
     assert project is not None  # noqa: S101 - bundled data sets have no fetched versions
     with transaction.atomic():
-        uploads.require_fewer(quotas.locked(project))
+        uploads.require_fewer(quotas.lock_project(project))
         ended = Fetch.objects.filter(version=version, state__in=(State.FAILED, State.CANCELLED))
         name = ended.values_list("credential_name", flat=True).first() or ""
         # It may have been saved again since.

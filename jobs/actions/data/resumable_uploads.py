@@ -158,9 +158,9 @@ def _adopted(upload: ResumableUpload, file: StoredFile) -> StoredUpload:
     return StoredUpload(artifact, source, upload.name)
 
 
-def _require_digest(found: str, wanted: str) -> None:
-    if wanted and found != wanted.lower():
-        message = f"the received file has sha256 {found}, not {wanted.lower()}"
+def _require_digest(digest: str, expected: str) -> None:
+    if expected and digest != expected.lower():
+        message = f"the received file has sha256 {digest}, not {expected.lower()}"
         raise BadInput(message, [Problem("/sha256", message)])
 
 
@@ -169,7 +169,7 @@ def _refused(message: str) -> BadInput:
 
 
 def collect() -> int:
-    """Delete expired uploads, and files without a row that are as old; return the number of uploads."""
+    """Delete expired uploads, and files without a row that are as old. Return the number of uploads."""
     ended = 0
     for upload in ResumableUpload.objects.filter(until__lt=clock.now()).select_related("project"):
         # One that a request uses is collected later.
@@ -180,9 +180,9 @@ def collect() -> int:
     old = [path for path in store().incoming.iterdir() if _time_of(path) < before]
     for paths in batched(old, BATCH):
         keys = {path.name.removesuffix(upload_files.UNVERIFIED) for path in paths}
-        kept = set(ResumableUpload.objects.filter(pk__in=keys).values_list("pk", flat=True))
+        keys_with_row = set(ResumableUpload.objects.filter(pk__in=keys).values_list("pk", flat=True))
         for path in paths:
-            if path.name.removesuffix(upload_files.UNVERIFIED) not in kept:
+            if path.name.removesuffix(upload_files.UNVERIFIED) not in keys_with_row:
                 path.unlink(missing_ok=True)
     return ended
 

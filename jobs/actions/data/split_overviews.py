@@ -21,7 +21,7 @@ PRIORITY = 80
 """A person waits for it, as for a profile."""
 
 
-def request(version: DatasetVersion, split: Split, *, by: User, project: Project | None) -> None:
+def request_overview(version: DatasetVersion, split: Split, *, by: User, project: Project | None) -> None:
     """Queue a job that compares the parts of a split, unless one has done so or will do so.
 
     Args:
@@ -40,7 +40,7 @@ def request(version: DatasetVersion, split: Split, *, by: User, project: Project
         message = "name the project in which the job runs: the data are bundled"
         raise BadInput(message, [Problem("/project", message)])
     access.require(by, home, access.Action.WRITE)
-    chosen = _checked(version, split)
+    chosen = _check_split(version, split)
     # Two requests at the same time may compute it twice, with the same result.
     if split_overviews.is_of_profile(version, chosen) or split_overviews.overview_job(
         version, chosen, [home]
@@ -59,13 +59,13 @@ def request(version: DatasetVersion, split: Split, *, by: User, project: Project
         audit.record("dataset.split_overview", version, by=by, project=home, job=job.pk)
 
 
-def _checked(version: DatasetVersion, split: Split) -> Split:
+def _check_split(version: DatasetVersion, split: Split) -> Split:
     """Return the canonical form of a split."""
     profile = version.profile
     if profile is None:
         message = f"{version} is {version.state}; its rows can be split once it is ready"
         raise BadInput(message, [Problem("", message)])
-    if found := problems_of_split(split, profile):
-        problems = [Problem(f"/split{each.pointer}", each.message) for each in found]
+    if split_problems := problems_of_split(split, profile):
+        problems = [Problem(f"/split{problem.pointer}", problem.message) for problem in split_problems]
         raise BadInput("The rows cannot be split in this way.", problems)
     return canonical(split, profile)

@@ -34,7 +34,7 @@ def reserve(project: Project, size: int, *, held: int | None = None, seconds: fl
             many uploads in progress as it may have.
     """
     with transaction.atomic():
-        project = quotas.locked(project)
+        project = quotas.lock_project(project)
         rows = UploadReservation.objects.filter(project=project)
         rows.filter(until__lt=clock.now()).delete()
         others = rows if held is None else rows.exclude(pk=held)

@@ -93,7 +93,7 @@ def change(
         # A draft that equals the newest revision is not kept: pages would mark the experiment as a draft.
         fields["draft"] = None if _is_newest(experiment, draft) else draft
     with transaction.atomic():
-        _update(experiment, seen=seen, **fields)
+        _update_row(experiment, seen=seen, **fields)
         revision = freeze(experiment, frozen, by=by) if frozen is not None else None
         audit.record(
             "experiment.change",
@@ -143,7 +143,7 @@ def _is_same(revision: Revision, spec: ExperimentSpec) -> bool:
     return revision.digest == spec.digest() or revision.spec.to_json() == spec.to_json()
 
 
-def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
+def _update_row(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
     """Update the row by compare-and-set on its version, so that concurrent changes are refused."""
     rows = Experiment.objects.filter(pk=experiment.pk)
     if seen is not None:
@@ -243,12 +243,12 @@ def clone(experiment: Experiment, *, by: User, name: str = "", project: Project 
 
 
 def change_all(
-    experiment: Experiment, *, by: User, seen: int | None, archived: bool | None, **given: Any
+    experiment: Experiment, *, by: User, seen: int | None, archived: bool | None, **changes: Any
 ) -> Experiment:
-    """Change an experiment, and archive or unarchive it, all or nothing; see `change` and `archive`."""
+    """Change an experiment and archive or unarchive it, all or nothing. See `change` and `archive`."""
     with transaction.atomic():
-        if any(value is not None for value in given.values()):
-            change(experiment, by=by, seen=seen, **given)
+        if any(value is not None for value in changes.values()):
+            change(experiment, by=by, seen=seen, **changes)
             seen = None  # the change has another version
         if archived is not None:
             archive(experiment, by=by, seen=seen, archived=archived)
@@ -261,7 +261,7 @@ def archive(
     """Archive an experiment, which hides it from lists, or unarchive it."""
     access.require(by, experiment.project, WRITE)
     with transaction.atomic():
-        _update(experiment, seen=seen, archived=archived)
+        _update_row(experiment, seen=seen, archived=archived)
         verb = "archive" if archived else "unarchive"
         audit.record(f"experiment.{verb}", experiment, by=by, project=experiment.project)
     return experiment

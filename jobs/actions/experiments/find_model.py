@@ -70,12 +70,12 @@ def find_model(
     room = workers.row_memory_of_pool(RESOURCES)
     spec = spec_for(slug, version.number, profile, budget, room)
     reasons = streamed_out(profile, room)
-    name = name or names.free(names.search_of_templates(slug), newest_names(project))
+    name = name or names.free_name(names.search_of_templates(slug), newest_names(project))
     with transaction.atomic():
         experiment = experiments.create(project, name=name, by=by, spec=spec)
         job = experiments.submit(experiment, by=by) if submitted else None
         if job is not None:
             for reason in reasons:
-                job_warnings.add(job.pk, code="template_left_out", message=reason)
+                job_warnings.add_warning(job.pk, code="template_left_out", message=reason)
             job.refresh_from_db(fields=["warnings"])
     return Found(experiment, job, reasons)

@@ -40,7 +40,7 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
         StaleState: it has fewer than two trials with a score and different values.
         BadInput: `executions` is not between 2 and 100.
     """
-    project, experiment, spec = _source(search)
+    project, experiment, spec = _source_of_search(search)
     own_code.require_right(by, project, search.revision)
     ranked = list(outcomes.best_trials(search, limit=2))
     if len(ranked) < 2:
@@ -53,7 +53,7 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
     repeated = _repeating(search, executions)
     numbers = [trial.number for trial in ranked]
     with transaction.atomic():
-        job = _submit(
+        job = _submit_follow_up(
             project,
             experiment,
             spec.model_copy(update={"search": repeated, "after": AfterSpec()}),
@@ -87,7 +87,7 @@ def _repeating(search: Job, executions: int) -> SearchSpec:
     return SearchSpec.model_validate(body)
 
 
-def narrow(search: Job, *, by: User) -> Job:
+def queue_narrower_search(search: Job, *, by: User) -> Job:
     """Queue a search like another one in a smaller space around its best trial.
 
     An algorithm that can learn from earlier trials starts with those of the search.
@@ -96,7 +96,7 @@ def narrow(search: Job, *, by: User) -> Job:
         Conflict: the search has no experiment, or no trial with a score, or its smaller space would have no
             configuration that it has not tried.
     """
-    project, experiment, spec = _source(search)
+    project, experiment, spec = _source_of_search(search)
     own_code.require_right(by, project, search.revision)
     present = outcomes.search_of(search)
     best = outcomes.best_trials(search, limit=1).first()
@@ -109,7 +109,7 @@ def narrow(search: Job, *, by: User) -> Job:
     smaller = {"space": space, "warm_start": search.pk if learns else None, "start_with": ()}
     changed = present.model_copy(update=smaller)
     with transaction.atomic():
-        job = _submit(
+        job = _submit_follow_up(
             project,
             experiment,
             spec.model_copy(update={"search": changed}),
@@ -121,7 +121,7 @@ def narrow(search: Job, *, by: User) -> Job:
     return job
 
 
-def _source(search: Job) -> tuple[Project, Experiment, ExperimentSpec]:
+def _source_of_search(search: Job) -> tuple[Project, Experiment, ExperimentSpec]:
     """Return the project, the experiment and the spec of a search."""
     outcomes.search_of(search)
     if search.revision is None or search.experiment is None or search.project is None:
@@ -129,7 +129,7 @@ def _source(search: Job) -> tuple[Project, Experiment, ExperimentSpec]:
     return search.project, search.experiment, search.revision.spec
 
 
-def _submit(
+def _submit_follow_up(
     project: Project, experiment: Experiment, spec: ExperimentSpec, *, what: str, notes: str, by: User
 ) -> Job:
     body: dict[str, Any] = spec.to_json()

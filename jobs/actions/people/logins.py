@@ -105,7 +105,7 @@ class CountedAttempt:
 
 
 def _locked_row(key: str, now: datetime) -> LoginAttempts:
-    """Return the row of a key, locked until the transaction ends; create it if there is none."""
+    """Return the row of a key, locked until the transaction ends. Create it if there is none."""
     # Locked in the same statement: a row that was only read may be deleted by an attempt that succeeds.
     rows = LoginAttempts.objects.select_for_update()
     return rows.get_or_create(key=key, defaults={"last": now})[0]
@@ -134,7 +134,7 @@ def attempt(step: Step, name: str, *, address: str) -> Iterator[CountedAttempt]:
 
 
 def use_code(user: User, code: str) -> bool:
-    """Mark a code of an authenticator app as used; return whether it was not used before."""
+    """Mark a code of an authenticator app as used. Return whether it was not used before."""
     return _is_first("code", f"{user.pk} {code}")
 
 
@@ -142,7 +142,7 @@ def record_login(user: User, *, address: str, how: str, second_factor: bool) -> 
     """Record a complete login, and delete the sessions of all users that have expired."""
     with transaction.atomic():
         Session.objects.filter(expire_date__lt=clock.now()).delete()
-        record(user, "login", address=address, how=how, second_factor=second_factor)
+        record_login_change(user, "login", address=address, how=how, second_factor=second_factor)
 
 
 def record_refused_link(link: LoginLink, *, address: str) -> None:
@@ -154,7 +154,7 @@ def record_refused_link(link: LoginLink, *, address: str) -> None:
         audit.record("person.login_failed", link.user, by=None, name=name, address=address, step="link")
 
 
-def record(user: User, verb: str, **detail: Any) -> None:
+def record_login_change(user: User, verb: str, **detail: Any) -> None:
     """Record a change that a user made to their own account, such as `logout` or `password`."""
     with transaction.atomic():
         audit.record(f"person.{verb}", user, by=user, name=user.username, **detail)

@@ -26,7 +26,7 @@ SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def add_person(username: str, *, by: User | None, admin: bool = False) -> User:
-    """Create an account without a password; its owner logs in by a login link.
+    """Create an account without a password. Its owner logs in by a login link.
 
     Raises:
         Forbidden: `by` is not an administrator. None is the operator at the terminal.
@@ -91,7 +91,7 @@ def find_login_link(secret: str) -> LoginLink:
 
 
 def spent_login_link(secret: str) -> LoginLink | None:
-    """Return the link with this secret if it was used or has expired; None for an unknown secret."""
+    """Return the link with this secret if it was used or has expired, or None for an unknown secret."""
     return LoginLink.objects.select_related("user").filter(digest=_digest(secret)).first()
 
 
@@ -139,7 +139,7 @@ def forget_password(user: User, *, second_factor: bool) -> None:
 
 
 def change_person(user: User, *, by: User, active: bool | None = None, admin: bool | None = None) -> User:
-    """Change the given fields, all or none; see `set_active` and `set_admin`."""
+    """Change the given fields, all or none. See `set_active` and `set_admin`."""
     with transaction.atomic():
         if active is not None:
             set_active(user, active, by=by)
@@ -173,7 +173,7 @@ def set_active(user: User, active: bool, *, by: User) -> User:
 
 
 def set_admin(user: User, admin: bool, *, by: User) -> User:
-    """Grant or revoke the installation's admin right; one administrator always remains."""
+    """Grant or revoke the installation's admin right. One administrator always remains."""
     access.require_admin(by)
     with transaction.atomic():
         admins = _locked_admins(by)
@@ -209,7 +209,7 @@ def _require_another_admin(user: User, admins: set[int]) -> None:
 
 
 def end_sessions(user: User, *, keep: str | None = None) -> int:
-    """End the sessions of a user; return how many there were. Their open pages are notified.
+    """End the sessions of a user. Return how many there were. Their open pages are notified.
 
     Args:
         user: the user.
@@ -223,7 +223,7 @@ def end_sessions(user: User, *, keep: str | None = None) -> int:
 
 
 def create_project(slug: str, name: str, *, by: User) -> Project:
-    """Create a project; its creator becomes its admin.
+    """Create a project. Its creator becomes its admin.
 
     Raises:
         BadInput: the slug has characters other than lower-case letters, digits and hyphens.
@@ -269,7 +269,7 @@ def change_project(
         raise _bad("/name", "a project needs a name")
     with transaction.atomic():
         if single_person is not None:
-            single_person_rule.switch(project, single_person, by=by)
+            single_person_rule.switch_rule(project, single_person, by=by)
         if name is not None:
             Project.objects.filter(pk=project.pk).update(name=name.strip())
             project.refresh_from_db()
@@ -298,7 +298,7 @@ def set_role(project: Project, user: User, role: Role, *, by: User) -> Membershi
 
 
 def remove_member(project: Project, user: User, *, by: User) -> None:
-    """Remove a person from a project; everything the person created is kept."""
+    """Remove a person from a project. Everything that the person created is kept."""
     access.require(by, project, Action.MANAGE)
     with transaction.atomic():
         _keep_an_admin(project, user, becomes=None)
@@ -318,7 +318,7 @@ def find_person(username: str) -> User:
 
 
 def _keep_an_admin(project: Project, user: User, *, becomes: Role | None) -> None:
-    """Refuse to leave a project without an admin. The rows are locked, since two admins may leave at once."""
+    """Refuse to leave a project without an admin. Locks the rows, since two admins may leave at once."""
     admins = Membership.objects.select_for_update().filter(project=project, role=Role.ADMIN).order_by("pk")
     if becomes != Role.ADMIN and [row.user_id for row in admins] == [user.pk]:
         raise Conflict(f"{project.slug} would have no admin left: make another member admin first.")

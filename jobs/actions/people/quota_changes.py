@@ -12,14 +12,14 @@ from jobs.queries.people.quotas import HIGHEST, quota_column, quotas_revision
 from jobs.spec.problems import Problem
 
 
-def change(
-    project: Project, wanted: Mapping[str, int | None], *, seen: str | None = None, by: User
+def change_quotas(
+    project: Project, quotas: Mapping[str, int | None], *, seen: str | None = None, by: User
 ) -> Project:
     """Set quotas of a project, all or none. Work that already exceeds one is kept.
 
     Args:
         project: the project; its fields are refreshed.
-        wanted: quotas by name; None means the installation's default. Quotas that are missing do not change.
+        quotas: new values by name; None means the installation's default. Other quotas do not change.
         seen: the revision that the caller read; None accepts any.
         by: an administrator of the installation.
 
@@ -29,19 +29,19 @@ def change(
         StaleState: the quotas were changed since `seen`. Nothing was changed.
     """
     access.require_admin(by)
-    found = [
+    problems = [
         Problem(f"/{name}", f"use a number from 1 to {HIGHEST[name]:,}, or none for the default")
-        for name, value in wanted.items()
+        for name, value in quotas.items()
         if value is not None and not 1 <= value <= HIGHEST[name]
     ]
-    if found:
-        raise BadInput("A quota is out of range.", found)
+    if problems:
+        raise BadInput("A quota is out of range.", problems)
     with transaction.atomic():
         current = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         if seen is not None and seen != quotas_revision(current):
             raise StaleState(f"The quotas of {project} were changed meanwhile: read them again.")
         changes = {
-            name: value for name, value in wanted.items() if getattr(current, quota_column(name)) != value
+            name: value for name, value in quotas.items() if getattr(current, quota_column(name)) != value
         }
         if changes:
             columns = {quota_column(name): value for name, value in changes.items()}

@@ -20,7 +20,7 @@ def require_room_for_job(project: Project) -> None:
     Raises:
         QuotaReached: the project has as many unfinished jobs or bytes as it may have.
     """
-    project = locked(project)
+    project = lock_project(project)
     quota = limits_of(project).jobs
     used = count_unfinished_jobs(project)
     if used >= quota:
@@ -41,7 +41,7 @@ def require_room_for_artifact(project: Project, *artifacts: Artifact) -> None:
     Raises:
         QuotaReached: its files would exceed the disk quota.
     """
-    project = locked(project)
+    project = lock_project(project)
     quota, used = limits_of(project).bytes, disk_use.bytes_of_project(project.pk)
     adding = disk_use.bytes_added_by(artifacts, project.pk)
     if used + adding > quota:
@@ -72,6 +72,6 @@ def require_room_for_output(attempt_id: int, adding: int) -> None:
         require_room_on_disk(project, adding)
 
 
-def locked(project: Project) -> Project:
+def lock_project(project: Project) -> Project:
     """Return a project, locked until the transaction ends: checks of its quotas wait for each other."""
     return Project.objects.select_for_update(no_key=True).get(pk=project.pk)

@@ -46,7 +46,7 @@ def create(
     endpoints: Collection[str] | None = None,
     parent: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
-    """Create a token for `user`; return its row and the token, which cannot be shown again.
+    """Create a token for `user`. Return its row and the token, which cannot be shown again.
 
     Args:
         user: its owner.
@@ -68,15 +68,15 @@ def create(
         access.require_admin(by)
     if not user.is_active:
         raise Forbidden(f"The account {user.username} is deactivated.")
-    wanted = _checked_scopes(user, scopes)
+    checked_scopes = _checked_scopes(user, scopes)
     if expires is not None and expires <= clock.now():
         raise BadInput("A token must expire in the future.", [Problem("/expires", "must be in the future")])
     with transaction.atomic():
         if parent is not None:
-            _check_within(parent, user, wanted, expires)
+            _check_within(parent, user, checked_scopes, expires)
             expires = expires or parent.expires
-        chosen = _checked_endpoints(user, wanted, endpoints, parent)
-        return _new_token(user, name[:100], wanted, expires, endpoints=chosen, parent=parent, by=by)
+        chosen = _checked_endpoints(user, checked_scopes, endpoints, parent)
+        return _new_token(user, name[:100], checked_scopes, expires, endpoints=chosen, parent=parent, by=by)
 
 
 def _new_token(
@@ -89,7 +89,7 @@ def _new_token(
     endpoints: list[str] | None = None,
     parent: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
-    """Create a token inside the caller's transaction; return its row and the token."""
+    """Create a token inside the caller's transaction. Return its row and the token."""
     raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     # A token for another person is in the hands of who creates it.
     issuers = [] if by is None else by.issuers_for(user)
@@ -125,27 +125,27 @@ def _check_within(parent: ApiToken, user: User, scopes: list[str], expires: date
 
 
 def _checked_endpoints(
-    user: User, scopes: list[str], wanted: Collection[str] | None, parent: ApiToken | None
+    user: User, scopes: list[str], names: Collection[str] | None, parent: ApiToken | None
 ) -> list[str] | None:
-    """Return the names of the endpoints that a new token may ask; None for all of its owner's projects."""
+    """Return the names of the endpoints that a new token may ask, or None for all of its owner's projects."""
     limit = parent.endpoints if parent is not None else None
-    if wanted is None:
+    if names is None:
         return limit if "predict" in scopes else None
     if "predict" not in scopes:
         fault = "only for tokens with the scope predict"
         raise BadInput("The token asks for no predictions.", [Problem("/endpoints", fault)])
-    if not wanted:
+    if not names:
         raise BadInput("No endpoint is named.", [Problem("/endpoints", "name at least one, or leave it out")])
-    rows = access.served_endpoints(user).filter(model__name__in=wanted)
-    known = set(rows.values_list("model__name", flat=True)) & set(wanted if limit is None else limit)
+    rows = access.served_endpoints(user).filter(model__name__in=names)
+    allowed = set(rows.values_list("model__name", flat=True)) & set(names if limit is None else limit)
     problems = [
         Problem(f"/endpoints/{index}", f"there is no endpoint {name!r} that this token may ask")
-        for index, name in enumerate(wanted)
-        if name not in known
+        for index, name in enumerate(names)
+        if name not in allowed
     ]
     if problems:
         raise BadInput("An endpoint is unknown.", problems)
-    return sorted(known)
+    return sorted(allowed)
 
 
 def authenticate(raw: str) -> ApiToken | None:
@@ -195,22 +195,22 @@ def revoke(token: ApiToken, *, by: User) -> None:
 
 def _descendants(token: ApiToken) -> list[ApiToken]:
     """Return the tokens that were created with a token, directly or by way of others."""
-    found: list[ApiToken] = []
+    descendants: list[ApiToken] = []
     newest = [token]
     while newest:
         newest = list(ApiToken.objects.filter(parent__in=newest).order_by("pk"))
-        found += newest
-    return found
+        descendants += newest
+    return descendants
 
 
 def service_token(scope: str) -> str:
-    """Return a new token for a process of this installation; earlier ones of that scope are deleted.
+    """Create a token for a process of this installation. Earlier ones of that scope are deleted.
 
     It belongs to a service account, which is not listed among people and cannot log in.
     """
     with transaction.atomic():
-        user, made = User.objects.get_or_create(username=SERVICE_NAME, defaults={"is_service": True})
-        if made:
+        user, is_new = User.objects.get_or_create(username=SERVICE_NAME, defaults={"is_service": True})
+        if is_new:
             user.set_unusable_password()
             user.save(update_fields=["password"])
         if not user.is_service:

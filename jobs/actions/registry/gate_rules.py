@@ -15,7 +15,7 @@ from jobs.spec.problems import Problem
 COMMENT_LIMIT = 2000
 
 
-def change(
+def change_rules(
     model: RegisteredModel, rules: GateRules, *, comment: str = "", seen: int | None = None, by: User
 ) -> GateRevision | None:
     """Save the rules as the next revision. Open requests keep the revision that they were made under.
@@ -47,10 +47,10 @@ def change(
             )
         if rules == queries.rules_of(newest):
             return newest
-        return _create(model, rules, newest, comment=comment.strip(), by=by)
+        return _create_revision(model, rules, newest, comment=comment.strip(), by=by)
 
 
-def _create(
+def _create_revision(
     model: RegisteredModel, rules: GateRules, newest: GateRevision | None, *, comment: str, by: User
 ) -> GateRevision:
     """Create the revision after the newest one, with its audit row."""
@@ -87,8 +87,9 @@ def _require_valid(model: RegisteredModel, rules: GateRules, comment: str, by: U
 def _check_metrics(model: RegisteredModel, rules: GateRules) -> None:
     """Refuse metrics that the newest version's predictions do not have; all fit if its data are unknown."""
     task = versions.task_of_model(model)
-    found = rules.problems(task) if task is not None else []
-    if found:
+    problems = rules.problems(task) if task is not None else []
+    if problems:
         raise BadInput(
-            found[0].message, [Problem(f"/rules{problem.pointer}", problem.message) for problem in found]
+            problems[0].message,
+            [Problem(f"/rules{problem.pointer}", problem.message) for problem in problems],
         )

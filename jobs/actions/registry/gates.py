@@ -39,17 +39,20 @@ def failed_names(gates: Iterable[Gate]) -> list[str]:
     return [gate.name for gate in gates if gate.state == "failed"]
 
 
-def authorship(promotion: PromotionRequest) -> list[Gate]:
+def authorship_gates(promotion: PromotionRequest) -> list[Gate]:
     """Return a gate that the approver must accept if the requester or author wrote the rules themselves.
 
     Without it, a person who may both write and approve could loosen the gates for a version of their own,
     and the approver would see only that all gates have passed.
     """
-    own = gate_rules.unreviewed_revisions(promotion)
-    if not own or promotion.single_person:
+    unreviewed = gate_rules.unreviewed_revisions(promotion)
+    if not unreviewed or promotion.single_person:
         return []
-    names = sorted({revision.created_by.username for revision in own})
-    changes = [f"revision {one.number}: {'; '.join(_differences(promotion, one))}" for one in own]
+    names = sorted({revision.created_by.username for revision in unreviewed})
+    changes = [
+        f"revision {revision.number}: {'; '.join(_rule_differences(promotion, revision))}"
+        for revision in unreviewed
+    ]
     return [
         Gate(
             name=AUTHORSHIP,
@@ -61,7 +64,7 @@ def authorship(promotion: PromotionRequest) -> list[Gate]:
     ]
 
 
-def _differences(promotion: PromotionRequest, revision: GateRevision) -> list[str]:
+def _rule_differences(promotion: PromotionRequest, revision: GateRevision) -> list[str]:
     before = promotion.model.gate_revisions.filter(number=revision.number - 1).first()
     return revision.rules.differences(gate_rules.rules_of(before))
 

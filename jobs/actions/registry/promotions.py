@@ -49,7 +49,7 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
     _check_comment(comment)
     with transaction.atomic():
         # Locked, so that of two requests for the same version and stage the second sees the first.
-        endpoint = releases.locked(Endpoint.objects.get(model=model))
+        endpoint = releases.lock_endpoint(Endpoint.objects.get(model=model))
         deletions.require_present(version)
         _check_version(version, endpoint, stage)
         promotion = PromotionRequest.objects.create(
@@ -58,13 +58,13 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             stage=stage,
             comment=comment.strip(),
             requested_by=by,
-            single_person=single_person_rule.applies(version, by=by),
+            single_person=single_person_rule.rule_applies(version, by=by),
             gate_revision=gate_rules.current_revision(model),
             expires=clock.now() + LIFETIME,
         )
         promotion.requested_by_issuers.set(by.login_issuers)
         _start_gates(promotion, endpoint, by=by)
-        _audit(
+        _audit_request(
             "request",
             promotion,
             by=by,
@@ -119,7 +119,7 @@ def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -
     promotion.baseline_generation = endpoint.generation
     promotion.gates = []
     promotion.state = State.GATING
-    promotion.gate_job = submit.gate(promotion, by=by)
+    promotion.gate_job = submit.queue_gates(promotion, by=by)
     promotion.save(update_fields=["baseline_version", "baseline_generation", "gates", "state", "gate_job"])
 
 
@@ -140,16 +140,16 @@ def _apply_gates(job: Job, results: Sequence[Gate]) -> None:
         if promotion is None:
             return
         _lock_endpoint(promotion)
-        found = [*results, *gates.authorship(promotion)]
-        failed = gates.failed_names(found)
+        all_gates = [*results, *gates.authorship_gates(promotion)]
+        failed = gates.failed_names(all_gates)
         changed = PromotionRequest.objects.filter(gate_job=job, state=State.GATING).update(
-            gates=[gate.model_dump(mode="json") for gate in found],
+            gates=[gate.model_dump(mode="json") for gate in all_gates],
             state=State.FAILED if failed else State.PENDING,
             decided=clock.now() if failed else None,
         )
         if changed:
             promotion.refresh_from_db(fields=["state"])
-            _audit("gated", promotion, by=None, state=promotion.state, failed=failed)
+            _audit_request("gated", promotion, by=None, state=promotion.state, failed=failed)
 
 
 def approve(
@@ -171,12 +171,14 @@ def approve(
     # Before any lock, since it reads the whole file.
     _require_unaltered_files(promotion.version)
     with transaction.atomic():
-        promotion, endpoint = _locked(promotion)
-        refusal = _staleness(promotion, endpoint, by=by)
+        promotion, endpoint = _locked_with_endpoint(promotion)
+        refusal = _why_stale(promotion, endpoint, by=by)
         if refusal is None:
             accepted = gates.require_accepted(read_gates(promotion), accept)
-            _decide(promotion, State.APPROVED, "approve", comment, by=by, accept=accepted)
-            publish = releases.promote if promotion.stage == "production" else releases.stage
+            _close_request(promotion, State.APPROVED, "approve", comment, by=by, accept=accepted)
+            publish = (
+                releases.put_into_production if promotion.stage == "production" else releases.put_on_staging
+            )
             promotion.generation = publish(endpoint, promotion, by=by).generation
             promotion.save(update_fields=["generation"])
     # Raised after the commit, so that the expiry or the new gate job is kept.
@@ -185,18 +187,18 @@ def approve(
     return promotion
 
 
-def _staleness(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> StaleState | None:
+def _why_stale(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> StaleState | None:
     """Return why the request cannot be approved. Expires it, or queues its gates again, if necessary."""
     if promotion.state != State.PENDING:
         return StaleState(f"Request {promotion.pk} is {promotion.state}, not pending.")
     if promotion.expires <= clock.now():
-        _expire(promotion)
+        _expire_request(promotion)
         return StaleState(
             f"Request {promotion.pk} expired on {promotion.expires:%Y-%m-%d %H:%M} UTC; create a new one."
         )
     if promotion.baseline_generation != endpoint.generation:
         _start_gates(promotion, endpoint, by=by)
-        _audit("regate", promotion, by=by, generation=endpoint.generation)
+        _audit_request("regate", promotion, by=by, generation=endpoint.generation)
         return StaleState(
             f"{endpoint.model.name} changed since the gates of request {promotion.pk} ran; "
             "they are running again against the current champion. Review the new results, then decide."
@@ -206,10 +208,10 @@ def _staleness(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
 
 def _require_unaltered_files(version: ModelVersion) -> None:
     """Check that the file of a version, and each file of the code that it needs, is the registered one."""
-    found = sha256_of(store().path(version.artifact_id)).digest
-    if found != version.artifact_id:
+    digest = sha256_of(store().path(version.artifact_id)).digest
+    if digest != version.artifact_id:
         raise Conflict(
-            f"The file of {version} has digest {found[:12]} instead of {version.artifact_id[:12]}: "
+            f"The file of {version} has digest {digest[:12]} instead of {version.artifact_id[:12]}: "
             "it was altered after it was stored.",
             code="artifact_altered",
         )
@@ -217,9 +219,9 @@ def _require_unaltered_files(version: ModelVersion) -> None:
     if code is None:
         return
     files = [(file.path, sha256_of(store().path(file.artifact_id))) for file in files_of(code)]
-    if (found := digest_of(files)) != code.digest:
+    if (digest := digest_of(files)) != code.digest:
         raise Conflict(
-            f"The code of {version} has digest {found[:12]} instead of {code.digest[:12]}: "
+            f"The code of {version} has digest {digest[:12]} instead of {code.digest[:12]}: "
             "it was altered after it was stored.",
             code="artifact_altered",
         )
@@ -235,8 +237,8 @@ def reject(promotion: PromotionRequest, *, comment: str = "", by: User) -> Promo
     _check_comment(comment)
     require_independent(promotion, by)
     with transaction.atomic():
-        promotion, _ = _locked(promotion)
-        _decide(promotion, State.REJECTED, "reject", comment, by=by)
+        promotion, _ = _locked_with_endpoint(promotion)
+        _close_request(promotion, State.REJECTED, "reject", comment, by=by)
     return promotion
 
 
@@ -254,8 +256,8 @@ def withdraw(promotion: PromotionRequest, *, comment: str = "", by: User) -> Pro
     # A requester may have left the project.
     access.require(by, project, Action.VIEW)
     with transaction.atomic():
-        promotion, _ = _locked(promotion)
-        _decide(promotion, State.WITHDRAWN, "withdraw", comment, by=by)
+        promotion, _ = _locked_with_endpoint(promotion)
+        _close_request(promotion, State.WITHDRAWN, "withdraw", comment, by=by)
     return promotion
 
 
@@ -276,41 +278,41 @@ def comment(promotion: PromotionRequest, text: str, *, by: User) -> Decision:
         if promotion.decisions.filter(verdict="comment").count() >= MAX_COMMENTS:
             raise Conflict(f"Request {promotion.pk} has {MAX_COMMENTS} comments, which is the limit.")
         decision = _add_decision(promotion, "comment", text, by=by)
-        _audit("comment", promotion, by=by)
+        _audit_request("comment", promotion, by=by)
     return decision
 
 
 def expire_due() -> int:
-    """Expire the open requests past their expiry time; return how many."""
+    """Expire the open requests past their expiry time. Return how many."""
     due = PromotionRequest.objects.open().filter(expires__lte=clock.now())
-    return for_each(due.select_related("model__project"), _expire)
+    return for_each(due.select_related("model__project"), _expire_request)
 
 
 @transaction.atomic
-def _expire(promotion: PromotionRequest) -> bool:
+def _expire_request(promotion: PromotionRequest) -> bool:
     _lock_endpoint(promotion)
     open_still = PromotionRequest.objects.open().filter(pk=promotion.pk)
     if not open_still.update(state=State.EXPIRED, decided=clock.now()):
         return False
-    _audit("expire", promotion, by=None)
+    _audit_request("expire", promotion, by=None)
     return True
 
 
 def _lock_endpoint(promotion: PromotionRequest) -> Endpoint:
     """Lock the endpoint of a request. It comes before the request in every transaction, against deadlocks."""
-    return releases.locked(Endpoint.objects.get(model=promotion.model_id))
+    return releases.lock_endpoint(Endpoint.objects.get(model=promotion.model_id))
 
 
-def _locked(promotion: PromotionRequest) -> tuple[PromotionRequest, Endpoint]:
+def _locked_with_endpoint(promotion: PromotionRequest) -> tuple[PromotionRequest, Endpoint]:
     """Return the request and its endpoint, locked until the transaction ends."""
     endpoint = _lock_endpoint(promotion)
-    # Read again with its relations, as in `releases.locked`.
+    # Read again with its relations, as in `releases.lock_endpoint`.
     PromotionRequest.objects.select_for_update(no_key=True).get(pk=promotion.pk)
     related = ("model__project", "version__artifact", "version__model", "requested_by", "baseline_version")
     return PromotionRequest.objects.select_related(*related).get(pk=promotion.pk), endpoint
 
 
-def _decide(
+def _close_request(
     promotion: PromotionRequest,
     to: State,
     verdict: str,
@@ -328,7 +330,7 @@ def _decide(
         raise StaleState(f"Request {promotion.pk} is {promotion.state}; it cannot become {to} now.")
     promotion.state, promotion.decided = to, now
     _add_decision(promotion, verdict, text, by=by, accept=accept)
-    _audit(
+    _audit_request(
         verdict,
         promotion,
         by=by,
@@ -353,7 +355,7 @@ def _add_decision(
     )
 
 
-def _audit(verb: str, promotion: PromotionRequest, *, by: User | None, **detail: Any) -> None:
+def _audit_request(verb: str, promotion: PromotionRequest, *, by: User | None, **detail: Any) -> None:
     audit.record(
         f"promotion.{verb}", f"promotion:{promotion.pk}", by=by, project=promotion.model.project, **detail
     )

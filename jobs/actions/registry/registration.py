@@ -69,12 +69,12 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
             code=code,
             created_by=by,
         )
-        submit.register(version, by=by)
+        submit.queue_registration(version, by=by)
     return version
 
 
 def _code_of(project: Project, source: Job) -> CodeVersion | None:
-    """Return the code of the model that a job made; None if it was built without code of users.
+    """Return the code of the model that a job made, or None if it was built without code of users.
 
     Raises:
         Conflict: the project of the version does not have it.
@@ -114,8 +114,8 @@ def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> M
 def _model_artifact(by: User, digest: str) -> JobArtifact:
     """Return the newest job output with this digest that is a model and that `by` may see."""
     uses = JobArtifact.objects.filter(artifact_id=digest, job__in=access.visible_jobs(by))
-    found = uses.filter(role="model").select_related("artifact", "job__revision__experiment").order_by("-pk")
-    if (source := found.first()) is None:
+    models = uses.filter(role="model").select_related("artifact", "job__revision__experiment").order_by("-pk")
+    if (source := models.first()) is None:
         other = uses.first()
         fault = (
             f"is the {other.role} of a job, not a model" if other else "does not come from a job you can see"
@@ -139,7 +139,7 @@ def store_upload(path: Path, project: Project) -> StoredFile:
 
 
 def code_for_upload(model: RegisteredModel, digest: str, *, by: User) -> CodeVersion | None:
-    """Return the code that an uploaded file needs, by its digest; None for an empty one.
+    """Return the code that an uploaded file needs, by its digest, or None for an empty one.
 
     Raises:
         BadInput: the project of the model has no such code.
@@ -179,11 +179,11 @@ def add_uploaded(
         version = _create_numbered(
             model, artifact=artifact, what="uploaded", lineage=lineage, code=code, created_by=by
         )
-        submit.register(version, by=by)
+        submit.queue_registration(version, by=by)
     return version
 
 
-def describe(version: ModelVersion, *, by: User) -> Job:
+def queue_description(version: ModelVersion, *, by: User) -> Job:
     """Queue a validation of a candidate, which reads its layers for the pages again.
 
     Raises:
@@ -200,7 +200,7 @@ def describe(version: ModelVersion, *, by: User) -> Job:
         if Job.objects.filter(validations_of(version.pk)).exclude(state__in=FINAL).exists():
             raise Conflict(f"A job is reading {version} already.")
         quotas.require_room_for_job(project)
-        job = submit.register(version, by=by)
+        job = submit.queue_registration(version, by=by)
         name = f"version:{version.model.name}/{version.number}"
         audit.record("version.describe", name, by=by, project=project, job=job.pk)
         return job
@@ -216,8 +216,9 @@ def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
         fields["lineage"] = {**fields["lineage"], "code": code.digest, "code_name": code.name}
     for _ in range(NUMBER_TRIES):
         numbers = ModelVersion.everything.filter(model=model).aggregate(newest=Max("number"))
-        known = RegisteredModel.everything.values_list("last_number", flat=True).get(pk=model.pk)
-        newest = max(numbers["newest"] or 0, known)  # a number is never used again, also after a deletion
+        last_number = RegisteredModel.everything.values_list("last_number", flat=True).get(pk=model.pk)
+        # A number is never used again, also after a deletion.
+        newest = max(numbers["newest"] or 0, last_number)
         try:
             with transaction.atomic():
                 version = ModelVersion.objects.create(model=model, number=newest + 1, **fields)
@@ -244,21 +245,21 @@ def register_outputs(root: Job) -> list[ModelVersion]:
     if (
         root.revision is None
         or root.project is None
-        or (wanted := root.revision.spec.after.register_) is None
+        or (registration := root.revision.spec.after.register_) is None
     ):
         return []
     with transaction.atomic():
-        model = model_for(root.project, wanted.model, by=root.created_by)
+        model = model_for(root.project, registration.model, by=root.created_by)
         # A spec may name an output many thousand times.
-        return [_registered_output(model, root, what) for what in dict.fromkeys(wanted.what)]
+        return [_registered_output(model, root, what) for what in dict.fromkeys(registration.what)]
 
 
 def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion:
     """Return the version of an output of a root, which is created by the first call."""
     job = _source_job(root, what)
-    made = model.versions.filter(source_job=job, what=what).order_by("-number").first()
-    if made is not None:
-        return made
+    version = model.versions.filter(source_job=job, what=what).order_by("-number").first()
+    if version is not None:
+        return version
     source = job.artifacts.filter(role="model").select_related("artifact", "job__revision__experiment")
     if (artifact := source.order_by("-pk").first()) is None:
         raise NotFound(_no_model(job), code="no_model")

@@ -38,7 +38,7 @@ def create_model(project: Project, name: str, *, by: User, description: str = ""
 
 
 def _new_model(project: Project, name: str, *, by: User | None, description: str) -> RegisteredModel | None:
-    """Create the rows inside the caller's transaction; return None if the name is taken."""
+    """Create the rows inside the caller's transaction. Return None if the name is taken."""
     try:
         # A savepoint: without it, PostgreSQL refuses further statements after the error.
         with transaction.atomic():
@@ -54,7 +54,7 @@ def _new_model(project: Project, name: str, *, by: User | None, description: str
 
 
 def model_for(project: Project, name: str, *, by: User | None) -> RegisteredModel:
-    """Return the project's model of that name; create it if the name is free.
+    """Return the project's model of that name. Create it if the name is free.
 
     Raises:
         Conflict: the name belongs to a model of another project.
@@ -79,7 +79,7 @@ def _check_name(name: str, pointer: str) -> None:
         raise BadInput(message, [Problem(pointer, message)]) from error
 
 
-def describe(
+def set_description(
     model: RegisteredModel, description: str, *, seen: str | None = None, by: User
 ) -> RegisteredModel:
     """Set the description of a model.
@@ -120,7 +120,7 @@ def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: U
         raise BadInput(message, [Problem("/alias", message)])
     with transaction.atomic():
         # The endpoint's lock comes before the one of the audit log, as in every release.
-        endpoint = releases.locked(model.endpoint)
+        endpoint = releases.lock_endpoint(model.endpoint)
         _check_number_of_aliases(model, name)
         alias, _ = Alias.objects.update_or_create(model=model, name=name, defaults={"version": version})
         deletions.require_present(version)
@@ -132,7 +132,7 @@ def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: U
             alias=name,
             version=version.number,
         )
-        releases.relabel(endpoint, version=version, reason=f"alias {name} set", by=by)
+        releases.publish_labels(endpoint, version=version, reason=f"alias {name} set", by=by)
     return alias
 
 
@@ -156,13 +156,13 @@ def delete_alias(model: RegisteredModel, name: str, *, by: User) -> None:
     """
     access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
-        endpoint = releases.locked(model.endpoint)
+        endpoint = releases.lock_endpoint(model.endpoint)
         alias = Alias.objects.select_related("version").filter(model=model, name=name).first()
         if alias is None:
             raise NotFound(f"Model {model.name!r} has no alias {name!r}.")
         alias.delete()
         audit.record("alias.delete", f"model:{model.name}", by=by, project=model.project, alias=name)
-        releases.relabel(endpoint, version=alias.version, reason=f"alias {name} deleted", by=by)
+        releases.publish_labels(endpoint, version=alias.version, reason=f"alias {name} deleted", by=by)
 
 
 def write_card(version: ModelVersion, text: str, *, seen: str | None = None, by: User) -> ModelVersion:

@@ -36,7 +36,7 @@ class Change:
     reason: str
 
 
-def promote(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
+def put_into_production(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
     """Put an approved version into production, in the caller's transaction. This brings the endpoint up.
 
     Raises:
@@ -54,11 +54,11 @@ def promote(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> Rel
         promotion=promotion,
         reason=promotion.comment,
     )
-    return _publish(endpoint, change, by=by)
+    return _publish_change(endpoint, change, by=by)
 
 
-def stage(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
-    """Put an approved version on staging, in the caller's transaction; production does not change.
+def put_on_staging(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
+    """Put an approved version on staging, in the caller's transaction. Production does not change.
 
     Raises:
         StaleState: the endpoint has changed in the meantime.
@@ -74,7 +74,7 @@ def stage(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> Relea
         promotion=promotion,
         reason=promotion.comment,
     )
-    return _publish(endpoint, change, by=by)
+    return _publish_change(endpoint, change, by=by)
 
 
 def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
@@ -93,7 +93,7 @@ def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
     if not reason.strip():
         raise BadInput("A rollback needs a reason.", [Problem("/reason", "enter a reason")])
     with transaction.atomic():
-        endpoint = locked(endpoint)
+        endpoint = lock_endpoint(endpoint)
         target = queries.rollback_target(endpoint)
         if endpoint.production is None or target is None:
             raise Conflict(
@@ -109,7 +109,7 @@ def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
             promotion=None,
             reason=reason.strip(),
         )
-        return _publish(endpoint, change, by=by)
+        return _publish_change(endpoint, change, by=by)
 
 
 def take_down(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
@@ -127,7 +127,7 @@ def take_down(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
     if not reason.strip():
         raise BadInput("Taking an endpoint down needs a reason.", [Problem("/reason", "enter a reason")])
     with transaction.atomic():
-        endpoint = locked(endpoint)
+        endpoint = lock_endpoint(endpoint)
         require_up(endpoint)
         if endpoint.production is None and endpoint.staging is None:
             raise Conflict(f"{endpoint.model.name} serves no version.", code="nothing_served")
@@ -140,7 +140,7 @@ def take_down(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
             promotion=None,
             reason=reason.strip(),
         )
-        return _publish(endpoint, change, by=by)
+        return _publish_change(endpoint, change, by=by)
 
 
 def bring_up(endpoint: Endpoint, *, reason: str = "", by: User) -> ReleaseRecord:
@@ -155,7 +155,7 @@ def bring_up(endpoint: Endpoint, *, reason: str = "", by: User) -> ReleaseRecord
     """
     access.require(by, endpoint.model.project, Action.SERVE)
     with transaction.atomic():
-        endpoint = locked(endpoint)
+        endpoint = lock_endpoint(endpoint)
         if not endpoint.is_down:
             raise Conflict(f"{endpoint.model.name} is not down.", code="not_down")
         change = Change(
@@ -167,16 +167,18 @@ def bring_up(endpoint: Endpoint, *, reason: str = "", by: User) -> ReleaseRecord
             promotion=None,
             reason=reason.strip(),
         )
-        return _publish(endpoint, change, by=by)
+        return _publish_change(endpoint, change, by=by)
 
 
-def relabel(endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User) -> ReleaseRecord | None:
+def publish_labels(
+    endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User
+) -> ReleaseRecord | None:
     """Publish the labels of a model after one of its aliases has changed, in the caller's transaction.
 
     Open promotion requests stay valid, since the champion is the same.
 
     Args:
-        endpoint: as returned by `locked`.
+        endpoint: as returned by `lock_endpoint`.
         version: the version that the alias names, or named.
         reason: what has changed.
         by: who changed it.
@@ -187,8 +189,11 @@ def relabel(endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User)
     last = endpoint.releases.order_by("-generation").first()
     if last is None or endpoint.is_down or (endpoint.production is None and endpoint.staging is None):
         return None
-    labels = {**queries.served_aliases(endpoint), **_stages(endpoint.production, endpoint.staging)}
-    if {name: each.number for name, each in labels.items()} == last.body["release"]["labels"]:
+    labels = {
+        **queries.served_aliases(endpoint),
+        **_versions_of_stages(endpoint.production, endpoint.staging),
+    }
+    if {name: labelled.number for name, labelled in labels.items()} == last.body["release"]["labels"]:
         return None
     change = Change(
         kind="label",
@@ -199,7 +204,7 @@ def relabel(endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User)
         promotion=None,
         reason=reason,
     )
-    record = _publish(endpoint, change, by=by)
+    record = _publish_change(endpoint, change, by=by)
     open_requests = PromotionRequest.objects.open().filter(model=endpoint.model_id)
     of_champion = open_requests.filter(baseline_generation=endpoint.generation)
     of_champion.update(baseline_generation=record.generation)
@@ -212,7 +217,7 @@ def require_up(endpoint: Endpoint) -> None:
         raise Conflict(f"{endpoint.model.name} is down: bring it up first.", code="endpoint_down")
 
 
-def locked(endpoint: Endpoint) -> Endpoint:
+def lock_endpoint(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint, refreshed and locked until the transaction ends."""
     # Two statements: one that waits for the lock would join the versions of the row before the change.
     Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)
@@ -220,7 +225,7 @@ def locked(endpoint: Endpoint) -> Endpoint:
     return Endpoint.objects.select_related(*related).get(pk=endpoint.pk)
 
 
-def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
+def _publish_change(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
     """Apply a change under the next generation, and create the signed record for prediction servers.
 
     Raises:
@@ -229,14 +234,14 @@ def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
     generation, name = endpoint.generation + 1, endpoint.model.name
     # The audit row comes first: it holds the chain's lock, so release ids become visible in order
     # and a prediction server that asks "after 7?" never misses a 7 that commits late.
-    row = _audit(endpoint, change, generation, by=by)
-    previous = _swap(endpoint, change, generation)
-    release = _release(name, generation)
+    row = _audit_change(endpoint, change, generation, by=by)
+    previous = _swap_versions(endpoint, change, generation)
+    release = _release_body(name, generation)
     if change.kind != "take_down":
         failed = change.replaced if change.kind == "rollback" else None
         served = [version for version in (change.production, change.staging) if version is not None]
         aliases = queries.served_aliases(endpoint, served=served, failed=failed)
-        release = _release(name, generation, change.production, previous, change.staging, aliases)
+        release = _release_body(name, generation, change.production, previous, change.staging, aliases)
     # A copy outside of the database: prediction servers keep the release.
     release = release.model_copy(update={"audit": AuditAnchor(number=row.number, hash=row.hash)})
     record = ReleaseRecord.objects.create(
@@ -254,7 +259,7 @@ def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
     return record
 
 
-def _audit(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> AuditEvent:
+def _audit_change(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> AuditEvent:
     model = endpoint.model
     return audit.record(
         f"release.{change.kind}",
@@ -270,8 +275,8 @@ def _audit(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> 
     )
 
 
-def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion | None:
-    """Update the endpoint's row by compare-and-set; return the version that a rollback would restore.
+def _swap_versions(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion | None:
+    """Update the endpoint's row by compare-and-set. Return the version that a rollback would restore.
 
     Raises:
         StaleState: the row is no longer at the generation that the caller read.
@@ -292,7 +297,7 @@ def _swap(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion |
     return previous
 
 
-def _release(
+def _release_body(
     model: str,
     generation: int,
     production: ModelVersion | None = None,
@@ -300,7 +305,7 @@ def _release(
     staging: ModelVersion | None = None,
     aliases: Mapping[str, ModelVersion] | None = None,
 ) -> Release:
-    labels = {**(aliases or {}), **_stages(production, staging)}
+    labels = {**(aliases or {}), **_versions_of_stages(production, staging)}
     # The version to which a rollback returns stays loaded, so that a rollback takes effect at once.
     warm = {
         version.number: version for version in (production, previous, *labels.values()) if version is not None
@@ -312,18 +317,20 @@ def _release(
         production=production.number if production else None,
         standby=tuple(standby),
         labels={label: version.number for label, version in labels.items()},
-        versions=tuple(_released(warm[number]) for number in sorted(warm)),
+        versions=tuple(_released_version(warm[number]) for number in sorted(warm)),
         issued_at=clock.now().isoformat(),
     )
 
 
-def _stages(production: ModelVersion | None, staging: ModelVersion | None) -> dict[str, ModelVersion]:
+def _versions_of_stages(
+    production: ModelVersion | None, staging: ModelVersion | None
+) -> dict[str, ModelVersion]:
     """Return the versions that the labels of the stages name."""
     stages = {"production": production, "staging": staging}
     return {label: version for label, version in stages.items() if version is not None}
 
 
-def _released(version: ModelVersion) -> ReleasedVersion:
+def _released_version(version: ModelVersion) -> ReleasedVersion:
     return ReleasedVersion(
         number=version.number,
         digest=version.artifact_id,

@@ -13,7 +13,7 @@ from jobs.models import Endpoint, PromotionRequest, Replica, User
 from jobs.queries.registry import endpoints
 
 
-def record(report: ReplicaReport, *, by: User) -> Replica:
+def record_report(report: ReplicaReport, *, by: User) -> Replica:
     """Store a prediction server's report on an endpoint, and complete promotions that are now served.
 
     Its counts of requests are added, unless an earlier delivery of the same report has added them.
@@ -33,7 +33,7 @@ def record(report: ReplicaReport, *, by: User) -> Replica:
             },
         )
         if report.traffic is not None:
-            traffic.record(replica, report.traffic)
+            traffic.add_report(replica, report.traffic)
         _mark_released(endpoint, by=by)
     return replica
 

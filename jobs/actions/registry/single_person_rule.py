@@ -14,7 +14,7 @@ from jobs.models import ModelVersion, Project, PromotionRequest, User
 from jobs.queries.registry.authors import author_ids, files_of
 
 
-def switch(project: Project, on: bool, *, by: User | None) -> Project:
+def switch_rule(project: Project, on: bool, *, by: User | None) -> Project:
     """Switch the rule on or off. Requests that are open keep the rule that they were opened under.
 
     Args:
@@ -55,15 +55,16 @@ def _require_own_login(by: User) -> None:
 def _require_no_open_request(project: Project, by: User) -> None:
     open_ones = PromotionRequest.objects.open().filter(model__project=project)
     concerned = Q(requested_by=by) | Q(version__artifact__in=files_of([by.pk]))
-    own = open_ones.filter(concerned).order_by("pk").first()
-    if own is not None:
+    own_request = open_ones.filter(concerned).order_by("pk").first()
+    if own_request is not None:
         raise Forbidden(
-            f"Request {own.pk} of this project is yours and open: another administrator must switch this on.",
+            f"Request {own_request.pk} of this project is yours and open: another administrator must switch "
+            "this on.",
             code="not_independent",
         )
 
 
-def applies(version: ModelVersion, *, by: User) -> bool:
+def rule_applies(version: ModelVersion, *, by: User) -> bool:
     """Return whether the rule applies to a request for `version` that `by` opens now.
 
     Called in the transaction that creates the request: the project is locked until it ends.

@@ -32,8 +32,8 @@ BATCH = 500
 """Rows per transaction: other writers of SQLite wait for it."""
 
 
-def record(replica: Replica, report: TrafficReport) -> bool:
-    """Add the counts of a report, in the caller's transaction; return whether they are new.
+def add_report(replica: Replica, report: TrafficReport) -> bool:
+    """Add the counts of a report in the caller's transaction. Return whether they are new.
 
     A server repeats a report until its answer arrives, so a report may come twice, and a report of an
     earlier run of the server may come late.
@@ -45,14 +45,14 @@ def record(replica: Replica, report: TrafficReport) -> bool:
         return False
     now = clock.now().timestamp()
     for interval in report.intervals:
-        found = _place(interval.start + _offset(report.sent, now), now)
-        if found is not None:
+        place = _stored_interval(interval.start + _clock_offset(report.sent, now), now)
+        if place is not None:
             for version in interval.versions:
-                _add(replica.pk, version.version, *found, [version.counts])
+                _add_counts(replica.pk, version.version, *place, [version.counts])
     return True
 
 
-def _offset(sent: float, now: float) -> int:
+def _clock_offset(sent: float, now: float) -> int:
     """Return the seconds to add to the intervals of a server whose clock is wrong."""
     ahead = now - sent
     if abs(ahead) <= CLOCK_TOLERANCE:
@@ -60,24 +60,24 @@ def _offset(sent: float, now: float) -> int:
     return round(ahead / INTERVAL_SECONDS) * INTERVAL_SECONDS
 
 
-def _place(start: int, now: float) -> tuple[datetime, int] | None:
-    """Return the stored interval for an interval of a report; None if it is too old."""
-    start = min(start, _floor(now, INTERVAL_SECONDS))
-    for seconds, kept in KEPT:
-        if now - start <= kept.total_seconds():
-            return datetime.fromtimestamp(_floor(start, seconds), UTC), seconds
+def _stored_interval(start: int, now: float) -> tuple[datetime, int] | None:
+    """Return the stored interval for an interval of a report, or None if it is too old."""
+    start = min(start, _floor_time(now, INTERVAL_SECONDS))
+    for seconds, lifetime in KEPT:
+        if now - start <= lifetime.total_seconds():
+            return datetime.fromtimestamp(_floor_time(start, seconds), UTC), seconds
     return None
 
 
-def _floor(moment: float, seconds: int) -> int:
+def _floor_time(moment: float, seconds: int) -> int:
     return int(moment // seconds) * seconds
 
 
-def _add(replica: int, version: int, start: datetime, seconds: int, counts: Iterable[Counts]) -> None:
+def _add_counts(replica: int, version: int, start: datetime, seconds: int, counts: Iterable[Counts]) -> None:
     """Add counts to a stored interval. The caller holds the lock of the replica's row."""
     tally = Tally()
-    for each in counts:
-        tally.add(each)
+    for version_counts in counts:
+        tally.add(version_counts)
     row, created = TrafficCount.objects.get_or_create(
         replica_id=replica, version=version, start=start, seconds=seconds
     )
@@ -88,34 +88,34 @@ def _add(replica: int, version: int, start: datetime, seconds: int, counts: Iter
     row.save(update_fields=["requests", "failed", "counts_json"])
 
 
-def fold() -> int:
-    """Fold old intervals into longer ones, and remove the oldest; return how many rows were removed.
+def fold_intervals() -> int:
+    """Fold old intervals into longer ones and remove the oldest. Return the number of removed rows.
 
     The call ends after `FOLD_SECONDS`; the next call continues.
     """
     removed, deadline = 0, time.monotonic() + FOLD_SECONDS
     longer = [seconds for seconds, _ in KEPT[1:]]
-    for (seconds, kept), into in zip(KEPT, [*longer, None], strict=True):
+    for (seconds, lifetime), into in zip(KEPT, [*longer, None], strict=True):
         # Only complete intervals of the next length, so that each is usually written once.
-        oldest = _floor((clock.now() - kept).timestamp(), into or seconds)
+        oldest = _floor_time((clock.now() - lifetime).timestamp(), into or seconds)
         due = Q(seconds=seconds, start__lt=datetime.fromtimestamp(oldest, UTC))
         oldest_first = TrafficCount.objects.filter(due).order_by("start").values_list("replica", flat=True)
         while time.monotonic() < deadline and (replica := oldest_first.first()):
-            removed += _fold(replica, due, into)
+            removed += _fold_replica(replica, due, into)
     return removed
 
 
-def _fold(replica: int, due: Q, into: int | None) -> int:
-    """Fold the oldest due rows of one replica into intervals of `into` seconds; return their number."""
+def _fold_replica(replica: int, due: Q, into: int | None) -> int:
+    """Fold the oldest due rows of one replica into intervals of `into` seconds. Return their number."""
     with transaction.atomic():
         Replica.objects.select_for_update(no_key=True).filter(pk=replica).first()
         rows = list(TrafficCount.objects.filter(due, replica=replica).order_by("start")[:BATCH])
         if into is not None:
             folded: dict[tuple[int, datetime], list[Counts]] = {}
             for row in rows:
-                start = datetime.fromtimestamp(_floor(row.start.timestamp(), into), UTC)
+                start = datetime.fromtimestamp(_floor_time(row.start.timestamp(), into), UTC)
                 folded.setdefault((row.version, start), []).append(row.counts)
             for (version, start), counts in folded.items():
-                _add(replica, version, start, into, counts)
+                _add_counts(replica, version, start, into, counts)
         TrafficCount.objects.filter(pk__in=[row.pk for row in rows]).delete()
     return len(rows)

@@ -12,7 +12,7 @@ ALL_TO_PRODUCTION = {"production": 100}
 """The traffic of an endpoint by stage, in percent. Other distributions are not available yet."""
 
 
-def change(
+def change_split(
     endpoint: Endpoint, *, canary: int | None, shadow: int | None, traffic: Mapping[str, int], by: User
 ) -> None:
     """Check a change of the versions among which the traffic is divided. The present one is accepted.
@@ -35,5 +35,5 @@ def change(
         "traffic": dict(traffic) != ALL_TO_PRODUCTION,
     }
     hint = "not available yet: all requests go to production"
-    if found := [Problem(f"/{name}", hint) for name, differs in changed.items() if differs]:
-        raise BadInput(f"Canary and shadow releases are {hint}.", found)
+    if problems := [Problem(f"/{name}", hint) for name, differs in changed.items() if differs]:
+        raise BadInput(f"Canary and shadow releases are {hint}.", problems)

@@ -137,14 +137,14 @@ def _end_job(
         return
     match outcome:
         case Outcome.COMPLETED:
-            results.complete(job, result)
+            results.complete_job(job, result)
         case Outcome.FAILED:
             move(job, JobState.FAILED, fence=attempt.number, error=error)
             results.report_failure(job, error or {})
         case Outcome.PAUSED:
             move(job, JobState.PAUSED, fence=attempt.number)
         case Outcome.STOPPED | Outcome.KILLED:
-            _stop(job, attempt, reason="killed" if outcome is Outcome.KILLED else "")
+            _stop_job(job, attempt, reason="killed" if outcome is Outcome.KILLED else "")
         case Outcome.LOST:
             _requeue_job(job, attempt, error)
 
@@ -152,16 +152,16 @@ def _end_job(
 def _ended_while_stopping(
     job: Job, attempt: Attempt, outcome: Outcome, error: JobError | None, result: dict[str, Any]
 ) -> None:
-    """Stop a job that ended by itself after a stop request; its result is kept."""
+    """Stop a job that ended by itself after a stop request. Its result is kept."""
     Job.objects.filter(pk=job.pk).update(results_json=result, error=error)
     move(job, JobState.STOPPED, fence=attempt.number)
     if outcome is Outcome.COMPLETED:
-        results.apply(job, result)
+        results.apply_result(job, result)
     else:
         results.report_failure(job, error or {})
 
 
-def _stop(job: Job, attempt: Attempt, *, reason: str) -> None:
+def _stop_job(job: Job, attempt: Attempt, *, reason: str) -> None:
     if job.state in (JobState.STARTING, JobState.RUNNING):
         move(job, JobState.STOPPING, fence=attempt.number, reason=reason)
     move(job, JobState.STOPPED, fence=attempt.number, reason=reason)
@@ -174,7 +174,7 @@ def _requeue_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
         move(job, JobState.PAUSED, fence=attempt.number, reason="lost")
         return
     if job.desired != Desired.RUNNING or job.state == JobState.STOPPING:
-        _stop(job, attempt, reason="lost")
+        _stop_job(job, attempt, reason="lost")
         return
     move(job, JobState.LOST, fence=attempt.number)
     restarts = job.restarts + _restart_cost(error)
@@ -195,18 +195,18 @@ def reap(job: Job | None = None) -> int:
     Returns:
         How many attempts were ended.
     """
-    expired = _expired() if job is None else _expired().filter(job=job)
-    return for_each(expired, _reap, on_error=_abandon)
+    expired = _expired_attempts() if job is None else _expired_attempts().filter(job=job)
+    return for_each(expired, _reap_attempt, on_error=_abandon_attempt)
 
 
-def _expired() -> QuerySet[Attempt]:
+def _expired_attempts() -> QuerySet[Attempt]:
     return Attempt.objects.open().filter(lease_until__lt=clock.now())
 
 
-def _reap(expired: Attempt) -> bool:
+def _reap_attempt(expired: Attempt) -> bool:
     """End an attempt unless its lease was renewed or it ended since it was read."""
     with transaction.atomic():
-        locked = _expired().select_for_update(of=("self",), no_key=True).select_related("worker")
+        locked = _expired_attempts().select_for_update(of=("self",), no_key=True).select_related("worker")
         attempt = locked.filter(pk=expired.pk).first()
         if attempt is None:
             return False
@@ -242,14 +242,14 @@ def _end_with_worker(attempt: Attempt) -> None:
     finish(attempt.pk, Outcome.LOST, error=error)
 
 
-def _abandon(attempt: Attempt, cause: Exception) -> None:
+def _abandon_attempt(attempt: Attempt, cause: Exception) -> None:
     """End an attempt for which `finish` raised an error, so that its slots become free."""
     error = {
         "code": "internal",
         "message": f"an internal error occurred when the attempt ended: {type(cause).__name__}: {cause}",
     }
     with transaction.atomic():
-        still_expired = _expired().filter(pk=attempt.pk)
+        still_expired = _expired_attempts().filter(pk=attempt.pk)
         # Its worker may have renewed the lease, or ended the attempt, since `finish` failed.
         if not still_expired.update(
             state=AttemptState.ENDED, outcome=Outcome.LOST, error=error, ended=clock.now()

@@ -31,7 +31,7 @@ def assigned_to(worker_id: int) -> list[Attempt]:
 
 
 def claim(attempt_id: int, *, worker_id: int) -> Attempt | None:
-    """Claim an assigned attempt by compare-and-set; return None if it is no longer claimable."""
+    """Claim an assigned attempt by compare-and-set. Return None if it is no longer claimable."""
     now = clock.now()
     claimed = Attempt.objects.filter(
         pk=attempt_id, worker_id=worker_id, state=AttemptState.ASSIGNED, lease_until__gt=now
@@ -58,7 +58,7 @@ def renew(worker_id: int, attempt_ids: Sequence[int]) -> dict[int, Desired]:
     return answer
 
 
-def record(
+def record_events(
     attempt_id: int,
     batch: Sequence[RunnerEvent],
     *,
@@ -78,10 +78,10 @@ def record(
         StaleFence: the attempt is no longer running; nothing was written.
     """
     with transaction.atomic():
-        acknowledged = fence.acknowledge(attempt_id, spool_position)
+        acknowledged = fence.acknowledge_batch(attempt_id, spool_position)
         # None: an earlier call, whose answer was lost, has written the batch.
         if acknowledged is not None:
             attempt, phase = acknowledged
             lock_root(attempt.job)
-            recorded = runner_events.record(attempt, batch, stored, phase=phase)
+            recorded = runner_events.record_events(attempt, batch, stored, phase=phase)
             events.append(attempt.job.root_id_or_self, *recorded)

@@ -87,7 +87,7 @@ def _wake_workers(job: Job) -> None:
 
 
 def resume(job: Job, *, by: User) -> Job:
-    """Queue a paused job again; it resumes from its newest checkpoints under the same id.
+    """Queue a paused job again. It resumes from its newest checkpoints under the same id.
 
     A job whose pause is still in progress continues to run.
 
@@ -108,7 +108,7 @@ def resume(job: Job, *, by: User) -> Job:
             job.refresh_from_db()
             raise StaleState(f"job {job.pk} is {job.state}; only a paused one can resume")
         Job.objects.filter(parent=job, desired=Desired.PAUSED).update(desired=Desired.RUNNING)
-        _requeue(job, trials=(TrialState.PAUSED,), jobs=(JobState.PAUSED,), as_new=False)
+        _requeue_job(job, trials=(TrialState.PAUSED,), jobs=(JobState.PAUSED,), as_new=False)
         audit.record("job.resume", f"job:{job.pk}", by=by, project=job.project)
         _wake_workers(job)
     return job
@@ -135,7 +135,7 @@ def finish(job: Job, *, by: User) -> Job:
             root.refresh_from_db()
             if root.state == JobState.PAUSED:
                 move(root, JobState.QUEUED)
-        early_end.begin(root, reason="finishing")
+        early_end.begin_early_end(root, reason="finishing")
         pipeline.advance(root)
         # Last: the changes above lock further rows.
         audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)
@@ -161,7 +161,9 @@ def _require_finishable(root: Job) -> None:
         )
 
 
-def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, ...], as_new: bool) -> int:
+def _requeue_job(
+    job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, ...], as_new: bool
+) -> int:
     """Queue the trials of a job, the job and its steps again, as far as they are in the given states.
 
     Args:
@@ -216,7 +218,7 @@ def retry(job: Job, *, by: User) -> Job:
         if not root.children.exists():
             # Its minutes begin again.
             Job.objects.filter(pk=root.pk).update(started=None)
-        count = _requeue(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), as_new=True)
+        count = _requeue_job(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), as_new=True)
         if not count:
             raise StaleState(f"nothing in job {root.pk} failed; clone the job to run all of it again")
         # A search is completed although some trials failed. It must run again for them.

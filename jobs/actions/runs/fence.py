@@ -31,7 +31,7 @@ class Acknowledged(NamedTuple):
     phase: dict[str, Any] | None
 
 
-def acknowledge(attempt_id: int, spool_position: int) -> Acknowledged | None:
+def acknowledge_batch(attempt_id: int, spool_position: int) -> Acknowledged | None:
     """Store the spool position of a batch, inside the caller's transaction, which then writes the batch.
 
     Returns:
@@ -53,12 +53,12 @@ def acknowledge(attempt_id: int, spool_position: int) -> Acknowledged | None:
         raise StaleFence(f"attempt {attempt_id} is no longer running")
     # Built from the statement's own answer: reading both rows would take two further queries for each batch.
     pk, job_id, number, phase, root_id, kind = rows[0]
-    attempt = _deferred(Attempt, id=pk, job_id=job_id, number=number)
-    attempt.job = _deferred(Job, id=job_id, root_id=root_id, kind=kind)
+    attempt = _deferred_instance(Attempt, id=pk, job_id=job_id, number=number)
+    attempt.job = _deferred_instance(Job, id=job_id, root_id=root_id, kind=kind)
     return Acknowledged(attempt, json.loads(phase) if phase else None)
 
 
-def _deferred[M: Model](model: type[M], **known: Any) -> M:
+def _deferred_instance[M: Model](model: type[M], **columns: Any) -> M:
     """Return an instance with the known columns; the others are deferred."""
-    names = [field.attname for field in model._meta.concrete_fields if field.attname in known]
-    return model.from_db(connection.alias, names, [known[name] for name in names])
+    names = [field.attname for field in model._meta.concrete_fields if field.attname in columns]
+    return model.from_db(connection.alias, names, [columns[name] for name in names])

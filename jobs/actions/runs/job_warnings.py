@@ -8,7 +8,7 @@ MAX_LENGTH = 2000
 """Longer texts are cut in the job's row, which every list of jobs reads; its events keep the whole text."""
 
 
-def add(job_id: int, *, code: str, message: str) -> None:
+def add_warning(job_id: int, *, code: str, message: str) -> None:
     """Add a warning to a job, once: several attempts and trials may send the same one.
 
     The caller holds a transaction.

@@ -27,7 +27,7 @@ class KindActions[P: Payload, R: Result]:
     """
 
     def accept(self, payload: P, *, project: Project, by: User) -> P:
-        """Check and complete the payload of a job that a user submits directly; refused by default.
+        """Check and complete the payload of a job that a user submits directly. Refused by default.
 
         Raises:
             BadInput: it refers to objects that `by` cannot see or that do not exist; pointers start at
@@ -55,7 +55,7 @@ class KindActions[P: Payload, R: Result]:
         """Do the next step of an open root. A root with a single task ends with its result."""
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Return the jobs of this step under a root, in order; missing ones are created."""
+        """Return the jobs of this step under a root, in order. Missing ones are created."""
         del root, spec
         return []
 
@@ -68,7 +68,7 @@ class KindActions[P: Payload, R: Result]:
 _REGISTERED: dict[str, KindActions[Any, Any]] = {}
 
 
-def register(kind: str, actions: KindActions[Any, Any]) -> None:
+def register_actions(kind: str, actions: KindActions[Any, Any]) -> None:
     """Register the actions of a kind."""
     _REGISTERED[kind] = actions
 

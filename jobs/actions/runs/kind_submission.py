@@ -27,8 +27,8 @@ def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
         QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, project, access.Action.WRITE)
-    facts = _submittable(kind)
-    payload = actions_for(kind).accept(_read(facts, sent), project=project, by=by)
+    facts = _submittable_kind(kind)
+    payload = actions_for(kind).accept(_read_payload(facts, sent), project=project, by=by)
     with transaction.atomic():
         quotas.require_room_for_job(project)
         job = submit.queue(facts, payload, project=project, title=facts.title, created_by=by)
@@ -36,19 +36,19 @@ def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
     return job
 
 
-def _submittable(kind: str) -> Facts:
-    known = {facts.name: facts for facts in submittable_kinds()}
-    if kind not in known:
-        names = ", ".join(known) or "none"
+def _submittable_kind(kind: str) -> Facts:
+    facts_by_name = {facts.name: facts for facts in submittable_kinds()}
+    if kind not in facts_by_name:
+        names = ", ".join(facts_by_name) or "none"
         message = f"jobs of kind {kind!r} cannot be submitted directly; kinds that can: {names}"
         raise BadInput(message, [Problem("/kind", message)])
-    return known[kind]
+    return facts_by_name[kind]
 
 
-def _read(facts: Facts, sent: Any) -> Payload:
+def _read_payload(facts: Facts, sent: Any) -> Payload:
     try:
         checked = input_model(facts.payload).model_validate(sent)
         return facts.payload.model_validate(dict(checked))
     except ValidationError as error:
-        found = problems(error, sent, "/payload")
-        raise BadInput(found[0].message, found) from error
+        field_problems = problems(error, sent, "/payload")
+        raise BadInput(field_problems[0].message, field_problems) from error

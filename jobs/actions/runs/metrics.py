@@ -59,7 +59,7 @@ class _Points(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The result of `store`.
+    """The result of `store_points`.
 
     Attributes:
         refused: how many series were refused because their execution has reached the limit. Only the first
@@ -76,7 +76,7 @@ class _Row(NamedTuple):
     loose: int
 
 
-def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric | Points]) -> Stored:
+def store_points(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric | Points]) -> Stored:
     """Append points to their series, inside the caller's transaction, which has locked the attempt.
 
     Args:
@@ -84,24 +84,24 @@ def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric
         trials: the trials that the events name, by number.
         events: the events in order. A series keeps the axis of its first point.
     """
-    found = _gather(trials, events)
-    known = _known(attempt, found)
+    points = _gather_points(trials, events)
+    stored = _stored_series(attempt, points)
     refused = 0
     new: dict[tuple[_Owner, str], _Points] = {}
     grown: dict[_Row, Columns] = {}
-    for owner, series in found.items():
-        there = known[owner]
-        begun = [name for name in series if name not in there]
-        room = max(0, MAX_SERIES - len(there))
+    for owner, series in points.items():
+        stored_series = stored[owner]
+        begun = [name for name in series if name not in stored_series]
+        room = max(0, MAX_SERIES - len(stored_series))
         # Without room an earlier call has refused series: a second warning would repeat the first.
         refused += len(begun[room:]) if room else 0
         new |= {(owner, name): series[name] for name in begun[:room]}
-        grown |= {there[name]: series[name].columns() for name in series if name in there}
-    return Stored(refused, _begin(attempt, new) + _append(grown))
+        grown |= {stored_series[name]: series[name].columns() for name in series if name in stored_series}
+    return Stored(refused, _create_series(attempt, new) + _append_chunks(grown))
 
 
 def too_many_warning(refused: int) -> Warned:
-    """Return the warning about series that `store` refused."""
+    """Return the warning about series that `store_points` refused."""
     message = (
         f"An execution may have {MAX_SERIES} metrics with different names; {refused} more were not stored "
         "and have no curves. Use one name for a metric whose name changes at each step."
@@ -109,51 +109,51 @@ def too_many_warning(refused: int) -> Warned:
     return Warned(time=time.time(), code="too_many_metrics", message=message)
 
 
-def _gather(
+def _gather_points(
     trials: Mapping[int, Trial], events: Iterable[Metric | Points]
 ) -> Mapping[_Owner, dict[str, _Points]]:
     """Return the points of the events by owner and name."""
-    found: dict[_Owner, dict[str, _Points]] = defaultdict(dict)
+    points_by_owner: dict[_Owner, dict[str, _Points]] = defaultdict(dict)
     for event in events:
         trial = None if event.trial is None else trials[event.trial].pk
-        series = found[_Owner(trial, event.execution or 0)]
+        series = points_by_owner[_Owner(trial, event.execution or 0)]
         if isinstance(event, Points):
             for name, column in zip(event.names, event.values, strict=True):
-                one = series.setdefault(name, _Points(event.x, [], [], []))
-                one.at.extend(event.at)
-                one.values.extend(column)
-                one.times.extend(event.times)
+                points = series.setdefault(name, _Points(event.x, [], [], []))
+                points.at.extend(event.at)
+                points.values.extend(column)
+                points.times.extend(event.times)
             continue
         for name, x, value, moment in event.points:
-            one = series.setdefault(name[:LONGEST_NAME], _Points(event.x, [], [], []))
-            one.at.append(x)
-            one.values.append(value)
-            one.times.append(moment)
-    return found
+            points = series.setdefault(name[:LONGEST_NAME], _Points(event.x, [], [], []))
+            points.at.append(x)
+            points.values.append(value)
+            points.times.append(moment)
+    return points_by_owner
 
 
-def _known(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[str, _Row]]:
+def _stored_series(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[str, _Row]]:
     """Return the stored series of these owners by name, with one statement for all trials."""
-    known: dict[_Owner, dict[str, _Row]] = defaultdict(dict)
+    series_by_owner: dict[_Owner, dict[str, _Row]] = defaultdict(dict)
     trials = sorted({owner.trial for owner in owners if owner.trial is not None})
     with connection.cursor() as cursor:
         if trials:
             cursor.execute(_OF_TRIALS.format(", ".join(["%s"] * len(trials))), [attempt.number, *trials])
             for pk, trial, execution, name, loose in cursor.fetchall():
-                known[_Owner(trial, execution)][name] = _Row(pk, loose)
+                series_by_owner[_Owner(trial, execution)][name] = _Row(pk, loose)
         if any(owner.trial is None for owner in owners):
             cursor.execute(_OF_JOB, [attempt.job_id, attempt.number])
             for pk, execution, name, loose in cursor.fetchall():
-                known[_Owner(None, execution)][name] = _Row(pk, loose)
-    return known
+                series_by_owner[_Owner(None, execution)][name] = _Row(pk, loose)
+    return series_by_owner
 
 
-def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
-    """Create new series with their first chunks; return the bytes of the chunks."""
+def _create_series(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
+    """Create new series with their first chunks. Return the bytes of the chunks."""
     if not new:
         return 0
     columns = [series.columns() for series in new.values()]
-    made = MetricSeries.objects.bulk_create(
+    rows = MetricSeries.objects.bulk_create(
         MetricSeries(
             job_id=attempt.job_id,
             trial_id=owner.trial,
@@ -169,13 +169,13 @@ def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
         for ((owner, name), series), points in zip(new.items(), columns, strict=True)
     )
     with connection.cursor() as cursor:
-        chunks = [_chunk(row.pk, points) for row, points in zip(made, columns, strict=True)]
+        chunks = [_chunk_row(row.pk, points) for row, points in zip(rows, columns, strict=True)]
         cursor.executemany(_ADD, chunks)
-    return _size(chunks)
+    return _bytes_of_chunks(chunks)
 
 
-def _append(grown: Mapping[_Row, Columns]) -> int:
-    """Append a chunk to each of these series; return by how many bytes they have grown.
+def _append_chunks(grown: Mapping[_Row, Columns]) -> int:
+    """Append a chunk to each of these series. Return by how many bytes they have grown.
 
     A series with too many small chunks is compacted.
     """
@@ -185,19 +185,19 @@ def _append(grown: Mapping[_Row, Columns]) -> int:
         (columns.shape[1], float(columns[0, -1]), _last_value(columns), row.id)
         for row, columns in grown.items()
     ]
-    chunks = [_chunk(row.id, columns) for row, columns in grown.items()]
+    chunks = [_chunk_row(row.id, columns) for row, columns in grown.items()]
     with connection.cursor() as cursor:
         cursor.executemany(_ADD, chunks)
         cursor.executemany(_GROW, growth)
     full = [row for row in grown if row.loose + 1 >= LOOSE]
-    return _size(chunks) + sum(_compact(row.id, row.loose + 1) for row in full)
+    return _bytes_of_chunks(chunks) + sum(_compact_series(row.id, row.loose + 1) for row in full)
 
 
-def _size(chunks: Iterable[_Chunk]) -> int:
+def _bytes_of_chunks(chunks: Iterable[_Chunk]) -> int:
     return sum(len(chunk[-1]) for chunk in chunks)
 
 
-def _chunk(series: int, columns: Columns) -> _Chunk:
+def _chunk_row(series: int, columns: Columns) -> _Chunk:
     low, high = float(columns[0].min()), float(columns[0].max())
     return series, low, high, columns.shape[1], pack_columns(columns)
 
@@ -207,8 +207,8 @@ def _last_value(columns: Columns) -> float | None:
     return last if math.isfinite(last) else None
 
 
-def _compact(series: int, loose: int) -> int:
-    """Merge the small chunks of a series; return by how many bytes it has grown, mostly a negative number.
+def _compact_series(series: int, loose: int) -> int:
+    """Merge the small chunks of a series. Return by how many bytes it has grown, mostly a negative number.
 
     All but the last chunk are then full and do not change again.
     """
@@ -221,9 +221,9 @@ def _compact(series: int, loose: int) -> int:
             joined[:, start : start + POINTS_PER_CHUNK]
             for start in range(0, joined.shape[1], POINTS_PER_CHUNK)
         ]
-        merged = [_chunk(series, piece) for piece in pieces]
+        merged = [_chunk_row(series, piece) for piece in pieces]
         cursor.executemany(_ADD, merged)
         # A last piece that is not full remains small: the next compaction merges it again.
         rest = int(pieces[-1].shape[1] < POINTS_PER_CHUNK)
         cursor.execute("UPDATE jobs_metricseries SET loose = %s WHERE id = %s", [rest, series])
-    return _size(merged) - sum(len(data) for _, data in rows)
+    return _bytes_of_chunks(merged) - sum(len(data) for _, data in rows)

@@ -65,15 +65,15 @@ def _halt_with_steps(root: Job) -> None:
     waiting = root.trials.waiting()
     move_trials(root, waiting, TrialState.PAUSED if pausing else TrialState.STOPPED)
     for child in root.descendants.unfinished():
-        _halt(child, pausing=pausing)
+        _halt_job(child, pausing=pausing)
     if _has_open_attempts(root):
         return
     if not pausing:
         move_trials(root, root.trials.filter(state=TrialState.PAUSED), TrialState.STOPPED)
-    _halt(root, pausing=pausing)
+    _halt_job(root, pausing=pausing)
 
 
-def _halt(job: Job, *, pausing: bool) -> None:
+def _halt_job(job: Job, *, pausing: bool) -> None:
     """Pause or stop a job without an open attempt. A queued job stays queued during a pause."""
     if job.attempts.open().exists():
         return
@@ -127,10 +127,10 @@ def stop_waiting_trials(root: Job) -> None:
 
 
 def fail(root: Job, error: JobError) -> None:
-    """Fail a root once no worker holds an attempt of it; until then, start nothing and keep the error."""
+    """Fail a root once no worker holds an attempt of it. Until then, keep the error and start nothing."""
     stop_waiting_trials(root)
     for child in root.descendants.unfinished():
-        _halt(child, pausing=False)
+        _halt_job(child, pausing=False)
     if _has_open_attempts(root):
         if root.payload.failing is None:
             change_payload(root, failing=error)
@@ -195,7 +195,7 @@ def complete(root: Job) -> None:
 
 
 def advance_all() -> None:
-    """Advance every open root job; a root whose advance raises an unexpected error fails with that error."""
+    """Advance every open root job. An unexpected error fails its root."""
     # `advance` reads the rest of each row under a lock.
     roots = Job.objects.roots().filter(state__in=OPEN).only("pk").order_by("pk")
     for_each(roots, advance, on_error=_fail_internally)

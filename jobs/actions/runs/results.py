@@ -12,11 +12,11 @@ from jobs.spec.problems import first
 from jobs.states import JobState
 
 
-def complete(job: Job, result: dict[str, Any]) -> None:
+def complete_job(job: Job, result: dict[str, Any]) -> None:
     """Apply the result of a job's engine function, inside the caller's transaction."""
     if job.state == JobState.STARTING:
         move(job, JobState.RUNNING, fence=job.fence)
-    if (refusal := apply(job, result)) is not None:
+    if (refusal := apply_result(job, result)) is not None:
         move(job, JobState.FAILED, fence=job.fence, error=refusal)
         return
     change_payload(job, task_done=True)
@@ -34,8 +34,8 @@ def _has_later_steps(job: Job) -> bool:
     return job.revision.spec.after.has_steps()
 
 
-def apply(job: Job, result: dict[str, Any]) -> JobError | None:
-    """Store a job's result in the rows that wait for it; return an error if the result is invalid."""
+def apply_result(job: Job, result: dict[str, Any]) -> JobError | None:
+    """Store a job's result in the rows that wait for it. Return an error if the result is invalid."""
     try:
         parsed = job.facts.result.model_validate(result)
     except ValidationError as error:

@@ -25,26 +25,26 @@ def share_events(attempt_id: int, rate: int) -> float | None:
         Events a second; None if there is no quota, because the job belongs to no project.
     """
     attempt = Attempt.objects.select_related("job__project").get(pk=attempt_id)
-    return _share(attempt.job, [attempt], rate)
+    return _share_rate(attempt.job, [attempt], rate)
 
 
 def share_events_of_scripts(job_id: int, rate: int) -> float | None:
     """Do the same for an external search, whose scripts together have the share of one slot."""
     job = Job.objects.select_related("project").get(pk=job_id)
-    return _share(job, list(Attempt.objects.open().filter(job=job)), rate)
+    return _share_rate(job, list(Attempt.objects.open().filter(job=job)), rate)
 
 
-def _share(job: Job, attempts: Sequence[Attempt], rate: int) -> float | None:
-    each = rate // max(1, len(attempts))
+def _share_rate(job: Job, attempts: Sequence[Attempt], rate: int) -> float | None:
+    attempt_rate = rate // max(1, len(attempts))
     for attempt in attempts:
         # Without a large change nothing is written: most runs record a few events a second.
-        if abs(each - attempt.event_rate) > max(attempt.event_rate // 10, SMALLEST_CHANGE):
-            Attempt.objects.filter(pk=attempt.pk, state=AttemptState.RUNNING).update(event_rate=each)
+        if abs(attempt_rate - attempt.event_rate) > max(attempt.event_rate // 10, SMALLEST_CHANGE):
+            Attempt.objects.filter(pk=attempt.pk, state=AttemptState.RUNNING).update(event_rate=attempt_rate)
     if job.project is None:
         return None
     quota = limits_of(job.project).events
-    own = [attempt.pk for attempt in attempts]
-    others = Attempt.objects.open().filter(job__project=job.project).exclude(pk__in=own)
+    own_attempts = [attempt.pk for attempt in attempts]
+    others = Attempt.objects.open().filter(job__project=job.project).exclude(pk__in=own_attempts)
     sums = others.aggregate(slots=Sum("slots"), rate=Sum("event_rate"))
     slots = max(1, sum(attempt.slots for attempt in attempts))
     share = quota * slots / (slots + (sums["slots"] or 0))

@@ -34,7 +34,7 @@ class Recorded(NamedTuple):
     point_bytes: int
 
 
-def record(
+def record_events(
     attempt: Attempt,
     batch: Sequence[contract.RunnerEvent],
     stored: Files,
@@ -60,7 +60,7 @@ def record(
     accepted = [event if recorder.accepts(event) else _refused(event) for event in batch]
     points = [event for event in accepted if isinstance(event, contract.Metric | contract.Points)]
     # All points of a batch are written together, so that the statements do not grow with its events.
-    stored_points = metrics.store(attempt, recorder.trials, points)
+    stored_points = metrics.store_points(attempt, recorder.trials, points)
     if stored_points.refused:
         accepted.append(metrics.too_many_warning(stored_points.refused))
     recorder.record_checkpoints(
@@ -123,7 +123,7 @@ class _Recorder:
         return isinstance(event, contract.Log | contract.Warned) and event.trial in self.released
 
     def record(self, event: contract.RunnerEvent) -> Event | None:
-        """Write one event; return the event for readers."""
+        """Write one event. Return the event for readers."""
         match event:
             case contract.TrialBegun() | contract.TrialDone():
                 return None if event.trial is None else self._move_trial(self.trials[event.trial], event)
@@ -139,11 +139,11 @@ class _Recorder:
             case contract.ArtifactWritten():
                 self._artifact(event, self.stored[event.path])
             case contract.Warned():
-                job_warnings.add(self.attempt.job_id, code=event.code, message=event.message)
+                job_warnings.add_warning(self.attempt.job_id, code=event.code, message=event.message)
         return self.public(event)
 
     def _move_trial(self, trial: Trial, event: contract.TrialBegun | contract.TrialDone) -> Event | None:
-        """Begin or end a trial under the fencing token; do nothing if its state has changed."""
+        """Begin or end a trial under the fencing token. Do nothing if its state has changed."""
         try:
             if isinstance(event, contract.TrialDone):
                 return self._end_trial(trial, event)
@@ -220,7 +220,7 @@ class _Recorder:
         )
 
     def record_checkpoints(self, events: Sequence[contract.CheckpointCommitted]) -> None:
-        """Write the checkpoints of a batch; known ones are not changed."""
+        """Write the checkpoints of a batch. Existing ones are not changed."""
         if not events:
             return
         rows = [
@@ -279,7 +279,7 @@ class _Recorder:
         )
 
     def public(self, event: contract.RunnerEvent) -> Event | None:
-        """Return the event for readers; None if another event already shows it."""
+        """Return the event for readers, or None if another event already shows it."""
         if isinstance(event, contract.Result | contract.Failed | contract.Yielded):
             return None
         who: Event = {"job": self.attempt.job_id, "attempt": self.attempt.number}

@@ -104,8 +104,8 @@ class Candidate:
         )
 
 
-def place() -> int:
-    """Place as many candidates as possible and record why the others wait; return how many were placed."""
+def place_jobs() -> int:
+    """Place as many candidates as possible and record why the others wait. Return the number placed."""
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
     taken = open_attempts.count_open_attempts()
@@ -123,12 +123,12 @@ def place() -> int:
         worker = None
         try:
             suitable = pool.suitable(job)
-            worker = _freest(suitable, job.slots)
+            worker = _freest_worker(suitable, job.slots)
             reason = _why_waiting(candidate, pool, suitable, used, running, installing)
         # A revision that no longer parses must not stop the other jobs.
         except ValueError as error:
             reason = _invalid_spec(error)
-        if reason is None and worker is not None and _assign(candidate, worker.row):
+        if reason is None and worker is not None and _assign_candidate(candidate, worker.row):
             worker.free -= job.slots
             used[job.project_id] += job.slots
             running[job.pk] += 1
@@ -221,10 +221,10 @@ def _next_batches(jobs: Iterable[Job], pools: dict[str, LivePool]) -> Iterator[C
     prefetch_related_objects([*searches.values()], "revision")
     for pk, search in searches.items():
         concurrency = 0
-        # `place` reports an invalid spec.
+        # `place_jobs` reports an invalid spec.
         with suppress(ValueError):
             concurrency = pools[search.pool].concurrency(search)
-            concurrency = min(concurrency, _parallel(search) or concurrency)
+            concurrency = min(concurrency, _trial_limit(search) or concurrency)
         for batch in batched(trials[pk], batches.batch_size(search, len(trials[pk]), concurrency)):
             yield Candidate(search, batch)
 
@@ -237,7 +237,7 @@ def _why_waiting(
     running: dict[int, int],
     installing: Callable[[], package_installs.ByPackages],
 ) -> str | None:
-    """Return why a candidate waits, as a sentence; None if it can be placed.
+    """Return why a candidate waits, as a sentence, or None if it can be placed.
 
     A job that waits for slots blocks the workers that could run it. One that waits for its packages, its
     project's quota or its search's limit does not, since no free slot would help it.
@@ -259,9 +259,9 @@ def _why_waiting(
         return reason
     if (reason := _why_at_quota(job, used)) is not None:
         return reason
-    if candidate.trials and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
+    if candidate.trials and (limit := _trial_limit(job)) is not None and running[job.pk] >= limit:
         return limit_reason(limit)
-    if _freest(suitable, job.slots) is not None:
+    if _freest_worker(suitable, job.slots) is not None:
         return None
     if (first := suitable[0].blocked_by) is not None and all(worker.blocked_by for worker in suitable):
         return f"Job {first.pk} is ahead of it and waits for {format_slots(first.slots)}."
@@ -277,7 +277,7 @@ def _why_at_quota(job: Job, used: dict[int | None, int]) -> str | None:
     return quotas.why_disk_is_full(job.project)
 
 
-def _freest(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
+def _freest_worker(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
     """Return the worker with the most free slots, if it has enough."""
     open_ = (worker for worker in workers if worker.blocked_by is None)
     freest = max(open_, key=lambda worker: worker.free, default=None)
@@ -303,21 +303,21 @@ def _no_room(job: Job, suitable: list[LiveWorker]) -> str:
     return f"It needs {job.slots} of the {format_slots(total)} of pool {job.pool}; {max(free, 0)} free now."
 
 
-def _parallel(job: Job) -> int | None:
+def _trial_limit(job: Job) -> int | None:
     """Return the limit of trials at once that a search sets for itself."""
     search = job.revision.spec.search if job.revision is not None else None
     return search.parallel_trials if search is not None else None
 
 
-def _assign(candidate: Candidate, worker: Worker) -> bool:
-    """Assign a candidate to a worker under a new fencing token; return False if it has changed since."""
+def _assign_candidate(candidate: Candidate, worker: Worker) -> bool:
+    """Assign a candidate to a worker under a new fencing token. Return False if it has changed since."""
     job = candidate.job
     try:
         with transaction.atomic():
             lock_root(job)
             attempt = _new_attempt(job, worker)
             if candidate.trials:
-                _hold(attempt, candidate.trials)
+                _hold_trials(attempt, candidate.trials)
             elif job.state in WAITING:
                 move(job, JobState.STARTING)
             # The root starts with the first of its steps.
@@ -331,7 +331,7 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
     return True
 
 
-def _hold(attempt: Attempt, trials: tuple[Trial, ...]) -> None:
+def _hold_trials(attempt: Attempt, trials: tuple[Trial, ...]) -> None:
     """Assign trials to an attempt. They stay queued until its runner begins them.
 
     The caller has locked the job, so no other process assigns, pauses or stops them in the meantime.

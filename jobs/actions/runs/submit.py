@@ -82,17 +82,17 @@ def submit(revision: Revision, *, by: User) -> Job:
 
 def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
     """Refuse a model name that another project has, before hours of training."""
-    wanted = spec.after.register_
-    if wanted is None:
+    registration = spec.after.register_
+    if registration is None:
         return
-    taken = RegisteredModel.everything.filter(name=wanted.model)
+    taken = RegisteredModel.everything.filter(name=registration.model)
     if taken.exclude(project=project, deletion=None).exists():
-        message = f"the model name {wanted.model!r} is taken by another project"
+        message = f"the model name {registration.model!r} is taken by another project"
         raise BadSpec(message, [Problem("/spec/after/register/model", message)])
 
 
 def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion | None:
-    """Return the dataset version in a spec, the newest ready one if it names none; None without data."""
+    """Return the dataset version in a spec, the newest ready one if it names none, or None without data."""
     data = spec.data
     if data is None:
         return None
@@ -107,8 +107,8 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion 
         versions = versions.filter(number=data.dataset_version)
     version = versions.order_by("-number").first()
     if version is None:
-        wanted = f" {data.dataset_version}" if data.dataset_version else ""
-        message = f"dataset {dataset.slug} has no ready version{wanted}"
+        numbered = f" {data.dataset_version}" if data.dataset_version else ""
+        message = f"dataset {dataset.slug} has no ready version{numbered}"
         raise BadSpec(message, [Problem("/spec/data/dataset_version", message)])
     return version
 
@@ -135,14 +135,16 @@ def _require_kept(job: Job) -> None:
         StaleState: something is deleted.
     """
     source = base_versions.pinned_version(job.revision.spec) if job.revision is not None else None
-    kept = () if source is None else (source.model, source)
-    deletions.require_present(job.project, job.experiment, *kept)
+    model_and_version = () if source is None else (source.model, source)
+    deletions.require_present(job.project, job.experiment, *model_and_version)
     pk = job.payload.dataset_version
     if pk is not None and not DatasetVersion.objects.filter(pk=pk, dataset__deletion=None).exists():
         raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
 
 
-def child(root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1) -> Job:
+def create_step(
+    root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1
+) -> Job:
     """Create the job of a step under a root, or return the existing one."""
     # A unique constraint on these three columns makes concurrent calls create one row.
     row, _ = Job.objects.get_or_create(
@@ -167,7 +169,7 @@ def child(root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload
     return row
 
 
-def profile(version: DatasetVersion, *, by: User | None) -> Job:
+def queue_profile(version: DatasetVersion, *, by: User | None) -> Job:
     """Queue the job that reads and describes a dataset version."""
     return queue(
         PROFILE,
@@ -179,7 +181,7 @@ def profile(version: DatasetVersion, *, by: User | None) -> Job:
     )
 
 
-def register(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
+def queue_registration(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
     """Queue the job that loads a version in a clean process and reads its signature.
 
     Args:
@@ -198,7 +200,7 @@ def register(version: ModelVersion, *, by: User | None, without_code: bool = Fal
     )
 
 
-def gate(promotion: PromotionRequest, *, by: User) -> Job:
+def queue_gates(promotion: PromotionRequest, *, by: User) -> Job:
     """Queue the job that compares a promotion's version with the champion."""
     version, champion = promotion.version, promotion.baseline_version
     theirs = champion.needed_code if champion is not None else None
@@ -217,7 +219,7 @@ def digest_of(code: CodeVersion | None) -> str | None:
     return None if code is None else code.digest
 
 
-def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
+def queue_ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
     """Queue the job that retrains chosen trials of a search and pools them.
 
     It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.

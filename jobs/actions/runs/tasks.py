@@ -38,7 +38,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "fence": attempt.number,
         "threads": threads,
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
-        "code": own_code.of_job(attempt.job),
+        "code": own_code.code_of_job(attempt.job),
     }
     if attempt.job.revision is not None:
         common["base_model"] = base_model_of(attempt.job.revision.spec)
@@ -46,7 +46,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
 
 
 def base_model_of(spec: ExperimentSpec) -> BaseModelFile | None:
-    """Return the file of the version whose weights a training starts from; None for new weights."""
+    """Return the file of the version whose weights a training starts from, or None for new weights."""
     version = base_versions.pinned_version(spec)
     if version is None:
         return None
@@ -70,7 +70,7 @@ def dataset_of(job: Job) -> DatasetFile:
 
 
 def dataset_if_any(job: Job) -> DatasetFile | None:
-    """Return the table that a job reads; None if its experiment has no data.
+    """Return the table that a job reads, or None if its experiment has no data.
 
     Raises:
         Conflict: see `dataset_of`.
@@ -79,7 +79,7 @@ def dataset_if_any(job: Job) -> DatasetFile | None:
 
 
 def _dataset_version(job: Job) -> DatasetVersion | None:
-    """Return the dataset version in a job's payload; None if it has none or the version was deleted."""
+    """Return the dataset version in a job's payload, or None if it has none or the version was deleted."""
     pk = job.payload.dataset_version
     rows = DatasetVersion.objects.select_related("table")
     return rows.filter(pk=pk).first() if pk is not None else None
@@ -111,7 +111,7 @@ def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile
 
 
 def data_of(version: ModelVersion) -> DatasetVersion | None:
-    """Return the data of a version's training; None for a file from outside.
+    """Return the data of a version's training, or None for a file from outside.
 
     Raises:
         BadSpec: they were deleted.

@@ -11,8 +11,8 @@ from jobs.models import Analysis, Job
 LEASE_SECONDS = 180.0
 
 
-def claim(search: Job, kind: Analysis.Kind) -> Analysis | None:
-    """Claim an analysis for computing it again; return None while another process holds the lease."""
+def claim_analysis(search: Job, kind: Analysis.Kind) -> Analysis | None:
+    """Claim an analysis for computing it again. Return None while another process holds the lease."""
     Analysis.objects.get_or_create(job=search, kind=kind)
     free = Analysis.objects.filter(Q(until=None) | Q(until__lt=clock.now()), job=search, kind=kind)
     if not free.update(until=clock.seconds_from_now(LEASE_SECONDS), fence=F("fence") + 1):
@@ -20,15 +20,15 @@ def claim(search: Job, kind: Analysis.Kind) -> Analysis | None:
     return Analysis.objects.get(job=search, kind=kind)
 
 
-def finish(analysis: Analysis, *, trials: int, result: dict[str, Any]) -> None:
+def finish_analysis(analysis: Analysis, *, trials: int, result: dict[str, Any]) -> None:
     """Store a result. A result with an old fencing token is dropped."""
-    _claimed(analysis).update(until=None, trials=trials, result=result, error="", failed_at=0)
+    _claimed_rows(analysis).update(until=None, trials=trials, result=result, error="", failed_at=0)
 
 
-def fail(analysis: Analysis, *, trials: int, error: str) -> None:
+def fail_analysis(analysis: Analysis, *, trials: int, error: str) -> None:
     """Store the error and keep the previous result. The analysis is tried again with more trials."""
-    _claimed(analysis).update(until=None, failed_at=trials, error=error[:500])
+    _claimed_rows(analysis).update(until=None, failed_at=trials, error=error[:500])
 
 
-def _claimed(analysis: Analysis) -> Any:
+def _claimed_rows(analysis: Analysis) -> Any:
     return Analysis.objects.filter(pk=analysis.pk, fence=analysis.fence)

@@ -6,8 +6,8 @@ from jobs.actions.runs.payloads import change_payload
 from jobs.models import Job
 
 
-def begin(root: Job, *, reason: str) -> None:
-    """End a locked search with the trials that it has; the steps after it follow.
+def begin_early_end(root: Job, *, reason: str) -> None:
+    """End a locked search with the trials that it has. The steps after it follow.
 
     Running trials write a checkpoint and stop; waiting ones are stopped by the next `pipeline.advance`.
     """

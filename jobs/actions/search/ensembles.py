@@ -14,7 +14,7 @@ MIN_TRIALS, MAX_TRIALS = 2, 100
 """How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""
 
 
-def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
+def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
     """Queue a job that retrains these trials of a search and pools their models.
 
     The search may be running or final; it does not change.
@@ -41,7 +41,7 @@ def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         raise _refusal(f"job {search.pk} has no trial {min(missing)}")
     _require_members(rows)
     chosen = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in rows)
-    return submit.ensemble(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
+    return submit.queue_ensemble(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
 
 
 def _require_members(trials: Sequence[Trial]) -> None:

@@ -56,7 +56,7 @@ class NoTrial(Enum):
     SUGGEST = auto()
 
 
-def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User) -> tuple[Job, bool]:
+def open_search(project: Project, name: str, settings: ExternalSearch, *, by: User) -> tuple[Job, bool]:
     """Queue a search for external scripts, or return the open one of this name with its own settings.
 
     Returns:
@@ -78,7 +78,7 @@ def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User
         is_new = job is None
         if job is None:
             quotas.require_room_for_job(project)
-            payload = ExternalSearchPayload(search=wanted)
+            payload = ExternalSearchPayload(search=settings)
             job = submit.queue(EXTERNAL_SEARCH, payload, project=project, title=name, created_by=by)
             audit.record("job.submit", f"job:{job.pk}", by=by, project=project, outside=True)
     return job, is_new
@@ -101,7 +101,7 @@ def heartbeat(job_id: int, *, connected: Collection[int] = ()) -> Job:
         The search, refreshed.
     """
     with transaction.atomic():
-        connected_attempts = _locked(Attempt.objects.filter(job_id=job_id, number__in=connected))
+        connected_attempts = _lock_attempts(Attempt.objects.filter(job_id=job_id, number__in=connected))
         root = Job.objects.locked().get(pk=job_id)
         if root.state in FINAL:
             return root
@@ -109,11 +109,11 @@ def heartbeat(job_id: int, *, connected: Collection[int] = ()) -> Job:
         Lease.objects.update_or_create(name=_lease_name(root), defaults={"holder": "chief", "until": until})
         if root.desired == Desired.RUNNING:
             _mark_running(root)
-        _renew(root, [attempt.pk for attempt in connected_attempts])
+        _renew_leases(root, [attempt.pk for attempt in connected_attempts])
     # After the commit: `finish` locks an attempt before the search, which was locked here.
     if root.desired == Desired.KILLED or root.payload.failing is not None:
         for attempt in open_attempts(root):
-            _end(attempt, Outcome.KILLED)
+            _end_attempt(attempt, Outcome.KILLED)
     attempt_end.reap(root)
     return root
 
@@ -153,13 +153,13 @@ def open_attempts(root: Job) -> AttemptQuerySet:
     return Attempt.objects.open().filter(job=root)
 
 
-def _locked(attempts: AttemptQuerySet) -> list[Attempt]:
+def _lock_attempts(attempts: AttemptQuerySet) -> list[Attempt]:
     """Return the open attempts among these, locked until the transaction ends."""
     # In one order, against deadlocks between calls that lock several.
     return list(attempts.open().select_for_update(of=("self",), no_key=True).order_by("pk"))
 
 
-def _renew(root: Job, attempts: Collection[int]) -> None:
+def _renew_leases(root: Job, attempts: Collection[int]) -> None:
     Attempt.objects.filter(pk__in=list(attempts)).update(lease_until=lease_end(root))
 
 
@@ -190,7 +190,9 @@ def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | NoTr
         raise BadInput("KERASTUNER_TUNER_ID must not contain NUL characters")
     with transaction.atomic():
         # Locked before the search, since its lease may be renewed below.
-        _locked(Attempt.objects.filter(job_id=job_id, worker__name=script, worker__pool=_pool(job_id)))
+        _lock_attempts(
+            Attempt.objects.filter(job_id=job_id, worker__name=script, worker__pool=_pool_name(job_id))
+        )
         root = Job.objects.locked().get(pk=job_id)
         if (
             root.state in FINAL
@@ -199,28 +201,28 @@ def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | NoTr
             or root.payload.finishing
         ):
             return NoTrial.OVER
-        worker = _worker(root, script, host)
+        worker = _worker_of_script(root, script, host)
         held = open_attempts(root).filter(worker=worker).order_by("-number").first()
         if held is not None:
-            _renew(root, [held.pk])
+            _renew_leases(root, [held.pk])
             return HeldTrial(held, held.trials.get())
         if root.desired == Desired.PAUSED:
             return NoTrial.WAIT
         _mark_running(root)
         trial = root.trials.waiting().order_by("number").first() or _discovery_trial(root)
-        return _hold(root, worker, trial) if trial is not None else _answer_without_trial(root)
+        return _hold_trial(root, worker, trial) if trial is not None else _answer_without_trial(root)
 
 
-def _pool(job_id: int) -> str:
+def _pool_name(job_id: int) -> str:
     # A job cannot name this pool: the names of pools contain no space.
     return f"search {job_id}"
 
 
-def _worker(root: Job, script: str, host: str) -> Worker:
+def _worker_of_script(root: Job, script: str, host: str) -> Worker:
     """Return the worker row of a script. It is `gone` from the start, so that nothing is placed on it."""
     worker, _ = Worker.objects.get_or_create(
         name=script,
-        pool=_pool(root.pk),
+        pool=_pool_name(root.pk),
         defaults={
             "host": host[:200],
             "pid": 0,
@@ -238,15 +240,15 @@ def _discovery_trial(root: Job) -> Trial | None:
     A KerasTuner script reports its hyperparameters when a trial ends, never before.
     """
     settings = external_payload(root).search
-    made = root.trials.filter(source="algorithm")
-    if settings.space or made.count() >= settings.max_trials or external_payload(root).exhausted:
+    trials = root.trials.filter(source="algorithm")
+    if settings.space or trials.count() >= settings.max_trials or external_payload(root).exhausted:
         return None
-    if made.unfinished().exists():
+    if trials.unfinished().exists():
         return None
     return suggest.make_trial(root, {}, source="algorithm")
 
 
-def _hold(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
+def _hold_trial(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
     Job.objects.filter(pk=root.pk).update(fence=F("fence") + 1)
     root.refresh_from_db(fields=["fence"])
     now = clock.now()
@@ -267,15 +269,15 @@ def _hold(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
     moment = time.time()
     begun = contract.TrialBegun(time=moment, trial=trial.number)
     running = contract.ExecutionDone(time=moment, trial=trial.number, execution=1, state="running")
-    events.append(root.pk, *runner_events.record(attempt, [begun, running], {}))
+    events.append(root.pk, *runner_events.record_events(attempt, [begun, running], {}))
     return HeldTrial(attempt, trial)
 
 
 def _answer_without_trial(root: Job) -> NoTrial:
     """Return the answer to a script if no trial waits. Trials of other scripts may be queued again later."""
     settings = external_payload(root).search
-    made = root.trials.filter(source="algorithm").count()
-    if settings.space and made < settings.planned() and not external_payload(root).exhausted:
+    trials = root.trials.filter(source="algorithm").count()
+    if settings.space and trials < settings.planned() and not external_payload(root).exhausted:
         return NoTrial.SUGGEST
     # `pipeline` ends the search once all its trials are final.
     return NoTrial.WAIT
@@ -289,7 +291,7 @@ class SuggestionRequest(NamedTuple):
 
 
 def suggestion_request(job_id: int) -> SuggestionRequest | None:
-    """Return the request for the algorithm, a SuggestRequest as JSON; None if no trial is needed."""
+    """Return the request for the algorithm, a SuggestRequest as JSON, or None if no trial is needed."""
     root = Job.objects.get(pk=job_id)
     if _answer_without_trial(root) is not NoTrial.SUGGEST or root.trials.waiting().exists():
         return None
@@ -301,7 +303,7 @@ def suggestion_request(job_id: int) -> SuggestionRequest | None:
 
 
 def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | None) -> None:
-    """Create a waiting trial from a suggestion; None marks the algorithm as exhausted.
+    """Create a waiting trial from a suggestion. None marks the algorithm as exhausted.
 
     Raises:
         StaleState: trials were created since the request; the suggestion is dropped.
@@ -329,10 +331,10 @@ def release_trial(job_id: int, attempt: int, why: str) -> None:
     error = {"code": "script_gone", "message": why}
     held = Attempt.objects.filter(job_id=job_id, number=attempt).open().first()
     if held is not None:
-        _end(held, Outcome.LOST, error)
+        _end_attempt(held, Outcome.LOST, error)
 
 
-def _end(attempt: Attempt, outcome: Outcome, error: JobError | None = None) -> None:
+def _end_attempt(attempt: Attempt, outcome: Outcome, error: JobError | None = None) -> None:
     """End an attempt, unless its script or the scheduler has just ended it."""
     try:
         attempt_end.finish(attempt.pk, outcome, error=error)

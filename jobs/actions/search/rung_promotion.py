@@ -11,9 +11,9 @@ from jobs.spec.sections.pruning import Verdict
 from jobs.states import TrialState
 
 
-def promote(root: Job, suggestion: Suggestion) -> None:
-    """Queue a waiting trial for its next rung; do nothing if it no longer waits."""
-    trial = _waiting(root, suggestion.promotes)
+def promote_trial(root: Job, suggestion: Suggestion) -> None:
+    """Queue a waiting trial for its next rung. Do nothing if it no longer waits."""
+    trial = _waiting_trial(root, suggestion.promotes)
     if trial is None:
         return
     _record_decision(root, trial, {**suggestion.saw, "promoted": True})
@@ -24,9 +24,9 @@ def promote(root: Job, suggestion: Suggestion) -> None:
     move_trial(trial, TrialState.QUEUED, **rung, attempt=0, started=None, finished=None)
 
 
-def prune(root: Job, dropped: Dropped) -> None:
-    """Prune a waiting trial that will never be promoted; do nothing if it no longer waits."""
-    trial = _waiting(root, dropped.trial)
+def prune_trial(root: Job, dropped: Dropped) -> None:
+    """Prune a waiting trial that will never be promoted. Do nothing if it no longer waits."""
+    trial = _waiting_trial(root, dropped.trial)
     if trial is None:
         return
     _record_decision(root, trial, {**dropped.saw, "promoted": False})
@@ -35,7 +35,7 @@ def prune(root: Job, dropped: Dropped) -> None:
 
 
 def record_pruning(trial: Trial, verdict: Verdict | None) -> None:
-    """Store why a pruner stopped a trial; its unfinished executions are pruned."""
+    """Store why a pruner stopped a trial. Its unfinished executions are pruned."""
     trial.executions.incomplete().update(state=TrialState.PRUNED)
     if verdict is not None:
         saw = {"promoted": False, "cutoff": verdict.threshold, "of": verdict.of}
@@ -48,7 +48,7 @@ def record_pruning(trial: Trial, verdict: Verdict | None) -> None:
         )
 
 
-def _waiting(root: Job, number: int | None) -> Trial | None:
+def _waiting_trial(root: Job, number: int | None) -> Trial | None:
     """Return the trial if it still waits: it may have been stopped while the suggestion was computed."""
     # Locked, so that a user cannot stop it between this check and its change.
     trial = root.trials.select_for_update(of=("self",), no_key=True).filter(number=number or 0).first()

@@ -34,7 +34,7 @@ RESERVED_NAME = re.compile(r"\0|^__.*__$")
 """Names that databases cannot store, or that languages reserve, such as `__proto__`."""
 
 
-def update(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int) -> None:
+def record_metrics(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int) -> None:
     """Record the metrics of one step, all or none.
 
     Raises:
@@ -43,12 +43,12 @@ def update(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int
     """
     with transaction.atomic():
         root, attempt = _locked_attempt(job_id, name)
-        _check(root, metrics, step)
+        _check_metrics(root, metrics, step)
         now = time.time()
         # Steps are counted from 0, epochs from 1.
-        points = tuple((metric, step + 1.0, _finite(value), now) for metric, value in metrics.items())
+        points = tuple((metric, step + 1.0, _finite_or_none(value), now) for metric, value in metrics.items())
         event = contract.Metric(time=now, trial=name.trial, execution=1, points=points)
-        events.append(job_id, *runner_events.record(attempt, [event], {}))
+        events.append(job_id, *runner_events.record_events(attempt, [event], {}))
 
 
 def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
@@ -70,20 +70,20 @@ def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
     return root, attempt
 
 
-def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
+def _check_metrics(root: Job, metrics: Mapping[str, float], step: int) -> None:
     metric = external_payload(root).search.metric
     if metric not in metrics:
         names = ", ".join(sorted(metrics))[:300] or "none"
         raise BadInput(f"the objective {metric!r} is not among the reported metrics: {names}")
-    if len(metrics) > MAX_METRICS or not all(0 < len(one) <= LONGEST_NAME for one in metrics):
+    if len(metrics) > MAX_METRICS or not all(0 < len(name) <= LONGEST_NAME for name in metrics):
         raise BadInput(f"report at most {MAX_METRICS} metrics, with names of 1 to {LONGEST_NAME} characters")
-    if wrong := next((one for one in metrics if RESERVED_NAME.search(one)), None):
+    if wrong := next((name for name in metrics if RESERVED_NAME.search(name)), None):
         raise BadInput(f"{wrong!r} is reserved and cannot be the name of a metric")
     if not 0 <= step < LAST_STEP:
         raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
 
 
-def end(
+def end_trial(
     job_id: int, name: TrialName, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]
 ) -> None:
     """End a trial, and add the hyperparameters that it found to the search space.
@@ -116,7 +116,7 @@ def end(
         if refused is None:
             _record_values(trial, external_payload(root).search, values)
         last = _final_events(root, name, done=done, refused=refused)
-        events.append(job_id, *runner_events.record(attempt, last, {}))
+        events.append(job_id, *runner_events.record_events(attempt, last, {}))
         # A script without hyperparameters has nothing to vary: one trial is enough.
         if done and not external_payload(root).search.space and refused is None:
             change_payload(root, exhausted=True)
@@ -157,12 +157,12 @@ def _final_events(
         score=best.score,
         best_epoch=best.step + 1,
         epochs=max(max(steps) for steps in observed.values()) + 1,
-        metrics={metric: _finite(fmean(values)) for metric, values in at_best.items()},
+        metrics={metric: _finite_or_none(fmean(values)) for metric, values in at_best.items()},
     )
     return [execution, contract.TrialDone(time=now, trial=trial, state="completed")]
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
@@ -184,16 +184,20 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
     Raises:
         FormatError: no space is known yet, and this one cannot be converted.
     """
-    known = external_payload(root).search
-    names = {parameter.name for parameter in known.space}
+    search = external_payload(root).search
+    names = {parameter.name for parameter in search.space}
     new = [entry for entry in space["space"] if entry["config"]["name"] not in names]
     if not new:
         return
-    larger = _extended(known, new) if not known.space else _extended_one_by_one(root, known, new, trial)
-    if larger is known:
+    larger = (
+        _extend_search(search, new)
+        if not search.space
+        else _extend_search_one_by_one(root, search, new, trial)
+    )
+    if larger is search:
         return
     change_payload(root, search=larger, exhausted=False)
-    _log(
+    _log_line(
         root,
         f"search space, revision {len(larger.reported)}: added {', '.join(larger.reported[-1])}",
         "info",
@@ -201,11 +205,11 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
     )
 
 
-def _extended_one_by_one(
-    root: Job, known: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
+def _extend_search_one_by_one(
+    root: Job, search: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
 ) -> ExternalSearch:
-    """Return the search with those new hyperparameters that can be converted; log the others, in one line."""
-    larger, fitting = known, list[dict[str, Any]]()
+    """Return the search with those new hyperparameters that can be converted. Log the others, in one line."""
+    larger, fitting = search, list[dict[str, Any]]()
     refused, reason = list[str](), ""
     for entry in new:
         # Each attempt takes milliseconds, and a script may report any number of hyperparameters.
@@ -213,7 +217,7 @@ def _extended_one_by_one(
             refused.append(f"{len(new) - len(fitting) - MAX_REFUSED} more")
             break
         try:
-            larger = _extended(known, [*fitting, entry])
+            larger = _extend_search(search, [*fitting, entry])
         except FormatError as error:
             refused.append(repr(str(entry["config"]["name"])[:100]))
             reason = reason or str(error)
@@ -221,18 +225,18 @@ def _extended_one_by_one(
             fitting.append(entry)
     if refused:
         keep = "keeps its default" if len(refused) == 1 else "keep their defaults; the first"
-        _log(root, f"{', '.join(refused)} {keep}: {reason}", "warning", trial)
+        _log_line(root, f"{', '.join(refused)} {keep}: {reason}", "warning", trial)
     return larger
 
 
-def _extended(known: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
+def _extend_search(search: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
     """Return the search with new hyperparameters in KerasTuner's format, converted together."""
     # Known entries come first, since conditions refer to entries before them.
-    rows = [*keras_tuner.write(known.space)["space"], *new]
-    found = keras_tuner.read(Item({"space": rows}, ""))
-    body = known.model_dump() | {"space": found.search["space"]}
+    rows = [*keras_tuner.write(search.space)["space"], *new]
+    converted = keras_tuner.read(Item({"space": rows}, ""))
+    body = search.model_dump() | {"space": converted.search["space"]}
     try:
-        return known.extended(ExternalSearch.model_validate(body).space)
+        return search.extended(ExternalSearch.model_validate(body).space)
     except ValidationError as error:
         raise format_error("/space", first(error).message) from None
 
@@ -259,10 +263,10 @@ def warn_over_quota(job_id: int) -> None:
     )
     with transaction.atomic():
         root = Job.objects.locked().get(pk=job_id)
-        job_warnings.add(root.pk, code="events_over_quota", message=message)
-        _log(root, message, "warning", None)
+        job_warnings.add_warning(root.pk, code="events_over_quota", message=message)
+        _log_line(root, message, "warning", None)
 
 
-def _log(root: Job, line: str, level: str, trial: int | None) -> None:
+def _log_line(root: Job, line: str, level: str, trial: int | None) -> None:
     body = events.event("log", root, trial=trial, level=level, source="chief", line=line)
     events.append(root.pk, [body])

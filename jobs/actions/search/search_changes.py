@@ -24,7 +24,7 @@ from jobs.queries.search.outcomes import WITHDRAWN
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.search import SearchSpec
-from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrowed
+from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrow_space
 from jobs.states import Desired, TrialState
 
 BUDGET = {
@@ -52,11 +52,11 @@ class Change(NamedTuple):
     withdrawn: list[Trial]
 
 
-def preview(job: Job, sent: Mapping[str, Any]) -> Change:
-    """Return the effect that `revise` would have now, without writing anything.
+def preview_change(job: Job, sent: Mapping[str, Any]) -> Change:
+    """Return the effect that `revise_search` would have now, without writing anything.
 
     Raises:
-        Conflict, StaleState, BadInput: as `revise` does.
+        Conflict, StaleState, BadInput: as `revise_search` does.
     """
     _require_search(job)
     if not queries.accepts_trials(job):
@@ -67,16 +67,18 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
         message = "this cannot be changed while the search runs"
         raise BadInput(message, [Problem(f"/search/{name}", message) for name in unknown])
     try:
-        after = _changed(spec, before, sent)
+        after = _change_spec(spec, before, sent)
     except BadInput as refusal:
         # Without a valid space it is unknown which trials would be withdrawn; all that could be are counted.
-        found = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable(job).count())]
-        raise BadInput(refusal.message, found) from refusal
+        all_problems = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable_trials(job).count())]
+        raise BadInput(refusal.message, all_problems) from refusal
     search = after.search or before
     withdrawn = []
     if search.space != before.space:
-        withdrawn = [t for t in _withdrawable(job).order_by("number") if not _inside(search, t)]
-    descriptions = _descriptions(before, search)
+        withdrawn = [
+            t for t in _withdrawable_trials(job).order_by("number") if not _is_inside_space(search, t)
+        ]
+    descriptions = _describe_changes(before, search)
     if not descriptions:
         raise BadInput("nothing would change", [Problem("/search", "all values are the same as before")])
     if few := _too_few(job, sent, withdrawn=len(withdrawn)):
@@ -86,15 +88,15 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
 
 def _too_few(job: Job, sent: Mapping[str, Any], *, withdrawn: int) -> list[Problem]:
     """Return a problem if the budget is below the number of created trials, without withdrawn ones."""
-    made = job.trials.filter(source="algorithm").count() - withdrawn
-    if sent.get("max_trials") is None or sent["max_trials"] >= made:
+    created = job.trials.filter(source="algorithm").count() - withdrawn
+    if sent.get("max_trials") is None or sent["max_trials"] >= created:
         return []
     return [
-        Problem("/search/max_trials", f"{made} trials have already been created: use at least this number")
+        Problem("/search/max_trials", f"{created} trials have already been created: use at least this number")
     ]
 
 
-def revise(
+def revise_search(
     job: Job, sent: Mapping[str, Any], *, by: User, seen: int | None = None, comment: str = ""
 ) -> Revision:
     """Freeze a changed search as a new revision of its experiment, and continue the job with it.
@@ -124,17 +126,17 @@ def revise(
                 f"job {root.pk} is at revision {old.number}, not {seen}: reload it and try again"
             )
         # Computed under the lock, not taken from a preview that the user saw: trials may have begun since.
-        change = preview(root, sent)
+        change = preview_change(root, sent)
         new = experiments.freeze(old.experiment, change.spec, by=by, reason=comment)
-        bodies = [_withdraw(trial) for trial in change.withdrawn]
+        bodies = [_withdraw_trial(trial) for trial in change.withdrawn]
         _set_revision(root, new)
-        _record(root, change.descriptions, bodies, before=old, after=new, by=by, comment=comment)
+        _record_revision(root, change.descriptions, bodies, before=old, after=new, by=by, comment=comment)
         hints.send("schedule", job=root.pk)
     job.refresh_from_db()
     return new
 
 
-def _record(
+def _record_revision(
     root: Job,
     changes: list[str],
     withdrawn: list[Event],
@@ -173,7 +175,7 @@ def _revision_of(job: Job) -> Revision:
     return job.revision
 
 
-def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) -> ExperimentSpec:
+def _change_spec(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) -> ExperimentSpec:
     """Return the spec with the changed search, validated as a whole.
 
     Raises:
@@ -183,7 +185,7 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
     body |= {name: value for name, value in sent.items() if name in BUDGET}
     if sent.get("space") is not None:
         try:
-            space = narrowed(search.space, sent["space"])
+            space = narrow_space(search.space, sent["space"])
         except NotNarrower as wider:
             raise BadInput(str(wider), wider.problems) from wider
         dumped = search.model_copy(update={"space": space}).model_dump(
@@ -198,27 +200,28 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
         return ExperimentSpec.model_validate(whole)
     except ValidationError as error:
         # Problems elsewhere are shown at a field of the form: only the search was changed.
-        found = [
+        search_problems = [
             p if p.pointer.startswith("/search/") else Problem("/search/max_trials", p.message)
             for p in problems(error, whole)
         ]
-        raise BadInput(found[0].message, found) from error
+        raise BadInput(search_problems[0].message, search_problems) from error
 
 
-def _descriptions(before: SearchSpec, after: SearchSpec) -> list[str]:
+def _describe_changes(before: SearchSpec, after: SearchSpec) -> list[str]:
     numbers = [
-        f"{label}: {_text(name, getattr(after, name))}, previously {_text(name, getattr(before, name))}"
+        f"{label}: {_value_text(name, getattr(after, name))}, "
+        f"previously {_value_text(name, getattr(before, name))}"
         for name, label in BUDGET.items()
         if getattr(after, name) != getattr(before, name)
     ]
     return numbers + changes(before.space, after.space)
 
 
-def _text(name: str, value: float | None) -> str:
+def _value_text(name: str, value: float | None) -> str:
     return UNSET.get(name, "") if value is None else f"{value:g}"
 
 
-def _withdrawable(job: Job) -> QuerySet[Trial]:
+def _withdrawable_trials(job: Job) -> QuerySet[Trial]:
     """Return the algorithm's waiting trials that have not begun and that no attempt holds."""
     waiting = job.trials.filter(source="algorithm", state__in=(TrialState.QUEUED, TrialState.PAUSED))
     # A promoted or continued trial also waits without a start time, but it has trained.
@@ -228,12 +231,12 @@ def _withdrawable(job: Job) -> QuerySet[Trial]:
     return untrained.not_held()
 
 
-def _inside(search: SearchSpec, trial: Trial) -> bool:
+def _is_inside_space(search: SearchSpec, trial: Trial) -> bool:
     return contains(search.space, trial.values, on_grid=search.info.enumerates_grid)
 
 
-def _withdraw(trial: Trial) -> Event:
-    """Stop a trial that is outside the narrowed space; return its event."""
+def _withdraw_trial(trial: Trial) -> Event:
+    """Stop a trial that is outside the narrowed space. Return its event."""
     message = "the space was narrowed before this trial began, and the trial is outside the new space"
     trial.executions.update(state=TrialState.STOPPED)
     return move_trial_unlogged(
@@ -255,8 +258,8 @@ def _set_revision(root: Job, new: Revision) -> None:
     payload = payload.changed(exhausted=False, answered_empty=None, first_revision=first)
     is_narrowed = payload.beyond_space is not None
     if search is not None and (is_narrowed or search.space != outcomes.search_of(root).space):
-        own = root.trials.filter(source="algorithm")
-        beyond = sum(not _inside(search, trial) for trial in own.only("values", "job_id"))
+        suggested = root.trials.filter(source="algorithm")
+        beyond = sum(not _is_inside_space(search, trial) for trial in suggested.only("values", "job_id"))
         payload = payload.changed(beyond_space=beyond)
     moved = Job.objects.filter(pk=root.pk, revision=root.revision, suggest_fence=root.suggest_fence)
     if not moved.update(

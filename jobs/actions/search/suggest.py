@@ -75,15 +75,15 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
     There are as many open trials as the slots and the search allow. Once the duration of a trial is known,
     algorithms that need no results also fill a queue for each slot, and refill it when it is half empty.
     """
-    concurrency = _concurrency(root, search)
+    concurrency = _possible_attempts(root, search)
     if not search.info.needs_results and (per_attempt := batches.trials_in_target(root)) is not None:
-        wanted, waiting = concurrency * per_attempt, trial_totals.count_waiting(root)
-        return wanted - waiting if 2 * waiting <= wanted else 0
+        target, waiting = concurrency * per_attempt, trial_totals.count_waiting(root)
+        return target - waiting if 2 * waiting <= target else 0
     # Paused trials of a running search wait at a rung and use no slot.
     return concurrency - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
 
 
-def _concurrency(root: Job, search: SearchSpec) -> int:
+def _possible_attempts(root: Job, search: SearchSpec) -> int:
     """Return how many attempts of a search could run at once."""
     live = list(Worker.objects.live_at(clock.estimate()).filter(pool=root.pool))
     fitting = fitting_workers(root, live)
@@ -98,15 +98,15 @@ def _concurrency(root: Job, search: SearchSpec) -> int:
     return min(search.parallel_trials or concurrency, concurrency)
 
 
-def _wanted(root: Job, search: SearchSpec) -> int:
-    """Return how many suggestions are needed now. With rungs, promotions follow after the last new trial."""
-    wanted = _trials_to_create(root, search)
+def _suggestions_to_request(root: Job, search: SearchSpec) -> int:
+    """Count the suggestions that are needed now. With rungs, promotions follow after the last new trial."""
+    new_trials = _trials_to_create(root, search)
     if search.info.has_rungs:
-        return wanted
-    return min(wanted, outcomes.trials_planned(root) - trial_totals.count_suggested(root))
+        return new_trials
+    return min(new_trials, outcomes.trials_planned(root) - trial_totals.count_suggested(root))
 
 
-def is_over(root: Job, search: SearchSpec) -> bool:
+def algorithm_has_ended(root: Job, search: SearchSpec) -> bool:
     """Return whether the algorithm will make no further suggestion."""
     if root.payload.finishing:
         return True
@@ -115,9 +115,9 @@ def is_over(root: Job, search: SearchSpec) -> bool:
             return True
         # A trial that was run again may still wait for a decision at the end of its rung.
         return not any(trial.waits_at_rung for trial in root.trials.filter(state=TrialState.PAUSED))
-    made = trial_totals.count_suggested(root)
+    suggested = trial_totals.count_suggested(root)
     # With rungs, promotions follow after the last new trial; then only the algorithm knows when it is over.
-    return not search.info.has_rungs and made >= outcomes.trials_planned(root)
+    return not search.info.has_rungs and suggested >= outcomes.trials_planned(root)
 
 
 def _fingerprint(root: Job) -> str:
@@ -131,17 +131,17 @@ def _fingerprint(root: Job) -> str:
 def make_first_trials(root: Job, search: SearchSpec) -> None:
     """Create the trials of `start_with`, once, inside the caller's transaction."""
     if search.start_with and not root.trials.filter(source="start").exists():
-        wanted = [Suggestion(values=dict(values)) for values in search.start_with]
-        _make_trials(root, wanted, source="start")
+        suggestions = [Suggestion(values=dict(values)) for values in search.start_with]
+        _make_trials(root, suggestions, source="start")
         hints.send("schedule", job=root.pk)
 
 
-def request(root: Job, search: SearchSpec) -> None:
+def request_suggestions(root: Job, search: SearchSpec) -> None:
     """Send a request for suggestions to the workers if trials are needed and no worker has claimed it.
 
     After an empty answer, as while a rung is incomplete, a trial must change before the next request.
     """
-    if _wanted(root, search) <= 0:
+    if _suggestions_to_request(root, search) <= 0:
         return
     answered_empty = root.payload_as(SearchPayload).answered_empty
     if answered_empty is not None and answered_empty == _fingerprint(root):
@@ -152,8 +152,8 @@ def request(root: Job, search: SearchSpec) -> None:
     queue.ask_for_suggestions(root.pool, root.pk)
 
 
-def claim(job_id: int) -> SuggestionClaim | None:
-    """Claim the request of a search; return None if no trial is needed or another worker holds the lease."""
+def claim_request(job_id: int) -> SuggestionClaim | None:
+    """Claim the request of a search. Return None if no trial is needed or another worker holds the lease."""
     with transaction.atomic():
         root = Job.objects.locked().filter(pk=job_id).first()
         if root is None or root.revision is None or root.state in FINAL or root.desired != Desired.RUNNING:
@@ -161,8 +161,12 @@ def claim(job_id: int) -> SuggestionClaim | None:
         if not root.facts.has_trials:
             return None
         search = outcomes.search_of(root)
-        wanted = 0 if is_over(root, search) else min(_wanted(root, search), MAX_PER_REQUEST)
-        if wanted <= 0:
+        needed = (
+            0
+            if algorithm_has_ended(root, search)
+            else min(_suggestions_to_request(root, search), MAX_PER_REQUEST)
+        )
+        if needed <= 0:
             return None
         # `suggest_until` is soon if a request set it, and late if another worker holds the claim.
         newest_request = clock.seconds_from_now(REQUEST_SECONDS + 0.5)
@@ -174,12 +178,12 @@ def claim(job_id: int) -> SuggestionClaim | None:
         ):
             return None
         return SuggestionClaim(
-            job_id, root.suggest_fence + 1, _request(root, search, wanted), _fingerprint(root)
+            job_id, root.suggest_fence + 1, _request_json(root, search, needed), _fingerprint(root)
         )
 
 
-def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
-    """Return a SuggestRequest as JSON, for `wanted` suggestions."""
+def _request_json(root: Job, search: SearchSpec, count: int) -> dict[str, Any]:
+    """Return a SuggestRequest as JSON, for `count` suggestions."""
     trials: list[dict[str, Any]] = list(root.trials.order_by("number").values("pk", *COLUMNS))
     several = search.objectives
     scores = outcomes.scores_of(root.trials.all(), several) if several is not None else {}
@@ -194,12 +198,12 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
     return {
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
         "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,
-        "count": wanted,
+        "count": count,
         "trials": [*warm_start.warm_start_trials(root, search), *trials],
     }
 
 
-def add(claimed: SuggestionClaim, answer: Answer) -> None:
+def add_suggestions(claimed: SuggestionClaim, answer: Answer) -> None:
     """Create trials from an answer, promote or prune others, and store whether the algorithm is exhausted.
 
     Raises:
@@ -207,7 +211,7 @@ def add(claimed: SuggestionClaim, answer: Answer) -> None:
         ValueError: a configuration does not fit the space; nothing was written.
     """
     with transaction.atomic():
-        root = _release(claimed)
+        root = _release_claim(claimed)
         # Ended while the answer was computed: nothing would ever end these trials.
         if root.state in FINAL or root.payload.finishing:
             return
@@ -218,21 +222,21 @@ def add(claimed: SuggestionClaim, answer: Answer) -> None:
         _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")
         for suggestion in answer.suggestions:
             if suggestion.promotes is not None:
-                rung_promotion.promote(root, suggestion)
+                rung_promotion.promote_trial(root, suggestion)
         for dropped in answer.dropped:
-            rung_promotion.prune(root, dropped)
+            rung_promotion.prune_trial(root, dropped)
         hints.send("schedule", job=root.pk)
 
 
 def report_failure(claimed: SuggestionClaim, error: str) -> None:
-    """Release the claim after an error; the request is sent again after a delay."""
+    """Release the claim after an error. The request is sent again after a delay."""
     Job.objects.filter(pk=claimed.job_id, suggest_fence=claimed.fence).update(
         suggest_until=clock.seconds_from_now(RETRY_SECONDS),
         why_waiting=f"{CHOOSING_FAILED}{error}"[:500],
     )
 
 
-def _release(claimed: SuggestionClaim) -> Job:
+def _release_claim(claimed: SuggestionClaim) -> Job:
     """Release the claim and return its search, whose row is locked by this update until commit."""
     rows = Job.objects.filter(pk=claimed.job_id, suggest_fence=claimed.fence, suggest_until__isnull=False)
     if not rows.update(suggest_until=None):
@@ -250,7 +254,7 @@ def make_trial(root: Job, values: Values, *, source: str, by: User | None = None
 def _make_trials(
     root: Job, suggestions: Sequence[Suggestion], *, source: str, by: User | None = None
 ) -> list[Trial]:
-    """Create queued trials with their executions; one that repeats an earlier trial gets its results."""
+    """Create queued trials with their executions. A repetition of an earlier trial gets its results."""
     search = outcomes.search_of(root)
     checked = [check_values(search.space, suggestion.values) for suggestion in suggestions]
     last = root.trials.order_by("-number").values_list("number", flat=True).first() or 0
@@ -280,7 +284,7 @@ def _make_trials(
 
 
 def _copy_results(root: Job, trial: Trial, number: int) -> None:
-    """Copy the scores of a completed trial with the same values; nothing is trained."""
+    """Copy the scores of a completed trial with the same values. Nothing is trained."""
     first = root.trials.get(number=number)
     if first.state != TrialState.COMPLETED or first.values_digest != trial.values_digest:
         raise ValueError(f"the results of trial {number} cannot be used for {trial.values}")

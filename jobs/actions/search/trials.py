@@ -54,27 +54,29 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
 def _require_values(root: Job, values: Values) -> None:
     """Refuse a configuration that is outside the space, or that makes the experiment's spec invalid."""
     space = outcomes.search_of(root).space
-    if found := [Problem(_place(name), message) for name, message in value_errors(space, values)]:
-        raise BadInput(found[0].message, found)
+    if problems := [
+        Problem(_pointer_to_value(name), message) for name, message in value_errors(space, values)
+    ]:
+        raise BadInput(problems[0].message, problems)
     try:
         if root.revision is not None:
             apply_values(root.revision.spec, values)
     except ValidationError as error:
         problem = first(error)
         named = [name for name in values if problem.pointer.endswith(f"/{name}")]
-        place = _place(named[0]) if named else "/values"
+        place = _pointer_to_value(named[0]) if named else "/values"
         raise BadInput(problem.message, [Problem(place, problem.message)]) from error
     except ValueError as error:
         raise BadInput(str(error), [Problem("/values", str(error))]) from error
 
 
-def _place(name: str) -> str:
+def _pointer_to_value(name: str) -> str:
     """Return the JSON pointer to a value."""
     return f"/values/{escaped(name)}"
 
 
 def retry(trial: Trial, *, by: User) -> Trial:
-    """Queue the unfinished executions of a failed or stopped trial again; finished ones are kept.
+    """Queue the unfinished executions of a failed or stopped trial again. Finished ones are kept.
 
     Raises:
         StaleState: the trial is not failed or stopped, was withdrawn, or its search accepts no more trials.
@@ -147,9 +149,9 @@ def _refuse_programs(search: Job) -> None:
 
 def _require_checkpoints(trial: Trial, *, every: bool) -> None:
     """Refuse a trial without checkpoints. With `every`, each execution must have one."""
-    kept = set(trial.checkpoints.kept().values_list("execution", flat=True))
+    with_checkpoint = set(trial.checkpoints.kept().values_list("execution", flat=True))
     needed = set(trial.executions.values_list("number", flat=True))
-    if needed <= kept or (kept and not every):
+    if needed <= with_checkpoint or (with_checkpoint and not every):
         return
     if every:
         raise StaleState(
@@ -232,7 +234,7 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
 
 
 def _retrain_once(spec: ExperimentSpec) -> Retrain | None:
-    """Return how a model of a search is retrained alone; None for a program that trains by itself."""
+    """Return how a model of a search is retrained alone, or None for a program that trains by itself."""
     if spec.model.info.trains_itself:
         return None
     retrain = spec.after.retrain or Retrain()

@@ -90,7 +90,7 @@ def collect(*, dry_run: bool = False, stop: Event | None = None) -> Collected | 
 
 
 def discard_unused(file: StoredFile) -> None:
-    """Move a file to the trash that was stored in vain, unless it has a row by now.
+    """Move an unused file to the trash, unless it has a row by now.
 
     The store takes it back if another process that stores the same content needs it.
     """
@@ -130,7 +130,7 @@ class _Run:
 
     def _purge(self) -> None:
         if self.dry:
-            self.found.deletions = purge.due().count()
+            self.found.deletions = purge.due_deletions().count()
             return
         while not self.stop.is_set():
             self._fence()
@@ -138,7 +138,7 @@ class _Run:
             done = purge.purge_due(deadline=deadline)
             self.found.deletions += done
             # A large deletion takes several rounds; one that fails early waits for the next run.
-            if not purge.due().exists() or (not done and time.monotonic() < deadline):
+            if not purge.due_deletions().exists() or (not done and time.monotonic() < deadline):
                 break
 
     def _rows(self) -> None:
@@ -213,10 +213,10 @@ class _Run:
 
 def _without_row(entries: Iterable[StoreEntry]) -> list[StoreEntry]:
     listed = list(entries)
-    known = set(
+    digests_with_row = set(
         Artifact.objects.filter(pk__in=[entry.digest for entry in listed]).values_list("pk", flat=True)
     )
-    return [entry for entry in listed if entry.digest not in known]
+    return [entry for entry in listed if entry.digest not in digests_with_row]
 
 
 def _size_of(folder: Path) -> int:

@@ -27,7 +27,7 @@ BATCH = 500
 """SQLite limits the number of parameters of a statement."""
 
 
-def require(row: Deletable, *, by: User) -> None:
+def require_deletable(row: Deletable, *, by: User) -> None:
     """Check that `by` may delete the row: as an admin of its project, or as who created it.
 
     Raises:
@@ -47,12 +47,12 @@ def delete(row: Deletable, *, by: User) -> Deletion:
         InUse: something outside refers to it, or work in it has not ended. Nothing was changed.
         NotFound: another user has deleted it meanwhile.
     """
-    require(row, by=by)
+    require_deletable(row, by=by)
     project = queries.project_of(row)
     if project is None:
         raise Conflict("Bundled data cannot be deleted.")
     with transaction.atomic():
-        _lock(row, project)
+        _lock_row(row, project)
         preview = queries.preview_out(row)
         if preview.referrers:
             raise InUse(preview.label, preview.referrers)
@@ -62,27 +62,29 @@ def delete(row: Deletable, *, by: User) -> Deletion:
             target=row.pk,
             label=preview.label[:300],
             project=project,
-            lost=[each.model_dump() for each in preview.lost],
+            lost=[loss.model_dump() for loss in preview.lost],
             bytes=preview.bytes,
             by=by,
             created=now,
             until=now + queries.RESTORABLE,
         )
         # Evaluated before the first update: what belongs to a row is found through visible rows.
-        found = [(rows.model, list(rows.values_list("pk", flat=True))) for rows in Scope.of(row).querysets()]
-        for model, keys in found:
-            _mark(model, keys, deletion)
-        _record("delete", deletion, by=by, bytes=preview.bytes)
+        rows_by_model = [
+            (rows.model, list(rows.values_list("pk", flat=True))) for rows in Scope.of(row).querysets()
+        ]
+        for model, keys in rows_by_model:
+            _mark_deleted(model, keys, deletion)
+        _record_deletion("delete", deletion, by=by, bytes=preview.bytes)
         hints.send("access")
     return deletion
 
 
-def _mark(model: type, keys: list[int], deletion: Deletion | None) -> None:
+def _mark_deleted(model: type, keys: list[int], deletion: Deletion | None) -> None:
     for start in range(0, len(keys), BATCH):
         model.everything.filter(pk__in=keys[start : start + BATCH]).update(deletion=deletion)  # type: ignore[attr-defined]
 
 
-def _lock(row: Deletable, project: Project) -> None:
+def _lock_row(row: Deletable, project: Project) -> None:
     """Lock the project and the row until the transaction ends.
 
     Raises:
@@ -112,16 +114,16 @@ def restore(deletion: Deletion, *, by: User) -> None:
         if rows.first() is None:
             raise NotFound(f"The {deletion} can no longer be undone.")
         scope = Scope.of_deletion(deletion)
-        if missing := _missing(scope, deletion):
+        if missing := _missing_row(scope, deletion):
             raise Conflict(f"{deletion.label} cannot be restored before {missing} is.", code="needs_deleted")
         for hidden in scope.querysets():
             hidden.update(deletion=None)
-        _record("restore", deletion, by=by)
+        _record_deletion("restore", deletion, by=by)
         Deletion.objects.filter(pk=deletion.pk).delete()
         hints.send("access")
 
 
-def _missing(scope: Scope, deletion: Deletion) -> str:
+def _missing_row(scope: Scope, deletion: Deletion) -> str:
     """Return the name of a deleted row outside that a row of the scope needs; empty if there is none."""
     if deletion.project.deletion_id not in (None, deletion.pk):
         return f"project {deletion.project.slug}"
@@ -129,12 +131,12 @@ def _missing(scope: Scope, deletion: Deletion) -> str:
     if job := jobs.exclude(experiment__deletion=deletion).select_related("experiment").first():
         return f"experiment {job.experiment}"
     payloads = (job.payload for job in scope.jobs.only("kind", "payload_json"))
-    read = {each.dataset_version for each in payloads if each.dataset_version is not None}
+    read = {payload.dataset_version for payload in payloads if payload.dataset_version is not None}
     data = DatasetVersion.objects.filter(pk__in=read).exclude(dataset__deletion=None)
     if version := data.exclude(dataset__deletion=deletion).select_related("dataset").first():
         return f"data set {version.dataset}"
-    made = scope.versions.exclude(source_job=None).exclude(source_job__deletion=None)
-    if model_version := made.exclude(source_job__deletion=deletion).first():
+    versions = scope.versions.exclude(source_job=None).exclude(source_job__deletion=None)
+    if model_version := versions.exclude(source_job__deletion=deletion).first():
         return f"job {model_version.source_job_id}"
     coded = scope.versions.exclude(code=None).exclude(code__deletion=None)
     if with_code := coded.exclude(code__deletion=deletion).select_related("code").first():
@@ -143,7 +145,7 @@ def _missing(scope: Scope, deletion: Deletion) -> str:
     return f"model {models[0].model}" if models else ""
 
 
-def _record(verb: str, deletion: Deletion, *, by: User | None, **detail: object) -> None:
+def _record_deletion(verb: str, deletion: Deletion, *, by: User | None, **detail: object) -> None:
     audit.record(
         f"{deletion.kind}.{verb}",
         f"{deletion.kind}:{deletion.target}",

@@ -39,7 +39,7 @@ PARTS: tuple[tuple[type[models.Model], str], ...] = (
 )
 
 
-def due() -> models.QuerySet[Deletion]:
+def due_deletions() -> models.QuerySet[Deletion]:
     """Return the deletions whose time has passed, oldest first."""
     return Deletion.objects.filter(until__lte=clock.now()).order_by("pk")
 
@@ -52,18 +52,20 @@ def purge_due(*, deadline: float) -> int:
     Returns:
         How many deletions were completed.
     """
-    return for_each(due().select_related("project"), lambda deletion: _purge(deletion, deadline))
+    return for_each(
+        due_deletions().select_related("project"), lambda deletion: _purge_deletion(deletion, deadline)
+    )
 
 
-def _purge(deletion: Deletion, deadline: float) -> bool:
-    jobs = list(_rows(deletion).jobs.values_list("pk", flat=True))
+def _purge_deletion(deletion: Deletion, deadline: float) -> bool:
+    jobs = list(_rows_to_remove(deletion).jobs.values_list("pk", flat=True))
     for job in jobs:
         if not _remove_parts(job, deadline):
             return False
     with transaction.atomic():
         if Deletion.objects.select_for_update().filter(pk=deletion.pk).first() is None:
             return False  # another process has purged it
-        _remove(deletion)
+        _remove_rows(deletion)
         audit.record(
             f"{deletion.kind}.purge",
             f"{deletion.kind}:{deletion.target}",
@@ -74,24 +76,24 @@ def _purge(deletion: Deletion, deadline: float) -> bool:
     return True
 
 
-def _rows(deletion: Deletion) -> Scope:
+def _rows_to_remove(deletion: Deletion) -> Scope:
     """Return the rows to remove. A project takes along rows that earlier deletions of it hide."""
     scope = Scope.of_deletion(deletion)
     if deletion.kind != Deletion.Kind.PROJECT:
         return scope
-    own = Q(project=deletion.project_id)
+    in_project = Q(project=deletion.project_id)
     return scope.changed(
-        jobs=Job.everything.filter(own),
+        jobs=Job.everything.filter(in_project),
         versions=ModelVersion.everything.filter(model__project=deletion.project_id),
-        models=RegisteredModel.everything.filter(own),
-        experiments=scope.experiments.model.everything.filter(own),
-        datasets=scope.datasets.model.everything.filter(own),
-        code=scope.code.model.everything.filter(own),
+        models=RegisteredModel.everything.filter(in_project),
+        experiments=scope.experiments.model.everything.filter(in_project),
+        datasets=scope.datasets.model.everything.filter(in_project),
+        code=scope.code.model.everything.filter(in_project),
     )
 
 
 def _remove_parts(job: int, deadline: float) -> bool:
-    """Remove the parts of a job in small transactions; return whether all were removed."""
+    """Remove the parts of a job in small transactions. Return whether all were removed."""
     for model, path in PARTS:
         while keys := list(model._default_manager.filter(**{path: job}).values_list("pk", flat=True)[:BATCH]):
             if time.monotonic() > deadline:
@@ -107,9 +109,9 @@ def _remove_parts(job: int, deadline: float) -> bool:
     return True
 
 
-def _remove(deletion: Deletion) -> None:
+def _remove_rows(deletion: Deletion) -> None:
     """Remove the remaining rows, inside the caller's transaction."""
-    scope = _rows(deletion)
+    scope = _rows_to_remove(deletion)
     for version in scope.versions:
         RegisteredModel.everything.filter(pk=version.model_id, last_number__lt=version.number).update(
             last_number=version.number

@@ -21,7 +21,7 @@ TRIAL_RETRIED = (TrialState.FAILED, TrialState.STOPPED)
 """Final states of a trial that a user may resume from its newest checkpoint."""
 
 
-def sweep() -> int:
+def remove_superfluous() -> int:
     """Remove superfluous checkpoints: all of finished work, and all but the newest two of open work.
 
     A stopped or failed job keeps its newest checkpoint, since a retry resumes from it, and so do the best
@@ -32,22 +32,22 @@ def sweep() -> int:
         From how many jobs checkpoints were removed.
     """
     deadline = time.monotonic() + SWEEP_SECONDS
-    return for_each(_holding(deadline), lambda job: _thin_out(job, deadline))
+    return for_each(_jobs_with_checkpoints(deadline), lambda job: _thin_out(job, deadline))
 
 
 def thin_out(job: Job) -> int:
-    """Remove superfluous checkpoints of one job, in at most `SWEEP_SECONDS`; return how many."""
+    """Remove superfluous checkpoints of one job, in at most `SWEEP_SECONDS`. Return how many."""
     return _thin_out(job, time.monotonic() + SWEEP_SECONDS)
 
 
-def _holding(deadline: float) -> Iterator[Job]:
+def _jobs_with_checkpoints(deadline: float) -> Iterator[Job]:
     """Yield the jobs that hold checkpoints, open jobs first, since they write more."""
     rows = Job.objects.filter(pk__in=Checkpoint.objects.kept().values("job"))
-    found = list(rows.values_list("pk", "state"))
+    jobs = list(rows.values_list("pk", "state"))
     # Every finished search keeps some checkpoints, so one call may not reach all jobs. In a random order each
     # of them is reached eventually.
-    random.shuffle(found)
-    for pk, _ in sorted(found, key=lambda row: row[1] in FINAL):
+    random.shuffle(jobs)
+    for pk, _ in sorted(jobs, key=lambda row: row[1] in FINAL):
         if time.monotonic() > deadline:
             return
         if (job := Job.objects.select_related("revision").filter(pk=pk).first()) is not None:
@@ -55,24 +55,24 @@ def _holding(deadline: float) -> Iterator[Job]:
 
 
 def _thin_out(job: Job, deadline: float) -> int:
-    """Remove the superfluous checkpoints of a job until the deadline; return how many."""
+    """Remove the superfluous checkpoints of a job until the deadline. Return how many."""
     removed = 0
-    for checkpoint in _superfluous(job):
+    for checkpoint in _superfluous_checkpoints(job):
         if time.monotonic() > deadline:
             break
-        removed += _remove(checkpoint)
+        removed += _remove_checkpoint(checkpoint)
     return removed
 
 
-def _superfluous(job: Job) -> list[Checkpoint]:
+def _superfluous_checkpoints(job: Job) -> list[Checkpoint]:
     """List the checkpoints beyond the number that each execution keeps."""
-    kept: dict[tuple[int | None, int | None], int] = {}
+    checkpoint_counts: dict[tuple[int | None, int | None], int] = {}
     superfluous = []
     best = set(outcomes.best_trials(job, limit=BEST_TRIALS_KEPT).values_list("pk", flat=True))
     for checkpoint in job.checkpoints.kept().select_related("trial").order_by("-pk"):
         key = (checkpoint.trial_id, checkpoint.execution)
-        kept[key] = kept.get(key, 0) + 1
-        if kept[key] > _number_to_keep(job, checkpoint, best):
+        checkpoint_counts[key] = checkpoint_counts.get(key, 0) + 1
+        if checkpoint_counts[key] > _number_to_keep(job, checkpoint, best):
             superfluous.append(checkpoint)
     return superfluous
 
@@ -92,7 +92,7 @@ def _number_to_keep(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
     return KEEP_NEWEST
 
 
-def _remove(checkpoint: Checkpoint) -> bool:
+def _remove_checkpoint(checkpoint: Checkpoint) -> bool:
     rows = Checkpoint.objects.filter(pk=checkpoint.pk)
     # Only if the trial has not changed: it may have been continued since it was read.
     if checkpoint.trial is not None:

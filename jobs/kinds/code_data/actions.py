@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 
 from jobs.actions.data import code_data
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.payloads import change_payload
 from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult, CodeDataTask
@@ -27,8 +27,8 @@ class CodeDataActions(KindActions[CodeDataPayload, CodeDataResult]):
 
     def on_done(self, job: Job, result: CodeDataResult) -> None:
         """Make the version, which a job outside of the sandbox reads like an upload."""
-        version = code_data.keep(job, job.payload_as(CodeDataPayload), result)
+        version = code_data.keep_result(job, job.payload_as(CodeDataPayload), result)
         change_payload(job, made=version.pk)
 
 
-register(CODE_DATA.name, CodeDataActions())
+register_actions(CODE_DATA.name, CodeDataActions())

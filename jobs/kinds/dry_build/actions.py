@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobs.actions.code import own_code
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import dataset_of
 from jobs.errors import Conflict
 from jobs.kinds.dry_build.facts import DRY_BUILD
@@ -20,7 +20,7 @@ class DryBuildActions(KindActions[DryBuildPayload, DryBuildResult]):
         if job.project is None:
             raise Conflict(f"job {job.pk} has no project whose code it could run")
         # A job that a form has requested has no revision with the model.
-        code = own_code.of_version(job.project, payload.model.digest)
+        code = own_code.code_of_version(job.project, payload.model.digest)
         return DryBuildTask(
             **{**common, "code": code},
             model=payload.model,
@@ -31,4 +31,4 @@ class DryBuildActions(KindActions[DryBuildPayload, DryBuildResult]):
         )
 
 
-register(DRY_BUILD.name, DryBuildActions())
+register_actions(DRY_BUILD.name, DryBuildActions())

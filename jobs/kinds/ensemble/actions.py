@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobs.actions.runs import submit
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import artifact_path, dataset_of, spec_of
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, Member, member_name
@@ -37,7 +37,7 @@ class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
             return []
         members = root.children.trainings().order_by("ordinal").values_list("pk", flat=True)
         payload = EnsemblePayload(members=tuple(members))
-        return [submit.child(root, ENSEMBLE, 1, title="Ensemble", payload=payload)]
+        return [submit.create_step(root, ENSEMBLE, 1, title="Ensemble", payload=payload)]
 
 
 def _member_input(training: Job, objective: Objective) -> Member:
@@ -51,4 +51,4 @@ def _member_input(training: Job, objective: Objective) -> Member:
     )
 
 
-register(ENSEMBLE.name, EnsembleActions())
+register_actions(ENSEMBLE.name, EnsembleActions())

@@ -1,7 +1,7 @@
 """Implements external searches: a chief assigns their trials to scripts outside Trainyard."""
 
 from jobs.actions.runs import pipeline
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.search import external_search
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.external_search.payload import ExternalSearchPayload
@@ -38,4 +38,4 @@ class ExternalSearchActions(KindActions[ExternalSearchPayload, RootResult]):
         return created < payload.search.planned() and not payload.exhausted
 
 
-register(EXTERNAL_SEARCH.name, ExternalSearchActions())
+register_actions(EXTERNAL_SEARCH.name, ExternalSearchActions())

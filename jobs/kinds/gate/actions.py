@@ -4,7 +4,7 @@ from typing import Any
 
 from jobs.actions.code import own_code
 from jobs.actions.registry import promotions
-from jobs.actions.runs.kind_actions import JobError, KindActions, register
+from jobs.actions.runs.kind_actions import JobError, KindActions, register_actions
 from jobs.actions.runs.tasks import origin_of
 from jobs.kinds.gate.facts import GATE
 from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GatePayload, GateResult, GateTask
@@ -39,7 +39,7 @@ class GateActions(KindActions[GatePayload, GateResult]):
             **{**common, "code": None},
             models=tuple(
                 ModelWithCode(
-                    name=name, file=_file_of(row), code=own_code.of_row(row.needed_code, row.packages)
+                    name=name, file=_file_of(row), code=own_code.code_of_row(row.needed_code, row.packages)
                 )
                 for name, row in named
                 if row is not None and row.needed_code is not None
@@ -78,4 +78,4 @@ def objective_of(spec: ExperimentSpec | None) -> Objective | None:
     return None if monitor is None else Objective(metric=monitor, direction=measures.direction(monitor))
 
 
-register(GATE.name, GateActions())
+register_actions(GATE.name, GateActions())

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobs.actions.code import own_code
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.errors import Conflict
 from jobs.kinds.base import Result
 from jobs.kinds.install.facts import INSTALL
@@ -19,8 +19,8 @@ class InstallActions(KindActions[InstallPayload, Result]):
         job, payload = attempt.job, attempt.job.payload_as(InstallPayload)
         if job.project is None:
             raise Conflict(f"job {job.pk} has no project whose code it could read")
-        code = own_code.of_version(job.project, payload.code)
+        code = own_code.code_of_version(job.project, payload.code)
         return InstallTask(**{**common, "code": code}, for_engine=payload.for_engine)
 
 
-register(INSTALL.name, InstallActions())
+register_actions(INSTALL.name, InstallActions())

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 
 from jobs.actions.data import datasets
-from jobs.actions.runs.kind_actions import JobError, KindActions, register
+from jobs.actions.runs.kind_actions import JobError, KindActions, register_actions
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.profile.payload import FurtherFile, ProfilePayload, ProfileResult, ProfileTask
 from jobs.models import Attempt, DatasetVersion, Job
@@ -47,4 +47,4 @@ def _version_of(job: Job) -> int:
     return job.payload_as(ProfilePayload).dataset_version
 
 
-register(PROFILE.name, ProfileActions())
+register_actions(PROFILE.name, ProfileActions())

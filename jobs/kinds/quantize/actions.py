@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobs.actions.runs import submit
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import artifact_path, dataset_of, spec_of
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.quantize.facts import QUANTIZE
@@ -38,7 +38,7 @@ class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
         ensemble = root.children.filter(kind=ENSEMBLE.name, state=JobState.COMPLETED).first()
         payload = QuantizePayload(source=(ensemble or outcomes.best_single(root)).pk)
         title = f"Quantize to {spec.after.quantize.mode}"
-        return [submit.child(root, QUANTIZE, 1, title=title, payload=payload)]
+        return [submit.create_step(root, QUANTIZE, 1, title=title, payload=payload)]
 
 
-register(QUANTIZE.name, QuantizeActions())
+register_actions(QUANTIZE.name, QuantizeActions())

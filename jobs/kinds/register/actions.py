@@ -5,7 +5,7 @@ from typing import Any
 from jobs.actions.code import own_code
 from jobs.actions.registry import registration
 from jobs.actions.runs import submit
-from jobs.actions.runs.kind_actions import JobError, KindActions, register
+from jobs.actions.runs.kind_actions import JobError, KindActions, register_actions
 from jobs.actions.runs.tasks import origin_of
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
@@ -29,7 +29,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         _, dataset = origin_of(version)
         # Also for a step of a job: the version names the code, whatever the job runs.
         row = None if attempt.job.payload_as(RegisterPayload).without_code else version.code
-        code = None if row is None else own_code.of_row(row, version.packages)
+        code = None if row is None else own_code.code_of_row(row, version.packages)
         return RegisterTask(
             **{**common, "code": code},
             model=str(store().path(version.artifact_id)),
@@ -65,7 +65,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         if len(validations) >= len(set(spec.after.register_.what)):
             return validations
         return [
-            submit.child(
+            submit.create_step(
                 root,
                 REGISTER,
                 ordinal,
@@ -79,9 +79,9 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
 def _validate_without_code(job: Job, version: ModelVersion) -> None:
     """Queue another validation, as a step of the same root if it has one."""
     if job.parent is None:
-        submit.register(version, by=job.created_by, without_code=True)
+        submit.queue_registration(version, by=job.created_by, without_code=True)
         return
-    submit.child(
+    submit.create_step(
         job.parent,
         REGISTER,
         WITHOUT_CODE + job.ordinal,
@@ -94,4 +94,4 @@ def _version_of(job: Job) -> int:
     return job.payload_as(RegisterPayload).version
 
 
-register(REGISTER.name, RegisterActions())
+register_actions(REGISTER.name, RegisterActions())

@@ -7,7 +7,7 @@ from django.db.models import Prefetch
 from jobs import clock
 from jobs.actions.code import dry_builds
 from jobs.actions.runs import pipeline, submit
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.actions.search import early_end, suggest
 from jobs.kinds.search.facts import SEARCH
@@ -46,20 +46,20 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
 
     def advance(self, root: Job) -> None:
         """Request the trials that are still needed; once all are final, create the next step's jobs."""
-        if not dry_builds.is_ready(root):
+        if not dry_builds.advance_dry_build(root):
             return
         search = outcomes.search_of(root)
         # Without a score there is nothing to continue with: the first trial ends in any case.
         if _is_time_over(root) and outcomes.best_trials(root, limit=1):
-            early_end.begin(root, reason="max_minutes")
+            early_end.begin_early_end(root, reason="max_minutes")
         if root.payload.finishing:
             pipeline.stop_waiting_trials(root)
             self._follow(root)
         elif pipeline.trials_keep_failing(root, search.max_consecutive_failures):
             pipeline.give_up(root)
-        elif not suggest.is_over(root, search):
+        elif not suggest.algorithm_has_ended(root, search):
             suggest.make_first_trials(root, search)
-            suggest.request(root, search)
+            suggest.request_suggestions(root, search)
         else:
             self._follow(root)
 
@@ -116,4 +116,4 @@ def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
     )
 
 
-register(SEARCH.name, SearchActions())
+register_actions(SEARCH.name, SearchActions())

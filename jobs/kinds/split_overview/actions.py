@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import dataset_of
 from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 from jobs.kinds.split_overview.payload import SplitOverviewPayload, SplitOverviewResult, SplitOverviewTask
@@ -18,4 +18,4 @@ class SplitOverviewActions(KindActions[SplitOverviewPayload, SplitOverviewResult
         return SplitOverviewTask(**common, dataset=dataset_of(attempt.job), split=payload.split)
 
 
-register(SPLIT_OVERVIEW.name, SplitOverviewActions())
+register_actions(SPLIT_OVERVIEW.name, SplitOverviewActions())

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.actions.runs import events, job_warnings, pipeline, submit
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
 from jobs.kinds.train.facts import TRAIN
@@ -39,7 +39,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         shortfall = retraining.find_shortfall(job, result)
         if shortfall is not None:
             code, message = "worse_than_trial", _describe_shortfall(shortfall, result)
-            job_warnings.add(job.pk, code=code, message=message)
+            job_warnings.add_warning(job.pk, code=code, message=message)
             events.append(job.root_id_or_self, [events.event("warning", job, code=code, message=message)])
 
     def advance(self, root: Job) -> None:
@@ -62,7 +62,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             best = outcomes.best_trials(root, limit=spec.after.retrain.top if spec.after.retrain else 1)
             members = [ChosenTrial(trial=trial.number, values=trial.values) for trial in best]
         return [
-            submit.child(
+            submit.create_step(
                 root,
                 TRAIN,
                 rank,
@@ -114,4 +114,4 @@ def _format_number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g}"
 
 
-register(TRAIN.name, TrainActions())
+register_actions(TRAIN.name, TrainActions())

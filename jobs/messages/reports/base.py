@@ -42,7 +42,7 @@ class MetricValue(ModelReport):
     rows: int
 
     def holds(self, value: float) -> bool:
-        """Return whether a value lies in the interval; False if there is none."""
+        """Return whether a value lies in the interval, or False if there is none."""
         return self.low is not None and self.high is not None and self.low <= value <= self.high
 
 

@@ -98,8 +98,8 @@ class EnsembleReport(ModelReport):
 
     def candidate(self, name: str) -> Candidate:
         """Return a member by its name, or the candidate `mean` or `ensemble`."""
-        return next(each for each in self.candidates if each.name == name)
+        return next(candidate for candidate in self.candidates if candidate.name == name)
 
     def title(self, name: str) -> str:
         """Return the name of a member for people."""
-        return next((each.title for each in self.members if each.name == name and each.title), name)
+        return next((member.title for member in self.members if member.name == name and member.title), name)

@@ -39,12 +39,12 @@ class Calibration(ModelReport):
 
     @property
     def bias(self) -> float | None:
-        """Return mean confidence minus accuracy; None without rows.
+        """Return mean confidence minus accuracy, or None without rows.
 
         It is positive if the model is too confident.
         """
-        sizes = [each.rows if each.share is None else each.share for each in self.bins]
-        gaps = (each.confidence - each.accuracy for each in self.bins)
+        sizes = [interval.rows if interval.share is None else interval.share for interval in self.bins]
+        gaps = (interval.confidence - interval.accuracy for interval in self.bins)
         total = sum(sizes)
         return sum(size * gap for size, gap in zip(sizes, gaps, strict=True)) / total if total else None
 

@@ -33,23 +33,26 @@ def _finding(report: ModelReport) -> str:
 
 
 @_finding.register
-def _of_quantization(report: QuantizationReport) -> str:
-    found = [_size(report), _agreement(report)]
+def _quantization_finding(report: QuantizationReport) -> str:
+    findings = [_size(report), _agreement(report)]
     if speed := _speed(report):
-        found.append(speed)
-    sentence = f"{report.mode} {', '.join(found[:-1])}{',' if len(found) > 2 else ''} and {found[-1]}"
+        findings.append(speed)
+    *others, last = findings
+    sentence = f"{report.mode} {', '.join(others)}{',' if len(others) > 1 else ''} and {last}"
     metric, direction = primary_metric(report.task)
     before, after = (report.metrics[which].get(metric) for which in ("original", "quantized"))
     if before is None or after is None or before.value is None or after.value is None:
         return f"{sentence}; its test {metric} is undefined."
     if before.value == after.value:
-        return f"{sentence}; test {metric} stays at {_shown(after.value)}."
+        return f"{sentence}; test {metric} stays at {_figure(after.value)}."
     verb = "rises" if after.value > before.value else "falls"
     better = (after.value > before.value) == (direction == "max")
     meaning = (
         ", within its 95 % interval" if before.holds(after.value) else "" if better else ", which is worse"
     )
-    return f"{sentence}; test {metric} {verb} from {_shown(before.value)} to {_shown(after.value)}{meaning}."
+    return (
+        f"{sentence}; test {metric} {verb} from {_figure(before.value)} to {_figure(after.value)}{meaning}."
+    )
 
 
 def _size(report: QuantizationReport) -> str:
@@ -62,14 +65,14 @@ def _size(report: QuantizationReport) -> str:
 
 
 def _agreement(report: QuantizationReport) -> str:
-    found = report.agreement
-    if found.share is None:
-        if found.mean_difference is None:
+    agreement = report.agreement
+    if agreement.share is None:
+        if agreement.mean_difference is None:
             return "predicts values that cannot be compared"
-        return f"differs by {_shown(found.mean_difference)} standard deviations of the target on average"
+        return f"differs by {_figure(agreement.mean_difference)} standard deviations of the target on average"
     what = "labels" if report.task == "multilabel" else "rows"
     rows = "the" if report.task == "multilabel" else str(report.test_rows)
-    return f"agrees on {percent(found.share)} of {rows} test {what}"
+    return f"agrees on {percent(agreement.share)} of {rows} test {what}"
 
 
 def _speed(report: QuantizationReport) -> str:
@@ -87,17 +90,17 @@ def _speed(report: QuantizationReport) -> str:
 
 
 @_finding.register
-def _of_ensemble(report: EnsembleReport) -> str:
+def _ensemble_finding(report: EnsembleReport) -> str:
     best = report.candidate(report.best_single)
-    kept = [each.member for each in report.weights if each.weight > 0]
-    used = len(kept)
+    members = [weighted.member for weighted in report.weights if weighted.weight > 0]
+    used = len(members)
     name, fit = f"its best member, {report.title(best.name)}", report.fit
     if used == 1:
-        title = report.title(kept[0])
+        title = report.title(members[0])
         return f"The ensemble is one member alone, {title}: no other improved the {fit.loss_name}."
     if fit.loss_held_out is None or best.loss is None:
         return f"The ensemble of {used} members cannot be compared with {name}: a loss is undefined."
-    figures = f"{fit.loss_name} {_shown(fit.loss_held_out)} against {_shown(best.loss)}"
+    figures = f"{fit.loss_name} {_figure(fit.loss_held_out)} against {_figure(best.loss)}"
     where = f"on {report.validation_rows} validation rows"
     if report.method == "weighted":
         where += ", each scored with weights fitted on other rows"
@@ -106,7 +109,7 @@ def _of_ensemble(report: EnsembleReport) -> str:
     if gain is None or gain.low is None or gain.high is None:
         word = "better" if fit.loss_held_out < best.loss else "not better"
         return f"The ensemble of {used} members is {word} than {name}: {figures} {where}."
-    interval = f"95 % interval of the gain {_shown(gain.low)} to {_shown(gain.high)}"
+    interval = f"95 % interval of the gain {_figure(gain.low)} to {_figure(gain.high)}"
     if gain.low > 0:
         return f"The ensemble of {used} members beats {name}: {figures} {where} ({interval})."
     if gain.high < 0:
@@ -118,7 +121,7 @@ def _of_ensemble(report: EnsembleReport) -> str:
 
 
 @_finding.register
-def _of_classes(report: ClassEvaluation) -> str:
+def _class_finding(report: ClassEvaluation) -> str:
     accuracy = report.metrics["accuracy"]
     ranking = report.metrics.get("roc_auc")
     auc = (
@@ -131,7 +134,7 @@ def _of_classes(report: ClassEvaluation) -> str:
 
 
 @_finding.register
-def _of_labels(report: LabelEvaluation) -> str:
+def _label_finding(report: LabelEvaluation) -> str:
     accuracy, exact = report.metrics["accuracy"], report.metrics["exact_match"]
     return (
         f"Right on {_share(accuracy)} of the labels, and on all labels of {_share(exact)} of {report.rows} "
@@ -140,26 +143,26 @@ def _of_labels(report: LabelEvaluation) -> str:
 
 
 @_finding.register
-def _of_regression(report: RegressionEvaluation) -> str:
+def _regression_finding(report: RegressionEvaluation) -> str:
     error, explained = report.metrics["rmse"].value, report.metrics["r2"].value
     if error is None:
         return f"The error on {report.rows} test rows is undefined.{_not_finite(report.nonfinite_rows)}"
     spread = "" if report.target_std is None else (
-        f", where always predicting the mean is off by {_shown(report.target_std)}"
+        f", where always predicting the mean is off by {_figure(report.target_std)}"
     )  # fmt: skip
     share = "" if explained is None else f"; it explains {percent(explained)} of the variance"
     return (
-        f"Off by {_shown(error)} (root mean squared error) on {report.rows} test rows"
+        f"Off by {_figure(error)} (root mean squared error) on {report.rows} test rows"
         f"{_interval(report.metrics['rmse'], as_share=False)}{spread}{share}."
         f"{_not_finite(report.nonfinite_rows)}"
     )
 
 
-def _confidence(found: Calibration) -> str:
-    if found.ece is None or found.bias is None:
+def _confidence(calibration: Calibration) -> str:
+    if calibration.ece is None or calibration.bias is None:
         return ""
-    side = "too high" if found.bias > 0 else "too low"
-    return f"; its confidence is off by {100 * found.ece:.1f} points on average, mostly {side}"
+    side = "too high" if calibration.bias > 0 else "too low"
+    return f"; its confidence is off by {100 * calibration.ece:.1f} points on average, mostly {side}"
 
 
 def _not_finite(rows: int) -> str:
@@ -174,7 +177,7 @@ def _interval(metric: MetricValue, *, as_share: bool = True) -> str:
     if metric.low is None or metric.high is None:
         return ""
     if not as_share:
-        return f" (95 % interval {_shown(metric.low)} to {_shown(metric.high)})"
+        return f" (95 % interval {_figure(metric.low)} to {_figure(metric.high)})"
     return f" (95 % interval {100 * metric.low:.1f} to {percent(metric.high)})"
 
 
@@ -194,5 +197,5 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.1f}×".replace(".0×", "×")
 
 
-def _shown(value: float) -> str:
+def _figure(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 1 else f"{value:.3g}"

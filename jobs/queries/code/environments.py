@@ -11,7 +11,7 @@ from jobs.answers.code.environments import (
 )
 from jobs.models import CodeVersion, PackageEnvironment, RecordedPackages, Worker
 from jobs.queries.code import package_installs, package_sets
-from jobs.spec.checks.packages import BadRequirement, digest_of, parsed
+from jobs.spec.checks.packages import BadRequirement, digest_of, parse_requirement
 
 MOST = 20
 """Environments of one version of code that are shown: one for each folder of workers and Python."""
@@ -33,7 +33,7 @@ def requirement_problems(version: CodeVersion) -> list[str]:
     problems = []
     for line in findings.packages.requirements if findings.packages is not None else ():
         try:
-            parsed(line)
+            parse_requirement(line)
         except BadRequirement as error:
             problems.append(str(error))
     return problems

@@ -144,7 +144,7 @@ def _check_code(
     if built is None:
         return _Checked(spec, dry_builds.failure_problems(project, payload))
     spec_problems = list(dry_build.problems_of(spec, built))
-    return _Checked(spec if spec_problems else dry_build.completed(spec, built), spec_problems, built)
+    return _Checked(spec if spec_problems else dry_build.complete_spec(spec, built), spec_problems, built)
 
 
 def _with_prefix(spec_problems: list[Problem]) -> list[Problem]:

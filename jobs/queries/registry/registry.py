@@ -99,7 +99,7 @@ def _search_of(job: Job) -> Job | None:
 def _name_from(job: Job) -> str:
     name = job.experiment.name if job.experiment is not None else job.title
     if job.revision is not None:
-        name = names.model(name, job.revision.spec_json)
+        name = names.name_model(name, job.revision.spec_json)
     return slugify(name)[:63].strip("-_")
 
 

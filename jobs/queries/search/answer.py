@@ -13,7 +13,7 @@ from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space import size as space_size
 from jobs.spec.space.narrowing import NotNarrower, contains
 from jobs.spec.space.search_space import FloatParameter, IntParameter, Space
-from jobs.spec.space.smaller_space import describe, edges, smaller
+from jobs.spec.space.smaller_space import bounds_at_best, describe_changes, shrink_space
 from jobs.states import FINAL, TrialState
 
 GOOD_SHARE = 4
@@ -33,7 +33,7 @@ def answer_of_search(search: Job) -> AnswerOut:
     ranked = list(outcomes.best_trials(search, limit=2))
     how = scoring.scoring_of_search(search)
     best = ranked[0] if ranked else None
-    at_edge = edges(spec.space, best.values) if best is not None else {}
+    at_edge = bounds_at_best(spec.space, best.values) if best is not None else {}
     return AnswerOut(
         over=is_over(search),
         scoring=ScoringOut(metric=how.metric, direction=how.direction, rows=how.rows, text=how.text),
@@ -153,7 +153,7 @@ def smaller_space(search: Job, spec: SearchSpec, best: Trial) -> Space | None:
     count = min(max(count, FEWEST_GOOD), MOST_GOOD)
     good = [trial.values for trial in outcomes.best_trials(search, limit=count)]
     try:
-        space = smaller(spec.space, best.values, good)
+        space = shrink_space(spec.space, best.values, good)
     except NotNarrower:  # the search was narrowed after its best trial was tried
         return None
     return space if space != spec.space and _has_new_values(search, space) else None
@@ -161,7 +161,7 @@ def smaller_space(search: Job, spec: SearchSpec, best: Trial) -> Space | None:
 
 def _has_new_values(search: Job, space: Space) -> bool:
     """Return whether a space has a configuration that the search has not tried."""
-    size = space_size.of(space).distinct
+    size = space_size.size_of_space(space).distinct
     if size is None or size > search.trials.count():
         return True  # most spaces: their trials need not be read
     rows = search.trials.values_list("values_digest", "values")
@@ -170,4 +170,4 @@ def _has_new_values(search: Job, space: Space) -> bool:
 
 def _describe_smaller_space(search: Job, spec: SearchSpec, best: Trial) -> list[str]:
     space = smaller_space(search, spec, best)
-    return [] if space is None else describe(spec.space, space)
+    return [] if space is None else describe_changes(spec.space, space)

@@ -109,7 +109,7 @@ def chosen_epoch(job: Job) -> ChosenEpoch | None:
     spec, retrain = job.revision.spec, steps.effective_spec(job.parent or job).after.retrain
     early = spec.fit.early_stopping
     objective = objective_of(job) if spec.search is not None else None
-    best, stop = monitors.of_training(objective, retrain, early)
+    best, stop = monitors.monitors_of_training(objective, retrain, early)
     result = TrainResult.model_validate(job.results_json)
     patience = retrain.patience if retrain is not None else early.patience if early is not None else None
     again = retrain is not None and retrain.include_validation

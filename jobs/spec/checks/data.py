@@ -44,24 +44,24 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """Return the settings of `spec` that cannot work with the data that `profile` describes."""
     if spec.model.info.trains_itself:
         return [*_check_columns(spec, profile), *_check_split(spec, profile)]
-    found = [
+    problems_so_far = [
         *_check_columns(spec, profile),
         *_check_split(spec, profile),
         *_check_preprocessing(spec, profile),
         *_check_measures(spec, profile),
     ]
     described = encoded(spec, profile)
-    found += windows.problems(spec.required_data, profile)
+    problems_so_far += windows.problems(spec.required_data, profile)
     if profile.has_pipeline:
-        found += _check_size(spec, profile, described)
+        problems_so_far += _check_size(spec, profile, described)
     profile = described
-    found += _check_templates(spec, profile)
+    problems_so_far += _check_templates(spec, profile)
     # Under other roles, the profile describes neither the classes nor the shape of the inputs.
     if not roles_differ(spec, profile):
-        found += fit_checks.problems(spec, profile)
+        problems_so_far += fit_checks.problems(spec, profile)
     # Searched values and layouts can be checked only in a spec that has no other problems.
-    if found:
-        return found
+    if problems_so_far:
+        return problems_so_far
     # Those of own code are checked before its space is completed.
     of_values = () if spec.model.info.own_names else value_problems(spec)
     return [*of_values, *_check_layouts(spec, profile)]
@@ -108,14 +108,14 @@ def _check_templates(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem
 def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     names = [column.name for column in profile.columns]
     split = spec.required_data.split
-    wanted = {
+    named_columns = {
         "/data/target": (spec.required_data.target,),
         "/data/features": spec.required_data.features or (),
         "/data/split/group": (split.group,),
         "/data/split/column": (split.column,),
         "/data/split/time": (split.time,),
     }
-    known = frozenset(names)
+    column_names = frozenset(names)
     missing = {column.name: column.missing for column in profile.columns}
     target = spec.required_data.target
     if target not in (None, profile.target) and (rows := missing.get(target or "")):
@@ -124,9 +124,9 @@ def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
             f"column {target!r} has no value in {rows:,} rows; upload a version with this target from which "
             "these rows are left out",
         )
-    for pointer, columns in wanted.items():
+    for pointer, columns in named_columns.items():
         for column in columns:
-            if column is not None and column not in known:
+            if column is not None and column not in column_names:
                 yield Problem(pointer, f"no column {column!r}; the columns are {', '.join(names[:20])}")
             elif (
                 column is not None
@@ -146,49 +146,49 @@ def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
 
 def _check_split(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     """Check that the column of the split has a value in each row and enough groups; see `_check_folds`."""
-    found = list(split_problems(spec.required_data.split, profile))
-    yield from (Problem(f"/data/split{each.pointer}", each.message) for each in found)
+    split_faults = list(split_problems(spec.required_data.split, profile))
+    yield from (Problem(f"/data/split{problem.pointer}", problem.message) for problem in split_faults)
     split = resolved(spec.required_data.split, profile)
     groups = _groups_of(split, profile)
     if split.group is None or groups is None or groups >= MIN_GROUPS:
         yield from _check_folds(spec, profile, split, groups)
 
 
-def problems_of_split(given: Split, profile: Profile) -> list[Problem]:
+def problems_of_split(split: Split, profile: Profile) -> list[Problem]:
     """Return why the rows cannot be split in this way, with pointers into the split."""
     names = [column.name for column in profile.columns if not column.shape and column.type != "image"]
-    chosen = {field: getattr(given, field) for field in ("group", "column", "time")}
+    chosen = {field: getattr(split, field) for field in ("group", "column", "time")}
     unknown = [
         Problem(f"/{field}", f"no column {name!r}; the columns are {', '.join(names[:20])}")
         for field, name in chosen.items()
         if name is not None and name not in names
     ]
-    return unknown or list(split_problems(given, profile))
+    return unknown or list(split_problems(split, profile))
 
 
-def split_problems(given: Split, profile: Profile) -> Iterator[Problem]:
+def split_problems(split: Split, profile: Profile) -> Iterator[Problem]:
     """Yield why rows cannot be split along a column, with pointers into the split.
 
     A column that does not exist is no problem here.
     """
-    split = resolved(given, profile)
+    resolved_split = resolved(split, profile)
     missing = {column.name: column.missing for column in profile.columns}
     for field in ("group", "column", "time"):
-        name = getattr(split, field)
+        name = getattr(resolved_split, field)
         if name is not None and (rows := missing.get(name)):
             yield Problem(
                 f"/{field}", f"column {name!r} has no value in {rows:,} rows; a split needs one in each row"
             )
-    groups = _groups_of(split, profile)
-    if split.group is not None and groups is not None and groups < MIN_GROUPS:
+    groups = _groups_of(resolved_split, profile)
+    if resolved_split.group is not None and groups is not None and groups < MIN_GROUPS:
         by_role = (
-            "" if given.group is not None else "; to split without it, set data.split.use_roles to false"
+            "" if split.group is not None else "; to split without it, set data.split.use_roles to false"
         )
-        yield Problem("/group", few_groups(split.group, groups) + by_role)
+        yield Problem("/group", few_groups(resolved_split.group, groups) + by_role)
 
 
 def _groups_of(split: Split, profile: Profile) -> int | None:
-    """Return the number of groups of a split; None if it has none, or if the profile does not know it."""
+    """Return the number of groups of a split, or None if it has none, or if the profile does not know it."""
     return next((column.distinct for column in profile.columns if column.name == split.group), None)
 
 
@@ -218,32 +218,32 @@ def _check_folds(
 
 def _check_preprocessing(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     options = spec.required_data.preprocessing
-    known = {column.name: column for column in profile.columns}
+    columns = {column.name: column for column in profile.columns}
     features = feature_names(spec.required_data, profile)
     # Features that do not exist are reported by `_check_columns`.
-    if spec.required_data.texts is not None and not (profile.has_pipeline and _has_text(features, known)):
+    if spec.required_data.texts is not None and not (profile.has_pipeline and _has_text(features, columns)):
         yield Problem("/data/texts", "no feature of these data is a text; leave out data.texts")
     if options and not profile.has_pipeline:
         message = "only tables have preprocessing; upload the file again if this is an earlier table"
         yield Problem("/data/preprocessing", message)
         return
     for name, chosen in options.items():
-        if name not in known:
-            reason: str | None = f"no column {name!r}; the columns are {', '.join([*known][:20])}"
+        if name not in columns:
+            reason: str | None = f"no column {name!r}; the columns are {', '.join([*columns][:20])}"
         elif name not in features:
             reason = f"column {name!r} is no feature of this experiment; leave out its options"
         else:
-            reason = _option_refusal(known[name], chosen, spec.texts)
+            reason = _option_refusal(columns[name], chosen, spec.texts)
         if reason is not None:
             yield Problem(f"/data/preprocessing/{escaped(name)}", reason)
 
 
-def _has_text(features: Iterable[str], known: Mapping[str, Column]) -> bool:
-    return any(name in known and known[name].type == "text" for name in features)
+def _has_text(features: Iterable[str], columns: Mapping[str, Column]) -> bool:
+    return any(name in columns and columns[name].type == "text" for name in features)
 
 
 def _option_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -> str | None:
-    """Return why a feature cannot have these options; None if it can."""
+    """Return why a feature cannot have these options, or None if it can."""
     try:
         plan_column(column, options, texts)
     except ValueError as error:
@@ -303,13 +303,13 @@ def _check_layouts(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     if spec.mesh is None or spec.model.info.layers is None:
         return []
     variants = list(_variants(spec))
-    found: dict[Problem, list[str]] = {}
+    variants_by_problem: dict[Problem, list[str]] = {}
     for name, value, tried in variants:
         listed = variables(tried.model, profile)
         for problem in check_layout(spec.mesh, listed, tried.fit.batch_size):
-            found.setdefault(problem, []).append(f"{name} = {value!r}")
+            variants_by_problem.setdefault(problem, []).append(f"{name} = {value!r}")
     by_pointer: dict[str, Problem] = {}
-    for problem, where in found.items():
+    for problem, where in variants_by_problem.items():
         # A problem of every variant does not depend on the searched value, so the value is not named.
         named = "" if len(where) == len(variants) else f"with {where[0]}: "
         by_pointer.setdefault(problem.pointer, Problem(problem.pointer, named + problem.message))

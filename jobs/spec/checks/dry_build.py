@@ -11,7 +11,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped, problems
 from jobs.spec.sections.code_model import COMPILED, FIT, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
-from jobs.spec.space.narrowing import NotNarrower, narrowed
+from jobs.spec.space.narrowing import NotNarrower, narrow_space
 from jobs.spec.space.search_space import Parameter, Space, value_errors
 
 EMPTY_SPACE = (
@@ -38,7 +38,7 @@ class DataShape(Frozen):
 
 
 class BuiltModel(Frozen):
-    """The model that an entry of a version of code builds for data of one shape.
+    """The model that own code builds for data of one shape.
 
     Attributes:
         space: the hyperparameters that it declares.
@@ -102,11 +102,11 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     if built.metrics and not built.own_fit:
         for pointer, objective in spec.placed_objectives():
             if objective.metric not in built.metrics:
-                known = ", ".join(built.metrics)
-                message = f"{objective.metric!r} is not measured; the code has {known}"
+                measured = ", ".join(built.metrics)
+                message = f"{objective.metric!r} is not measured; the code has {measured}"
                 yield Problem(f"{pointer}/metric", message)
     try:
-        completed(spec, built)
+        complete_spec(spec, built)
     except NotNarrower as error:
         yield from error.problems
     except ValidationError as error:
@@ -125,17 +125,17 @@ def _problems_of_fields(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Pro
 
 
 def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:
-    known = {parameter.name: parameter for parameter in space}
+    declared = {parameter.name: parameter for parameter in space}
     for name, value in model.hyperparameters.items():
         here = f"/model/hyperparameters/{escaped(name)}"
-        if name not in known:
-            yield Problem(here, f"the code declares no {name!r}; it has {', '.join(known) or 'none'}")
+        if name not in declared:
+            yield Problem(here, f"the code declares no {name!r}; it has {', '.join(declared) or 'none'}")
             continue
-        alone = known[name].model_copy(update={"when": None})
+        alone = declared[name].model_copy(update={"when": None})
         yield from (Problem(here, message) for _, message in value_errors((alone,), {name: value}))
 
 
-def completed(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
+def complete_spec(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
     """Return the spec with the whole space that its code declares, narrowed by the rows that it has.
 
     A value in `model.hyperparameters` fixes the hyperparameter, unless a row of the space names it.
@@ -154,7 +154,7 @@ def completed(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
         for name, value in spec.model.hyperparameters.items()
         if name not in named
     ]
-    space = narrowed(declared, [*sent, *fixed])
+    space = narrow_space(declared, [*sent, *fixed])
     whole = spec.to_json()
     dumped = spec.search.model_copy(update={"space": space})
     whole["search"] = dumped.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -171,7 +171,7 @@ def _whole_space(spec: ExperimentSpec, built: BuiltModel) -> Space:
 def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:
     """Return the fields of a row that narrow a declared hyperparameter; the others are those of the code."""
     sent = row.model_dump(mode="json", by_alias=True, exclude_none=True)
-    before = next((each for each in declared if each.name == row.name), None)
+    before = next((parameter for parameter in declared if parameter.name == row.name), None)
     sampling = getattr(before, "sampling", None)
     # A row always has a sampling, so a default one may not have been given.
     if sent.get("sampling") == "linear" and sampling is not None:

@@ -29,22 +29,22 @@ def problems(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -
         profile: of its data; None until the data set is ready.
         base: the version.
     """
-    found = [*_of_version(base), *_of_data_options(spec, base)]
+    faults = [*_version_problems(base), *_data_option_problems(spec, base)]
     if profile is not None and base.signature is not None:
-        found += _of_input(spec, profile, base, base.signature)
+        faults += _input_problems(spec, profile, base, base.signature)
     for pointer, args in _tried(spec):
-        found += _of_layers(pointer, args, base)
+        faults += _layer_problems(pointer, args, base)
         if profile is not None and base.signature is not None and not roles_differ(spec, profile):
-            found += _of_head(pointer, args, profile, base, base.signature)
-    return list(dict.fromkeys(found))
+            faults += _head_problems(pointer, args, profile, base, base.signature)
+    return list(dict.fromkeys(faults))
 
 
 def warnings(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -> list[Problem]:
     """Return settings that are valid but probably not intended."""
-    found = []
+    warnings_so_far = []
     if profile is not None and profile.has_pipeline and profile.images is None and not _columns(base):
         names = ", ".join(encoded(spec, profile).features[:MAX_NAMED])
-        found.append(
+        warnings_so_far.append(
             warning(
                 "/model/model",
                 f"{base.name} does not know the names of columns, so they are given to it in the order "
@@ -55,17 +55,17 @@ def warnings(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -
     args, searched = arguments(spec), dict(_searched(spec))
     is_fixed = args is not None and args.freeze_to == ALL and "freeze_to" not in searched
     if is_fixed and "learning_rate_factor" in searched:
-        found.append(
+        warnings_so_far.append(
             warning(
                 "/search/space",
                 "learning_rate_factor has no effect, since all layers before the head are frozen",
                 "Freeze fewer layers, or search learning_rate",
             )
         )
-    return found
+    return warnings_so_far
 
 
-def _of_version(base: BaseVersion) -> Iterator[Problem]:
+def _version_problems(base: BaseVersion) -> Iterator[Problem]:
     if base.signature is None:
         yield Problem("/model/model", f"{base.name} was not validated, so its inputs are unknown")
         return
@@ -89,7 +89,7 @@ def _columns(base: BaseVersion) -> dict[str, Any]:
     return {column.name: column.type for column in columns}
 
 
-def _of_data_options(spec: ExperimentSpec, base: BaseVersion) -> Iterator[Problem]:
+def _data_option_problems(spec: ExperimentSpec, base: BaseVersion) -> Iterator[Problem]:
     """Yield options of the data that have no effect, since the version brings the pipeline of its columns."""
     if not _columns(base):
         return
@@ -101,37 +101,37 @@ def _of_data_options(spec: ExperimentSpec, base: BaseVersion) -> Iterator[Proble
             )
 
 
-def _of_input(
+def _input_problems(
     spec: ExperimentSpec, profile: Profile, base: BaseVersion, signature: Signature
 ) -> Iterator[Problem]:
     if columns := _columns(base):
-        yield from _of_columns(spec, profile, base, columns)
+        yield from _column_problems(spec, profile, base, columns)
     if not columns or profile.images is not None:
         described = encoded(spec, profile)
-        wanted = signature.inputs[0].shape
+        expected = signature.inputs[0].shape
         # Under other features of arrays, the profile does not describe the input.
-        if not roles_differ(spec, profile) and not _fits(described.input_shape, wanted):
+        if not roles_differ(spec, profile) and not _fits_shape(described.input_shape, expected):
             yield Problem(
                 "/model/model",
-                f"{base.name} takes rows of shape {_shape(wanted)}, but these data have "
+                f"{base.name} takes rows of shape {_shape(expected)}, but these data have "
                 f"{_shape(described.input_shape)}",
             )
         return
     window = signature.window
-    given = spec.required_data.window
-    if (window is None) != (given is None) or (window and given and window.rows != given.rows):
+    requested = spec.required_data.window
+    if (window is None) != (requested is None) or (window and requested and window.rows != requested.rows):
         takes = "single rows" if window is None else f"windows of {window.rows} rows"
         yield Problem("/data/window", f"{base.name} takes {takes}; set data.window accordingly")
 
 
-def _of_columns(
+def _column_problems(
     spec: ExperimentSpec, profile: Profile, base: BaseVersion, columns: dict[str, Any]
 ) -> Iterator[Problem]:
-    known = {column.name: column.type for column in profile.columns} if profile.has_pipeline else {}
+    types = {column.name: column.type for column in profile.columns} if profile.has_pipeline else {}
     target = spec.required_data.target or profile.target
     for name, kind in columns.items():
-        if name not in known:
-            have = ", ".join([*known][:MAX_NAMED]) or "arrays without names"
+        if name not in types:
+            have = ", ".join([*types][:MAX_NAMED]) or "arrays without names"
             yield Problem(
                 "/data/dataset",
                 f"{base.name} takes the column {name!r}, which these data lack; they have {have}",
@@ -140,15 +140,17 @@ def _of_columns(
             yield Problem(
                 "/data/target", f"{base.name} takes the column {name!r}, so it cannot be the target"
             )
-        elif known[name] is not None and known[name] != kind:
+        elif types[name] is not None and types[name] != kind:
             yield Problem(
                 "/data/dataset",
-                f"column {name!r} is of type {known[name]}, but {base.name} takes it as {kind}",
+                f"column {name!r} is of type {types[name]}, but {base.name} takes it as {kind}",
             )
 
 
-def _fits(given: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    return len(given) == len(wanted) and all(w in (None, g) for g, w in zip(given, wanted, strict=True))
+def _fits_shape(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(expected) and all(
+        width in (None, size) for size, width in zip(shape, expected, strict=True)
+    )
 
 
 def _shape(sizes: tuple[int | None, ...]) -> str:
@@ -179,7 +181,7 @@ def _tried(spec: ExperimentSpec) -> Iterator[tuple[dict[str, str], FineTuneArgs]
                 yield pointers, args.model_copy(update={"head": head, "freeze_to": freeze_to})
 
 
-def _of_layers(pointers: dict[str, str], args: FineTuneArgs, base: BaseVersion) -> Iterator[Problem]:
+def _layer_problems(pointers: dict[str, str], args: FineTuneArgs, base: BaseVersion) -> Iterator[Problem]:
     if not base.layers:
         return
     if base.head is None and args.head != "on_top":
@@ -202,7 +204,7 @@ def _of_layers(pointers: dict[str, str], args: FineTuneArgs, base: BaseVersion) 
         )
 
 
-def _of_head(
+def _head_problems(
     pointers: dict[str, str], args: FineTuneArgs, profile: Profile, base: BaseVersion, signature: Signature
 ) -> Iterator[Problem]:
     """Yield why the head cannot be kept."""

@@ -40,7 +40,7 @@ def _not_measured(pointer: str, name: str, watched: list[str]) -> Problem:
 
 
 def _searched(spec: ExperimentSpec, field: str) -> Iterator[tuple[int, str]]:
-    """Yield the index of each hyperparameter for a field or a part of it, and the path of the part."""
+    """Yield each hyperparameter that sets a field: its index and the path inside the field."""
     for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
         name, _, part = (spec.model.info.fit_field(parameter.name) or "").partition("/")
         if name == field:
@@ -67,15 +67,15 @@ def _check_class_weights(spec: ExperimentSpec, profile: Profile) -> Iterator[Pro
             yield Problem("/fit/class_weights", sentence)
         yield from (Problem(f"/search/space/{i}/name", sentence) for i, _ in searched)
         return
-    known = ", ".join(labels[:20])
+    classes = ", ".join(labels[:20])
     for label in rule if isinstance(rule, dict) else ():
         if label not in labels:
             yield Problem(
-                f"/fit/class_weights/{escaped(label)}", f"no class {label!r}; the classes are {known}"
+                f"/fit/class_weights/{escaped(label)}", f"no class {label!r}; the classes are {classes}"
             )
     for i, label in searched:
         if label and label not in labels:
-            yield Problem(f"/search/space/{i}/name", f"no class {label!r}; the classes are {known}")
+            yield Problem(f"/search/space/{i}/name", f"no class {label!r}; the classes are {classes}")
 
 
 def _check_folds(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:

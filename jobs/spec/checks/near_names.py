@@ -8,15 +8,16 @@ LIKENESS = 0.6
 MOST = 3
 
 
-def near_names(name: str, known: Iterable[str]) -> list[str]:
+def near_names(name: str, candidates: Iterable[str]) -> list[str]:
     """Return the known names that are most like a name, best first.
 
     Args:
         name: the unknown one, for example from a search space of another tool.
-        known: the names to choose from. Those with `/` are compared by their last part, too.
+        candidates: the names to choose from. Those with `/` are compared by their last part, too.
     """
-    ranked = sorted(((likeness(name, other), other) for other in known), key=lambda pair: (-pair[0], pair[1]))
-    return [other for found, other in ranked[:MOST] if found >= LIKENESS]
+    scores = ((likeness(name, candidate), candidate) for candidate in candidates)
+    ranked = sorted(scores, key=lambda pair: (-pair[0], pair[1]))
+    return [candidate for score, candidate in ranked[:MOST] if score >= LIKENESS]
 
 
 def likeness(name: str, other: str) -> float:
@@ -27,8 +28,8 @@ def likeness(name: str, other: str) -> float:
     """
     name, last = name.lower().rpartition("/")[2], other.lower().rpartition("/")[2]
     words, other_words = set(name.split("_")), set(last.split("_"))
-    found = SequenceMatcher(None, name, last).ratio()
+    ratio = SequenceMatcher(None, name, last).ratio()
     is_abbreviation = len(name) > 1 and name == "".join(word[0] for word in last.split("_") if word)
     if is_abbreviation or words < other_words or other_words < words:
-        found = max(found, 0.9)
-    return found
+        ratio = max(ratio, 0.9)
+    return ratio

@@ -15,20 +15,20 @@ class BadRequirement(ValueError):
     """A line is no requirement that a worker can install. The text names the line and the reason."""
 
 
-def checked(lines: Iterable[str]) -> tuple[str, ...]:
+def parse_requirements(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the requirements in one form, sorted and each once, so that equal sets are equal.
 
     Raises:
         BadRequirement: a line is none, or has options or an address.
     """
-    return tuple(sorted({str(parsed(line)) for line in lines}))
+    return tuple(sorted({str(parse_requirement(line)) for line in lines}))
 
 
-def parsed(line: str) -> Requirement:
+def parse_requirement(line: str) -> Requirement:
     """Return a requirement, with its name in one form.
 
     Raises:
-        BadRequirement: see `checked`.
+        BadRequirement: see `parse_requirements`.
     """
     text = line.strip()
     if text.startswith("-"):
@@ -36,13 +36,13 @@ def parsed(line: str) -> Requirement:
     if " --" in text:
         raise _bad(text, 'options of a requirement, such as hashes, are not possible; pin it by "=="')
     try:
-        found = Requirement(text)
+        requirement = Requirement(text)
     except InvalidRequirement:
         raise _bad(text, 'write a package and its versions, such as "einops>=0.8,<1"') from None
-    if found.url is not None:
+    if requirement.url is not None:
         raise _bad(text, "packages come only from the package index of the installation, not from addresses")
-    found.name = canonicalize_name(found.name)
-    return found
+    requirement.name = canonicalize_name(requirement.name)
+    return requirement
 
 
 def digest_of(requirements: Iterable[str]) -> str:
@@ -53,30 +53,30 @@ def digest_of(requirements: Iterable[str]) -> str:
     forms = set()
     for line in requirements:
         try:
-            forms.add(str(parsed(line)))
+            forms.add(str(parse_requirement(line)))
         except BadRequirement:
             forms.add(line.strip())
     return hashlib.sha256(json.dumps(sorted(forms)).encode()).hexdigest()
 
 
-def python_problem(wanted: str | None, version: str) -> str | None:
-    """Return why code cannot run with a version of Python; None if it can.
+def python_problem(specifiers: str | None, version: str) -> str | None:
+    """Return why code cannot run with a version of Python, or None if it can.
 
     Args:
-        wanted: the versions that it asks for, such as `>=3.11`.
+        specifiers: the versions that it asks for, such as `>=3.11`.
         version: the version of a worker.
     """
-    if not wanted:
+    if not specifiers:
         return None
     try:
-        allowed = SpecifierSet(wanted)
+        allowed = SpecifierSet(specifiers)
     except InvalidSpecifier:
-        return f"The code asks for Python {wanted!r}, which names no versions."
+        return f"The code asks for Python {specifiers!r}, which names no versions."
     if version in allowed:
         return None
-    return f"The code asks for Python {wanted}, and this worker has Python {version}."
+    return f"The code asks for Python {specifiers}, and this worker has Python {version}."
 
 
 def _bad(text: str, reason: str) -> BadRequirement:
-    shown = text if len(text) <= 100 else f"{text[:99]}…"
-    return BadRequirement(f"The requirement {shown!r} cannot be installed: {reason}.")
+    excerpt = text if len(text) <= 100 else f"{text[:99]}…"
+    return BadRequirement(f"The requirement {excerpt!r} cannot be installed: {reason}.")

@@ -54,7 +54,7 @@ def matches_all_of(pattern: str, text: str) -> bool:
 
 
 def refusal(pattern: str) -> str | None:
-    """Return why a pattern is not accepted; None if it is."""
+    """Return why a pattern is not accepted, or None if it is."""
     result = _compile(pattern)
     return result if isinstance(result, str) else None
 
@@ -98,7 +98,7 @@ def _compile(pattern: str) -> _Compiled | str:
 
 
 def _different_meaning(token: str) -> str | None:
-    """Return why a token is refused that RE2 accepts, but reads differently; None if it reads the same."""
+    """Return why a token is refused that RE2 accepts, but reads differently, or None if it reads the same."""
     if token.startswith("{"):
         return f"write {{0{token[1:]} instead of {token}"
     if token.startswith("["):

@@ -67,4 +67,4 @@ def _check_patterns(place: str, matches: list[str]) -> Iterator[Problem]:
 def _values(space: Space) -> int:
     """Return how many values the choices and conditions of a space list."""
     listed = sum(len(parameter.values) for parameter in space if isinstance(parameter, ChoiceParameter))
-    return listed + sum(len(condition.in_) for one in space for condition in one.conditions())
+    return listed + sum(len(condition.in_) for parameter in space for condition in parameter.conditions())

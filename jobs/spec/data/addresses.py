@@ -94,15 +94,15 @@ def canonical_host(host: str) -> str:
     except ValueError:
         pass
     if host.isascii():
-        found = host.lower()
+        canonical = host.lower()
     else:
         try:
-            found = host.encode("idna").decode().lower()
+            canonical = host.encode("idna").decode().lower()
         except UnicodeError as error:
             raise BadAddress("the host of the address is not a valid name") from error
-    if not re.fullmatch(r"[a-z0-9_]([a-z0-9._-]{0,251}[a-z0-9])?", found):
+    if not re.fullmatch(r"[a-z0-9_]([a-z0-9._-]{0,251}[a-z0-9])?", canonical):
         raise BadAddress("the host of the address is not a valid name")
-    return found
+    return canonical
 
 
 def _web(scheme: Literal["https", "http"], text: str) -> Address:

@@ -73,7 +73,7 @@ class S3Credential(_Credential):
         return self
 
     def endpoint_address(self) -> Address | None:
-        """Return the address of the endpoint; None for Amazon's."""
+        """Return the address of the endpoint, or None for Amazon's."""
         return _endpoint(self.endpoint) if self.endpoint else None
 
     def fits(self, address: Address) -> bool:

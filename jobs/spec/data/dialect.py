@@ -84,24 +84,24 @@ class Sample(NamedTuple):
     rows: list[list[str]]
 
 
-def detect(start: bytes, *, is_all: bool, given: DialectRequest | None = None) -> Sample:
+def detect_dialect(start: bytes, *, is_all: bool, request: DialectRequest | None = None) -> Sample:
     """Detect the dialect of a file.
 
     Args:
         start: its first bytes.
         is_all: whether these are all bytes of the file.
-        given: parts of the dialect that are known.
+        request: parts of the dialect that are known.
     """
-    given = given or DialectRequest()
-    encoding = given.encoding or encoding_of(start, is_all=is_all)
+    request = request or DialectRequest()
+    encoding = request.encoding or encoding_of(start, is_all=is_all)
     text = decode_start(start, encoding)
     if not is_all:
         # The last row may be incomplete.
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-    delimiter = given.delimiter or _delimiter_of(text)
+    delimiter = request.delimiter or _delimiter_of(text)
     rows = rows_of(text, delimiter)
-    decimal = given.decimal or _decimal_of(rows, delimiter)
-    header = given.header if given.header is not None else _has_header(rows)
+    decimal = request.decimal or _decimal_of(rows, delimiter)
+    header = request.header if request.header is not None else _has_header(rows)
     return Sample(Dialect(delimiter=delimiter, encoding=encoding, decimal=decimal, header=header), rows)
 
 
@@ -166,9 +166,9 @@ def _decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> Decimal:
         return "."
     fields = [field for row in rows for field in row]
     clear = [field for field in fields if not _MAYBE_THOUSANDS.fullmatch(field)]
-    for known in (clear, fields):
-        commas = sum(_DECIMAL_COMMA.fullmatch(field) is not None for field in known)
-        points = sum(_DECIMAL_POINT.fullmatch(field) is not None for field in known)
+    for candidates in (clear, fields):
+        commas = sum(_DECIMAL_COMMA.fullmatch(field) is not None for field in candidates)
+        points = sum(_DECIMAL_POINT.fullmatch(field) is not None for field in candidates)
         if commas or points:
             return "," if commas > points else "."
     return "."
@@ -207,5 +207,5 @@ def _is_number(field: str) -> bool:
 
 def _are_numbers(fields: Sequence[str]) -> bool:
     """Return whether all fields with a value, of which there are some, are numbers."""
-    known = [field for field in fields if not is_gap(field)]
-    return bool(known) and all(map(_is_number, known))
+    values = [field for field in fields if not is_gap(field)]
+    return bool(values) and all(map(_is_number, values))

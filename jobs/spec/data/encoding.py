@@ -46,17 +46,17 @@ def encoded(spec: ExperimentSpec, profile: Profile) -> Profile:
     It is unchanged if the data have no pipeline, or if a feature or an option does not fit them.
     """
     names = feature_names(spec.required_data, profile)
-    known = {column.name: column for column in profile.columns}
-    if not profile.has_pipeline or not names or not known.keys() >= {*names}:
+    columns = {column.name: column for column in profile.columns}
+    if not profile.has_pipeline or not names or not columns.keys() >= {*names}:
         return profile
     try:
-        plans = plan_columns([known[name] for name in names], spec.required_data.preprocessing, spec.texts)
+        plans = plan_columns([columns[name] for name in names], spec.required_data.preprocessing, spec.texts)
     except ValueError:  # reported by `data_checks.problems`
         return profile
-    found = {"features": names, "input_shape": input_shape(plans), "blocks": input_blocks(plans)}
+    changes = {"features": names, "input_shape": input_shape(plans), "blocks": input_blocks(plans)}
     if is_windowed(spec.required_data, profile):
-        found |= windowed(spec.required_data.window, plans)
-    return profile.model_copy(update=found)
+        changes |= windowed(spec.required_data.window, plans)
+    return profile.model_copy(update=changes)
 
 
 def windowed(window: Window | None, plans: Sequence[ColumnPlan]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def width_in_memory(width: int, window: Window | None) -> int:
 
 
 def size_refusal(width: int, profile: Profile) -> str | None:
-    """Return why a table with so many positions of each row is too large; None if it is not.
+    """Return why a table with so many positions of each row is too large, or None if it is not.
 
     Args:
         width: numbers of each row that are in memory; see `width_in_memory`.

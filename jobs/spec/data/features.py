@@ -172,7 +172,7 @@ def _word_ngrams(column: Column, options: ColumnOptions) -> int:
 
 
 def ngrams_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -> str | None:
-    """Return why a column cannot have so many n-grams; None if it can.
+    """Return why a column cannot have so many n-grams, or None if it can.
 
     A plan only bounds their number, so that models of earlier releases can be trained further.
     """
@@ -218,15 +218,15 @@ def input_blocks(plans: Sequence[ColumnPlan]) -> tuple[InputBlock, ...]:
     """Return the positions that each column fills; none for an image, which is the whole input."""
     if any(plan.image is not None for plan in plans):
         return ()
-    found, start = [], 0
+    blocks, start = [], 0
     for plan in plans:
         size = plan.size if plan.is_embedded else 0
         block = InputBlock(
             column=plan.column, start=start, positions=plan.positions, kind=_kind(plan), size=size
         )
-        found.append(block)
+        blocks.append(block)
         start += plan.positions
-    return tuple(found)
+    return tuple(blocks)
 
 
 def _kind(plan: ColumnPlan) -> Literal["number", "plain", "index", "tokens"]:
@@ -421,7 +421,7 @@ class Features(Frozen):
 
     @property
     def image(self) -> ImageFeature | None:
-        """Return the image that is the whole input; None for the columns of a table."""
+        """Return the image that is the whole input, or None for the columns of a table."""
         first = self.columns[0]
         return first if isinstance(first, ImageFeature) else None
 
@@ -434,7 +434,7 @@ class Features(Frozen):
 
     @property
     def width(self) -> int:
-        """Return the number of positions of the input; of a window, those of one of its rows."""
+        """Count the positions of the input. A window counts as one of its rows."""
         return sum(map(positions_of, self.columns))
 
 

@@ -119,8 +119,8 @@ class Profile(DataSchema):
     @property
     def texts(self) -> tuple[str, ...]:
         """Return the features that are texts."""
-        known = {column.name for column in self.columns if column.type == "text"}
-        return tuple(name for name in self.features if name in known)
+        text_columns = {column.name for column in self.columns if column.type == "text"}
+        return tuple(name for name in self.features if name in text_columns)
 
     @property
     def kinds(self) -> frozenset[TemplateKind]:

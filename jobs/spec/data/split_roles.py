@@ -10,9 +10,9 @@ MIN_GROUPS = 3
 
 def few_groups(column: str, groups: int) -> str:
     """Return why a column with fewer groups than parts cannot split rows."""
-    found = "1 value" if groups == 1 else f"{groups} different values"
+    values = "1 value" if groups == 1 else f"{groups} different values"
     return (
-        f"column {column!r} has {found}; a split by group needs at least {MIN_GROUPS}, one each for "
+        f"column {column!r} has {values}; a split by group needs at least {MIN_GROUPS}, one each for "
         "training, validation and test"
     )
 
@@ -40,13 +40,13 @@ def canonical(split: Split, schema: DataSchema) -> Split:
 
     Equal parts have equal canonical splits, apart from two columns with the same content.
     """
-    found = resolved(split, schema)
-    is_along = any((found.group, found.column, found.time))
-    idle = [name for name, has_effect in _effects(found, schema).items() if not has_effect]
+    resolved_split = resolved(split, schema)
+    is_along = any((resolved_split.group, resolved_split.column, resolved_split.time))
+    idle = [name for name, has_effect in _effects(resolved_split, schema).items() if not has_effect]
     # Without such a column there is nothing to follow.
     follows = is_along or resolved(Split(), schema) == Split()
     fields = {name: Split.model_fields[name].default for name in idle}
-    return found.model_copy(update={**fields, **({"use_roles": True} if follows else {})})
+    return resolved_split.model_copy(update={**fields, **({"use_roles": True} if follows else {})})
 
 
 def _effects(split: Split, schema: DataSchema) -> dict[str, bool]:
@@ -62,7 +62,7 @@ def _effects(split: Split, schema: DataSchema) -> dict[str, bool]:
 
 
 def column_with(schema: DataSchema, role: ColumnRole) -> str | None:
-    """Return the name of the column that has a role; None if there is none."""
+    """Return the name of the column that has a role, or None if there is none."""
     return next((column.name for column in schema.columns if column.role == role), None)
 
 

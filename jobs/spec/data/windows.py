@@ -37,9 +37,9 @@ def problems(data: DataSpec, profile: Profile) -> Iterator[Problem]:
     if window.time is None:
         message = "windows need the order of their rows: name a column here, or give one the role time"
         yield Problem("/data/window/time", message)
-    known = {column.name: column for column in profile.columns}
+    columns = {column.name: column for column in profile.columns}
     for field, name in (("time", window.time), ("group", window.group)):
-        if name is not None and (reason := _refusal_of(name, field, known)) is not None:
+        if name is not None and (reason := _refusal_of(name, field, columns)) is not None:
             yield Problem(f"/data/window/{field}", reason)
     split = resolved(data.split, profile)
     if not any((split.time, split.group, split.column)):
@@ -58,10 +58,10 @@ def problems(data: DataSpec, profile: Profile) -> Iterator[Problem]:
         )
 
 
-def _refusal_of(name: str, field: str, known: dict[str, Column]) -> str | None:
-    if name not in known:
-        return f"no column {name!r}; the columns are {', '.join([*known][:20])}"
-    column = known[name]
+def _refusal_of(name: str, field: str, columns: dict[str, Column]) -> str | None:
+    if name not in columns:
+        return f"no column {name!r}; the columns are {', '.join([*columns][:20])}"
+    column = columns[name]
     if field == "time" and column.type not in ORDERED:
         return f"column {name!r} of type {column.type} has no order in time; choose a date or a number"
     if column.missing:
@@ -70,7 +70,7 @@ def _refusal_of(name: str, field: str, known: dict[str, Column]) -> str | None:
 
 
 def _group_refusal(window: Window, split: Split) -> str | None:
-    """Return why the parts of a split by group would have the same rows in their windows; None if not."""
+    """Return why the parts of a split by group would have the same rows in their windows, or None if not."""
     is_by_group = split.group is not None and split.column is None and split.time is None
     if not is_by_group or split.group == window.group:
         return None
@@ -81,7 +81,7 @@ def _group_refusal(window: Window, split: Split) -> str | None:
 
 
 def folds_refusal(data: DataSpec, profile: Profile) -> str | None:
-    """Return why the rows of windows cannot be divided into folds; None if they can.
+    """Return why the rows of windows cannot be divided into folds, or None if they can.
 
     Windows of one group are in one fold. Others overlap with windows of other folds.
     """

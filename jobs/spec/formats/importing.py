@@ -44,8 +44,8 @@ def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002
     root = parse(text)
     if not isinstance(root, dict):
         raise format_error("", f"expected an object at the top level, got {shown(root)}")
-    known = format or next((name for name, reader in READERS.items() if reader.looks_like(root)), None)
-    if known is None:
+    format_name = format or next((name for name, reader in READERS.items() if reader.looks_like(root)), None)
+    if format_name is None:
         titles = ", ".join(reader.title for reader in READERS.values())
         raise format_error("", f"the format is not recognized as {titles}; choose it explicitly")
-    return READERS[known].read(Item(root, ""))
+    return READERS[format_name].read(Item(root, ""))

@@ -34,23 +34,23 @@ def read(root: Item) -> Imported:
     if (kind := outer.get("kind")) is not None:
         kind.one_of(["Experiment"])
     spec = outer.require("spec").object()
-    found: list[Problem] = []
-    with collect_errors(found):
+    problems: list[Problem] = []
+    with collect_errors(problems):
         outer.ignore("apiVersion", "metadata", "status", reason="")
         outer.reject_unknown()
     notes = spec.ignore(*LAUNCH, reason="ignored; concerns how Katib launches runs")
     parts: dict[str, Part] = {}
     for read_part in (_objective, _algorithm, _counts):
-        with collect_errors(found):
+        with collect_errors(problems):
             parts |= read_part(spec)
     parameters: list[ParsedParameter] = []
     for row in spec.require("parameters").items():
-        with collect_errors(found):
+        with collect_errors(problems):
             parameters.append(_parameter(row))
-    with collect_errors(found):
+    with collect_errors(problems):
         spec.reject_unknown()
-    if found:
-        raise FormatError(found)
+    if problems:
+        raise FormatError(problems)
     return build_import("katib", parameters, notes, **parts)
 
 

@@ -42,17 +42,17 @@ def read(root: Item) -> Imported:
     rows = config.require("space").items()
     values = config.get("values")
     config.reject_unknown()
-    found: list[Problem] = []
+    problems: list[Problem] = []
     notes: list[str] = []
     parameters: list[ParsedParameter] = []
     for row in rows:
-        with collect_errors(found):
+        with collect_errors(problems):
             parameters.append(_parameter(row, notes))
-    if found:
-        raise FormatError(found)
+    if problems:
+        raise FormatError(problems)
     if values is not None:
         # `get_config` writes a current value for every hyperparameter; only unusual ones deserve a note.
-        implied = {one.parameter.name: first_value(one.parameter) for one in parameters}
+        implied = {parsed.parameter.name: first_value(parsed.parameter) for parsed in parameters}
         if names := [name for name, item in values.object().entries() if implied.get(name) != item.value]:
             notes.append(f"values: ignored for {', '.join(names)}; they belong to a single trial")
     return build_import("keras_tuner", parameters, list(dict.fromkeys(notes)))
@@ -77,8 +77,8 @@ def _condition(item: Item) -> dict[str, Any]:
     config = entry.require("config").object()
     entry.reject_unknown()
     values = config.require("values")
-    wanted = choice_values(values) if isinstance(values.value, list) else [values.scalar()]
-    condition = {"name": config.require("name").string(), "in": wanted}
+    parent_values = choice_values(values) if isinstance(values.value, list) else [values.scalar()]
+    condition = {"name": config.require("name").string(), "in": parent_values}
     config.reject_unknown()
     return condition
 

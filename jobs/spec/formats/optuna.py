@@ -30,13 +30,13 @@ def looks_like(value: Mapping[str, Any]) -> bool:
 
 def read(root: Item) -> Imported:
     """Read a table of distributions."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     parameters: list[ParsedParameter] = []
     for name, item in root.object().entries():
-        with collect_errors(found):
+        with collect_errors(problems):
             parameters.append(_parameter(name, item))
-    if found:
-        raise FormatError(found)
+    if problems:
+        raise FormatError(problems)
     return build_import("optuna", parameters)
 
 

@@ -31,12 +31,12 @@ def format_error(pointer: str, message: str) -> FormatError:
 
 
 @contextmanager
-def collect_errors(found: list[Problem]) -> Iterator[None]:
-    """Append the problems of a `FormatError` to `found` instead of raising it, so that all are reported."""
+def collect_errors(problems: list[Problem]) -> Iterator[None]:
+    """Append the problems of a `FormatError` to `problems` instead of raising it."""
     try:
         yield
     except FormatError as error:
-        found += error.problems
+        problems += error.problems
 
 
 class Item(NamedTuple):
@@ -99,8 +99,8 @@ class Item(NamedTuple):
 
     def one_of(self, options: Iterable[str]) -> str:
         """Return the value as one of some strings."""
-        if self.value not in (known := list(options)):
-            raise self.error(f"expected one of {', '.join(known)}, got {shown(self.value)}")
+        if self.value not in (choices := list(options)):
+            raise self.error(f"expected one of {', '.join(choices)}, got {shown(self.value)}")
         return str(self.value)
 
 
@@ -118,7 +118,7 @@ class Object:
         return format_error(self.pointer, message)
 
     def get(self, name: str) -> Item | None:
-        """Return an entry; None if it is missing or null."""
+        """Return an entry, or None if it is missing or null."""
         self._unread.pop(name, None)
         # Several tools write null for a setting without a value.
         value = self._value.get(name)
@@ -134,10 +134,10 @@ class Object:
         Raises:
             FormatError: it is missing or null.
         """
-        found = self.get(name)
-        if found is None:
+        entry = self.get(name)
+        if entry is None:
             raise self.error(f"{name!r} is missing")
-        return found
+        return entry
 
     def has(self, name: str) -> bool:
         """Return whether an entry is present, without marking it as read."""
@@ -150,7 +150,7 @@ class Object:
             yield name, Item(self._value[name], self.place(name))
 
     def ignore(self, *names: str, reason: str) -> list[str]:
-        """Mark entries as read; return a note with `reason` that names those that are present."""
+        """Mark entries as read. Return a note with `reason` that names those that are present."""
         present = [name for name in names if self.get(name) is not None]
         return [f"{', '.join(present)}: {reason}"] if present else []
 

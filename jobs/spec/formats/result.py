@@ -120,7 +120,7 @@ def build_import(
             parameters[MAX_HYPERPARAMETERS].pointer,
             f"{len(parameters)} hyperparameters; a search can have at most {MAX_HYPERPARAMETERS}",
         )
-    space = tuple(one.parameter for one in parameters)
+    space = tuple(parsed.parameter for parsed in parameters)
     if errors := list(space_errors(space)):
         # A place begins with the hyperparameter's index.
         raise FormatError(
@@ -128,9 +128,9 @@ def build_import(
         )
     # Name and kind come first, for readers; the dump has them after the conditions.
     rows = [
-        {"name": one.name, "kind": one.kind}
-        | one.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        for one in space
+        {"name": parameter.name, "kind": parameter.kind}
+        | parameter.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        for parameter in space
     ]
     search = {"space": rows} | {key: part.value for key, part in parts.items()}
     try:

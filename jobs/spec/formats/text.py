@@ -56,12 +56,12 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _unique_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in entries:
             raise ValueError(f"{key!r} is used twice in one object")
-        found[key] = value
-    return found
+        entries[key] = value
+    return entries
 
 
 class _Loader(yaml.SafeLoader):
@@ -104,20 +104,20 @@ def _yaml(text: str) -> Any:
     return value
 
 
-def _count_nodes(node: yaml.Node, pointer: str, known: dict[int, int], above: tuple[int, ...]) -> int:
+def _count_nodes(node: yaml.Node, pointer: str, sizes: dict[int, int], above: tuple[int, ...]) -> int:
     """Count the values of a node with all aliases expanded. Each node is visited once."""
     if id(node) in above:
         raise format_error(pointer, "an alias refers to the value that contains it")
-    if id(node) in known:
-        return known[id(node)]
+    if id(node) in sizes:
+        return sizes[id(node)]
     if len(above) > MAX_DEPTH:
         raise format_error(pointer, f"nested deeper than {MAX_DEPTH} levels")
     size = 1
     for name, child in _children(node, pointer):
-        size += _count_nodes(child, f"{pointer}/{escaped(name)}", known, (*above, id(node)))
+        size += _count_nodes(child, f"{pointer}/{escaped(name)}", sizes, (*above, id(node)))
         if size > MAX_NODES:
             raise format_error(pointer, f"more than {MAX_NODES} values after expanding aliases")
-    known[id(node)] = size
+    sizes[id(node)] = size
     return size
 
 

@@ -64,18 +64,18 @@ def read(root: Item) -> Imported:
                 parts[ours] = Part(item.integer(), item.pointer)
         notes += outer.ignore(*METADATA, *LAUNCH, reason="ignored; not part of the search")
         outer.reject_unknown()
-    found: list[Problem] = []
-    with collect_errors(found):
+    problems: list[Problem] = []
+    with collect_errors(problems):
         parts |= _search(study, notes)
     parameters: list[ParsedParameter] = []
     rows = study.get("parameters")
     for row in rows.items() if rows is not None else []:
-        with collect_errors(found):
-            _parameter(row, None, parameters, found)
-    with collect_errors(found):
+        with collect_errors(problems):
+            _parameter(row, None, parameters, problems)
+    with collect_errors(problems):
         study.reject_unknown()
-    if found:
-        raise FormatError(found)
+    if problems:
+        raise FormatError(problems)
     return build_import("vertex", parameters, notes, **parts)
 
 
@@ -115,7 +115,7 @@ def _objective(metrics: Item) -> Part:
     return Part({"metric": metric.string(), "direction": direction}, metric.pointer)
 
 
-def _parameter(row: Item, when: Any, parameters: list[ParsedParameter], found: list[Problem]) -> None:
+def _parameter(row: Item, when: Any, parameters: list[ParsedParameter], problems: list[Problem]) -> None:
     """Read a parameter, followed by its conditional parameters."""
     entry = _object(row)
     name = entry.require("parameterId").string()
@@ -129,8 +129,8 @@ def _parameter(row: Item, when: Any, parameters: list[ParsedParameter], found: l
     parameters.append(parse_parameter(row.pointer, name, kind, when=[when] if when else (), **fields))
     # A study may repeat a child for each value of its parent, but here a name is used only once.
     for child, values in _merged(conditional.items() if conditional is not None else []):
-        with collect_errors(found):
-            _parameter(child, {"name": name, "in": values}, parameters, found)
+        with collect_errors(problems):
+            _parameter(child, {"name": name, "in": values}, parameters, problems)
 
 
 def _value_spec(kind: str, spec: Object, scale: Item | None) -> tuple[str, dict[str, Any]]:
@@ -168,7 +168,7 @@ def _merged(rows: list[Item]) -> list[tuple[Item, list[Any]]]:
         values: list[Any] = [item.integer() for item in listed.items()] if is_int else choice_values(listed)
         condition.reject_unknown()
         entry.reject_unknown()
-        same = next((known for other, known in merged if other.value == child.value), None)
+        same = next((parent_values for other, parent_values in merged if other.value == child.value), None)
         if same is None:
             merged.append((child, values))
         else:

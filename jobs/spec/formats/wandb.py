@@ -39,20 +39,20 @@ def read(root: Item) -> Imported:
     """Read a sweep."""
     sweep = root.object()
     notes = sweep.ignore(*LAUNCH, reason="ignored; concerns how W&B names and launches runs")
-    found: list[Problem] = []
+    problems: list[Problem] = []
     parts: dict[str, Part] = {}
     for read_part in (_method, _metric):
-        with collect_errors(found):
+        with collect_errors(problems):
             parts |= read_part(sweep)
     parameters: list[ParsedParameter] = []
-    with collect_errors(found):
-        _parameters(sweep.require("parameters"), "", parameters, notes, found)
+    with collect_errors(problems):
+        _parameters(sweep.require("parameters"), "", parameters, notes, problems)
     if (early := sweep.get("early_terminate")) is not None:
-        found.append(Problem(early.pointer, "not supported; set search.pruner after the import"))
-    with collect_errors(found):
+        problems.append(Problem(early.pointer, "not supported; set search.pruner after the import"))
+    with collect_errors(problems):
         sweep.reject_unknown()
-    if found:
-        raise FormatError(found)
+    if problems:
+        raise FormatError(problems)
     return build_import("wandb", parameters, list(dict.fromkeys(notes)), **parts)
 
 
@@ -78,16 +78,16 @@ def _metric(sweep: Object) -> dict[str, Part]:
 
 
 def _parameters(
-    item: Item, prefix: str, parameters: list[ParsedParameter], notes: list[str], found: list[Problem]
+    item: Item, prefix: str, parameters: list[ParsedParameter], notes: list[str], problems: list[Problem]
 ) -> None:
     for name, row in item.object().entries():
-        with collect_errors(found):
+        with collect_errors(problems):
             entry = row.object()
             if entry.has("parameters"):
                 inner = entry.require("parameters")
                 entry.reject_unknown()
                 notes.append("nested parameters: their names are joined with /")
-                _parameters(inner, f"{prefix}{name}/", parameters, notes, found)
+                _parameters(inner, f"{prefix}{name}/", parameters, notes, problems)
             else:
                 parameters.append(_parameter(row, entry, prefix + name, notes))
 

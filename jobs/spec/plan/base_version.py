@@ -47,7 +47,7 @@ class BaseVersion(NamedTuple):
     def head(self) -> int | None:
         """Return the index of the layer that is the head: the last one with weights."""
         weighted = (
-            i for i, each in enumerate(self.layers) if each.parameters and each.kind not in STATISTICS
+            i for i, layer in enumerate(self.layers) if layer.parameters and layer.kind not in STATISTICS
         )
         return max(weighted, default=None)
 
@@ -56,12 +56,14 @@ class BaseVersion(NamedTuple):
         return self.layers if args.head == "on_top" else self.layers[: self.head]
 
     def frozen(self, args: FineTuneArgs) -> int | None:
-        """Return how many of these are frozen; None if the layer does not exist."""
+        """Return how many of these are frozen, or None if the layer does not exist."""
         before = self.layers_before_head(args)
         if args.freeze_to in (NOTHING, ALL):
             return 0 if args.freeze_to == NOTHING else len(before)
         inside = f"{args.freeze_to}/"
-        found = [
-            i for i, each in enumerate(before) if each.path == args.freeze_to or each.path.startswith(inside)
+        matching = [
+            i
+            for i, layer in enumerate(before)
+            if layer.path == args.freeze_to or layer.path.startswith(inside)
         ]
-        return found[-1] + 1 if found else None
+        return matching[-1] + 1 if matching else None

@@ -38,8 +38,10 @@ class Estimate(NamedTuple):
     sentence: str
 
 
-def of(spec: ExperimentSpec, executions: int, most_epochs: int, history: History | None) -> Estimate:
-    """Estimate an experiment.
+def estimate_time(
+    spec: ExperimentSpec, executions: int, most_epochs: int, history: History | None
+) -> Estimate:
+    """Estimate the epochs and device hours of an experiment.
 
     Args:
         spec: the experiment.
@@ -51,8 +53,8 @@ def of(spec: ExperimentSpec, executions: int, most_epochs: int, history: History
         same = {"script": "script", "code": "data set and code"}.get(spec.model.kind, "data set and template")
         return Estimate(None, None, None, f"No estimate yet: no earlier training has the same {same}.")
     if spec.model.info.trains_itself:
-        return _of_script(executions, history)
-    likely = min(round(_likely(spec, executions, history.trainings)), most_epochs)
+        return _estimate_script(executions, history)
+    likely = min(round(_likely_epochs(spec, executions, history.trainings)), most_epochs)
     # Simulated devices share the cores of one machine, so they count as one.
     devices = spec.mesh.size() if spec.mesh is not None and spec.mesh.simulate is None else 1
     hours_per_epoch = history.seconds_per_epoch * devices / 3600
@@ -64,8 +66,8 @@ def of(spec: ExperimentSpec, executions: int, most_epochs: int, history: History
     )
 
 
-def _of_script(executions: int, history: History) -> Estimate:
-    """Estimate the runs of a script, of which only earlier runs show how many steps they have."""
+def _estimate_script(executions: int, history: History) -> Estimate:
+    """Estimate the runs of a script from earlier runs. Only these show the number of steps."""
     steps = fmean(past.epochs for past in history.trainings)
     likely = round(executions * steps)
     hours = round(likely * history.seconds_per_epoch / 3600, 4)
@@ -89,16 +91,16 @@ def epochs_of_one(spec: ExperimentSpec, past: PastTraining) -> float:
     return min(past.best_epoch + stopping.patience, cap) if without_improvement >= least else cap
 
 
-def _likely(spec: ExperimentSpec, executions: int, trainings: Sequence[PastTraining]) -> float:
+def _likely_epochs(spec: ExperimentSpec, executions: int, trainings: Sequence[PastTraining]) -> float:
     retrain = spec.after.retrain
-    each = fmean(epochs_of_one(spec, past) for past in trainings)
+    epochs_of_training = fmean(epochs_of_one(spec, past) for past in trainings)
     if retrain is None:
-        return executions * each
+        return executions * epochs_of_training
     best = fmean(past.best_epoch for past in trainings)
     again = best * retrain.epochs_factor if retrain.include_validation else 0.0
     # The first phase trains until its patience ends; the second repeats the training on more rows.
     final = min(best + retrain.patience, retrain.epochs_cap) + again
-    return executions * each + retrain.top * final if spec.search is not None else final
+    return executions * epochs_of_training + retrain.top * final if spec.search is not None else final
 
 
 def _sentence(spec: ExperimentSpec, history: History) -> str:

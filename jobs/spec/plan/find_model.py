@@ -79,9 +79,9 @@ def suitable(profile: Profile, row_memory: int = ROW_MEMORY) -> list[TemplateInf
 
 def streamed_out(profile: Profile, row_memory: int = ROW_MEMORY) -> tuple[str, ...]:
     """Return why templates are not searched that would be, if the table were smaller."""
-    kept = suitable(profile, row_memory)
+    searched = suitable(profile, row_memory)
     size, room = _encoded_bytes(profile) / GIB, row_memory / GIB
-    left_out = (info.name for info in _of_kind(profile) if info not in kept)
+    left_out = (info.name for info in _of_kind(profile) if info not in searched)
     return tuple(STREAMED.format(name=name, size=size, room=room) for name in left_out)
 
 

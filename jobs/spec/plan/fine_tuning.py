@@ -31,8 +31,10 @@ class FineTuningPlan(Frozen):
     trainable: int | None
 
 
-def plan(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -> FineTuningPlan | None:
-    """Return which layers are frozen, for the arguments in `model`; None if they are invalid.
+def plan_fine_tuning(
+    spec: ExperimentSpec, profile: Profile | None, base: BaseVersion
+) -> FineTuningPlan | None:
+    """Return which layers are frozen, for the arguments in `model`, or None if they are invalid.
 
     Args:
         spec: the experiment.
@@ -43,14 +45,14 @@ def plan(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -> Fi
     if args is None or (frozen := base.frozen(args)) is None:
         return None
     before = base.layers_before_head(args)
-    kept = base.layers[len(before) :] if args.head == "keep" else ()
-    layers = [_planned(each, frozen=i < frozen, head=False) for i, each in enumerate(before)]
-    layers += [_planned(each, frozen=False, head=True) for each in kept]
-    trainable: int | None = sum(each.trainable for each in (*before[frozen:], *kept))
-    parameters: int | None = sum(each.parameters for each in (*before, *kept))
+    kept_head = base.layers[len(before) :] if args.head == "keep" else ()
+    layers = [_planned(layer, frozen=i < frozen, head=False) for i, layer in enumerate(before)]
+    layers += [_planned(layer, frozen=False, head=True) for layer in kept_head]
+    trainable: int | None = sum(layer.trainable for layer in (*before[frozen:], *kept_head))
+    parameters: int | None = sum(layer.parameters for layer in (*before, *kept_head))
     if args.head != "keep":
         added = _added(base, args, profile)
-        name = _free("output", {each.path for each in before})
+        name = _free("output", {layer.path for layer in before})
         shape = (None, head_units(profile)) if profile is not None else None
         layers.append(_new_head(name, shape, added))
         trainable, parameters = (
@@ -85,11 +87,11 @@ def _new_head(name: str, shape: Shape | None, parameters: int | None) -> Planned
 
 def _free(name: str, taken: set[str]) -> str:
     numbers = (f"{name}_{number}" for number in range(1, len(taken) + 2))
-    return next(each for each in (name, *numbers) if each not in taken)
+    return next(candidate for candidate in (name, *numbers) if candidate not in taken)
 
 
 def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> int | None:
-    """Return the number of parameters of a new head; None if it is unknown."""
+    """Return the number of parameters of a new head, or None if it is unknown."""
     size = base.features
     if args.head == "on_top" and base.signature is not None:
         size = base.signature.outputs[0].shape[-1] if base.signature.outputs[0].shape else None
@@ -97,6 +99,6 @@ def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> in
 
 
 def arguments(spec: ExperimentSpec) -> FineTuneArgs | None:
-    """Return the arguments of a fine-tuning; None for a spec with another model."""
+    """Return the arguments of a fine-tuning, or None for a spec with another model."""
     args = spec.model.resolved() if isinstance(spec.model, VersionModel) else None
     return args if isinstance(args, FineTuneArgs) else None

@@ -16,11 +16,11 @@ MOST = 190
 """Longest proposal. The name of an experiment has room for a number behind it."""
 
 
-def experiment(spec: Mapping[str, Any]) -> str:
+def name_experiment(spec: Mapping[str, Any]) -> str:
     """Return the name of a new experiment: its data, model and algorithm. name.js proposes it, too.
 
     >>> data, model = {"dataset": "iris"}, {"kind": "template", "template": "mlp"}
-    >>> experiment({"data": data, "model": model, "search": {"algorithm": "tpe"}})
+    >>> name_experiment({"data": data, "model": model, "search": {"algorithm": "tpe"}})
     'iris mlp, tpe search'
     """
     model, search = spec["model"], spec.get("search")
@@ -53,17 +53,17 @@ def search_of_templates(dataset: str) -> str:
     return SEARCH_OF_TEMPLATES.format(dataset=dataset)
 
 
-def free(name: str, taken: Collection[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
     """Return a name that no other experiment has: it gets a number if necessary.
 
-    >>> free("iris mlp", {"iris mlp", "iris mlp 2"})
+    >>> free_name("iris mlp", {"iris mlp", "iris mlp 2"})
     'iris mlp 3'
     """
     names = chain([name], (f"{name} {number}" for number in count(2)))
-    return next(each for each in names if each not in taken)
+    return next(candidate for candidate in names if candidate not in taken)
 
 
-def model(name: str, spec: Mapping[str, Any]) -> str:
+def name_model(name: str, spec: Mapping[str, Any]) -> str:
     """Return the name after which a model is named: the experiment's, or its data's if it was proposed.
 
     Args:
@@ -78,5 +78,5 @@ def model(name: str, spec: Mapping[str, Any]) -> str:
         return start
     kinds = {*TEMPLATES, _kind(spec.get("model", {}))}
     proposed = {f"{dataset} {_words(kind)}" for kind in kinds}
-    proposed |= {each.format(dataset=dataset) for each in (SEARCH_OF_TEMPLATES, *_EARLIER)}
+    proposed |= {pattern.format(dataset=dataset) for pattern in (SEARCH_OF_TEMPLATES, *_EARLIER)}
     return dataset if start in proposed else name

@@ -166,23 +166,23 @@ def make_plan(
         base: the version that it trains further, if it does.
         built: the model that its own code builds, if that is known.
     """
-    tuned = fine_tuning.plan(spec, profile, base) if base is not None else None
+    tuned = fine_tuning.plan_fine_tuning(spec, profile, base) if base is not None else None
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
-    space = space_size.of(spec.search.space) if spec.search is not None else None
-    known = _described(spec, profile) if profile is not None else None
-    epochs = _epochs(spec)
-    expected = estimate.of(spec, executions, epochs, now.history)
-    found = [
+    space = space_size.size_of_space(spec.search.space) if spec.search is not None else None
+    described = _described_input(spec, profile) if profile is not None else None
+    epochs = _most_epochs(spec)
+    expected = estimate.estimate_time(spec, executions, epochs, now.history)
+    problems = [
         *warnings(spec, profile),
         *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
-        *plan_warnings.of_code(spec, built),
-        *plan_warnings.of_size(spec, profile),
-        *plan_warnings.of_search(spec, space),
-        *_of_overrides(spec, known),
-        *plan_warnings.of_time(spec, now.workers),
-        *plan_warnings.of_workers(spec, now.workers),
-        *plan_warnings.of_gpus_for_code(spec, now.workers),
+        *plan_warnings.code_warnings(spec, built),
+        *plan_warnings.size_warnings(spec, profile),
+        *plan_warnings.search_warnings(spec, space),
+        *_override_warnings(spec, described),
+        *plan_warnings.time_warnings(spec, now.workers),
+        *plan_warnings.worker_warnings(spec, now.workers),
+        *plan_warnings.gpu_warnings(spec, now.workers),
     ]
     return Plan(
         kind=jobs[0],
@@ -194,16 +194,16 @@ def make_plan(
         device_hours=expected.hours,
         device_hours_likely=expected.likely_hours,
         estimate=expected.sentence,
-        warnings=tuple(PlanWarning(pointer=w.pointer, message=w.message) for w in found),
+        warnings=tuple(PlanWarning(pointer=w.pointer, message=w.message) for w in problems),
         fine_tuning=tuned,
-        **_of_space(spec.search, space),
-        **_of_training(spec),
-        **_of_devices(spec, trials, now),
-        **_of_model(spec, known, tuned),
+        **_space_fields(spec.search, space),
+        **_training_fields(spec),
+        **_device_fields(spec, trials, now),
+        **_model_fields(spec, described, tuned),
     )
 
 
-def _of_space(search: SearchSpec | None, space: SpaceSize | None) -> dict[str, Any]:
+def _space_fields(search: SearchSpec | None, space: SpaceSize | None) -> dict[str, Any]:
     """Return the fields of a plan about the search space."""
     return {
         "grid_size": space.grid if space is not None else 1,
@@ -215,11 +215,11 @@ def _of_space(search: SearchSpec | None, space: SpaceSize | None) -> dict[str, A
     }
 
 
-def _of_training(spec: ExperimentSpec) -> dict[str, Any]:
+def _training_fields(spec: ExperimentSpec) -> dict[str, Any]:
     """Return the fields of a plan about the end and the best epoch of trainings."""
     retrain, early = spec.after.retrain, spec.fit.early_stopping
     objective = spec.search.objective if spec.search is not None else None
-    chosen_by, stopped_by = monitors.of_training(objective, retrain, early)
+    chosen_by, stopped_by = monitors.monitors_of_training(objective, retrain, early)
     chooses = objective is not None or not spec.model.info.trains_itself
     return {
         "epoch_chosen_by": chosen_by.metric if chooses else "",
@@ -228,9 +228,9 @@ def _of_training(spec: ExperimentSpec) -> dict[str, Any]:
     }
 
 
-def _of_devices(spec: ExperimentSpec, trials: int, now: Situation) -> dict[str, Any]:
+def _device_fields(spec: ExperimentSpec, trials: int, now: Situation) -> dict[str, Any]:
     """Return the fields of a plan about slots and devices."""
-    parallel = _parallel(spec, trials, now)
+    parallel = _parallel_trials(spec, trials, now)
     return {
         "slots": spec.resources.slots * parallel,
         "slots_per_trial": spec.resources.slots,
@@ -243,32 +243,34 @@ def _of_devices(spec: ExperimentSpec, trials: int, now: Situation) -> dict[str, 
     }
 
 
-def _of_model(spec: ExperimentSpec, known: Profile | None, tuned: FineTuningPlan | None) -> dict[str, Any]:
+def _model_fields(
+    spec: ExperimentSpec, described: Profile | None, tuned: FineTuningPlan | None
+) -> dict[str, Any]:
     """Return the fields of a plan about the variables and the memory of the largest model."""
-    if known is None:
-        found: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
-        found["parameters"] = tuned.trainable if tuned is not None else None
-        return {**found, "largest": {}, "variables": (), "suggested_layout": ()}
-    values, memory = largest(spec, known)
+    if described is None:
+        fields: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
+        fields["parameters"] = tuned.trainable if tuned is not None else None
+        return {**fields, "largest": {}, "variables": (), "suggested_layout": ()}
+    values, memory = largest(spec, described)
     return {
-        "parameters": parameters(_with(spec, values).model, known),
+        "parameters": parameters(_with_values(spec, values).model, described),
         "memory_per_device": memory.total if memory is not None else None,
         "memory": Memory(**memory._asdict()) if memory is not None else None,
         "largest": values,
-        "variables": tuple(_planned(spec, known)),
-        "suggested_layout": tuple(_suggested(spec, known)),
+        "variables": tuple(_planned(spec, described)),
+        "suggested_layout": tuple(_suggested(spec, described)),
     }
 
 
-def _described(spec: ExperimentSpec, profile: Profile) -> Profile | None:
-    """Return the profile of the model's input; None if the variables are unknown before it is built."""
+def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
+    """Return the profile of the model's input, or None if the variables are unknown before it is built."""
     if spec.model.info.layers is None or roles_differ(spec, profile):
         return None
-    found = encoded(spec, profile)
-    return found if spec.model.refusal(found) is None else None
+    model_input = encoded(spec, profile)
+    return model_input if spec.model.refusal(model_input) is None else None
 
 
-def _epochs(spec: ExperimentSpec) -> int:
+def _most_epochs(spec: ExperimentSpec) -> int:
     """Return the total epochs without early stopping: an upper bound."""
     retrain, search = spec.after.retrain, spec.search
     of_search = spec.fit.epochs
@@ -278,15 +280,15 @@ def _epochs(spec: ExperimentSpec) -> int:
         return of_search
     # The best epoch is at most the cap, so the second phase has at most this many epochs.
     again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0
-    each = retrain.epochs_cap + again
-    return of_search + retrain.top * each if spec.search is not None else each
+    of_retraining = retrain.epochs_cap + again
+    return of_search + retrain.top * of_retraining if spec.search is not None else of_retraining
 
 
-def _parallel(spec: ExperimentSpec, trials: int, now: Situation) -> int:
+def _parallel_trials(spec: ExperimentSpec, trials: int, now: Situation) -> int:
     """Return how many trials could run in parallel on the free slots, at least one."""
     fitting = max(now.free_slots // spec.resources.slots, 1)
-    wanted = spec.search.parallel_trials if spec.search is not None else 1
-    return min(trials, fitting, wanted or fitting)
+    limit = spec.search.parallel_trials if spec.search is not None else 1
+    return min(trials, fitting, limit or fitting)
 
 
 def _device_kind(mesh: MeshSpec | None) -> str:
@@ -297,7 +299,7 @@ def _device_kind(mesh: MeshSpec | None) -> str:
     return mesh.devices if isinstance(mesh.devices, str) else "named"
 
 
-def _with(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:
+def _with_values(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:
     return apply_values(spec, values) if values else spec
 
 
@@ -318,7 +320,7 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
     for values in _extreme_values(spec, sizing):
         sizes = {name: value for name, value in values.items() if name in sizing}
         try:
-            memory = memory_per_device(_with(spec, sizes), profile)
+            memory = memory_per_device(_with_values(spec, sizes), profile)
         except ValueError:
             # Reported by `data_checks.problems`.
             continue
@@ -327,10 +329,10 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
     return best
 
 
-def _of_overrides(spec: ExperimentSpec, known: Profile | None) -> Iterator[Problem]:
+def _override_warnings(spec: ExperimentSpec, described: Profile | None) -> Iterator[Problem]:
     # Listing the layers of every searched value takes time, and most specs have no overrides.
-    if known is not None and spec.precision.overrides:
-        yield from plan_warnings.of_overrides(spec.precision, _layers(spec, known))
+    if described is not None and spec.precision.overrides:
+        yield from plan_warnings.override_warnings(spec.precision, _layers(spec, described))
 
 
 def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
@@ -338,7 +340,7 @@ def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
     names: set[str] = set()
     for values in _extreme_values(spec, _shaping(spec)):
         with suppress(ValueError):  # reported by `data_checks.problems`
-            names |= layer_names(_with(spec, values).model, profile)
+            names |= layer_names(_with_values(spec, values).model, profile)
     return names
 
 

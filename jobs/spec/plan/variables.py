@@ -115,13 +115,13 @@ def rules_for(variable: Variable, mesh: MeshSpec) -> list[tuple[int, LayoutRule]
 
     A rule whose pattern is refused matches nothing; see `pattern_problems`.
     """
-    found = mesh.matched.get(variable.path)
-    if found is None:
+    rule_indices = mesh.matched.get(variable.path)
+    if rule_indices is None:
         # A plan asks for the same paths with hundreds of searched values.
-        found = mesh.matched[variable.path] = [
+        rule_indices = mesh.matched[variable.path] = [
             i for i, rule in enumerate(mesh.layout) if _is_matched(rule.match, variable.path)
         ]
-    return [(i, mesh.layout[i]) for i in found]
+    return [(i, mesh.layout[i]) for i in rule_indices]
 
 
 def _is_matched(pattern: str, path: str) -> bool:
@@ -232,6 +232,6 @@ def optimizer_slots(fit: FitSpec) -> int:
     # Keras creates the variables of the momentum only if it is not 0.
     momentum = bool(fit.optimizer_args.get("momentum")) and fit.optimizer in ("sgd", "rmsprop")
     # Each of these options, and the moving average of the weights, needs one more variable per weight.
-    asked = ("amsgrad", "centered", "gradient_accumulation_steps")
-    extra = sum(bool(fit.optimizer_args.get(name)) for name in asked) + (fit.ema is not None)
+    options = ("amsgrad", "centered", "gradient_accumulation_steps")
+    extra = sum(bool(fit.optimizer_args.get(name)) for name in options) + (fit.ema is not None)
     return OPTIMIZER_SLOTS[fit.optimizer] + momentum + extra

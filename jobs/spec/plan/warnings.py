@@ -24,7 +24,7 @@ MOST_NAMES = 20
 """The number of layers that a warning lists."""
 
 
-def of_code(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
+def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
     """Yield the warning that a training by own code cannot be continued."""
     if built is not None and built.one_call:
         yield warning(
@@ -35,14 +35,14 @@ def of_code(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]
         )
 
 
-def of_search(spec: ExperimentSpec, space: SpaceSize | None) -> Iterator[Problem]:
+def search_warnings(spec: ExperimentSpec, space: SpaceSize | None) -> Iterator[Problem]:
     """Yield the warnings about the number of trials and about the pruner."""
     if spec.search is not None and space is not None:
-        yield from _of_trials(spec.search, space)
-        yield from _of_pruner(spec.search, spec.fit.epochs)
+        yield from _trial_warnings(spec.search, space)
+        yield from _pruner_warnings(spec.search, spec.fit.epochs)
 
 
-def _of_trials(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
+def _trial_warnings(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
     if search.info.enumerates_grid and search.max_trials < space.grid:
         size, first = space.formatted(space.grid), search.max_trials
         yield warning(
@@ -61,7 +61,7 @@ def _of_trials(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
         )
 
 
-def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
+def _pruner_warnings(search: SearchSpec, epochs: int) -> Iterator[Problem]:
     pruner = search.pruner
     if isinstance(pruner, MedianPruner):
         if pruner.warmup_epochs + pruner.interval >= epochs:
@@ -86,7 +86,7 @@ def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
         )
 
 
-def of_size(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
+def size_warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
     """Yield a warning if runs may read the rows of a table from its file while they train.
 
     Args:
@@ -113,7 +113,7 @@ def of_size(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
     )
 
 
-def of_overrides(precision: PrecisionSpec, layers: Collection[str]) -> Iterator[Problem]:
+def override_warnings(precision: PrecisionSpec, layers: Collection[str]) -> Iterator[Problem]:
     """Yield a warning for each override that matches no layer.
 
     Args:
@@ -137,7 +137,7 @@ def _is_found(pattern: str, name: str) -> bool:
     return patterns.refusal(pattern) is not None or patterns.found_in(pattern, name)
 
 
-def of_time(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+def time_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
     """Yield a warning about a template that trains slowly, unless a worker has another device than CPUs.
 
     Args:
@@ -154,7 +154,7 @@ def of_time(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[P
         )
 
 
-def of_gpus_for_code(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+def gpu_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
     """Yield a warning if code of users runs on the CPU, although workers have GPUs.
 
     Args:
@@ -177,7 +177,7 @@ def of_gpus_for_code(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> I
         )
 
 
-def of_workers(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+def worker_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
     """Yield the warnings about slots and devices that no worker has.
 
     Args:
@@ -185,9 +185,9 @@ def of_workers(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterato
         workers: the live workers of its pool.
     """
     mesh, slots, pool = spec.mesh, spec.resources.slots, spec.resources.pool
-    found = unserved(pool, slots, max((worker.slots for worker in workers), default=0))
-    if found is not None:
-        yield Problem(f"/resources{found.pointer}", found.message)
+    problem = unserved(pool, slots, max((worker.slots for worker in workers), default=0))
+    if problem is not None:
+        yield Problem(f"/resources{problem.pointer}", problem.message)
         return
     equipped = [worker.slots for worker in workers if not lacks(mesh, slots, worker.devices)]
     if mesh is not None and not equipped:

@@ -84,7 +84,7 @@ class CodeModel(ModelBase):
 
     @property
     def info(self) -> TemplateInfo:
-        """Return the description of models of code, under the name of the entry."""
+        """Describe a model of own code under the name of its entry."""
         return replace(CODE, name=self.entry)
 
     @property

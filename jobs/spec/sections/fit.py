@@ -88,13 +88,13 @@ class FitSpec(Frozen):
         except ValidationError as error:
             item = error.errors()[0]
             where = ".".join(str(part) for part in item["loc"])
-            known = ", ".join(sorted(ARGUMENTS[self.optimizer].model_fields))
+            names = ", ".join(sorted(ARGUMENTS[self.optimizer].model_fields))
             message = f"{message_of(item)} (got {item.get('input')!r})"
             if item["type"] == "extra_forbidden":
                 others = [name for name, kind in ARGUMENTS.items() if where in kind.model_fields]
                 have = f"; {', '.join(others)} {'have' if len(others) > 1 else 'has'}" if others else ""
                 message = f"{self.optimizer} has no {where!r}{have}"
-            raise ValueError(f"optimizer_args.{where}: {message}; {self.optimizer} takes {known}") from error
+            raise ValueError(f"optimizer_args.{where}: {message}; {self.optimizer} takes {names}") from error
         return self
 
     def optimizer_arguments(self) -> dict[str, Any]:

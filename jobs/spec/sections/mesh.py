@@ -98,7 +98,7 @@ class MeshSpec(Frozen):
 
     @cached_property
     def matched(self) -> dict[str, list[int]]:
-        """Return the cache of `variables.rules_for`: positions of rules by the path of a variable."""
+        """Return the cache of `variables.rules_for`: rule indices by variable path."""
         return {}
 
     def size(self) -> int:

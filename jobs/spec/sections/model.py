@@ -91,7 +91,7 @@ def is_own_code(body: Any) -> bool:
 
 
 def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the section `model` of a spec for an entry of the table of templates.
+    """Return the section `model` for a template.
 
     Args:
         name: of the entry. An unknown name is reported by the validation of the section.
@@ -103,7 +103,7 @@ def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, An
 
 
 def model_of(name: str) -> ModelBase:
-    """Return the model of an entry of the table of templates, with its defaults."""
+    """Return the model of a template with its defaults."""
     info = TEMPLATES.get(name)
     kind = Hypermodel if info is not None and info.is_hypermodel else TemplateModel
     return kind.model_validate(model_json(name))

@@ -29,8 +29,8 @@ class ModelBase(Frozen):
         except ValidationError as error:
             item = error.errors()[0]
             where = ".".join(str(part) for part in item["loc"])
-            known = ", ".join(self.info.arguments.model_fields)
-            message = f"{message_of(item)} (got {item.get('input')!r}); {self.info.name} takes {known}"
+            arguments = ", ".join(self.info.arguments.model_fields)
+            message = f"{message_of(item)} (got {item.get('input')!r}); {self.info.name} takes {arguments}"
             raise ValueError(f"args.{where}: {message}") from error
         return self
 
@@ -41,12 +41,12 @@ class ModelBase(Frozen):
 
     @property
     def code_digest(self) -> str | None:
-        """Return the digest of the code of users that the model needs; None if it needs none."""
+        """Return the digest of the code of users that the model needs, or None if it needs none."""
         return None
 
     @property
     def weights_digest(self) -> str | None:
-        """Return the digest of the file whose weights a training starts from; None for new weights."""
+        """Return the digest of the file whose weights a training starts from, or None for new weights."""
         return None
 
     def with_args(self, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,12 +54,12 @@ class ModelBase(Frozen):
         return {**self.model_dump(mode="json", exclude_none=True), "args": dict(args)}
 
     def refusal_of_name(self, name: str) -> str | None:
-        """Return why a hyperparameter that code of users reads cannot have this name; None if it can."""
+        """Return why a hyperparameter that code of users reads cannot have this name, or None if it can."""
         del name
         return None
 
     def refusal(self, profile: Profile) -> str | None:
-        """Return why the model cannot be built for these data; None if it can."""
+        """Return why the model cannot be built for these data, or None if it can."""
         if not self.info.takes_kind(profile):
             kinds = " or ".join(f"{kind}s" for kind in self.info.data_kinds)
             others = " or ".join(other.name for other in TEMPLATES.values() if other.takes(profile))

@@ -38,13 +38,13 @@ class Monitors(NamedTuple):
     stop: Monitor
 
 
-def of_trial(objective: Objective, early: EarlyStopping | None) -> Monitors:
+def monitors_of_trial(objective: Objective, early: EarlyStopping | None) -> Monitors:
     """Return the measures of a search's trainings."""
     best = Monitor(objective.metric, objective.direction)
     return Monitors(best, _watched(best, objective, early))
 
 
-def of_training(
+def monitors_of_training(
     objective: Objective | None, retrain: Retrain | None, early: EarlyStopping | None
 ) -> Monitors:
     """Return the measures of a retraining or of a training without a search.
@@ -54,11 +54,11 @@ def of_training(
         retrain: the settings of the retraining; None if the model is trained once.
         early: the settings of early stopping.
     """
-    own = retrain.monitor if retrain is not None else None
-    if own is None and objective is None and early is not None and early.monitor != TRAINING_LOSS:
-        own = early.monitor
+    monitored = retrain.monitor if retrain is not None else None
+    if monitored is None and objective is None and early is not None and early.monitor != TRAINING_LOSS:
+        monitored = early.monitor
     fallback = objective or Objective()
-    best = Monitor.named(own or fallback.metric, fallback)
+    best = Monitor.named(monitored or fallback.metric, fallback)
     return Monitors(best, _watched(best, fallback, early))
 
 

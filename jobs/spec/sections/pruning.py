@@ -83,7 +83,7 @@ class Curve(Frozen):
     best: tuple[tuple[int, float], ...] = ()
 
     def at(self, epoch: int) -> float | None:
-        """Return the best value up to an epoch; None if it did not reach the epoch or has no value."""
+        """Return the best value up to an epoch, or None if it did not reach the epoch or has no value."""
         if epoch > self.epochs and not self.over:
             return None
         # Bisection, because this is called for every other training at each epoch.
@@ -127,28 +127,28 @@ def judge(
     if isinstance(pruner, MedianPruner):
         rung = 0
         late = mine.epochs - pruner.warmup_epochs
-        found = _costs(others, mine.epochs, sign)
-        if late < 1 or late % pruner.interval or len(found) < pruner.startup_trials:
+        costs = _costs(others, mine.epochs, sign)
+        if late < 1 or late % pruner.interval or len(costs) < pruner.startup_trials:
             return None
-        cutoff = median(found)
+        cutoff = median(costs)
     else:
         rungs, others = _rungs_and_rivals(pruner, others, mine.trial, epochs)
         if mine.epochs not in rungs:
             return None
         rung = rungs.index(mine.epochs)
-        found = _costs(others, mine.epochs, sign)
-        among = sorted([*found, *([] if value is None else [sign * value])])
-        # One more than `found`, because the training itself has reached the rung.
-        kept = (len(found) + 1) // pruner.factor
+        costs = _costs(others, mine.epochs, sign)
+        among = sorted([*costs, *([] if value is None else [sign * value])])
+        # One more than `costs`, because the training itself has reached the rung.
+        number_kept = (len(costs) + 1) // pruner.factor
         # With fewer trainings than `factor`, the best share is empty: nothing is pruned.
-        if not kept or not among:
+        if not number_kept or not among:
             return None
-        cutoff = among[min(kept, len(among)) - 1]
+        cutoff = among[min(number_kept, len(among)) - 1]
     if value is not None and sign * value <= cutoff:
         return None
     return Verdict(
         rule=pruner.kind, execution=mine.execution, rung=rung, epoch=mine.epochs, value=value,
-        threshold=sign * cutoff, of=len(found),
+        threshold=sign * cutoff, of=len(costs),
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ class WorkerSize(NamedTuple):
 
 
 def unserved(pool: str, slots: int, largest: int) -> Problem | None:
-    """Return why no running worker can take a job, at the field that decides it; None if one can.
+    """Return why no running worker can take a job, at the field that decides it, or None if one can.
 
     Args:
         pool: the job's pool.

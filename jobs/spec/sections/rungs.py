@@ -47,13 +47,13 @@ class Bracket(NamedTuple):
 
 def rung_epochs(low: int, high: int, factor: int) -> tuple[int, ...]:
     """Return `high` divided by the powers of `factor`, while at least `low`, rounded and ascending."""
-    found = [high]
+    descending = [high]
     power = factor
     while high / power >= low:
         # Not `round`, which rounds halves to the even neighbour: 2.5 to 2, but 3.5 to 4.
-        found.append(math.floor(high / power + 0.5))
+        descending.append(math.floor(high / power + 0.5))
         power *= factor
-    return tuple(reversed(found))
+    return tuple(reversed(descending))
 
 
 def brackets(options: RungOptions, epochs: int, max_trials: int) -> list[Bracket]:
@@ -69,7 +69,7 @@ def brackets(options: RungOptions, epochs: int, max_trials: int) -> list[Bracket
     Source: Li et al., Hyperband, JMLR 18 (2018) 185, algorithm 1.
     """
     rungs = options.rung_epochs(epochs)
-    found: list[Bracket] = []
+    planned: list[Bracket] = []
     left = max_trials
     for number in range(options.iterations * len(rungs)):
         if left <= 0:
@@ -80,9 +80,9 @@ def brackets(options: RungOptions, epochs: int, max_trials: int) -> list[Bracket
         size = min(-(-len(rungs) * options.factor**above // (above + 1)), left)
         # Even a bracket that `max_trials` makes smaller keeps one trial to its last rung.
         sizes = tuple(max(size // options.factor**k, 1) for k in range(above + 1))
-        found.append(Bracket(number, sizes, rungs[-above - 1 :]))
+        planned.append(Bracket(number, sizes, rungs[-above - 1 :]))
         left -= size
-    return found
+    return planned
 
 
 def single_bracket(rungs: Sequence[int], trials: int, factor: int) -> Bracket:

@@ -124,7 +124,7 @@ def _variables(env: dict[str, str]) -> dict[str, str]:
 
 
 def name_refusal(name: str) -> str | None:
-    """Return why a script cannot have an argument with this name; None if it can."""
+    """Return why a script cannot have an argument with this name, or None if it can."""
     if _NAME.fullmatch(name):
         return None
     if name.startswith("-"):
@@ -194,7 +194,7 @@ class ScriptModel(ModelBase):
         return self.digest
 
     def refusal_of_name(self, name: str) -> str | None:
-        """Return why the script cannot have an argument with this name; None if it can."""
+        """Return why the script cannot have an argument with this name, or None if it can."""
         return name_refusal(name)
 
     def refusal(self, profile: Profile) -> str | None:
@@ -217,12 +217,12 @@ class ScriptModel(ModelBase):
     def command(self) -> list[str]:
         """Return the arguments of the interpreter: the script or module with its own arguments."""
         module = self.entry.removeprefix(MODULE) if self.entry.startswith(MODULE) else ""
-        found = ["-m", module] if module else [self.entry]
+        arguments = ["-m", module] if module else [self.entry]
         for name, value in self.args.items():
             if value is False:
                 continue
-            found += [f"--{name}"] if value is True else _passed(name, str(value))
-        return found
+            arguments += [f"--{name}"] if value is True else _passed(name, str(value))
+        return arguments
 
 
 def _passed(name: str, value: str) -> list[str]:

@@ -212,7 +212,7 @@ class SearchSpec(Frozen):
 
     @property
     def time_limit(self) -> float | None:
-        """Return the minutes after which a search ends, if they alone end it; None if its trials may."""
+        """Return the minutes after which a search ends, if they alone end it, or None if its trials may."""
         return self.max_minutes if self.max_trials >= UNCOUNTED_TRIALS else None
 
     def trials_planned(self, epochs: int) -> int:

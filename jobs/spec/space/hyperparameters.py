@@ -16,10 +16,10 @@ from jobs.spec.space.ranges import (
     FINEST,
     Sampling,
     Steps,
-    at,
     closest,
     closest_gap,
     rounded,
+    value_at,
     whole_steps,
 )
 
@@ -139,14 +139,16 @@ class IntParameter(_Range):
         if self.sampling == "linear":
             return range(self.min, self.max + 1)
         last = GRID_POINTS_WITHOUT_STEP - 1
-        return sorted({round(at(i / last, self.min, self.max, self.sampling)) for i in range(last + 1)})
+        return sorted({round(value_at(i / last, self.min, self.max, self.sampling)) for i in range(last + 1)})
 
     def sample(self, rng: random.Random) -> int:
         """Draw one value."""
         if self.is_countable():
             return rng.choice(self.grid())
         # Half a unit beyond the bounds: they would otherwise be drawn half as often as their neighbours.
-        value = at(rng.random(), self.min - 0.5 if self.min > 1 else self.min, self.max + 0.5, self.sampling)
+        value = value_at(
+            rng.random(), self.min - 0.5 if self.min > 1 else self.min, self.max + 0.5, self.sampling
+        )
         return min(max(round(value), self.min), self.max)
 
 
@@ -192,14 +194,14 @@ class FloatParameter(_Range):
         if self.step is not None:
             return self._steps(self.step)
         last = GRID_POINTS_WITHOUT_STEP - 1
-        return [rounded(at(i / last, self.min, self.max, self.sampling)) for i in range(last + 1)]
+        return [rounded(value_at(i / last, self.min, self.max, self.sampling)) for i in range(last + 1)]
 
     def sample(self, rng: random.Random) -> float:
         """Draw one value."""
         if self.step is not None:
             return rng.choice(self.grid())
         # Rounding may put the value just outside the bounds.
-        return min(max(at(rng.random(), self.min, self.max, self.sampling), self.min), self.max)
+        return min(max(value_at(rng.random(), self.min, self.max, self.sampling), self.min), self.max)
 
 
 class BooleanParameter(_Hyperparameter):

@@ -44,13 +44,13 @@ class NarrowedHyperparameter(TypedDict, total=False):
 class NotNarrower(ValueError):
     """A change that is invalid or would extend the space; `problems` contain JSON pointers."""
 
-    def __init__(self, found: Sequence[Problem]) -> None:
-        super().__init__(found[0].message)
-        self.problems = tuple(found)
+    def __init__(self, faults: Sequence[Problem]) -> None:
+        super().__init__(faults[0].message)
+        self.problems = tuple(faults)
 
 
-def narrowed(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/search/space") -> Space:
-    """Return the old space with the changes in `sent`.
+def narrow_space(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/search/space") -> Space:
+    """Narrow a space by the changes in `sent`.
 
     Hyperparameters whose conditions can no longer be met are removed.
 
@@ -66,22 +66,22 @@ def narrowed(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/sea
     by_name = {parameter.name: parameter for parameter in old}
     new: dict[str, Parameter] = {}
     named: set[str] = set()
-    found: list[Problem] = []
+    faults: list[Problem] = []
     for i, body in enumerate(sent):
         name, here = body.get("name"), f"{pointer}/{i}"
         if not isinstance(name, str) or name not in by_name:
-            known = ", ".join(by_name)
-            found.append(Problem(f"{here}/name", f"{name!r} is not searched; the search has {known}"))
+            names = ", ".join(by_name)
+            faults.append(Problem(f"{here}/name", f"{name!r} is not searched; the search has {names}"))
         elif name in named:
-            found.append(Problem(f"{here}/name", f"{name!r} is used twice"))
+            faults.append(Problem(f"{here}/name", f"{name!r} is used twice"))
         else:
             named.add(name)
             try:
                 new[name] = _narrow_parameter(by_name[name], body, here)
             except NotNarrower as error:
-                found += error.problems
-    if found:
-        raise NotNarrower(found)
+                faults += error.problems
+    if faults:
+        raise NotNarrower(faults)
     return _without_inactive([new.get(parameter.name, parameter) for parameter in old])
 
 
@@ -97,8 +97,8 @@ def _narrow_parameter(old: Parameter, sent: Mapping[str, Any], here: str) -> Par
         message = f"{old.name!r} is {old.kind}; its kind can only change to fixed, got {kind!r}"
         raise NotNarrower([Problem(f"{here}/kind", message)])
     # The old default may be outside the new range; `_with_default` restores it if it is not.
-    kept = before.keys() - {"default"} if kind == old.kind else {"when"}
-    body = {**{name: value for name, value in before.items() if name in kept}, **sent, "kind": kind}
+    kept_fields = before.keys() - {"default"} if kind == old.kind else {"when"}
+    body = {**{name: value for name, value in before.items() if name in kept_fields}, **sent, "kind": kind}
     try:
         new = _PARAMETER.validate_python(body)
     except ValidationError as error:
@@ -117,7 +117,7 @@ def _narrow_parameter(old: Parameter, sent: Mapping[str, Any], here: str) -> Par
 
 
 def _not_contained(old: Parameter, new: Parameter) -> tuple[str, str] | None:
-    """Return a field of `new` with values outside `old` and a message; None if there is none."""
+    """Return a field of `new` with values outside `old` and a message, or None if there is none."""
     if isinstance(new, FixedParameter) and not old.takes(new.value):
         return "value", f"{new.value!r} is not a value of {old.name!r}: {describe_values(old)}"
     if isinstance(old, IntParameter | FloatParameter) and isinstance(new, IntParameter | FloatParameter):
@@ -163,17 +163,17 @@ def _with_default(old: Parameter, new: Parameter) -> Parameter:
 
 def _without_inactive(space: Sequence[Parameter]) -> Space:
     """Remove impossible values from conditions, and hyperparameters that can no longer be active."""
-    kept: dict[str, Parameter] = {}
+    possible_parameters: dict[str, Parameter] = {}
     for parameter in space:
         possible = []
         for condition in parameter.conditions():
-            parent = kept.get(condition.name)
+            parent = possible_parameters.get(condition.name)
             values = () if parent is None else tuple(value for value in condition.in_ if parent.takes(value))
             possible.append(condition.model_copy(update={"in_": values}))
         if all(condition.in_ for condition in possible):
             when = tuple(possible) if isinstance(parameter.when, tuple) else next(iter(possible), None)
-            kept[parameter.name] = parameter.model_copy(update={"when": when})
-    return tuple(kept.values())
+            possible_parameters[parameter.name] = parameter.model_copy(update={"when": when})
+    return tuple(possible_parameters.values())
 
 
 def contains(space: Space, values: Values, *, on_grid: bool = False) -> bool:

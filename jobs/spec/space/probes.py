@@ -54,14 +54,14 @@ def configurations(space: Space, parameter: Parameter) -> Iterator[dict[str, Val
 def _deciding(space: Space, parameter: Parameter) -> set[str]:
     """Return the names of `parameter`, its ancestors, and those in `DECIDING_NAMES`."""
     by_name = {other.name: other for other in space}
-    found, left = {parameter.name}, [parameter]
+    names, left = {parameter.name}, [parameter]
     while left:
-        one = left.pop()
-        above = [condition.name for condition in one.conditions()]
-        prefix = FIT if one.name.startswith(FIT) else ""
-        deciding = DECIDING_NAMES.get(one.name.removeprefix(prefix).partition("/")[0], ())
+        current = left.pop()
+        above = [condition.name for condition in current.conditions()]
+        prefix = FIT if current.name.startswith(FIT) else ""
+        deciding = DECIDING_NAMES.get(current.name.removeprefix(prefix).partition("/")[0], ())
         for name in (*above, *(prefix + other for other in deciding)):
-            if name in by_name and name not in found:
-                found.add(name)
+            if name in by_name and name not in names:
+                names.add(name)
                 left.append(by_name[name])
-    return found
+    return names

@@ -19,7 +19,7 @@ SLACK = 1e-9
 """The fraction of a step that rounding may be short of the upper bound."""
 
 
-def at(fraction: float, low: float, high: float, sampling: Sampling) -> float:
+def value_at(fraction: float, low: float, high: float, sampling: Sampling) -> float:
     """Map a fraction in [0, 1] to [low, high]."""
     if sampling == "log":
         return low * math.pow(high / low, fraction)
@@ -29,17 +29,17 @@ def at(fraction: float, low: float, high: float, sampling: Sampling) -> float:
 
 
 def fraction_of(value: float, low: float, high: float, sampling: Sampling) -> float:
-    """Map a value in [low, high] to its fraction in [0, 1]: the inverse of `at`."""
+    """Map a value in [low, high] to its fraction in [0, 1]: the inverse of `value_at`."""
     # Every fraction maps to the single value.
     if low == high:
         return 0.5
     if sampling == "log":
-        found = math.log(value / low) / math.log(high / low)
+        fraction = math.log(value / low) / math.log(high / low)
     elif sampling == "reverse_log":
-        found = 1 - math.log((high + low - value) / low) / math.log(high / low)
+        fraction = 1 - math.log((high + low - value) / low) / math.log(high / low)
     else:
-        found = (value - low) / (high - low)
-    return min(max(found, 0.0), 1.0)
+        fraction = (value - low) / (high - low)
+    return min(max(fraction, 0.0), 1.0)
 
 
 def rounded(value: float) -> float:

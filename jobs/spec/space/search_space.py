@@ -128,13 +128,13 @@ def value_errors(space: Space, values: Values) -> Iterator[tuple[str, str]]:
     # Missing or wrong, or a child of such a hyperparameter: whether it is active is unknown.
     doubtful: set[str] = set()
     for parameter in space:
-        name, given = parameter.name, parameter.name in values
+        name, has_value = parameter.name, parameter.name in values
         message = ""
         if any(condition.name in doubtful for condition in parameter.conditions()):
             doubtful.add(name)
         elif not parameter.is_active(checked):
-            message = f"{name!r} is not active under these values; leave it out" if given else ""
-        elif message := _value_error(parameter, values[name]) if given else f"{name!r} is missing":
+            message = f"{name!r} is not active under these values; leave it out" if has_value else ""
+        elif message := _value_error(parameter, values[name]) if has_value else f"{name!r} is missing":
             doubtful.add(name)
         else:
             checked[name] = values[name]

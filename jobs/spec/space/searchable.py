@@ -50,8 +50,8 @@ SEARCHABLE_FIT_FIELDS = (
 
 def known_names(model: Model) -> frozenset[str]:
     """Return the hyperparameter names for a model, except those of class weights."""
-    own = frozenset(model.info.arguments.model_fields)
-    return own | SEARCHABLE_FIT_FIELDS | TEMPLATE_ARGUMENTS | {TEMPLATE}
+    arguments = frozenset(model.info.arguments.model_fields)
+    return arguments | SEARCHABLE_FIT_FIELDS | TEMPLATE_ARGUMENTS | {TEMPLATE}
 
 
 def is_known(name: str, model: Model) -> bool:
@@ -66,7 +66,7 @@ def _is_weight_of_class(name: str) -> bool:
 
 
 def refusal_of_field(name: str, model: Model) -> str | None:
-    """Return why no fit field has the name of a hyperparameter of own code; None if one has.
+    """Return why no fit field has the name of a hyperparameter of own code, or None if one has.
 
     The names of the code itself are not checked.
     """
@@ -82,8 +82,8 @@ def unknown_name(name: str, model: Model) -> str:
     """Return why a hyperparameter cannot have this name, with similar names that it can have."""
     if model.info.own_names and (reason := model.refusal_of_name(name)) is not None:
         return reason
-    found = near_names(name, known_names(model))
-    hint = f"did you mean {' or '.join(map(repr, found))}? All" if found else "all"
+    similar = near_names(name, known_names(model))
+    hint = f"did you mean {' or '.join(map(repr, similar))}? All" if similar else "all"
     return (
         f"{name!r} is neither an argument of {model.info.name} nor a fit field; {hint} names are on the page "
         "'The experiment spec' of Help, in the tables of templates and of hyperparameters"

@@ -52,7 +52,7 @@ State = frozenset[int]
 """Positions of the children that may still become active, given the parents processed so far."""
 
 
-def count(space: Sequence[Conditional]) -> Count:
+def count_configurations(space: Sequence[Conditional]) -> Count:
     """Count the configurations of the grid, without inactive hyperparameters."""
     parts = [_count_connected(part) for part in _components(space)]
     return Count(math.prod(part.number for part in parts), all(part.exact for part in parts))
@@ -100,24 +100,24 @@ def _children(parameter: Conditional, ordered: list[Conditional]) -> dict[int, f
     for place, child in enumerate(ordered):
         for condition in child.conditions():
             if condition.name == parameter.name:
-                wanted = frozenset(condition.in_)
-                children[place] = children.get(place, wanted) & wanted
+                parent_values = frozenset(condition.in_)
+                children[place] = children.get(place, parent_values) & parent_values
     return children
 
 
 def _ordered(space: list[Conditional]) -> list[Conditional]:
     """Order a space so that each child closely follows its parents, which keeps the states few."""
-    known = {parameter.name: parameter for parameter in space}
+    by_name = {parameter.name: parameter for parameter in space}
     ordered: dict[str, Conditional] = {}
 
     def take(parameter: Conditional) -> None:
         for condition in parameter.conditions():
             if condition.name not in ordered:
-                take(known[condition.name])
+                take(by_name[condition.name])
         ordered.setdefault(parameter.name, parameter)
 
     # Children first: each adds its parents just before itself.
-    for parameter in sorted(space, key=lambda one: not one.conditions()):
+    for parameter in sorted(space, key=lambda other: not other.conditions()):
         take(parameter)
     return list(ordered.values())
 
@@ -162,8 +162,8 @@ def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[Sta
     # A list is searched item by item; a range or `Steps` computes whether it contains a value.
     values = frozenset(grid) if isinstance(grid, list) else grid
     activated: dict[Any, list[int]] = {}
-    for child, wanted in children.items():
-        for value in wanted:
+    for child, parent_values in children.items():
+        for value in parent_values:
             activated.setdefault(value, []).append(child)
     kinds = Counter(frozenset(met) for value, met in activated.items() if value in values)
     rest = len(grid) - kinds.total()
@@ -205,13 +205,13 @@ class SpaceSize(NamedTuple):
 
 def grid_size(space: Space, limit: int = GRID_LIMIT) -> int:
     """Return the number of configurations of a grid, at most `limit`; `limit` if they cannot be counted."""
-    found = count(space)
-    return min(found.number, limit) if found.exact else limit
+    counted = count_configurations(space)
+    return min(counted.number, limit) if counted.exact else limit
 
 
-def of(space: Space) -> SpaceSize:
+def size_of_space(space: Space) -> SpaceSize:
     """Return the size of a space, counted up to `COUNTED`."""
-    grid = count(space)
+    grid = count_configurations(space)
     continuous = tuple(p.name for p in space if p.kind == "float" and p.step is None and p.min < p.max)
     if continuous:
         return SpaceSize(min(grid.number, COUNTED), None, continuous, _whole(grid))
@@ -220,7 +220,7 @@ def of(space: Space) -> SpaceSize:
         p.model_copy(update={"sampling": "linear"}) if p.kind == "int" and p.step is None else p
         for p in space
     )
-    every = grid if whole == space else count(whole)
+    every = grid if whole == space else count_configurations(whole)
     return SpaceSize(
         min(grid.number, COUNTED), min(every.number, COUNTED), (), _whole(grid) and _whole(every)
     )

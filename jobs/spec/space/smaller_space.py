@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs.spec.space.hyperparameters import describe_values
-from jobs.spec.space.narrowing import narrowed
-from jobs.spec.space.ranges import at, fraction_of
+from jobs.spec.space.narrowing import narrow_space
+from jobs.spec.space.ranges import fraction_of, value_at
 from jobs.spec.space.search_space import (
     FloatParameter,
     IntParameter,
@@ -22,7 +22,7 @@ EDGE = 0.05
 """A best value within this part of the range from a bound is at the edge."""
 
 
-def smaller(space: Space, best: Values, good: Sequence[Values]) -> Space:
+def shrink_space(space: Space, best: Values, good: Sequence[Values]) -> Space:
     """Return a space with half of each numeric range around the best value.
 
     Of choices and booleans, the values of the best and of other good configurations are kept.
@@ -36,15 +36,15 @@ def smaller(space: Space, best: Values, good: Sequence[Values]) -> Space:
     changes: list[dict[str, Any]] = []
     for parameter in space:
         if parameter.name in best and parameter.kind != "fixed":
-            kept = {values[parameter.name] for values in good if parameter.name in values}
-            changes.append({"name": parameter.name, **_change(parameter, best[parameter.name], kept)})
-    return narrowed(space, changes) if changes else space
+            good_values = {values[parameter.name] for values in good if parameter.name in values}
+            changes.append({"name": parameter.name, **_change(parameter, best[parameter.name], good_values)})
+    return narrow_space(space, changes) if changes else space
 
 
-def _change(parameter: Parameter, best: Value, kept: Iterable[Value]) -> dict[str, Any]:
+def _change(parameter: Parameter, best: Value, good_values: Iterable[Value]) -> dict[str, Any]:
     if isinstance(parameter, IntParameter | FloatParameter):
         return _range(parameter, float(best))
-    values = [value for value in parameter.grid() if value == best or value in kept]
+    values = [value for value in parameter.grid() if value == best or value in good_values]
     if len(values) == 1:
         return {"kind": "fixed", "value": values[0]}
     return {"values": values} if parameter.kind == "choice" else {}
@@ -55,7 +55,7 @@ def _range(parameter: IntParameter | FloatParameter, best: float) -> dict[str, A
     low, high, sampling = float(parameter.min), float(parameter.max), parameter.sampling
     middle = fraction_of(best, low, high, sampling)
     first = min(max(middle - SHARE / 2, 0.0), 1.0 - SHARE)
-    least, most = at(first, low, high, sampling), at(first + SHARE, low, high, sampling)
+    least, most = value_at(first, low, high, sampling), value_at(first + SHARE, low, high, sampling)
     if parameter.step is not None or isinstance(parameter, IntParameter):
         return _on_steps(parameter, best, least, most)
     least, most = (float(f"{bound:.3g}") for bound in (least, most))
@@ -76,9 +76,9 @@ def _on_steps(
     return {"min": values[first], "max": values[last], "step": parameter.step}
 
 
-def edges(space: Space, best: Values) -> dict[str, float]:
-    """Return the bounds at which the best values are, by hyperparameter: better values may lie beyond."""
-    found = {}
+def bounds_at_best(space: Space, best: Values) -> dict[str, float]:
+    """Return the bounds that the best values have reached. Better values may lie beyond."""
+    bounds = {}
     for parameter in space:
         value = best.get(parameter.name)
         if not isinstance(parameter, IntParameter | FloatParameter) or isinstance(value, str | None):
@@ -87,21 +87,21 @@ def edges(space: Space, best: Values) -> dict[str, float]:
             continue
         place = fraction_of(float(value), float(parameter.min), float(parameter.max), parameter.sampling)
         if place <= EDGE or place >= 1 - EDGE:
-            found[parameter.name] = float(parameter.min if place <= EDGE else parameter.max)
-    return found
+            bounds[parameter.name] = float(parameter.min if place <= EDGE else parameter.max)
+    return bounds
 
 
-def describe(old: Space, new: Space) -> list[str]:
+def describe_changes(old: Space, new: Space) -> list[str]:
     """Describe each changed hyperparameter in a few words."""
     now = {parameter.name: parameter for parameter in new}
-    found = []
+    descriptions = []
     for parameter in old:
         changed = now.get(parameter.name)
         if changed is None:
-            found.append(f"{parameter.name} is no longer searched")
+            descriptions.append(f"{parameter.name} is no longer searched")
         elif (after := _values(changed)) != (before := _values(parameter)):
-            found.append(f"{parameter.name} {after}, instead of {before}")
-    return found
+            descriptions.append(f"{parameter.name} {after}, instead of {before}")
+    return descriptions
 
 
 def _values(parameter: Parameter) -> str:

@@ -21,9 +21,9 @@ class Line(Frozen):
 def summary(space: Space) -> tuple[Line, ...]:
     """Describe every hyperparameter of a space, in order."""
     lines = []
-    for one in space:
-        conditions = (f"{when.name} is {' or '.join(map(repr, when.in_))}" for when in one.conditions())
-        lines.append(Line(name=one.name, takes=_takes(one), when=" and ".join(conditions)))
+    for parameter in space:
+        conditions = (f"{when.name} is {' or '.join(map(repr, when.in_))}" for when in parameter.conditions())
+        lines.append(Line(name=parameter.name, takes=_takes(parameter), when=" and ".join(conditions)))
     return tuple(lines)
 
 

@@ -52,12 +52,12 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
             raise ValueError(f"hyperparameter {unknown_name(name, spec.model)}")
     fit = _fit_with(spec, of_fit, str(values[TEMPLATE]) if TEMPLATE in values else "")
     model = spec.model.with_args(args) if chosen == spec.model.info.name else model_json(chosen, args)
-    found = _with_sections(spec, model=model, fit=fit)
-    if found.texts == spec.texts:
-        return found
+    changed_spec = _with_sections(spec, model=model, fit=fit)
+    if changed_spec.texts == spec.texts:
+        return changed_spec
     # All trials of a search take the same input, or their models could not become an ensemble.
     data = spec.required_data.model_copy(update={"texts": spec.texts})
-    return found.model_copy(update={"data": data})
+    return changed_spec.model_copy(update={"data": data})
 
 
 def _applied_to_code(spec: ExperimentSpec, model: CodeModel, values: Values) -> ExperimentSpec:

@@ -135,7 +135,7 @@ class TemplateInfo:
         return self.why_unused(hyperparameter, self.unused) is None
 
     def why_unused(self, hyperparameter: str, unused: Mapping[str, str]) -> str | None:
-        """Return why a hyperparameter sets a field without effect; None if it does not.
+        """Return why a hyperparameter sets a field without effect, or None if it does not.
 
         Args:
             hyperparameter: its name.

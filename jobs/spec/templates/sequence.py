@@ -50,13 +50,13 @@ def layers(args: SequenceArgs, profile: Profile) -> Iterator[Layer]:
     if output[0] < length:
         yield without_variables("last_steps", output)
     for number in range(1, args.layers + 1):
-        found = list(
+        block = list(
             _convolution(args, number, output) if args.kind == "conv" else _gates(args, number, output)
         )
         if args.dropout:
-            found.append(without_variables(f"dropout_{number}", found[-1].output))
-        yield from found
-        output = found[-1].output
+            block.append(without_variables(f"dropout_{number}", block[-1].output))
+        yield from block
+        output = block[-1].output
 
 
 def _gates(args: SequenceArgs, number: int, steps: Shape) -> Iterator[Layer]:

@@ -49,7 +49,7 @@ def request_dry_build(request: HttpRequest, code: str, body: DryBuildIn) -> Stat
     version = access.get_code(user, code, home, access.Action.RUN_CODE)
     payload = _payload(version, body)
     try:
-        actions.request(version.project, payload, by=user, again=body.again)
+        actions.request_dry_build(version.project, payload, by=user, again=body.again)
     except BadInput as error:
         raise BadInput(error.message, [_of_body(each) for each in error.problems]) from error
     return Status(202, queries.dry_build_out(version.project, payload))

@@ -52,7 +52,9 @@ def install_packages(request: HttpRequest, code: str, body: InstallIn) -> Status
     While a job for the same packages is open, it is returned. Runs that need the packages wait for it.
     """
     version = _version(request, code, body.project)
-    job = package_installs.request(version, use=body.use or "", pool=body.pool, by=actor(request))
+    job = package_installs.request_installation(
+        version, use=body.use or "", pool=body.pool, by=actor(request)
+    )
     return Status(202, job_queries.job_out(job))
 
 

@@ -39,7 +39,7 @@ def save_credential(request: HttpRequest, slug: str, name: str) -> Status[Creden
     """Save a credential. One with the same name is overwritten. For admins of the project."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
     # Not as a typed body: its error messages would repeat a wrong secret.
-    credential = actions.read(JsonParser().parse_body(request))
+    credential = actions.parse_credential(JsonParser().parse_body(request))
     is_new = not queries.credentials_of_project(project).filter(name=name).exists()
     saved = actions.save(project, name, credential, by=actor(request))
     return Status(201 if is_new else 200, queries.credential_out(saved))

@@ -152,7 +152,7 @@ def fetch_again(
 ) -> Status[DatasetVersionOut]:
     """Fetch the file of a version again, whose fetch failed or was cancelled."""
     found = _writable_version(request, slug, number, project)
-    fetches.again(found, by=actor(request))
+    fetches.fetch_again(found, by=actor(request))
     found.refresh_from_db()
     return Status(202, queries.version_out(found))
 
@@ -248,7 +248,7 @@ def _stored(
     else:
         with received(request, project, sha256) as files:
             parts = [actions.store_upload(file, project) for file in files]
-    stored = actions.together(parts)
+    stored = actions.combine_uploads(parts)
     begin(request)
     return stored
 

@@ -60,7 +60,7 @@ def request_split_overview(
     if (home := version.dataset.project or named) is not None:
         access.require(user, home, access.Action.WRITE)
     split = _read(body.split)
-    actions.request(version, split, by=user, project=home)
+    actions.request_overview(version, split, by=user, project=home)
     homes = [home] if home is not None else []
     return Status(202, queries.overview_of_split(version, split, reader=user, homes=homes))
 

@@ -48,7 +48,7 @@ def change_quotas(request: HttpRequest, slug: str, body: QuotasChange, response:
     etags.require_match(request, revision)
     seen = revision if "If-Match" in request.headers else None
     try:
-        quota_changes.change(project, body.dict(exclude_unset=True), seen=seen, by=actor(request))
+        quota_changes.change_quotas(project, body.dict(exclude_unset=True), seen=seen, by=actor(request))
     except StaleState as error:  # changed since the check above
         raise StaleEtag(error.message) from error
     etags.set_etag(response, queries.quotas_revision(project))

@@ -61,7 +61,7 @@ def get_endpoint(request: HttpRequest, name: str) -> EndpointOut:
 def change_traffic(request: HttpRequest, name: str, body: TrafficIn) -> EndpointOut:
     """Divide the requests of an endpoint among versions. Values other than the defaults are a 422."""
     endpoint = access.get_endpoint(actor(request), name)
-    traffic_split.change(
+    traffic_split.change_split(
         endpoint, canary=body.canary, shadow=body.shadow, traffic=body.traffic, by=actor(request)
     )
     return queries.endpoint_out(endpoint)

@@ -127,7 +127,7 @@ def change_model(request: HttpRequest, name: str, body: ModelChange, response: H
     etags.require_match(request, model.description_digest)
     seen = model.description_digest if "If-Match" in request.headers else None
     try:
-        registry.describe(model, body.description, seen=seen, by=actor(request))
+        registry.set_description(model, body.description, seen=seen, by=actor(request))
     except StaleState as error:  # changed since the check above
         raise StaleEtag(error.message) from error
     etags.set_etag(response, model.description_digest)
@@ -150,7 +150,7 @@ def set_gates(request: HttpRequest, name: str, body: GatesIn, response: HttpResp
     etags.require_match(request, revision)
     seen = revision if "If-Match" in request.headers else None
     try:
-        gate_rules.change(model, body.rules, comment=body.comment, seen=seen, by=actor(request))
+        gate_rules.change_rules(model, body.rules, comment=body.comment, seen=seen, by=actor(request))
     except StaleState as error:  # changed since the check above
         raise StaleEtag(error.message) from error
     found = gate_queries.gates_out(model)
@@ -238,7 +238,7 @@ def describe_model_version(request: HttpRequest, name: str, number: Number) -> S
     Summaries of earlier releases have no `graph`.
     """
     version = access.get_version(actor(request), name, number, Action.WRITE)
-    return Status(202, job_queries.job_out(registration.describe(version, by=actor(request))))
+    return Status(202, job_queries.job_out(registration.queue_description(version, by=actor(request))))
 
 
 @router.delete("/models/{name}/versions/{number}", response={204: None})

@@ -64,5 +64,5 @@ def get_serving_access(request: HttpRequest) -> AccessOut:
 @router.post("/serving/reports", response={204: None}, auth=needs("serve"))
 def report_replica(request: HttpRequest, body: ReplicaReport) -> Status[None]:
     """Report the versions that a prediction server serves for an endpoint."""
-    replica_reports.record(body, by=actor(request))
+    replica_reports.record_report(body, by=actor(request))
     return Status(204, None)

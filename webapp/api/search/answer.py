@@ -54,4 +54,4 @@ def narrow_search(request: HttpRequest, job_id: Id) -> Status[JobOut]:
     """Queue the same search in a smaller space around its best trial. Returns the new job."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, queries.job_out(follow_up.narrow(job, by=who)))
+    return Status(202, queries.job_out(follow_up.queue_narrower_search(job, by=who)))

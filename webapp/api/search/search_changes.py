@@ -56,7 +56,7 @@ def revise_search(request: HttpRequest, job_id: Id, body: ReviseIn, response: Ht
     etags.require_match(request, _revision(job))
     seen = _revision(job) if "If-Match" in request.headers else body.revision
     sent = body.search.model_dump(exclude_unset=True)
-    made = search_changes.revise(job, sent, by=who, seen=seen, comment=body.comment)
+    made = search_changes.revise_search(job, sent, by=who, seen=seen, comment=body.comment)
     etags.set_etag(response, made.number)
     return Status(202, queries.job_out(job))
 

@@ -240,4 +240,4 @@ def create_ensemble(request: HttpRequest, job_id: Id, body: EnsembleIn) -> Statu
     """Retrain some trials of a search and combine them in an ensemble. Returns the new job."""
     who = actor(request)
     search = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, job_queries.job_out(ensembles.make(search, body.trials, by=who)))
+    return Status(202, job_queries.job_out(ensembles.queue_ensemble(search, body.trials, by=who)))

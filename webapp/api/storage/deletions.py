@@ -33,7 +33,7 @@ Kind = Deletion.Kind
 
 
 def _preview(request: HttpRequest, row: Deletable) -> DeletionPreviewOut:
-    actions.require(row, by=actor(request))
+    actions.require_deletable(row, by=actor(request))
     return queries.preview_out(row)
 
 

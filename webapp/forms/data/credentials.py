@@ -51,7 +51,9 @@ class CredentialForm(ReadForm):
             Conflict: the project has as many credentials as it may have.
         """
         fields = {name: value for name, value in given.items() if name != "name"}
-        return actions.save(project, given["name"], actions.read({"kind": self.kind, **fields}), by=by)
+        return actions.save(
+            project, given["name"], actions.parse_credential({"kind": self.kind, **fields}), by=by
+        )
 
 
 class S3Form(CredentialForm):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobs.spec.data.dialect import Dialect, DialectRequest, detect
+from jobs.spec.data.dialect import Dialect, DialectRequest, detect_dialect
 
 BAD_ROWS_HINT = "The share that may be left out, such as 0.01. They are listed in a file."
 SHOWN_ROWS = 8
@@ -70,7 +70,7 @@ def sample_context(
         given: the fields of the form by name, with their prefix.
         known: the same, validated.
     """
-    dialect, rows = detect(start, is_all=is_all, given=known)
+    dialect, rows = detect_dialect(start, is_all=is_all, request=known)
     names = rows[0] if dialect.header and rows else []
     body = rows[1:] if dialect.header else rows
     return {

@@ -86,4 +86,4 @@ class QuotasForm(ReadForm):
         wanted = {name: given[name] for name in HIGHEST}
         if wanted["bytes"] is not None:
             wanted["bytes"] = int(wanted["bytes"] * GB)
-        return quota_changes.change(project, wanted, seen=given["revision"], by=by)
+        return quota_changes.change_quotas(project, wanted, seen=given["revision"], by=by)

@@ -59,7 +59,7 @@ class Command(BaseCommand):
         if not reason:
             raise CommandError("--reason is missing: enter why the chain is accepted as it is.")
         try:
-            found = audit.seal(reason, by=None)
+            found = audit.seal_chain(reason, by=None)
         except Conflict as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Sealed. The result before was: {found.message}")

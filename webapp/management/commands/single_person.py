@@ -19,5 +19,5 @@ class Command(BaseCommand):
         found = find_project(project)
         if found is None:
             raise CommandError(f"There is no project {project!r}.")
-        single_person_rule.switch(found, rule == "on", by=None)
+        single_person_rule.switch_rule(found, rule == "on", by=None)
         self.stdout.write(f"The single-person rule of {project} is {rule}.")

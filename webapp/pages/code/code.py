@@ -202,7 +202,7 @@ def _packages(version: CodeVersion) -> dict[str, Any]:
 def install(request: Request, code: str) -> HttpResponse:
     """Have a worker install the packages of a version before a run needs them."""
     version, given = _version_of(request, code), request.POST
-    job = installs.request(
+    job = installs.request_installation(
         version, use=given.get("use", ""), pool=given.get("pool", "default"), by=request.user
     )
     notify(request, f"Job {job.pk} installs the packages of {version}.")
@@ -267,7 +267,7 @@ def load_data(request: Request, code: str) -> HttpResponse:
         entry=given.get("entry", "load_data"),
         task=given.get("task", ""),
     )
-    job = loading.request(version, payload, by=request.user, again=True)
+    job = loading.request_loading(version, payload, by=request.user, again=True)
     notify(request, f"Job {job.pk} loads the data.")
     return redirect(_address(version) + "#data")
 

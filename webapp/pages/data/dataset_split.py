@@ -72,7 +72,7 @@ def split(request: Request, slug: str, number: int) -> HttpResponse:
     access.require(request.user, dataset.project or home, access.Action.WRITE)
     chosen, _ = forms.form_of(request.POST.dict(), profile).checked
     if chosen is not None:
-        actions.request(version, chosen, by=request.user, project=home)
+        actions.request_overview(version, chosen, by=request.user, project=home)
     # The page shows the problems of the entries.
     query = {"project": home_of(dataset), **forms.query_of(request.POST.dict())}
     return redirect(url("dataset_version", slug, number, **query) + "#split-title")

@@ -139,9 +139,11 @@ def _file_name(request: Request, parts: list[ResumableUpload]) -> str:
 def _stored(request: Request, project: Project | None, parts: list[ResumableUpload]) -> actions.StoredUpload:
     """Store the form's files, or the uploads that it names."""
     if parts:
-        return actions.together([resumable_uploads.store_received(upload, project) for upload in parts])
+        return actions.combine_uploads(
+            [resumable_uploads.store_received(upload, project) for upload in parts]
+        )
     with received(request, project) as files:
-        return actions.together([actions.store_upload(file, project) for file in files])
+        return actions.combine_uploads([actions.store_upload(file, project) for file in files])
 
 
 def _is_address(request: Request) -> bool:

@@ -238,7 +238,7 @@ def try_again(request: Request, slug: str, number: int) -> HttpResponse:
     version = access.get_dataset_version(request.user, slug, number, dataset.project)
     fetch = queries.fetch_out(version)
     if fetch is not None and fetch.state != "done":
-        fetches.again(version, by=request.user)
+        fetches.fetch_again(version, by=request.user)
         notify(request, f"{version} is being fetched again.")
         return redirect(url("dataset_version", slug, number, project=home_of(dataset)))
     actions.profile_again(version, by=request.user)

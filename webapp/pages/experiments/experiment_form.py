@@ -70,7 +70,7 @@ def new(request: Request, project: str) -> HttpResponse:
         spec = start.spec_of_code(slug, number, profile, digest, request.GET.get("entry", ""))
     else:
         spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
-    name = names.free(names.experiment(spec), queries.newest_names(home))
+    name = names.free_name(names.name_experiment(spec), queries.newest_names(home))
     return _show(request, home, None, {"name": name, "spec": _text(spec)})
 
 

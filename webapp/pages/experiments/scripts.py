@@ -63,7 +63,7 @@ def new(request: Request, project: str, code: str) -> HttpResponse:
     spec = {"model": {"kind": "script", "digest": version.digest, "entry": entry}}
     # Pasted code has no name of a file of its own.
     name = version.name if entry == PASTED else entry.rpartition("/")[2].removesuffix(".py")
-    name = names.free(name, experiments.newest_names(home))
+    name = names.free_name(name, experiments.newest_names(home))
     return _edit(request, version, None, {"name": name, "tags": "", "notes": "", "spec": spec})
 
 

@@ -38,7 +38,7 @@ def account(request: Request) -> HttpResponse:
 def end_sessions(request: Request) -> HttpResponse:
     """Log the current user out of all sessions, this one included."""
     actions.end_sessions(request.user)
-    logins.record(request.user, "end_sessions")
+    logins.record_login_change(request.user, "end_sessions")
     request.session.flush()
     return redirect("account_login")
 

@@ -54,7 +54,9 @@ def gates(request: Request, name: str) -> HttpResponse:
 def _save(request: Request, model: RegisteredModel, form: GatesForm, rules: GateRules) -> None:
     given = form.main.cleaned_data
     before = queries.revision_number(queries.current_revision(model))
-    saved = gate_rules.change(model, rules, comment=given["comment"], seen=given["revision"], by=request.user)
+    saved = gate_rules.change_rules(
+        model, rules, comment=given["comment"], seen=given["revision"], by=request.user
+    )
     number = queries.revision_number(saved)
     if number == before:
         notify(request, "The gates are as they were; nothing was saved.", level="info")

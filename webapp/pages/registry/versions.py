@@ -279,7 +279,7 @@ def write_card(request: Request, name: str, number: int) -> HttpResponse:
 def describe(request: Request, name: str, number: int) -> HttpResponse:
     """Queue the job that reads the layers of a version from its file again."""
     row = access.get_version(request.user, name, number, Action.WRITE)
-    job = registration.describe(row, by=request.user)
+    job = registration.queue_description(row, by=request.user)
     notify(request, f"Job {job.pk} reads the layers. Reload this page when it is done.")
     return redirect(url("version", name, number, tab="model"))
 

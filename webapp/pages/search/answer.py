@@ -24,7 +24,7 @@ def repeat(request: Request, job_id: int) -> HttpResponse:
 def narrow(request: Request, job_id: int) -> HttpResponse:
     """Search a smaller range around the best trial."""
     search = access.get_job(request.user, job_id, Action.WRITE)
-    made = follow_up.narrow(search, by=request.user)
+    made = follow_up.queue_narrower_search(search, by=request.user)
     notify(request, f"Job {made.pk} searches a smaller range.")
     return redirect("job", made.pk)
 

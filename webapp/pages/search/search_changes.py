@@ -23,7 +23,9 @@ def revise_job(request: Request, job_id: int) -> HttpResponse:
     if form.is_valid():
         seen, comment = form.cleaned_data["revision"], form.cleaned_data["comment"]
         try:
-            made = search_changes.revise(row, form.changes, by=request.user, seen=seen, comment=comment)
+            made = search_changes.revise_search(
+                row, form.changes, by=request.user, seen=seen, comment=comment
+            )
         except (BadInput, Conflict) as error:
             row.refresh_from_db()
             if not may_revise(row):  # it has ended, and its page has no form any more
@@ -53,7 +55,7 @@ def _preview(row: Job, form: ReviseForm) -> search_changes.Change | None:
     """Preview the valid part of the form, and add the problems of the rest to the form."""
     if form.changes:
         try:
-            return search_changes.preview(row, form.changes)
+            return search_changes.preview_change(row, form.changes)
         except BadInput as error:
             form.add_problems(error)
     return None

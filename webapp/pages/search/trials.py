@@ -167,7 +167,7 @@ def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
 def make_ensemble(request: Request, job_id: int) -> HttpResponse:
     """Create an ensemble of the selected trials."""
     search = access.get_job(request.user, job_id, Action.WRITE)
-    made = ensembles.make(search, read_numbers(request.POST.getlist("trials")), by=request.user)
+    made = ensembles.queue_ensemble(search, read_numbers(request.POST.getlist("trials")), by=request.user)
     notify(request, f"Job {made.pk} creates the ensemble.")
     return redirect("job", made.pk)
 

@@ -43,7 +43,7 @@ def deletion(request: Request, deletable: str, target: int) -> HttpResponse:
     if deletable not in FIND:
         raise NotFound("There is nothing to delete here.")
     row = FIND[deletable](request.user, target)
-    actions.require(row, by=request.user)
+    actions.require_deletable(row, by=request.user)
     if request.method == "POST":
         try:
             return _delete(request, row)

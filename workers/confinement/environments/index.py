@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 from urllib.parse import unquote, urlsplit
 
-from jobs.spec.checks.packages import BadRequirement, parsed
+from jobs.spec.checks.packages import BadRequirement, parse_requirement
 
 INDEX_VARIABLE = "TRAINYARD_PACKAGE_INDEX"
 """Addresses of package indexes, the main one first. Default: those of pip's configuration."""
@@ -175,7 +175,7 @@ def _constraints(files: Iterable[str]) -> Iterable[str]:
             continue  # pip would refuse to work; without the file, the index decides
         for line in lines:
             try:
-                yield str(parsed(line.partition("#")[0]))
+                yield str(parse_requirement(line.partition("#")[0]))
             except BadRequirement:
                 continue
 

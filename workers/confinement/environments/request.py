@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from jobs.messages.environments import InstalledPackage, digest_of_set, python_minor
 from jobs.messages.task import OwnCode
-from jobs.spec.checks.packages import checked, parsed
+from jobs.spec.checks.packages import parse_requirement, parse_requirements
 from workers.confinement.environments.engine_packages import locked
 from workers.confinement.environments.failures import BuildFailed
 
@@ -55,11 +55,11 @@ class EnvironmentRequest(NamedTuple):
             BadRequirement: a line is no requirement that can be installed.
             BuildFailed: a requirement contradicts a locked version.
         """
-        requirements = checked(wanted.requirements)
+        requirements = parse_requirements(wanted.requirements)
         versions = locked() if wanted.for_engine else {}
         _check_locked(requirements, versions)
         # Locked versions have precedence over constraints of the operator.
-        others = {line for line in constraints if parsed(line).name not in versions}
+        others = {line for line in constraints if parse_requirement(line).name not in versions}
         return cls(
             requirements,
             platform.python_version(),
@@ -120,7 +120,7 @@ class Wanted(NamedTuple):
 
 def _check_locked(wanted: Iterable[str], versions: Mapping[str, str]) -> None:
     for line in wanted:
-        each = parsed(line)
+        each = parse_requirement(line)
         present = versions.get(each.name)
         applies = each.marker is None or each.marker.evaluate({"extra": ""})
         if present is not None and applies and not each.specifier.contains(present, prereleases=True):

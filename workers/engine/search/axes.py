@@ -8,7 +8,7 @@ import random
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
-from jobs.spec.space.ranges import Sampling, Steps, at, fraction_of
+from jobs.spec.space.ranges import Sampling, Steps, fraction_of, value_at
 from jobs.spec.space.search_space import (
     BooleanParameter,
     ChoiceParameter,
@@ -77,7 +77,7 @@ class Axis:
             return self.points[min(int(unit * len(self.points)), self.last)]
         low, high, sampling = self._scale()
         # Rounding may exceed a bound.
-        found = min(max(at(unit, low, high, sampling), low), high)
+        found = min(max(value_at(unit, low, high, sampling), low), high)
         return round(found) if isinstance(self.parameter, IntParameter) else found
 
     def near(self, unit: float) -> Value:

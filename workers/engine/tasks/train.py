@@ -66,7 +66,7 @@ class _TrainRun:
         self._parent = Path(task.checkpoints or Path(task.folder) / "checkpoints")
         self._epochs = task.retrain.epochs_cap if task.retrain is not None else task.spec.fit.epochs
         objective = task.objective if task.spec.search is not None else None
-        self._monitors = monitors.of_training(objective, task.retrain, task.spec.fit.early_stopping)
+        self._monitors = monitors.monitors_of_training(objective, task.retrain, task.spec.fit.early_stopping)
 
     def run(self) -> dict[str, Any]:
         self._report.phase("loading")

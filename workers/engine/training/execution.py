@@ -204,7 +204,7 @@ class Execution:
     def _training_plan(self, prepared: Prepared, validation_rows: Array) -> TrainingPlan:
         objective, trial = self.context.task.objective, self.context.trial
         early, stop = trial.spec.fit.early_stopping, None
-        watched = monitors.of_trial(objective, early)
+        watched = monitors.monitors_of_trial(objective, early)
         check_metric_name(watched.best.metric, prepared, "the objective")
         if early is not None:
             check_monitor(watched.stop, prepared)

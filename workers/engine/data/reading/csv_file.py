@@ -15,7 +15,7 @@ from jobs.spec.data.dialect import (
     DialectRequest,
     Encoding,
     decode_start,
-    detect,
+    detect_dialect,
     encoding_of,
 )
 from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
@@ -165,7 +165,7 @@ def _detect(path: Path, given: DialectRequest, *, whole: bool = True) -> tuple[D
         start = file.read(SAMPLE_BYTES)
         encoding = given.encoding or (_encoding(file, start) if whole else encoding_of(start, is_all=False))
     known = given.model_copy(update={"encoding": encoding})
-    dialect, rows = detect(start, is_all=size <= len(start), given=known)
+    dialect, rows = detect_dialect(start, is_all=size <= len(start), request=known)
     return dialect, rows, decode_start(start, encoding)
 
 
