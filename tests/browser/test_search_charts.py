@@ -92,7 +92,7 @@ COME_INTO_VIEW_AND_BE_IDLE = """() => {
 def test_one_chart_at_a_time_is_enlarged(people: People, open_as: Open) -> None:
     search = seed_search(people.project, by=people.owner, trials=30)
     page = charts_of(search, people, open_as, "&chart=rank")
-    page.set_viewport_size({"width": 1440, "height": 2600})
+    page.set_viewport_size({"width": 1440, "height": 3200})  # the whole page, with its foot
     all_drawn(page)
     page.evaluate(HOLD_FRAMES)
     page.locator("[data-enlarge=slice]").dispatch_event("click")
@@ -163,7 +163,7 @@ def test_the_whole_name_of_an_axis_is_shown_at_the_pointer(people: People, open_
 
 def test_small_charts_show_the_numbers_of_their_colours(people: People, open_as: Open) -> None:
     page = charts_of(seed_search(people.project, by=people.owner, trials=40), people, open_as)
-    page.set_viewport_size({"width": 1440, "height": 2600})
+    page.set_viewport_size({"width": 1440, "height": 3200})  # the whole page, with its foot
     all_drawn(page)
     for chart in ("parallel", "slice", "contour", "heat", "rank"):
         expect(tile(page, chart).locator(".ty-scale")).to_have_text(re.compile(r"^[\d.]+[\d.]+\w"))
@@ -203,7 +203,7 @@ def test_drags_filters_and_picks_are_in_table_and_address(people: People, open_a
     page.reload()
     expect(page.locator("ty-trials .ty-chip")).to_have_count(3)
     assert page.locator("ty-trials tbody a").all_inner_texts() == before
-    page.set_viewport_size({"width": 1440, "height": 2600})
+    page.set_viewport_size({"width": 1440, "height": 3200})  # the whole page, with its foot
     all_drawn(page)
     look(page, "search-charts")
 
