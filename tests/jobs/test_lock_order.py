@@ -173,7 +173,7 @@ def test_a_request_and_a_deletion_of_its_version_end(models: Registry) -> None:
     refusal = during(
         lambda: promotions.request(version, stage="production", by=models.member),
         lambda: deletions.delete(version, by=models.owner),
-        after=(releases, "locked"),
+        after=(releases, "lock_endpoint"),
     )
     # The deletion finds the request.
     assert getattr(refusal, "code", "") == "in_use"
@@ -291,7 +291,7 @@ def test_the_events_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) 
     refusal = during(
         lambda: attempts.record_events(attempt.pk, [event], spool_position=10, stored={}),
         lambda: control.stop(step.parent, by=yard.owner),
-        after=(runner_events, "record"),
+        after=(runner_events, "record_events"),
     )
     assert refusal is None
     step.refresh_from_db()

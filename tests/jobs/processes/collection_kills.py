@@ -47,7 +47,7 @@ def die_at(step: int) -> None:
         (os, "utime"),
         (shutil, "rmtree"),
         (transaction.Atomic, "__exit__"),
-        (purge, "_remove"),
+        (purge, "_remove_rows"),
     ):
         setattr(owner, name, watched(getattr(owner, name)))
 
