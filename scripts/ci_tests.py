@@ -28,10 +28,7 @@ def main() -> int:
     """Run everything that concerns this commit; return the exit code."""
     outcomes = [_make(goal, folders) for goal, folders in _goals()]
     reports = {test: report for outcome in outcomes for test, report in outcome.reports.items()}
-    # Errors of collection, an interrupted run and a folder that became dearer are no failures of a test.
-    is_broken = any(
-        outcome.exit_code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) for outcome in outcomes
-    )
+    is_broken = not all(outcome.is_complete for outcome in outcomes)
     failed_twice = _repeat(list(reports)) if len(reports) <= MOST_REPEATED else list(reports)
     _report_flaky({test: report for test, report in reports.items() if test not in failed_twice})
     return 1 if is_broken or failed_twice else 0

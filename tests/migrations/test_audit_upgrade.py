@@ -13,7 +13,7 @@ from django.utils.crypto import salted_hmac
 
 from jobs.actions.audit import audit
 from jobs.models import AuditEvent, AuditHead, Project
-from jobs.queries.audit.audit_verification import ChainState, verify
+from jobs.queries.audit.audit_verification import ChainState, verify_chain
 from tests.database import earlier, migrate, upgrade, upgrade_rows
 
 OLD, NEW = ("jobs", "0026_project_quotas"), ("jobs", "0025_audit_chain")
@@ -72,7 +72,7 @@ def old(monkeypatch: pytest.MonkeyPatch) -> Iterator[OldYard]:
 def test_a_valid_chain_is_made_again_by_the_new_rule(old: OldYard) -> None:
     migrate(NEW)
     upgrade()
-    found = verify()
+    found = verify_chain()
     assert found.holds, found.message
     assert found.rows == ROWS + 1
     rows = list(AuditEvent.objects.order_by("number"))
@@ -81,7 +81,7 @@ def test_a_valid_chain_is_made_again_by_the_new_rule(old: OldYard) -> None:
     assert rows[0].detail == {"big": 1e20, "n": 1}
     assert (rows[-1].action, rows[-1].detail["found"]) == ("audit.upgrade", "valid")
     AuditEvent.objects.filter(number=3).update(project=None)
-    assert (verify().state, verify().row) == (ChainState.CHANGED, 30)
+    assert (verify_chain().state, verify_chain().row) == (ChainState.CHANGED, 30)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_a_broken_chain_is_kept_as_it_is_and_reported(old: OldYard, change: str,
     upgrade_rows(NEW, TABLES)
     kept = AuditEvent.objects.exclude(action="audit.seal").order_by("pk")
     assert list(kept.values("pk", "target", "hash", "previous_hash", "project_id")) == before
-    found = verify()
+    found = verify_chain()
     assert (found.state, found.row, found.rows) == (ChainState.UNVERIFIED, broken, len(before) + 1)
     assert f"Row {broken} was the first that did not verify" in found.message
     kept.filter(pk=10).update(target="job:8")
-    assert verify().state == ChainState.CHANGED
+    assert verify_chain().state == ChainState.CHANGED
 
 
 @SAME_ON_POSTGRES
@@ -121,8 +121,8 @@ def test_a_broken_chain_is_valid_once_it_is_accepted(old: OldYard) -> None:
     old.events.filter(pk=40).update(target="job:9")
     upgrade_rows(NEW, TABLES)
     call_command("audit", "seal", "--reason", "a test on the wrong database")
-    assert verify().holds
-    assert "Row 40" in verify().notes[0]
+    assert verify_chain().holds
+    assert "Row 40" in verify_chain().notes[0]
 
 
 def test_an_installation_without_rows_gets_none(old: OldYard) -> None:
@@ -131,7 +131,7 @@ def test_an_installation_without_rows_gets_none(old: OldYard) -> None:
     upgrade_rows(NEW, TABLES)
     assert not AuditEvent.objects.exists()
     assert not AuditHead.objects.exists()
-    assert verify().holds
+    assert verify_chain().holds
 
 
 @SAME_ON_POSTGRES
@@ -141,5 +141,5 @@ def test_rows_are_appended_after_an_upgrade_and_survive_the_end_of_a_project(old
     with transaction.atomic():
         audit.record("project.rename", project, by=None, project=project)
     Project.objects.filter(pk=project.pk).delete()
-    assert verify().holds
+    assert verify_chain().holds
     assert AuditEvent.objects.order_by("-number")[0].project_id == project.pk

@@ -47,7 +47,9 @@ def test_a_test_that_fails_twice_fails_the_run(run: Callable[..., int]) -> None:
     "outcome",
     [
         pytest.param(Outcome(GREW, {}), id="a folder became dearer"),
-        pytest.param(Outcome(2, {}), id="a file cannot be collected"),
+        pytest.param(Outcome(2, {}), id="interrupted"),
+        pytest.param(Outcome(1, {}), id="failed without a test"),
+        pytest.param(Outcome(0, {}, ("tests/a.py",)), id="a file cannot be collected"),
         pytest.param(Outcome.read(Path("/absent")), id="no end"),
     ],
 )

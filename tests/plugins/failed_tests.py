@@ -15,6 +15,8 @@ class Outcome(NamedTuple):
     exit_code: int
     reports: dict[str, str]
     """The failed tests by id, each with its report."""
+    uncollected: tuple[str, ...] = ()
+    """Files that could not be collected."""
 
     @classmethod
     def read(cls, file: Path) -> "Outcome":
@@ -22,6 +24,15 @@ class Outcome(NamedTuple):
         if not file.exists():
             return cls(pytest.ExitCode.INTERNAL_ERROR, {})
         return cls(**json.loads(file.read_text()))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all tests ran, and nothing but a failed test made the run fail."""
+        if self.uncollected:
+            return False
+        return self.exit_code == pytest.ExitCode.OK or (
+            self.exit_code == pytest.ExitCode.TESTS_FAILED and bool(self.reports)
+        )
 
 
 class FailedTests:
@@ -34,6 +45,7 @@ class FailedTests:
         self._file = file
         self._session: pytest.Session | None = None
         self._reports: dict[str, str] = {}
+        self._uncollected: list[str] = []
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
@@ -44,8 +56,12 @@ class FailedTests:
             earlier = self._reports.get(report.nodeid, "")
             self._reports[report.nodeid] = f"{earlier}{report.when}: {report.longreprtext}\n{captured}"
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._uncollected.append(report.nodeid)
+
     def pytest_unconfigure(self) -> None:
         """Write the file once the exit code is final."""
         if self._session is not None:
-            outcome = Outcome(int(self._session.exitstatus), self._reports)
+            outcome = Outcome(int(self._session.exitstatus), self._reports, tuple(self._uncollected))
             self._file.write_text(json.dumps(outcome._asdict()))
