@@ -47,4 +47,4 @@ def test_a_change_of_locks_settings_migrations_or_shared_helpers_concerns_every_
 
 def test_a_change_of_tests_concerns_their_folder_alone() -> None:
     assert guarded_folders(["tests/upgrade/conftest.py"]) == ["upgrade"]
-    assert guarded_folders(["tests/engine/test_trees.py", "CHANGELOG.md"]) == []
+    assert guarded_folders(["tests/engine/models/test_trees.py", "CHANGELOG.md"]) == []

@@ -29,10 +29,10 @@ LEFT_OUT = (
     "tests/accounts/test_project_pages.py",
     "tests/accounts/test_second_factor.py",
     "tests/accounts/test_session.py",
-    "tests/jobs/test_answer.py",
-    "tests/jobs/test_find_model.py",
+    "tests/jobs/search/test_answer.py",
+    "tests/jobs/experiments/test_find_model.py",
     "tests/jobs/test_kinds.py",
-    "tests/jobs/test_lead.py",
+    "tests/jobs/search/test_lead.py",
 )
 SAME_ON_POSTGRES = {
     "tests/accounts/test_login.py": (
@@ -69,20 +69,22 @@ SAME_ON_POSTGRES = {
         "test_an_endless_file_ends_at_the_limit_of_an_upload",
         "test_the_quota_ends_a_file_whose_size_is_not_announced",
     ),
-    "tests/jobs/test_batches.py": (
+    "tests/jobs/search/test_batches.py": (
         "test_a_failed_task_fails_its_running_trial",
         "test_a_trial_in_the_middle_that_fails_ends_alone",
         "test_trials_that_had_not_begun_pause_and_stop_with_the_rest",
     ),
-    "tests/jobs/test_ensembles.py": ("test_chosen_trials_are_retrained_and_pooled_beside_their_search",),
-    "tests/jobs/test_finish.py": (
+    "tests/jobs/search/test_ensembles.py": (
+        "test_chosen_trials_are_retrained_and_pooled_beside_their_search",
+    ),
+    "tests/jobs/search/test_finish.py": (
         "test_a_finishing_search_can_still_be_stopped",
         "test_a_search_that_stops_is_not_finished",
         "test_a_search_whose_steps_run_is_not_finished",
         "test_retrying_a_finished_search_runs_only_its_failed_steps",
         "test_the_progress_of_a_finished_search_counts_only_what_ran",
     ),
-    "tests/jobs/test_pipeline.py": (
+    "tests/jobs/runs/test_pipeline.py": (
         "test_a_search_past_its_trials_takes_no_more",
         "test_a_search_without_a_completed_trial_names_the_last_error",
         "test_a_search_without_more_ends_when_its_trials_do",
@@ -94,8 +96,8 @@ SAME_ON_POSTGRES = {
         "test_the_failed_trial_of_a_completed_search_is_retried_without_its_old_start_and_error",
         "test_the_steps_after_a_search_run_one_by_one",
     ),
-    "tests/jobs/test_retraining.py": ("test_clearly_worse_means_that_the_intervals_do_not_overlap",),
-    "tests/jobs/test_rung_promotion.py": (
+    "tests/jobs/search/test_retraining.py": ("test_clearly_worse_means_that_the_intervals_do_not_overlap",),
+    "tests/jobs/search/test_rung_promotion.py": (
         "test_a_trial_retried_after_the_last_answer_is_still_promoted_or_pruned",
         "test_a_trial_that_ends_a_rung_interrupts_a_row_of_failures",
         "test_a_waiting_trial_keeps_its_score_and_a_second_end_of_a_rung_replaces_the_first",
@@ -104,26 +106,26 @@ SAME_ON_POSTGRES = {
         "test_the_remaining_time_counts_the_epochs_of_later_rungs",
         "test_the_score_of_a_continued_trial_does_not_count_for_a_rung",
     ),
-    "tests/jobs/test_running_executions.py": (
+    "tests/jobs/runs/test_running_executions.py": (
         "test_an_execution_that_ends_early_keeps_the_epochs_of_its_checkpoint",
         "test_the_progress_does_not_fall_when_a_search_is_paused_and_resumed",
     ),
-    "tests/jobs/test_search_changes.py": (
+    "tests/jobs/search/test_search_changes.py": (
         "test_a_grid_made_narrower_ends_after_its_last_point",
         "test_a_paused_search_can_be_changed_and_resumed",
         "test_trials_outside_the_narrowed_space_that_have_not_begun_are_withdrawn",
     ),
-    "tests/jobs/test_store.py": (
+    "tests/jobs/storage/test_store.py": (
         "test_blocks_are_stored_under_their_digest_once",
         "test_blocks_that_a_check_refuses_leave_nothing",
         "test_blocks_that_end_with_an_error_leave_nothing",
     ),
-    "tests/jobs/test_time_left.py": (
+    "tests/jobs/runs/test_time_left.py": (
         "test_halfway_the_remaining_time_is_right_within_30_percent",
         "test_the_fraction_still_rises_during_the_later_steps",
         "test_the_time_left_of_the_last_step_counts_down_and_then_is_unknown",
     ),
-    "tests/jobs/test_trial_continues.py": (
+    "tests/jobs/search/test_trial_continues.py": (
         "test_a_continued_trial_whose_attempt_ends_keeps_its_earlier_result",
         "test_too_few_or_too_many_epochs_are_refused",
     ),

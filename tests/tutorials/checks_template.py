@@ -50,8 +50,8 @@ def test_rest_plans_it_and_refuses_invalid_arguments(world: World) -> None:  # n
 def test_the_engine_trains_it(tmp_path: Any) -> None:
     from jobs.spec.experiment import ExperimentSpec
     from jobs.spec.sections.data import DataSpec
+    from tests.engine.compiled.test_program import train
     from tests.engine.helpers import profiled
-    from tests.engine.test_program import train
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training.prepare import prepare
 

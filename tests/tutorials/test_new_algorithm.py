@@ -15,8 +15,8 @@ def test_the_tutorial_adds_an_algorithm_by_two_files_and_a_line(tmp_path: Path) 
     ran = tree.test(
         "tests/contracts/test_reference_tables.py",
         "tests/tutorials/checks_algorithm.py",
-        "tests/engine/test_search.py",
-        "tests/engine/test_search_narrowed.py",
+        "tests/engine/search/test_search.py",
+        "tests/engine/search/test_search_narrowed.py",
         "tests/experiments/test_form_fields.py",
         "-k",
         "halton or form_fields or checks_algorithm or reference_tables",

@@ -19,10 +19,10 @@ from jobs.spec.data.profile import Profile  # noqa: E402
 from jobs.spec.experiment import ExperimentSpec  # noqa: E402
 from jobs.spec.plan.variables import suggest_layout, variables  # noqa: E402
 from jobs.spec.sections.mesh import MeshSpec  # noqa: E402
-from tests.engine import test_fine_tuning as tuning  # noqa: E402
 from tests.engine.helpers import RecordingReport, profiled, spec_of  # noqa: E402
+from tests.engine.models import test_fine_tuning as tuning  # noqa: E402
+from tests.engine.small_training import blobs_file  # noqa: E402
 from tests.engine.texts import reviews  # noqa: E402
-from tests.engine.training import blobs_file  # noqa: E402
 from workers.engine.data.dataset import load_dataset  # noqa: E402
 from workers.engine.tasks import train as train_task  # noqa: E402
 from workers.engine.training.checkpointing import Checkpointer  # noqa: E402

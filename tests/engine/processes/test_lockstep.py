@@ -14,7 +14,7 @@ import pytest
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.messages.task import CheckpointFolder
 from tests.engine.helpers import RecordingReport, spec_of
-from tests.engine.training import blobs_file
+from tests.engine.small_training import blobs_file
 from workers.engine.training.checkpointing import INTERVAL_VARIABLE
 
 FIT = {"epochs": 6, "batch_size": 16, "learning_rate": 0.03}

@@ -1,0 +1,70 @@
+"""Probes of the fields of models that users bring: versions that are trained further, code, and scripts."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from jobs.models import Alias
+from jobs.queries.experiments import base_versions
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.script_model import ScriptModel
+from jobs.spec.space.values import apply_values
+from tests.engine.fields.field_effects import Files
+from tests.engine.fields.field_effects_in_rows import in_new_rows
+from tests.engine.models.test_fine_tuning import stored
+from tests.factories import make_model
+from tests.jobs.yard import Yard
+from workers.engine.training.prepare import prepare
+
+DIGEST = "c" * 64
+
+
+def fine_tuned(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the layers of a model that is trained further, its trained variables, and its learning rates."""
+    loaded = files.load(spec)
+    keras.backend.clear_session(free_memory=False)
+    keras.utils.set_random_seed(7)
+    inputs = keras.Input(loaded.profile.input_shape, name="given")
+    first = keras.layers.Dense(8, activation="relu", name="first")(inputs)
+    outputs = keras.layers.Dense(3, activation="softmax", name="output")(first)
+    with tempfile.TemporaryDirectory() as folder:
+        file = stored(keras.Model(inputs, outputs), Path(folder))
+        model = spec.model.model_copy(update={"digest": file.digest})
+        ready = prepare(
+            spec.model_copy(update={"model": model}), loaded, loaded.parts.train, name="t", seed=0
+        )
+    trained = [variable.path for variable in ready.model.trainable_variables]
+    rates = keras.optimizers.serialize(ready.model.optimizer)
+    factor = float(getattr(ready.model.optimizer, "rate_factor", 1.0))
+    return json.dumps(ready.model.get_config(), default=str), trained, rates, factor
+
+
+@in_new_rows
+def base_version(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the version that a spec starts from, or why it cannot be found."""
+    for name in ("first", "second"):
+        made = make_model(name, project=yard.project, by=yard.owner, versions=2)
+        for number, alias in ((1, "oldest"), (2, "newest")):
+            version = made.versions.get(number=number)
+            Alias.objects.create(model=made, name=alias, version=version)
+    found, problems = base_versions.find_base_version(yard.project, spec, yard.owner)
+    return str(found), [problem.message for problem in problems]
+
+
+def command(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the command line and the variables of a script."""
+    assert isinstance(spec.model, ScriptModel)
+    return spec.model.command(), spec.model.env
+
+
+def code(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the version of code that a runner gets."""
+    return spec.model.code_digest
+
+
+def values(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the values with which code builds a trial's model."""
+    return apply_values(spec, {"units": 8}).model.model_dump()

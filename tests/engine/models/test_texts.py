@@ -1,0 +1,307 @@
+"""Templates for texts: from the words of a table to trained, resumed and quantized models."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.messages.task import DatasetFile
+from jobs.spec.checks import data as data_checks
+from jobs.spec.data.encoding import encoded
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import find_model
+from jobs.spec.plan.plan import Situation, make_plan
+from jobs.spec.plan.variables import variables
+from jobs.spec.sections.resources import WorkerSize
+from jobs.spec.space.values import apply_values
+from tests.engine.helpers import spec_of
+from tests.engine.processes.test_lockstep import assert_alike, set_cost, task_of, trained  # noqa: F401  a fixture
+from tests.engine.small_training import train_on
+from tests.engine.texts import reviews
+from tests.engine.training.test_training import assert_same, final_state
+from workers.engine.data.dataset import Dataset, load_dataset
+
+SMALL: dict[str, Any] = {
+    "text_transformer": {"dim": 8, "blocks": 1, "dropout": 0.2},
+    "text_bow": {"hidden": 8, "dropout": 0.2},
+}
+FIT = {"epochs": 3, "batch_size": 64, "learning_rate": 0.01}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
+    return reviews(tmp_path_factory.mktemp("reviews"))
+
+
+def spec_for(template: str, **parts: Any) -> ExperimentSpec:
+    return spec_of("reviews", template, **{"args": SMALL.get(template, {}), "fit": FIT, **parts})
+
+
+def loaded(file: DatasetFile, spec: ExperimentSpec) -> Dataset:
+    return load_dataset(file, spec.data, spec.texts)
+
+
+def with_options(spec: ExperimentSpec, **options: dict[str, Any]) -> ExperimentSpec:
+    body = spec.to_json()
+    return ExperimentSpec.model_validate({**body, "data": {**body["data"], "preprocessing": options}})
+
+
+def built(spec: ExperimentSpec, data: Dataset) -> Any:
+    from workers.engine.models.build import build
+    from workers.engine.models.scaling import measure_scaling
+
+    return build(spec, data.profile, measure_scaling(data.x, data.y, data.profile), name="t", seed=0)
+
+
+def test_the_profile_counts_the_words_of_texts(file: DatasetFile) -> None:
+    found = {column["name"]: column for column in file.profile["columns"]}
+    # The number of words that 95 of 100 reviews do not exceed; 20 words in all.
+    assert (found["review"]["length"], found["review"]["vocabulary"]) == (10, 20)
+    assert (found["title"]["length"], found["title"]["vocabulary"]) == (3, 10)
+    assert found["price"]["length"] is None
+
+
+@pytest.mark.parametrize("template", ["mlp", "text_bow", "text_transformer"])
+@pytest.mark.parametrize("encode", ["tokens", "words", "characters", "words_and_characters"])
+def test_the_plan_lists_the_model_that_is_built_for_every_encoding(
+    file: DatasetFile, template: str, encode: str
+) -> None:
+    spec = with_options(spec_for(template, args={}), review={"encode": encode})
+    profile = Profile.model_validate(file.profile)
+    described = encoded(spec, profile)
+    if template == "text_transformer" and encode != "tokens":
+        assert described.tokens[0].column == "title"
+    data = loaded(file, spec)
+    assert (described.input_shape, described.blocks) == (data.profile.input_shape, data.profile.blocks)
+    assert [(v.path, v.shape) for v in variables(spec.model, described)] == [
+        (variable.path, tuple(variable.shape)) for variable in built(spec, data).weights
+    ]
+
+
+def test_each_template_for_texts_has_an_encoding_of_its_own(file: DatasetFile) -> None:
+    kinds = {
+        name: [
+            (block.kind, block.positions)
+            for block in loaded(file, spec_for(name)).profile.blocks
+            if block.column == "review"
+        ]
+        for name in ("mlp", "text_bow", "text_transformer")
+    }
+    ngrams = {column["name"]: column["ngrams"] for column in file.profile["columns"]}["review"]
+    assert kinds == {
+        "mlp": [("plain", ngrams)],
+        "text_bow": [("plain", ngrams + 1000)],
+        "text_transformer": [("tokens", 10)],
+    }
+
+
+@pytest.mark.parametrize("template", SMALL)
+def test_a_model_of_texts_learns_the_words_that_decide(
+    tmp_path: Path, file: DatasetFile, template: str
+) -> None:
+    fit = {"epochs": 12, "batch_size": 32, "learning_rate": 0.01}
+    args = {"text_transformer": {"dim": 16, "blocks": 1}, "text_bow": {}}[template]
+    trained = train_on(file, tmp_path / "c", template=template, args=args, fit=fit)
+    assert max(epoch["val_accuracy"] for epoch in trained.result.history) > 0.9
+
+
+@pytest.mark.parametrize("template", SMALL)
+def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(
+    tmp_path: Path, file: DatasetFile, monkeypatch: pytest.MonkeyPatch, template: str
+) -> None:
+    from workers.engine.compiled import training_time
+    from workers.engine.report import TaskInterrupted
+    from workers.engine.training import checkpoint, training
+
+    def train(folder: str, **options: Any) -> None:
+        train_on(file, tmp_path / folder, template=template, args=SMALL[template], fit=FIT, **options)
+
+    train("unbroken")
+    monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)
+    monkeypatch.setattr(training_time, "TARGET_CALL_SECONDS", 0.0)
+    with pytest.raises(TaskInterrupted):
+        train("broken", requests=[None, "pause"])
+    middle = checkpoint.read(checkpoint.list_committed(tmp_path / "broken")[0])
+    assert middle.state["batch"] > 0
+    train("broken", resume=middle)
+    assert_same(final_state(tmp_path, "unbroken"), final_state(tmp_path, "broken"))
+
+
+@pytest.mark.parametrize("template", SMALL)
+def test_executions_in_one_call_train_as_they_do_one_by_one(
+    tmp_path: Path,
+    file: DatasetFile,
+    set_cost: Any,  # noqa: F811
+    template: str,
+) -> None:
+    parts = {"template": template, "args": SMALL[template], "fit": FIT}
+    set_cost(None)
+    alone = trained(task_of(file, tmp_path / "alone", **parts))
+    calls = set_cost(0.5)
+    assert_alike(trained(task_of(file, tmp_path / "together", **parts)), alone)
+    assert calls == [3] * FIT["epochs"]
+
+
+@pytest.mark.parametrize("template", SMALL)
+def test_a_quantized_model_of_texts_predicts_nearly_the_same(
+    tmp_path: Path, file: DatasetFile, template: str
+) -> None:
+    from workers.engine.models.files import load_model, save_model
+    from workers.engine.models.int8 import compare_layers, quantize_file
+    from workers.engine.models.predict import Predictor
+    from workers.engine.models.size_limit import check_budget
+    from workers.engine.models.untrusted import scan
+
+    spec = spec_for(template)
+    data = loaded(file, spec)
+    save_model(built(spec, data), tmp_path / "m.keras", data.features)
+    check_budget(tmp_path / "m.keras", scan(tmp_path / "m.keras"))
+    original, x = load_model(tmp_path / "m.keras", tmp_path), data.x[:40]
+    quantized = quantize_file(tmp_path / "m.keras", tmp_path / "q.keras", x)
+    assert np.abs(Predictor(original)(x) - Predictor(quantized)(x)).max() < 0.03
+    assert compare_layers(original, quantized).quantized
+
+
+def test_padding_and_other_rows_do_not_affect_a_prediction(file: DatasetFile) -> None:
+    spec = spec_for("text_transformer")
+    data = loaded(file, spec)
+    model, (text, _) = built(spec, data), data.profile.tokens
+    table = model.get_layer("text_1").get_weights()[0]
+    before = model.predict(data.x[:30], verbose=0)
+    table[0] += 1_000.0
+    model.get_layer("text_1").set_weights([table])
+    np.testing.assert_allclose(model.predict(data.x[:30], verbose=0), before, atol=1e-6)
+    # Words at other places are another text.
+    moved = data.x[:30].copy()
+    moved[:, text.start : text.start + 3] = moved[:, [text.start + 2, text.start, text.start + 1]]
+    assert np.abs(model.predict(moved, verbose=0) - before).max() > 1e-6
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("template", ["text_transformer", "mlp"])
+def test_rows_without_words_have_predictions_under_every_precision(
+    file: DatasetFile, template: str, policy: str
+) -> None:
+    spec = with_options(
+        spec_for(template, precision={"policy": policy}),
+        review={"encode": "tokens"},
+        title={"encode": "tokens"},
+    )
+    data = loaded(file, spec)
+    assert len(data.profile.tokens) == 2
+    assert np.isfinite(built(spec, data).predict(np.zeros_like(data.x[:2]), verbose=0)).all()
+
+
+def test_indices_of_many_words_survive_16_bit_precision(file: DatasetFile) -> None:
+    spec = spec_for("text_transformer", precision={"policy": "mixed_float16"})
+    data = loaded(file, spec)
+    (review, _), width = data.profile.tokens, data.x.shape[1]
+    large = review.model_copy(update={"size": 5_000})
+    blocks = tuple(large if block == review else block for block in data.profile.blocks)
+    from workers.engine.models.build import build
+    from workers.engine.models.scaling import measure_scaling
+
+    profile = data.profile.model_copy(update={"blocks": blocks})
+    model = build(spec, profile, measure_scaling(data.x, data.y, profile), name="t", seed=0)
+    rows = np.zeros((2, width), np.float32)
+    rows[:, review.start] = 4_098, 4_099
+    one, other = model.predict(rows, verbose=0)
+    assert not np.array_equal(one, other)
+
+
+def problems(spec: ExperimentSpec, profile: Profile) -> dict[str, str]:
+    return {problem.pointer: problem.message for problem in data_checks.problems(spec, profile)}
+
+
+@pytest.mark.parametrize(
+    ("options", "features", "message"),
+    [
+        ({"review": "words", "title": "words"}, None, "no text is encoded as tokens"),
+        ({}, ["city", "price"], "needs texts, but the data are vectors; use mlp or trees or linear"),
+    ],
+)
+def test_a_template_without_the_texts_that_it_needs_is_refused_before_it_runs(
+    file: DatasetFile, options: dict[str, str], features: list[str] | None, message: str
+) -> None:
+    spec = with_options(spec_for("text_transformer"), **{n: {"encode": e} for n, e in options.items()})
+    data = spec.data.model_copy(update={"features": tuple(features) if features else None})
+    spec = spec.model_copy(update={"data": data})
+    assert message in problems(spec, Profile.model_validate(file.profile))["/model/template"]
+
+
+def test_the_plan_shows_the_size_and_memory_of_a_template_for_texts(file: DatasetFile) -> None:
+    profile = Profile.model_validate(file.profile)
+    longer = with_options(spec_for("text_transformer"), review={"encode": "tokens", "length": 200})
+    plans = [
+        make_plan(spec, profile, Situation(1, (WorkerSize(1),)), ["train"])
+        for spec in (spec_for("text_transformer"), longer)
+    ]
+    assert problems(longer, profile) == {}
+    (short, long) = plans
+    assert short.parameters is not None and long.parameters is not None
+    # A vector of 8 numbers for each further position.
+    assert long.parameters - short.parameters == 190 * 8
+    assert short.memory is not None and long.memory is not None
+    assert long.memory.activations > 10 * short.memory.activations
+
+
+def test_the_plan_describes_other_features_of_a_table(file: DatasetFile) -> None:
+    profile = Profile.model_validate(file.profile)
+    spec = spec_for("text_transformer")
+    spec = spec.model_copy(update={"data": spec.data.model_copy(update={"features": ("title", "price")})})
+    assert problems(spec, profile) == {}
+    plan = make_plan(spec, profile, Situation(1, (WorkerSize(1),)), ["train"])
+    assert plan.parameters == built(spec, loaded(file, spec)).count_params()
+    assert not [warning for warning in plan.warnings if warning.pointer == "/data"]
+
+
+def test_an_encoding_that_makes_the_input_too_large_is_refused_before_it_runs(
+    monkeypatch: pytest.MonkeyPatch, file: DatasetFile
+) -> None:
+    monkeypatch.setattr("jobs.spec.data.encoding.DEFAULT_LIMITS", FileLimits(table_bytes=1))
+    profile = Profile.model_validate(file.profile)
+    assert problems(spec_for("mlp"), profile) == {}
+    assert "choose" in problems(spec_for("text_bow"), profile)["/data/preprocessing"]
+
+
+def test_trials_of_several_templates_have_the_encoding_of_the_first(file: DatasetFile) -> None:
+    names = ["text_bow", "mlp", "trees"]
+    search = {"space": [{"name": "template", "kind": "choice", "values": names}], "max_trials": 3}
+    spec = spec_for("text_bow", args={}, search=search)
+    assert problems(spec, Profile.model_validate(file.profile)) == {}
+    inputs = [loaded(file, apply_values(spec, {"template": name})).x for name in names]
+    assert len({x.tobytes() for x in inputs}) == 1
+    assert apply_values(spec, {"template": "mlp"}).data.texts == "words_and_characters"
+    # Equal encodings leave the spec as it is.
+    assert apply_values(spec_for("mlp"), {"template": "linear"}).data.texts is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "names", "message"),
+    [
+        (None, ["text_bow", "text_transformer"], "text_transformer reads the words of a text in their order"),
+        ("tokens", ["text_bow", "trees"], "trees cannot use the words of 'review' in their order"),
+        ("tokens", ["text_bow", "text_transformer"], None),
+    ],
+)
+def test_searched_templates_must_take_the_encoding_of_the_experiment(
+    file: DatasetFile, texts: str | None, names: list[str], message: str | None
+) -> None:
+    search = {"space": [{"name": "template", "kind": "choice", "values": names}], "max_trials": 2}
+    body = spec_for("text_bow", args={}, search=search).to_json()
+    body["data"] |= {"texts": texts}
+    found = problems(ExperimentSpec.model_validate(body), Profile.model_validate(file.profile))
+    assert found.keys() == ({"/search/space/0"} if message else set())
+    assert (message or "") in found.get("/search/space/0", "")
+
+
+def test_the_search_for_a_good_model_has_templates_that_take_the_same_texts(file: DatasetFile) -> None:
+    profile = Profile.model_validate(file.profile)
+    names = [info.name for info in find_model.suitable(profile)]
+    assert "text_bow" in names
+    assert "text_transformer" not in names
+    body = find_model.spec_for("reviews", 1, profile, find_model.Budget(trials=20))
+    assert problems(ExperimentSpec.model_validate(body), profile) == {}

@@ -1,0 +1,382 @@
+"""Rows that are read from the file of their version while a model trains."""
+
+import dataclasses
+import itertools
+import math
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobs.kinds.ensemble.payload import EnsembleTask
+from jobs.kinds.gate.payload import GateTask
+from jobs.kinds.quantize.payload import QuantizeTask
+from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.gates import GateRules, Slice
+from jobs.spec.sections.after import Ensemble, Quantize
+from tests.engine.data.test_tables import customers
+from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
+from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
+from tests.engine.small_training import train_on
+from workers.engine.compiled import device_feed
+from workers.engine.data.batches import WINDOW_PARTS, Batches
+from workers.engine.data.dataset import Dataset, UploadedColumns, load_dataset
+from workers.engine.data.mapped_columns import MappedColumns
+from workers.engine.data.prefetch import Waiting, prefetched
+from workers.engine.data.rows import SCANNED_BYTES, StreamedRows, selected
+from workers.engine.data.store import file_digest, read_arrays
+from workers.engine.errors import BadData, BadSpec
+
+BATCH_ROWS = 16
+STREAMED = 0
+"""The size up to which rows are in memory."""
+FIT = {"epochs": 3, "batch_size": 32, "learning_rate": 0.01}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
+    """A version with numbers, gaps, categories, dates, truth values and texts, in 19 batches."""
+    folder = tmp_path_factory.mktemp("streamed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("workers.engine.data.reading.arrow_file.BATCH_ROWS", BATCH_ROWS)
+        return profiled(folder, source="csv", path=csv_file(folder, customers()))
+
+
+def loaded(table: DatasetFile, in_memory_bytes: int | None) -> Dataset:
+    return load_dataset(table, spec_of("t").data, in_memory_bytes=in_memory_bytes)
+
+
+def test_rows_of_a_mapped_file_are_those_of_the_file_in_any_order(table: DatasetFile) -> None:
+    columns, arrays = MappedColumns(Path(table.path)), read_arrays(Path(table.path))
+    names = [str(name) for name in arrays["columns"]]
+    rows = np.random.default_rng(0).permutation(columns.rows)[:100]
+    found = columns.take(names, rows)
+    assert list(columns) == names
+    assert {array.dtype.kind for array in found.values()} >= {"f", "T", "M"}
+    for place, name in enumerate(names):
+        np.testing.assert_array_equal(found[name], arrays[f"column_{place}"][rows])
+        np.testing.assert_array_equal(columns[name][:], arrays[f"column_{place}"])
+        np.testing.assert_array_equal(columns[name][3:40], arrays[f"column_{place}"][3:40])
+        assert columns[name].shape == arrays[f"column_{place}"].shape
+    np.testing.assert_array_equal(columns.array("y"), arrays["y"])
+
+
+def test_reading_rows_of_many_batches_looks_at_each_row_a_bounded_number_of_times(
+    monkeypatch: pytest.MonkeyPatch, table: DatasetFile
+) -> None:
+    columns = MappedColumns(Path(table.path))
+    rows, seen = np.arange(columns.rows), []
+    find = np.flatnonzero
+
+    def counted(values: np.ndarray) -> np.ndarray:
+        seen.append(len(values))
+        return find(values)
+
+    monkeypatch.setattr("workers.engine.data.mapped_columns.np.flatnonzero", counted)
+    found = columns.take(["city"], rows)["city"]
+    monkeypatch.undo()
+    assert sum(seen) <= len(rows)
+    np.testing.assert_array_equal(found, columns["city"][:])
+    assert len(columns.take(["city"], rows[:0])["city"]) == 0
+
+
+def test_a_file_that_is_none_of_a_version_is_refused(tmp_path: Path, table: DatasetFile) -> None:
+    broken = tmp_path / "broken.arrow"
+    broken.write_bytes(Path(table.path).read_bytes()[:-100])
+    with pytest.raises(BadData, match=r"broken\.arrow is not a readable data set file"):
+        MappedColumns(broken)
+
+
+def test_streamed_rows_are_bit_for_bit_those_in_memory(table: DatasetFile) -> None:
+    there, here = loaded(table, None), loaded(table, STREAMED)
+    assert isinstance(here.x, StreamedRows)
+    assert isinstance(there.x, np.ndarray)
+    assert here.features == there.features
+    assert here.x[:].tobytes() == there.x.tobytes()
+    assert (here.x.shape, here.x.dtype, here.x.nbytes) == (there.x.shape, there.x.dtype, there.x.nbytes)
+    rows = here.parts.train[::-1].copy()
+    np.testing.assert_array_equal(rows, there.parts.train[::-1])
+    assert here.x[rows].tobytes() == there.x[rows].tobytes()
+    test = here.parts.test
+    assert selected(here.x, test)[2:5].tobytes() == there.x[test][2:5].tobytes()
+    assert here.rows_for(there.features, test)[:].tobytes() == there.x[test].tobytes()
+
+
+def test_a_version_is_streamed_from_the_given_size_on(table: DatasetFile) -> None:
+    size = Path(table.path).stat().st_size
+    encoded = loaded(table, None).x.nbytes
+    assert not loaded(table, max(size, encoded)).is_streamed
+    assert loaded(table, max(size, encoded) - 1).is_streamed
+
+
+def test_the_folds_of_a_streamed_version_have_pipelines_of_their_own(table: DatasetFile) -> None:
+    there, here = loaded(table, None), loaded(table, STREAMED)
+    rows = there.parts.train[:150]
+    assert here.fitted_on(rows).features == there.fitted_on(rows).features != there.features
+    assert here.fitted_on(rows).x[:].tobytes() == there.fitted_on(rows).x[:].tobytes()
+
+
+def test_the_order_of_an_epoch_uses_each_row_once_and_few_parts_of_the_file_at_a_time() -> None:
+    parts = np.arange(0, 20 * WINDOW_PARTS * 10 + 1, 10)
+    x = np.arange(int(parts[-1]))[:, None]
+    batches = Batches(x, x, np.ones(len(x), np.float32), size=4, seed=3, shuffle=True, parts=parts)
+    orders = [batches.order(epoch) for epoch in (1, 2, 1)]
+    assert sorted(orders[0].tolist()) == list(range(len(x)))
+    assert not np.array_equal(orders[0], orders[1])
+    np.testing.assert_array_equal(orders[0], orders[2])
+    for window in orders[0].reshape(-1, 10 * WINDOW_PARTS):
+        assert len(np.unique(window // 10)) == WINDOW_PARTS
+        assert not np.array_equal(window, np.sort(window))
+    in_order = dataclasses.replace(batches, shuffle=False)
+    np.testing.assert_array_equal(in_order.order(1), np.arange(len(x)))
+
+
+def test_streamed_training_ends_with_the_weights_of_training_in_memory_in_the_same_order(
+    monkeypatch: pytest.MonkeyPatch, table: DatasetFile
+) -> None:
+    from workers.engine.training.loops import FitLoop
+    from workers.engine.training.prepare import prepare
+
+    spec, dataset = spec_of("t", fit=FIT, args={"units": 8}), loaded(table, STREAMED)
+    made = prepare(spec, dataset, dataset.parts.train, name="t", seed=0)
+    in_memory = dataclasses.replace(made, batches=dataclasses.replace(made.batches, x=made.batches.x[:]))
+    # Blocks of two batches, the last of one.
+    monkeypatch.setattr(device_feed, "STREAMED_BYTES", 2 * 32 * (made.batches.x.nbytes // 180 + 4))
+    weights = []
+    for prepared in (made, in_memory):
+        loop = prepared.loop(epochs=2)
+        loop.keep_step_mode("many")
+        for epoch in (1, 2):
+            loop.epoch(epoch, 0, [], lambda _: None)
+            # The thread makes the first blocks of the next epoch, and ends with the last one.
+            assert len(threads_of_prefetching()) == (prepared is made and epoch == 1)
+        assert (loop.data_wait is not None) == (prepared is made)
+        weights.append([each.tobytes() for each in loop.weights()])
+    assert weights[0] == weights[1]
+    streamed, there = FitLoop(made.model, made.batches), in_memory.batches
+    assert [batch[0].tobytes() for batch in streamed._drawn(2, 1)] == [
+        batch[0].tobytes() for batch in there.draw(2, 1)
+    ]
+
+
+def test_a_streamed_training_resumes_in_the_middle_of_an_epoch_and_ends_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: DatasetFile
+) -> None:
+    from workers.engine.report import TaskInterrupted
+    from workers.engine.training import checkpoint, training
+
+    parts = {"fit": FIT, "args": {"units": 8, "dropout": 0.3}, "in_memory_bytes": STREAMED}
+    monkeypatch.setattr(device_feed, "STREAMED_BYTES", 1)
+    monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)  # check for requests after every batch
+    whole = train_on(table, tmp_path / "whole", **parts)
+    with pytest.raises(TaskInterrupted):
+        train_on(table, tmp_path / "broken", requests=[*[None] * 8, "pause"], **parts)
+    middle = checkpoint.read(checkpoint.list_committed(tmp_path / "broken")[0])
+    assert middle.state["batch"] > 0
+    train_on(table, tmp_path / "broken", resume=middle, **parts)
+    ends = [checkpoint.read(checkpoint.list_committed(tmp_path / name)[0]) for name in ("whole", "broken")]
+    assert ends[0].weights == ends[1].weights
+    assert ends[0].history == ends[1].history
+    waits = [args[1] for args, _ in whole.report.of("metric")]
+    assert all(0 <= values["system/data_wait_percent"] <= 100 for values in waits)
+    assert not threads_of_prefetching()
+
+
+def test_a_training_that_ends_before_its_last_epoch_reads_no_more_rows(
+    tmp_path: Path, table: DatasetFile
+) -> None:
+    from workers.engine.report import TaskInterrupted
+
+    fit = FIT | {"epochs": 9, "learning_rate": 1e-12}
+    parts = {"fit": fit, "args": {"units": 4}, "in_memory_bytes": STREAMED}
+    trained = train_on(table, tmp_path / "a", patience=1, **parts)
+    assert trained.result.epochs < 9
+    assert not threads_of_prefetching()
+    with pytest.raises(TaskInterrupted) as raised:
+        train_on(table, tmp_path / "b", requests=["pause"], **parts)
+    # The error holds the training, so nothing has ended by garbage collection.
+    assert raised.tb is not None
+    assert not threads_of_prefetching()
+
+
+@pytest.mark.parametrize(("before", "after"), [(STREAMED, None), (None, STREAMED)])
+def test_a_training_that_resumes_with_other_memory_keeps_the_order_of_its_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: DatasetFile, before: int | None, after: int | None
+) -> None:
+    from workers.engine.report import TaskInterrupted
+    from workers.engine.training import checkpoint, training
+
+    monkeypatch.setattr(device_feed, "STREAMED_BYTES", 1)
+    monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)
+    fit = {"fit": {**FIT, "epochs": 1, "steps_per_execution": 2}, "args": {"units": 4}}
+    with pytest.raises(TaskInterrupted):
+        train_on(table, tmp_path / "c", requests=["pause"], in_memory_bytes=before, **fit)
+    middle = checkpoint.read(checkpoint.list_committed(tmp_path / "c")[0])
+    assert middle.state["batch"] > 0
+    resumed = train_on(table, tmp_path / "c", resume=middle, in_memory_bytes=after, **fit)
+    dataset = loaded(table, STREAMED)
+    windows = dataset.take(dataset.parts.train)[0].parts
+    began = dataclasses.replace(resumed.training._plan.batches, parts=None if before is None else windows)
+    own = dataclasses.replace(began, parts=None if after is None else windows)
+    used = resumed.training._plan.batches
+    for found, expected in zip(used.table(1), began.table(1), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(used.order(2), own.order(2))
+    assert not np.array_equal(began.order(2), own.order(2))
+    assert any("differs from epoch 2 on" in args[0] for args, _ in resumed.report.of("log"))
+
+
+def threads_of_prefetching() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
+
+
+def test_mean_and_variance_of_streamed_rows_are_those_of_the_rows_in_memory(
+    monkeypatch: pytest.MonkeyPatch, table: DatasetFile
+) -> None:
+    from workers.engine.models.scaling import measure_scaling
+
+    there, here = loaded(table, None), loaded(table, STREAMED)
+    monkeypatch.setattr("workers.engine.data.rows.SCANNED_BYTES", SCANNED_BYTES // 10_000)
+    x, y = here.take(here.parts.train)
+    found, expected = (measure_scaling(each, y, here.profile) for each in (x, there.x[there.parts.train]))
+    np.testing.assert_allclose(found.x_mean, expected.x_mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.x_variance, expected.x_variance, rtol=1e-9)
+    assert found.x_range == expected.x_range
+
+
+def test_work_whose_duration_depends_on_the_data_is_announced_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, table: DatasetFile
+) -> None:
+    from workers.engine import phases
+    from workers.engine.models.scaling import measure_scaling
+
+    begun: list[str] = []
+    with phases.announced_to(begun.append):
+        monkeypatch.setattr(phases, "INTERVAL", math.inf)
+        loaded(table, STREAMED)
+        assert begun == []
+        monkeypatch.setattr(phases, "INTERVAL", 0.0)
+        dataset = loaded(table, STREAMED)
+        assert set(begun) == {"loading"}
+        assert len(begun) >= len(dataset.features.columns)
+        begun.clear()
+        measure_scaling(dataset.x, dataset.y, dataset.profile)
+    assert set(begun) == {"loading"}
+
+
+def test_each_batch_of_a_validation_is_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: DatasetFile
+) -> None:
+    from workers.engine import phases
+
+    monkeypatch.setattr(phases, "INTERVAL", 0.0)
+    parts = {"fit": {**FIT, "epochs": 2}, "in_memory_bytes": STREAMED}
+    trained = train_on(table, tmp_path / "checkpoints", **parts)
+    announced = [args[0] for args, _ in trained.report.of("phase")]
+    # The validation rows are one batch.
+    assert announced.count("validating") == 2
+
+
+def test_trees_refuse_a_version_whose_rows_are_streamed(table: DatasetFile) -> None:
+    from workers.engine.training.prepare import prepare
+
+    dataset = loaded(table, STREAMED)
+    with pytest.raises(BadSpec, match="the template trees needs all rows in memory"):
+        prepare(spec_of("t", "trees"), dataset, dataset.parts.train, name="t", seed=0)
+
+
+def test_single_columns_and_first_rows_are_read_without_the_rest_of_the_file(table: DatasetFile) -> None:
+    columns = UploadedColumns(table)
+    assert "city" in columns
+    assert columns.values("city").tolist() == read_arrays(Path(table.path))["column_2"].tolist()
+    with pytest.raises(BadData, match="no column 'town'"):
+        columns.values("town")
+    assert MappedColumns(Path(table.path)).head("x", 2) is None
+
+
+def test_items_are_made_in_order_in_advance_and_errors_are_raised_in_their_place() -> None:
+    made: list[int] = []
+
+    def make(number: int) -> int:
+        made.append(number)
+        if number == 5:
+            raise BadData("unreadable")
+        return number
+
+    def makers():
+        return ((lambda number=number: make(number)) for number in itertools.count())
+
+    waiting = Waiting()
+    items = prefetched(makers(), waiting)
+    assert [next(items) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(BadData, match="unreadable"):
+        next(items)
+    assert waiting.seconds > 0
+    assert made[:6] == [0, 1, 2, 3, 4, 5]
+    made.clear()
+    items = prefetched(makers(), waiting)
+    next(items)
+    items.close()
+    assert max(made) < 4
+    assert not threads_of_prefetching()
+
+
+def test_models_are_evaluated_on_streamed_rows_and_announce_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine import phases
+    from workers.engine.tasks import ensemble, gate, quantize
+
+    monkeypatch.setattr(phases, "INTERVAL", 0.0)
+
+    spec, file = spec_for("diabetes"), dataset_file(tmp_path, "diabetes")
+    members = tuple(train_member(tmp_path, f"m{k}", spec, file, units=16, seed=k) for k in (0, 1))
+    challenger = members[0].model
+    common = {"spec": spec, "dataset": file, "in_memory_bytes": STREAMED}
+    reports = [ArtifactReport(tmp_path / str(number)) for number in range(3)]
+    folders = [report.folder for report in reports]
+    combined = ensemble.run(
+        EnsembleTask(folder=folders[0], members=members, ensemble=Ensemble(), **common), reports[0]
+    )
+    smaller = quantize.run(
+        QuantizeTask(folder=folders[1], model=challenger, quantize=Quantize(), **common), reports[1]
+    )
+    rules = GateRules(slices=(Slice(column="sex", value="1", min_rows=1),))
+    digest = file_digest(Path(challenger))
+    gates = gate.run(
+        GateTask(
+            folder=folders[2], challenger=challenger, challenger_digest=digest, champion=challenger,
+            rules=rules, **common,
+        ),
+        reports[2],
+    )  # fmt: skip
+    assert ["evaluating" in report.phases for report in reports] == [True] * 3
+    assert combined["test_rows"] == smaller["test_rows"] == gates["test_rows"] > 0
+    # All of them have predicted the same rows.
+    assert gates["metrics"]["challenger"] == gates["metrics"]["champion"] == smaller["original"]["test"]
+    states = {entry["name"]: entry["state"] for entry in gates["gates"]}
+    assert states.pop("signature") == "skipped"
+    assert set(states.values()) <= {"passed", "failed"}
+
+
+def test_the_folds_of_a_trial_are_trained_on_streamed_rows(tmp_path: Path, table: DatasetFile) -> None:
+    from workers.engine.tasks import trial
+
+    search = {
+        "algorithm": "random", "objective": {"metric": "val_loss", "direction": "min"}, "max_trials": 1,
+        "space": [{"name": "units", "kind": "int", "min": 4, "max": 8}],
+        "evaluation": {"kind": "k_fold", "folds": 2},
+    }  # fmt: skip
+    spec = spec_of("t", fit={**FIT, "epochs": 1}, args={"units": 4}, search=search)
+    executions = (ExecutionPlan(execution=1, seed=1, fold=2),)
+    task = TrialTask(
+        folder=str(tmp_path), checkpoints=str(tmp_path / "checkpoints"), in_memory_bytes=STREAMED, spec=spec,
+        objective={"metric": "val_loss", "direction": "min"}, dataset=table,
+        trials=(TrialPlan(number=1, values={}, spec=spec, executions=executions),),
+    )  # fmt: skip
+    report = RecordingReport(tmp_path)
+    (result,) = trial.run(task, report)["trials"]
+    assert [execution["state"] for execution in result["executions"]] == ["completed"]
+    assert ["system/data_wait_percent" in args[1] for args, _ in report.of("metric")] == [True]

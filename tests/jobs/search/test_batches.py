@@ -1,0 +1,343 @@
+"""One attempt that holds several trials of a search."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from jobs import clock
+from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule, tasks
+from jobs.actions.search import trials
+from jobs.errors import StaleFence
+from jobs.kinds.search.payload import TrialTask
+from jobs.messages import events as contract
+from jobs.models import Attempt, Job, MetricSeries, Trial, User
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import open_attempts
+from jobs.states import Outcome
+from jobs.store import LocalStore
+from tests.jobs.search.test_trial_continues import keep
+from tests.jobs.yard import SEARCH, PretendWorker, Yard, begun, ended, placed_search, suggest_from_grid
+
+WIDE: dict[str, Any] = SEARCH | {
+    "max_trials": 40,
+    "executions_per_trial": 1,
+    "space": [{"name": "units", "kind": "int", "min": 1, "max": 40}],
+}
+
+
+@pytest.fixture
+def solo(yard: Yard) -> PretendWorker:
+    return PretendWorker(slots=1)
+
+
+def batch_of(yard: Yard, worker: PretendWorker, *, seconds: float = 0.5, **search: Any) -> Attempt:
+    """Return a claimed attempt with several trials: the first has shown how long one takes."""
+    job, (first,) = placed_search(yard, worker, **(WIDE | search))
+    (trial,) = first.trials.all()
+    worker.report(first, contract.Started(time=time.time()), begun(trial, ago=seconds), ended(trial))
+    attempt_end.finish(first.pk, Outcome.COMPLETED)
+    return next_batch(job, worker)
+
+
+def next_batch(job: Job, worker: PretendWorker) -> Attempt:
+    pipeline.advance_all()
+    suggest_from_grid(job)
+    schedule.place_jobs()
+    (attempt,) = worker.claim_all()
+    return attempt
+
+
+def states(attempt: Attempt) -> list[str]:
+    return [trial.state for trial in attempt.trials.order_by("number")]
+
+
+def log_of(job: Job) -> list[str]:
+    return [
+        e["line"] for e in event_log.read_events(job.pk, after=0, limit=10_000).items if e["type"] == "log"
+    ]
+
+
+def test_an_attempt_holds_one_trial_until_the_duration_of_a_trial_is_known(
+    yard: Yard, solo: PretendWorker
+) -> None:
+    _, (first,) = placed_search(yard, solo, **WIDE)
+    assert first.trials.count() == 1
+
+
+def test_trials_released_during_placement_are_not_overtaken(
+    yard: Yard, solo: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = batch_of(yard, solo, parallel_trials=1)
+    held = list(attempt.trials.order_by("number"))
+    pipeline.advance_all()
+    suggest_from_grid(attempt.job)
+    assert attempt.job.trials.waiting().exists()
+    look = open_attempts.count_open_attempts
+
+    def lost_afterwards() -> open_attempts.OpenAttempts:
+        taken = look()
+        attempt_end.finish(attempt.pk, Outcome.LOST)
+        return taken
+
+    monkeypatch.setattr(open_attempts, "count_open_attempts", lost_afterwards)
+    assert schedule.place_jobs() == 0
+    monkeypatch.setattr(open_attempts, "count_open_attempts", look)
+    schedule.place_jobs()
+    (again,) = solo.claim_all()
+    assert again.trials.order_by("number").first() == held[0]
+
+
+def test_an_attempt_holds_trials_for_three_seconds_but_no_more_than_its_share(yard: Yard) -> None:
+    worker = PretendWorker(slots=1)
+    assert batch_of(yard, worker, seconds=0.5).trials.count() in (5, 6)
+    PretendWorker(slots=3, name="other")
+    schedule.place_jobs()
+    sizes = [a.trials.count() for a in Attempt.objects.exclude(state="ended").order_by("pk")[1:]]
+    assert sizes == [], "nothing waits"
+    pipeline.advance_all()
+    suggest_from_grid(Job.objects.get())
+    schedule.place_jobs()
+    sizes = [a.trials.count() for a in Attempt.objects.exclude(state="ended").order_by("pk")[1:]]
+    assert len(sizes) == 3, "the work is spread over all free slots"
+
+
+def test_a_batch_runs_one_trial_at_once_so_a_limit_counts_attempts(yard: Yard) -> None:
+    worker = PretendWorker(slots=4)
+    attempt = batch_of(yard, worker, parallel_trials=1)
+    solo, other = attempt.trials.order_by("number")[:2]
+    worker.report(attempt, begun(solo))
+    assert attempt.job.trials.filter(state="running").get() == solo
+    pipeline.advance_all()
+    suggest_from_grid(attempt.job)
+    assert schedule.place_jobs() == 0
+    other.refresh_from_db()
+    assert (other.state, other.started, other.attempt) == ("queued", None, attempt.number)
+
+
+def test_each_trial_of_a_batch_has_its_own_start_and_end_time(yard: Yard, solo: PretendWorker) -> None:
+    attempt = batch_of(yard, solo)
+    first, second = attempt.trials.order_by("number")[:2]
+    now = time.time()
+    batch = [
+        contract.TrialBegun(time=now - 9, trial=first.number),
+        contract.TrialDone(time=now - 6, trial=first.number, state="completed"),
+        contract.TrialBegun(time=now - 6, trial=second.number),
+        contract.TrialDone(time=now - 1, trial=second.number, state="completed"),
+    ]
+    solo.report(attempt, *batch)
+    rows = attempt.trials.filter(finished__isnull=False).order_by("number")
+    assert [round((t.finished - t.started).total_seconds()) for t in rows] == [3, 5]
+
+
+def test_a_trial_in_the_middle_that_fails_ends_alone(yard: Yard, solo: PretendWorker) -> None:
+    attempt = batch_of(yard, solo)
+    first, second, third, *rest = attempt.trials.order_by("number")
+    solo.run_trial(attempt, first, score=0.5)
+    solo.report(attempt, begun(second), ended(second, "the loss became nan"))
+    solo.run_trial(attempt, third)
+    assert states(attempt) == ["completed", "failed", "completed"] + ["queued"] * len(rest)
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert first.score == pytest.approx(0.51)
+    assert second.error["message"] == "the loss became nan"
+    assert attempts.renew(solo.row.pk, [attempt.pk]) == {attempt.pk: "running"}
+
+
+def test_a_lost_runner_costs_only_its_running_trial_a_restart(yard: Yard, solo: PretendWorker) -> None:
+    attempt = batch_of(yard, solo)
+    done, at, *_ = attempt.trials.order_by("number")
+    solo.run_trial(attempt, done)
+    solo.report(attempt, begun(at))
+    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "runner_killed", "message": "killed"})
+    assert set(states(attempt)) == {"completed", "queued"}
+    assert {t.number: t.restarts for t in attempt.trials.all() if t.restarts} == {at.number: 1}
+
+    again = next_batch(attempt.job, solo)
+    assert done not in again.trials.all()
+    assert {at, *attempt.trials.exclude(pk=done.pk)} <= set(again.trials.all())
+
+
+def test_a_stale_attempt_changes_no_trial(yard: Yard, solo: PretendWorker) -> None:
+    stale = batch_of(yard, solo)
+    at = stale.trials.order_by("number")[0]
+    solo.report(stale, begun(at))
+    Attempt.objects.filter(pk=stale.pk).update(lease_until=clock.seconds_from_now(-1))
+    attempt_end.reap()
+    newer = next_batch(stale.job, solo)
+    solo.report(newer, begun(at))
+    with pytest.raises(StaleFence):
+        solo.report(stale, ended(at))
+    at.refresh_from_db()
+    assert (at.state, at.attempt) == ("running", newer.number)
+
+    Attempt.objects.filter(pk=stale.pk).update(
+        state="running"
+    )  # even if the attempt's own row were still running
+    solo.report(stale, ended(at))
+    at.refresh_from_db()
+    assert (at.state, at.finished) == ("running", None)
+
+
+def test_an_event_of_a_trial_that_the_attempt_does_not_hold_is_not_written(
+    yard: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(yard, solo)
+    (first,) = attempt.job.trials.filter(number=1)
+    before = Trial.objects.get(pk=first.pk).finished
+    point = ("loss", 1.0, 0.5, 1.0)
+    batch = [
+        contract.TrialDone(time=time.time(), trial=first.number, state="pruned"),
+        contract.Metric(time=time.time(), trial=77, execution=1, points=(point,)),
+    ]
+    solo.report(attempt, *batch)
+    first.refresh_from_db()
+    assert (first.state, first.finished) == ("completed", before)
+    assert not MetricSeries.objects.exists()
+    complaints = [line for line in log_of(attempt.job) if "does not hold" in line]
+    assert [line.split(",")[0] for line in complaints] == [
+        "an event of type trial_done names trial 1",
+        "an event of type metric names trial 77",
+    ]
+
+
+def test_a_line_that_arrives_after_its_trial_was_queued_again_keeps_its_text_and_trial(
+    yard: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(yard, solo)
+    at = attempt.trials.order_by("number")[0]
+    solo.report(attempt, begun(at), ended(at))
+    Trial.objects.filter(pk=at.pk).update(state="queued", attempt=0)
+    solo.report(attempt, contract.Log(time=time.time(), trial=at.number, line="the last words"))
+    last = event_log.read_events(attempt.job_id, after=0, limit=10_000).items[-1]
+    assert (last["line"], last["trial"]) == ("the last words", at.number)
+
+
+def test_a_failed_task_fails_its_running_trial(yard: Yard, solo: PretendWorker) -> None:
+    attempt = batch_of(yard, solo)
+    solo.report(attempt, begun(attempt.trials.order_by("number")[0]))
+    attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "out_of_memory", "message": "too large"})
+    assert sorted(states(attempt), key="failed".__ne__) == ["failed"] + ["queued"] * (
+        len(states(attempt)) - 1
+    )
+
+
+def test_a_task_that_cannot_begin_fails_its_first_trial_so_that_the_search_ends(
+    yard: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(yard, solo)
+    attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "bad_data", "message": "no such column"})
+    assert states(attempt)[0] == "failed"
+    assert set(states(attempt)[1:]) == {"queued"}
+
+
+@pytest.mark.parametrize(("wish", "outcome"), [("pause", Outcome.PAUSED), ("stop", Outcome.STOPPED)])
+def test_trials_that_had_not_begun_pause_and_stop_with_the_rest(
+    wish: str, outcome: Outcome, yard: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(yard, solo)
+    solo.report(attempt, begun(attempt.trials.order_by("number")[0]))
+    getattr(control, wish)(attempt.job, by=yard.owner)
+    assert set(states(attempt)) == {"running", "queued"}, "its runner still holds them"
+    attempt_end.finish(attempt.pk, outcome)
+    pipeline.advance_all()
+    assert set(states(attempt)) == {str(outcome)}
+    assert Job.objects.get(pk=attempt.job_id).state == outcome
+
+
+def test_failures_in_a_row_end_the_search_and_stop_the_rest_of_the_batch(
+    yard: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(yard, solo, max_consecutive_failures=2)
+    for trial in attempt.trials.order_by("number")[:2]:
+        solo.report(attempt, begun(trial), ended(trial, "out of luck"))
+    pipeline.advance_all()
+    assert attempts.renew(solo.row.pk, [attempt.pk]) == {attempt.pk: "stopped"}
+    attempt_end.finish(attempt.pk, Outcome.STOPPED)
+    pipeline.advance_all()
+    job = Job.objects.get(pk=attempt.job_id)
+    assert (job.state, job.error["code"]) == ("failed", "trials_keep_failing")
+    assert set(states(attempt)[2:]) == {"stopped"}
+
+
+def test_a_task_names_only_the_trials_still_open(
+    yard: Yard, solo: PretendWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalStore, "path", lambda _store, digest: tmp_path / digest)
+    attempt = batch_of(yard, solo)
+    Trial.objects.filter(pk=attempt.trials.order_by("number")[0].pk).update(state="stopped")
+    built = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
+    assert isinstance(built, TrialTask)
+    assert [plan.number for plan in built.trials] == [t.number for t in attempt.trials.order_by("number")[1:]]
+    assert built.trials[0].spec.model.args["units"] == built.trials[0].values["units"]
+
+
+def test_attempts_are_shown_with_their_trials(yard: Yard, solo: PretendWorker) -> None:
+    attempt = batch_of(yard, solo)
+    rows = [shown.attempt_out(row) for row in shown.attempts_with_trials(attempt.job).order_by("number")]
+    assert [len(row.trials) for row in rows] == [1, attempt.trials.count()]
+
+
+def test_recording_costs_few_statements_a_trial(
+    yard: Yard, solo: PretendWorker, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    attempt = batch_of(yard, solo, seconds=0.1)
+    trials = list(attempt.trials.order_by("number"))
+    assert len(trials) >= 20
+    batch = [event for trial in trials for event in whole(trial)]
+    with django_assert_max_num_queries(12 + 5 * len(trials)):
+        solo.report(attempt, *batch)
+    assert set(states(attempt)) == {"completed"}
+    assert MetricSeries.objects.count() == 4 * len(trials)
+
+
+def whole(trial: Trial) -> Iterator[contract.RunnerEvent]:
+    """Yield the events of a trial of one epoch."""
+    about: dict[str, Any] = {"time": time.time(), "trial": trial.number}
+    training: dict[str, Any] = about | {"execution": 1}
+    yield contract.TrialBegun(**about)
+    yield contract.ExecutionDone(**training, state="running")
+    names = ("loss", "accuracy", "val_loss", "val_accuracy")
+    yield contract.Metric(**training, points=tuple((name, 1.0, 0.5, about["time"]) for name in names))
+    folder = f"job/trial-{trial.number}"
+    yield contract.CheckpointCommitted(**training, folder=folder, step=1, epoch=1, manifest="0" * 64, bytes=9)
+    yield contract.ExecutionDone(**training, state="completed", score=0.5, best_epoch=1, epochs=1)
+    yield contract.TrialDone(**about, state="completed")
+
+
+def retried(trial: Trial, by: User) -> None:
+    trials.retry(trial, by=by)
+
+
+def continued(trial: Trial, by: User) -> None:
+    keep(trial, 1)
+    trials.continue_training(trial, 10, by=by)
+
+
+@pytest.mark.parametrize(("error", "queue_again"), [("out of luck", retried), ("", continued)])
+def test_a_trial_that_is_queued_again_is_released_by_its_earlier_attempt(
+    error: str, queue_again: Callable[[Trial, User], None], yard: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(yard, solo)
+    first, *rest = attempt.trials.order_by("number")
+    solo.report(attempt, begun(first), ended(first, error))
+    queue_again(first, yard.owner)
+    assert attempt.job.trials.waiting().get() == first, "it waits for any slot"
+    late = contract.ExecutionDone(
+        time=time.time(), trial=first.number, execution=1, state="completed", score=0.1, epochs=3
+    )
+    solo.report(attempt, late)
+    assert first.executions.get().state == "queued", "its late events are ignored"
+    for trial in rest:
+        solo.run_trial(attempt, trial)
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED)
+    first.refresh_from_db()
+    assert (first.state, first.error, first.started) == ("queued", None, None)
+    again = next_batch(attempt.job, solo)
+    solo.run(again)
+    first.refresh_from_db()
+    assert (first.state, first.attempt) == ("completed", again.number)
