@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -150,9 +151,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Grouped
 @pytest.fixture(scope="session")
 def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
     """Whether the test database begins as a copy of one that a process of this run has migrated."""
-    return connection.vendor == "sqlite" and database.copy_tables(
-        settings.DATABASES["default"]["TEST"]["NAME"]
-    )
+    options: Any = settings.DATABASES["default"]["TEST"]
+    return connection.vendor == "sqlite" and database.copy_tables(options["NAME"])
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,7 @@ def _teardown(case: TransactionTestCase) -> None:
 
 def install() -> None:
     """Let every test that commits end with `empty`."""
-    TransactionTestCase._fixture_teardown = _teardown  # type: ignore[method-assign]
+    TransactionTestCase._fixture_teardown = _teardown  # type: ignore[attr-defined]
 
 
 def migrate(target: Target) -> Any:
@@ -68,7 +68,7 @@ def migrate(target: Target) -> Any:
 def single_steps() -> MigrationExecutor:
     """Return an executor of the single migrations, also of those that one migration replaces."""
     executor = MigrationExecutor(connection)
-    executor.loader.replace_migrations = False
+    executor.loader.replace_migrations = False  # type: ignore[attr-defined]
     executor.loader.build_graph()
     for squashed, migration in executor.loader.replacements.items():
         executor.loader.graph.remove_replacement_node(squashed, migration.replaces)
@@ -173,7 +173,7 @@ def _use(name: str, *, made_of: str | None = None) -> None:
 
 
 def _change_databases(*statements: str) -> None:
-    with connection._nodb_cursor() as cursor:  # type: ignore[attr-defined]
+    with connection._nodb_cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
 

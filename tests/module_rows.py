@@ -6,7 +6,7 @@ Tests must copy the returned objects, by `copy.deepcopy`. Files in the store are
 the function registers with `on_commit` is called.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pytest
@@ -45,7 +45,7 @@ def refuse_commits(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid} commits, so it cannot use the fixture module_rows")
 
 
-def _commits(item: pytest.Item, fixtures: list[str]) -> bool:
+def _commits(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     marker = item.get_closest_marker("django_db")
     is_marked = marker is not None and bool(marker.kwargs.get("transaction"))
     return is_marked or "transactional_db" in fixtures or "live_server" in fixtures

@@ -14,6 +14,7 @@ from jobs.queries.runs.codec import pack_columns
 from jobs.spec.space.search_space import sample
 from jobs.states import TrialState
 from tests.factories import SEARCH, make_experiment, make_job, make_worker
+from tests.present import present
 
 SPACE: list[dict[str, Any]] = [
     {"name": "units", "kind": "int", "min": 16, "max": 512, "step": 16},
@@ -116,8 +117,8 @@ def _attempt(trial: Trial, workers: list[Any]) -> Attempt:
         slots=1,
         state="ended",
         outcome=trial.state if trial.state != TrialState.PRUNED else "completed",
-        lease_until=trial.finished,
-        assigned=trial.started,
+        lease_until=present(trial.finished),
+        assigned=present(trial.started),
         claimed=trial.started,
         ended=trial.finished,
     )

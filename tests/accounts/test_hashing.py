@@ -31,8 +31,17 @@ def test_new_and_entered_passwords_take_a_place_while_they_are_hashed(
     places = Places()
     taken: list[int] = []
     monkeypatch.setattr(hashing, "_places", places)
-    monkeypatch.setattr(Argon2PasswordHasher, "encode", lambda *_: taken.append(places.taken) or "hash")
-    monkeypatch.setattr(Argon2PasswordHasher, "verify", lambda *_: taken.append(places.taken) or True)
+
+    def encode(*_: object) -> str:
+        taken.append(places.taken)
+        return "hash"
+
+    def verify(*_: object) -> bool:
+        taken.append(places.taken)
+        return True
+
+    monkeypatch.setattr(Argon2PasswordHasher, "encode", encode)
+    monkeypatch.setattr(Argon2PasswordHasher, "verify", verify)
     hasher = import_string(main.PASSWORD_HASHERS[0])()
     assert hasher.encode("password", "salt") == "hash"
     assert hasher.verify("password", "hash")

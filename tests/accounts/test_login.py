@@ -192,7 +192,7 @@ class TestTheSecondFactor:
         assert not recovery.wrap().validate_code(unused)
 
     def test_of_an_earlier_version_still_works(self, people: People) -> None:
-        app = with_app(people.member).authenticator_set.get(type="totp")
+        app = Authenticator.objects.get(user=with_app(people.member), type="totp")
         app.data = {"secret": SECRET}
         assert app.wrap().validate_code(code())
 

@@ -19,6 +19,7 @@ from jobs.models import IdempotencyKey, RegisteredModel
 from tests.people import PASSWORD, People, browser_of
 from tests.seeded import seed_search
 from webapp.api import media
+from webapp.json_text import read_json
 
 pytestmark = pytest.mark.django_db
 
@@ -139,7 +140,7 @@ def test_problems_point_into_the_sent_body(people: People, call: Any) -> None:
 def test_a_body_of_many_wrong_fields_is_parsed_a_fixed_number_of_times(
     people: People, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsed = Mock(side_effect=media.read_json)
+    parsed = Mock(side_effect=read_json)
     monkeypatch.setattr(media, "read_json", parsed)
     answer = call(people.member).post("/models", {f"field{i}": 1 for i in range(300)})
     assert answer.status_code == 422

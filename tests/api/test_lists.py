@@ -81,7 +81,12 @@ def test_a_list_reads_all_children_in_one_query_and_only_the_columns_it_needs(
     job.trials.update(finished=timezone.now())  # so that the remaining time is estimated
     caller, queries = call(people.owner), []
     for ordinal, state in enumerate(("completed", "running", "running"), start=1):
-        child = {"kind": "train", "parent": job, "ordinal": ordinal, "results": {"metrics": {"test": {}}}}
+        child: dict[str, Any] = {
+            "kind": "train",
+            "parent": job,
+            "ordinal": ordinal,
+            "results": {"metrics": {"test": {}}},
+        }
         make_job(experiment=experiment, by=people.owner, state=state, **child)
         with CaptureQueriesContext(connection) as asked:
             (shown,) = caller.get("/jobs", kind="search").json()["items"]

@@ -93,7 +93,7 @@ def test_a_server_that_hangs_is_reported_within_three_seconds_and_nothing_is_los
     bundle()
     page = open_as(people.owner, "/p/yard/experiments/new", at=web.address)
     page.locator("[name=name]").fill("typed by hand")
-    seconds = []
+    seconds: list[float] = []
     # A busy machine delays the page's own timers, too: one quick report shows that it can.
     while len(seconds) < TRIES and (not seconds or min(seconds) > REPORTED):
         expect(page.locator("#toasts > *")).to_have_count(0)

@@ -21,6 +21,7 @@ from jobs.queries.runs import jobs as shown
 from jobs.queries.runs import metrics
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Outcome
 from jobs.store import sha256_of, store
+from tests.present import present
 from workers.engine.training.checkpoint import is_intact
 
 EVERYTHING = 10**9
@@ -165,7 +166,7 @@ def _points(job: Job, events: list[Event]) -> Iterator[tuple[Any, ...]]:
 def _epochs(job: Job, series: SeriesOut) -> int:
     if series["trial"] is not None:
         return Execution.objects.get(
-            trial__job=job, trial__number=series["trial"], number=series["execution"]
+            trial__job=job, trial__number=series["trial"], number=present(series["execution"])
         ).epochs
     result = job.results_json
     return int(result["epochs"] if series["name"].startswith("retrain_") else result["epochs_to_find"])

@@ -79,7 +79,9 @@ def test_a_seed_of_several_files_is_read_in_both_orders(tmp_path: Path, name: st
 
 
 @pytest.mark.timeout(3600)
-def test_no_mutant_stops_its_reader_or_leaves_its_folder(tmp_path, capsys) -> None:
+def test_no_mutant_stops_its_reader_or_leaves_its_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     # Keras is loaded only if there are enough mutants for its import to be worth it.
     found = batches.run(SEED, MUTANTS, tmp_path, processes=2, load=MUTANTS >= 1000)
     with capsys.disabled():

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import keras_tuner as kt
 
@@ -11,7 +12,7 @@ FOLDER = Path(sys.argv[1])
 
 
 class Parabola(kt.RandomSearch):
-    def run_trial(self, trial, *args, **kwargs):
+    def run_trial(self, trial: Any, *args: Any, **kwargs: Any) -> float:
         hp = trial.hyperparameters
         x = hp.Float("x", -1.0, 1.0)
         if hp.Choice("kind", ["flat", "steep"]) == "steep":

@@ -18,7 +18,7 @@ from jobs.actions.search import external_search
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Job, Project, Trial, Worker
 from tests.people import People, make_people
-from workers.chief import connection_tracker, conversion, protocol
+from workers.chief import conversion, protocol
 from workers.chief.connection_tracker import ConnectionTracker, address_of, open_connections
 from workers.chief.server import PortInUse, serve
 from workers.supervise.events import event_pace
@@ -198,7 +198,7 @@ def test_a_closed_connection_counts_unless_it_was_idle(
     monkeypatch: pytest.MonkeyPatch, silent: float, lost: list[int]
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(connection_tracker.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     known = ConnectionTracker(grace=30)
     known.record_call(7, "ipv4:10.0.0.1:4242")
     assert known.connected({("10.0.0.1", 4242)}) == [7]

@@ -19,6 +19,7 @@ from tests.code.test_dry_builds import created, pointers, spec_of, stored, worke
 from tests.jobs.yard import PretendWorker
 from tests.markup import squeezed
 from tests.people import People, browser_of
+from tests.present import present
 
 CODE = """
 import numpy as np
@@ -150,7 +151,7 @@ def test_a_name_that_was_deleted_meanwhile_fails_the_job(
     deletions.delete(data, by=people.trainer)
     end(worker)
     job.refresh_from_db()
-    assert (job.state, "was deleted and can be restored" in job.error["message"]) == ("failed", True)
+    assert (job.state, "was deleted and can be restored" in present(job.error)["message"]) == ("failed", True)
     assert pointers(load(api, code, again=True)) == ["/dataset"]
 
 
@@ -170,7 +171,7 @@ def test_a_quota_that_was_reached_meanwhile_fails_the_job(
     Project.objects.filter(pk=people.project.pk).update(max_bytes=1)
     end(worker)
     job.refresh_from_db()
-    assert (job.state, job.error["code"]) == ("failed", "quota_reached")
+    assert (job.state, present(job.error)["code"]) == ("failed", "quota_reached")
     assert DatasetVersion.objects.count() == before
 
 
@@ -211,8 +212,8 @@ def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     form = {"slug": "waves", "entry": "load_data", "task": ""}
     sent = api.post(f"/code/{code}/data?project=yard", form)
     assert (sent.status_code, sent["Location"]) == (303, f"/code/{code}?project=yard#data")
-    page = api.get(f"/code/{code}?project=yard").content.decode()
-    (address,) = re.findall(r'hx-get="([^"]+)"', page)
+    shown = api.get(f"/code/{code}?project=yard").content.decode()
+    (address,) = re.findall(r'hx-get="([^"]+)"', shown)
     part = api.get(unescape(address), headers={"HX-Request": "true"}).content.decode().strip()
     assert 'id="data"' in part and part.endswith("</section>") and "<form" not in part
     end(worker)

@@ -19,7 +19,7 @@ from tests.markup import one_line, text_of
 from tests.next_steps import has_next_step
 from tests.people import People, browser_of
 
-SPACE = [
+SPACE: list[dict[str, Any]] = [
     {"name": "units", "kind": "int", "min": 8, "max": 32, "step": 8},
     {"name": "rate", "kind": "float", "min": 1e-3, "max": 0.1, "sampling": "log"},
     {"name": "dropout", "kind": "boolean"},

@@ -125,7 +125,7 @@ def test_exported_keras_tuner_spaces_are_imported_unchanged() -> None:
 
 
 VERTEX = {"parameterId": "x", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}
-KATIB = {"name": "x", "parameterType": "double", "feasibleSpace": {"min": "0.1", "max": "1"}}
+KATIB: dict[str, Any] = {"name": "x", "parameterType": "double", "feasibleSpace": {"min": "0.1", "max": "1"}}
 FLOAT = {"name": "x", "min_value": 0.0, "max_value": 1.0, "conditions": []}
 
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrow_space
-from jobs.spec.space.search_space import Space, grid
+from jobs.spec.space.search_space import IntParameter, Space, grid
 
 UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16, "default": 64}
 RATE = {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"}
@@ -31,9 +31,9 @@ OLD = space(UNITS, RATE, OPTIMIZER, MOMENTUM, NORM)
 def test_hyperparameters_and_fields_that_are_not_named_remain() -> None:
     new = narrow_space(OLD, [{"name": "units", "max": 32}])
     assert [parameter.name for parameter in new] == [parameter.name for parameter in OLD]
-    assert list(new[0].grid()) == [16, 32] and new[0].default is None, (
-        "a default outside the range is dropped"
-    )
+    units = new[0]
+    assert isinstance(units, IntParameter)
+    assert list(units.grid()) == [16, 32] and units.default is None, "a default outside the range is dropped"
     assert new[1:] == OLD[1:]
     assert changes(OLD, new) == [
         "units takes integers from 16 to 32 in steps of 16, before integers from 16 to 64 in steps of 16"

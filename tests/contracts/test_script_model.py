@@ -8,7 +8,9 @@ from pydantic import ValidationError
 from jobs.spec.checks import settings as spec_checks
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, problems
+from jobs.spec.sections.script_model import ScriptModel
 from jobs.spec.space.values import apply_values
+from tests.present import present
 
 DIGEST = "a" * 64
 SPACE = [{"name": "rate", "kind": "float", "min": 0.1, "max": 1.0}]
@@ -43,15 +45,20 @@ def test_a_script_needs_no_data_but_a_template_does() -> None:
     assert refused(template) == [Problem("/spec/data", "Field required")]
 
 
+def command(spec: ExperimentSpec) -> list[str]:
+    assert isinstance(spec.model, ScriptModel)
+    return spec.model.command()
+
+
 def test_the_values_of_a_trial_are_arguments() -> None:
     spec = ExperimentSpec.model_validate(body({}, model={"args": {"epochs": 3, "rate": 0.1, "fast": True}}))
-    assert apply_values(spec, {"rate": 0.5}).model.command() == [
+    assert command(apply_values(spec, {"rate": 0.5})) == [
         "train.py", "--epochs", "3", "--rate", "0.5", "--fast"
     ]  # fmt: skip
     module = ExperimentSpec.model_validate(
         body(model={"entry": "-m shop.train", "args": {"shift": -1e-5, "slow": False}})
     )
-    assert module.model.command() == ["-m", "shop.train", "--shift=-1e-05"]
+    assert command(module) == ["-m", "shop.train", "--shift=-1e-05"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +85,7 @@ def test_what_a_script_cannot_get_is_refused_at_its_place(
 
 def test_any_metric_can_be_the_objective_of_a_script_alone() -> None:
     objective = {"objective": {"metric": "reward", "direction": "max"}}
-    assert ExperimentSpec.model_validate(body(objective)).search.objective.metric == "reward"
+    assert present(ExperimentSpec.model_validate(body(objective)).search).objective.metric == "reward"
     space = [{"name": "units", "kind": "int", "min": 1, "max": 2}]
     sent = {
         "data": {"dataset": "iris"},

@@ -242,7 +242,7 @@ def test_every_invalid_value_of_a_configuration_is_named(values: dict[str, Any],
 
 
 @pytest.mark.parametrize("value", [None, [1], {}, "3", True, float("nan"), 10**400])
-def test_a_value_outside_the_range_is_rejected_with_a_message(value):
+def test_a_value_outside_the_range_is_rejected_with_a_message(value: Any) -> None:
     space = SearchSpec.model_validate(
         {
             "algorithm": "random",

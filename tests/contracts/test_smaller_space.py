@@ -48,7 +48,7 @@ def test_choices_of_good_configurations_are_kept_and_a_single_one_is_fixed() -> 
             "when": {"name": "optimizer", "in": ["sgd"]},
         },
     )
-    best = {"optimizer": "adam", "bias": True}
+    best: dict[str, Any] = {"optimizer": "adam", "bias": True}
     optimizer, bias, momentum = shrink_space(space(*rows), best, [{"optimizer": "sgd", "bias": True}])
     assert optimizer.grid() == ["adam", "sgd"]
     assert (bias.kind, bias.grid()) == ("fixed", [True])

@@ -100,7 +100,7 @@ def test_a_report_of_an_earlier_release_has_a_verdict_too() -> None:
     ],
 )
 def test_an_evaluation_says_how_often_it_is_right_or_how_far_off(task: str, parts: list[str]) -> None:
-    found = verdict(evaluation_report(task))  # type: ignore[arg-type]
+    found = verdict(evaluation_report(task))
     assert [part for part in parts if part not in found] == []
 
 

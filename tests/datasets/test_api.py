@@ -299,7 +299,7 @@ def test_the_dialect_and_the_share_of_damaged_rows_come_with_the_upload(api: Cli
         ({"max_bad_share": "a"}, "/max_bad_share"),
     ],
 )
-def test_a_wrong_dialect_is_refused_with_its_field(api: Client, fields: dict[str, str], pointer: str) -> None:
+def test_a_wrong_dialect_is_refused_with_its_field(api: Client, fields: dict[str, Any], pointer: str) -> None:
     answer = send(api, **fields)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == pointer

@@ -35,7 +35,7 @@ def upload(browser: Client, name: str = "pets.zip", body: bytes = b"", **fields:
     return browser.post("/datasets/new", {"project": "yard", "file": file, **fields})
 
 
-def pets(browser: Client, **fields: object) -> DatasetVersion:
+def pets(browser: Client, **fields: Any) -> DatasetVersion:
     """Return a version of images that a worker has read, with its thumbnails."""
     assert upload(browser, **fields).status_code == 303
     version = make_ready(DatasetVersion.objects.latest("pk"), PETS)
@@ -68,7 +68,7 @@ def test_a_name_alone_makes_no_archive(browser: Client, name: str, body: bytes, 
 
 
 def test_size_and_fit_are_chosen_in_the_form(browser: Client) -> None:
-    fields = {"images.height": "32", "images.width": "48", "images.fit": "crop"}
+    fields: dict[str, Any] = {"images.height": "32", "images.width": "48", "images.fit": "crop"}
     assert upload(browser, **fields).status_code == 303
     reading = DatasetVersion.objects.latest("pk").request["reading"]
     assert reading["images"] == {"height": 32, "width": 48, "fit": "crop"}
@@ -82,7 +82,7 @@ def test_size_and_fit_are_chosen_in_the_form(browser: Client) -> None:
      ({"images.fit": "bend"}, "fit")],
 )  # fmt: skip
 def test_a_wrong_size_is_refused_beside_its_field(
-    browser: Client, fields: dict[str, str], message: str
+    browser: Client, fields: dict[str, Any], message: str
 ) -> None:
     answer = upload(browser, **fields)
     assert answer.status_code == 422
@@ -120,7 +120,12 @@ def test_another_size_makes_another_version_of_the_same_file(browser: Client) ->
     pets(browser, **{"images.height": "8", "images.width": "12"})
     page = browser.get("/datasets/pets/versions/1").content.decode()
     assert 'name="images.height"' in page
-    fields = {"images.height": "16", "images.width": "16", "images.fit": "stretch", "target": "label"}
+    fields: dict[str, Any] = {
+        "images.height": "16",
+        "images.width": "16",
+        "images.fit": "stretch",
+        "target": "label",
+    }
     assert browser.post("/datasets/pets/versions/1/roles?project=yard", fields).status_code == 303
     made = DatasetVersion.objects.latest("pk")
     assert made.number == 2

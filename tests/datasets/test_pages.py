@@ -2,12 +2,12 @@
 
 import base64
 import zlib
+from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.http import HttpResponse
 from django.test import Client
 
 from jobs import program, upload_files
@@ -243,7 +243,7 @@ def shop_page(browser: Client) -> str:
     return browser.get(address).content.decode()
 
 
-def edited(browser: Client, **changes: list[str]) -> HttpResponse:
+def edited(browser: Client, **changes: list[str]) -> Any:
     form = {
         "column": ["id", "city", "bought", "price"],
         "role": ["id", "feature", "feature", "target"],
@@ -314,7 +314,7 @@ def test_exactly_one_column_is_the_target(browser: Client) -> None:
         assert DatasetVersion.objects.latest("pk").number == 1
 
 
-def sampled(browser: Client, content: bytes, **query: str) -> HttpResponse:
+def sampled(browser: Client, content: bytes, **query: str) -> Any:
     address = f"/datasets/sample?{urlencode({'all': '1', **query})}"
     return browser.post(address, content, content_type="application/octet-stream")
 

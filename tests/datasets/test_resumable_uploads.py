@@ -140,7 +140,7 @@ async def test_the_offset_and_the_protocol_are_described(
 async def test_a_part_that_does_not_fit_is_refused_and_changes_nothing(member: TusClient) -> None:
     place = await member.place(SIZE)
     await member.part(place, CSV[:10], 0)
-    wrong: list[tuple[int, dict[str, str]]] = [
+    wrong: list[tuple[int, dict[str, Any]]] = [
         (409, {"upload_offset": "9"}),
         (409, {"upload_offset": "11"}),
         (413, {}),
@@ -204,7 +204,7 @@ async def test_one_request_at_a_time_appends(member: TusClient) -> None:
 async def test_an_upload_is_not_deleted_while_a_part_arrives(member: TusClient) -> None:
     place = await member.place(SIZE)
     body = PausedBody(CSV, pause_at=HALF)
-    headers = {"content_type": "application/offset+octet-stream", "upload_offset": "0"}
+    headers: dict[str, Any] = {"content_type": "application/offset+octet-stream", "upload_offset": "0"}
     sending = asyncio.create_task(member.ask("PATCH", place, body, **headers))
     await body.is_paused.wait()
     refused = await member.ask("DELETE", place)
@@ -255,7 +255,7 @@ async def test_a_part_ends_when_its_upload_has_no_row_any_more(
     monkeypatch.setattr(parts, "EXTEND_SECONDS", 0.0)
     place = await member.place(SIZE)
     body = PausedBody(CSV, pause_at=HALF)
-    headers = {"content_type": "application/offset+octet-stream", "upload_offset": "0"}
+    headers: dict[str, Any] = {"content_type": "application/offset+octet-stream", "upload_offset": "0"}
     sending = asyncio.create_task(member.ask("PATCH", place, body, **headers))
     await body.is_paused.wait()
     await ResumableUpload.objects.all().adelete()
@@ -407,7 +407,7 @@ async def test_a_session_needs_its_csrf_token(people: People, settings: Settings
 async def test_a_part_of_a_caller_without_rights_is_not_read(member: TusClient, people: People) -> None:
     place = await member.place(SIZE)
     body = Body(CSV)
-    headers = {"content_type": "application/offset+octet-stream", "upload_offset": "0"}
+    headers: dict[str, Any] = {"content_type": "application/offset+octet-stream", "upload_offset": "0"}
     viewer = await client_of(people.viewer)
     assert (await viewer.ask("PATCH", place, body, **headers)).status == 404
     assert body.sent == 0

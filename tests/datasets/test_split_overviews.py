@@ -205,20 +205,20 @@ BUNDLED_PAGE = "/datasets/digits/versions/1?way=random&validation=0.3&test=0.1&s
 
 
 def post_bundled(client: Client, project: str) -> Any:
-    body = {"split": {"validation": 0.3, "test": 0.1}, "project": project}
+    body = {"split": {"validation": "0.3", "test": "0.1"}, "project": project}
     return client.post(BUNDLED, body, content_type="application/json").json()
 
 
 def test_projects_share_no_job_of_bundled_data_before_it_has_finished(world: World, tmp_path: Path) -> None:
     mine, theirs = world.client(world.owner), world.client(world.stranger)
     first = Job.objects.get(pk=post_bundled(theirs, "elsewhere")["job"])
-    assert mine.get(BUNDLED, {"validation": 0.3, "test": 0.1}).json()["state"] == "none"
+    assert mine.get(BUNDLED, {"validation": "0.3", "test": "0.1"}).json()["state"] == "none"
     second = Job.objects.get(pk=post_bundled(mine, "yard")["job"])
     assert second.project == world.project
     error = {"code": "bad_data", "message": "a message of another project"}
     Job.objects.filter(pk=first.pk).update(state=JobState.FAILED, error=error)
     Job.objects.filter(pk=second.pk).update(why_waiting="Project yard uses 2 of its 2 slots.")
-    answer = mine.get(BUNDLED, {"validation": 0.3, "test": 0.1}).json()
+    answer = mine.get(BUNDLED, {"validation": "0.3", "test": "0.1"}).json()
     assert (answer["job"], answer["error"]) == (second.pk, None)
     assert answer["why_waiting"] == "Project yard uses 2 of its 2 slots."
     page = squeezed(mine.get(BUNDLED_PAGE).content.decode())
@@ -226,7 +226,7 @@ def test_projects_share_no_job_of_bundled_data_before_it_has_finished(world: Wor
 
     Job.objects.filter(pk=second.pk).update(state=JobState.COMPLETED)
     give(second, SplitOverview(rows=40, split=Split(validation=0.3, test=0.1)), tmp_path)
-    answer = theirs.get(BUNDLED, {"validation": 0.3, "test": 0.1}).json()
+    answer = theirs.get(BUNDLED, {"validation": "0.3", "test": "0.1"}).json()
     assert (answer["state"], answer["job"], answer["overview"]["rows"]) == ("completed", None, 40)
     assert post_bundled(theirs, "elsewhere")["state"] == "completed"
 

@@ -53,7 +53,12 @@ class TusClient:
     """A caller with a token."""
 
     def __init__(self, bearer: str, **headers: str) -> None:
-        self._headers = {"host": "localhost", "authorization": bearer, "tus-resumable": "1.0.0", **headers}
+        self._headers = {
+            "host": "localhost",
+            "authorization": bearer,
+            "tus-resumable": "1.0.0",
+            **headers,
+        }
 
     async def ask(
         self, method: str, path: str, body: Body | None = None, *, announced: bool = True, **headers: str
@@ -82,8 +87,8 @@ class TusClient:
         metadata = ",".join(
             f"{key} {base64.b64encode(text.encode()).decode()}" for key, text in named.items()
         )
-        headers = {"upload_length": str(length), "upload_metadata": metadata} | headers
-        return await self.ask("POST", "/api/v1/uploads", **headers)
+        sent: dict[str, Any] = {"upload_length": str(length), "upload_metadata": metadata, **headers}
+        return await self.ask("POST", "/api/v1/uploads", **sent)
 
     async def place(self, length: int, name: str = "a.csv", project: str = "yard") -> str:
         """Begin an upload; return its address."""
@@ -95,8 +100,8 @@ class TusClient:
         self, place: str, content: bytes, offset: int, *, cut: int | None = None, **headers: str
     ) -> Answer:
         kind = "application/offset+octet-stream"
-        headers = {"content_type": kind, "upload_offset": str(offset)} | headers
-        return await self.ask("PATCH", place, Body(content, cut), **headers)
+        sent: dict[str, Any] = {"content_type": kind, "upload_offset": str(offset), **headers}
+        return await self.ask("PATCH", place, Body(content, cut), **sent)
 
     async def offset(self, place: str) -> int:
         return int((await self.ask("HEAD", place)).headers["upload-offset"])

@@ -37,7 +37,7 @@ def _full_collections() -> int:
 
 
 @pytest.fixture
-def cache(tmp_path):
+def cache(tmp_path: Path) -> Iterator[Path]:
     """Return an empty folder that this process uses for compiled programs during the test."""
     import jax
 

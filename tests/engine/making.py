@@ -1,5 +1,6 @@
 """Creates small real data sets, models and a report for tests of whole tasks."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from jobs.kinds.ensemble.payload import Member
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.messages.task import DatasetFile
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.pruning import Curve
+from tests.present import present
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.tasks import profile
 
@@ -32,26 +35,38 @@ class ArtifactReport:
         self.phases: list[str] = []
         self.pending_request: Any = None
 
-    def progress(self, done, total, unit):
+    def progress(self, done: float, total: float, unit: str) -> None:
         self.steps.append(done / total)
 
-    def phase(self, name):
+    def phase(self, name: str) -> None:
         self.phases.append(name)
 
-    def metric(self, *args, **kwargs): ...
-    def log(self, line, **kwargs): ...
-    def execution(self, *args, **kwargs): ...
-    def checkpoint(self, *args, **kwargs): ...
+    def for_trial(self, number: int) -> "ArtifactReport":
+        return self
 
-    def warning(self, code, message):
+    def trial_started(self) -> None: ...
+    def trial_finished(self, *args: Any, **kwargs: Any) -> None: ...
+    def metric(self, *args: Any, **kwargs: Any) -> None: ...
+    def log(self, line: str, **kwargs: Any) -> None: ...
+    def execution(self, *args: Any, **kwargs: Any) -> None: ...
+    def checkpoint(self, *args: Any, **kwargs: Any) -> None: ...
+    def resumed(self, **kwargs: Any) -> None: ...
+
+    def warning(self, code: str, message: str) -> None:
         self.warnings.append(code)
 
-    def artifact(self, role, path, *, name, meta=None):
+    def artifact(self, role: str, path: str, *, name: str, meta: object = None) -> None:
         assert (Path(self.folder) / path).is_file()
         self.artifacts[role] = Path(self.folder) / path
 
-    def request(self):
+    def request(self) -> Any:
         return self.pending_request
+
+    def recorded(self) -> Sequence[str]:
+        return ()
+
+    def curves(self) -> Sequence[Curve]:
+        return ()
 
 
 def dataset_file(folder: Path, bundled: str) -> DatasetFile:
@@ -77,12 +92,12 @@ def train_member(folder: Path, name: str, spec: ExperimentSpec, file: DatasetFil
     from workers.engine.models.files import save_model
     from workers.engine.models.scaling import measure_scaling
 
-    data = load_dataset(file, spec.data)
+    data = load_dataset(file, present(spec.data))
     train, validation = data.parts.train, data.parts.validation
     scaling = measure_scaling(data.x[train], data.y[train], data.profile)
     units = options.get("units", 16)
     rng = np.random.default_rng(options.get("seed", 0))
-    z = _normalized(data.x, scaling)
+    z = _normalized(data.x[:], scaling)
     first = rng.normal(size=(z.shape[1], units)) / np.sqrt(z.shape[1]), rng.normal(size=units) / 2
     hidden = np.maximum(z @ first[0] + first[1], 0)
     labels = np.random.default_rng(1).permutation(data.y[train]) if options.get("shuffled") else data.y[train]
@@ -112,7 +127,7 @@ def _least_squares(hidden: Array, targets: Array, ridge: float = 10.0) -> Weight
 def _targets(data: Dataset, labels: Array, scaling: "Scaling") -> Array:
     """Return the targets of the last layer before its activation: scaled values, or logits of ±3."""
     if data.task == "regression":
-        return (labels.reshape(len(labels), -1) - scaling.y_mean[0]) / scaling.y_std[0]
+        return (labels.reshape(len(labels), -1) - present(scaling.y_mean)[0]) / present(scaling.y_std)[0]
     one_hot = labels.reshape(-1, 1) if data.task == "binary" else np.eye(data.profile.outputs)[labels.ravel()]
     return 6.0 * one_hot - 3.0
 
@@ -120,7 +135,7 @@ def _targets(data: Dataset, labels: Array, scaling: "Scaling") -> Array:
 def _predictions(task: str, last: Array, scaling: "Scaling") -> Array:
     """Return the model's predictions from the outputs of its last layer before the activation."""
     if task == "regression":
-        return last * scaling.y_std[0] + scaling.y_mean[0]
+        return last * present(scaling.y_std)[0] + present(scaling.y_mean)[0]
     if task == "binary":
         return 1 / (1 + np.exp(-last))
     exponentials = np.exp(last - last.max(axis=1, keepdims=True))
@@ -140,7 +155,9 @@ def _with_weights(data: Dataset, scaling: "Scaling", name: str, first: Weights, 
     normal = keras.layers.Normalization(mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist())
     x = layers[1](layers[0](keras.layers.Flatten()(normal(inputs))))
     if data.task == "regression":
-        x = keras.layers.Rescaling(float(scaling.y_std[0]), offset=float(scaling.y_mean[0]))(x)
+        x = keras.layers.Rescaling(
+            float(present(scaling.y_std)[0]), offset=float(present(scaling.y_mean)[0])
+        )(x)
     model = keras.Model(inputs, x, name=name)
     for layer, weights in zip(layers, (first, last), strict=True):
         layer.set_weights(list(weights))

@@ -1,5 +1,6 @@
 """Runs one small training as a trial does, for tests of what happens during and between epochs."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from jobs.messages.task import DatasetFile
 from tests.engine.helpers import RecordingReport, blobs, profiled, spec_of
+from tests.present import present
 
 BLOBS = {"epochs": 4, "batch_size": 16, "learning_rate": 0.01}
 
@@ -25,8 +27,8 @@ def blobs_file(folder: Path) -> DatasetFile:
 
 
 def train_on(
-    file: DatasetFile, folder: Path, *, requests=(), resume=None, patience=None, pruning_check=None,
-    in_memory_bytes=None, **parts
+    file: DatasetFile, folder: Path, *, requests: Iterable[str | None] = (), resume: Any = None,
+    patience: int | None = None, pruning_check: Any = None, in_memory_bytes: int | None = None, **parts: Any
 ) -> Trained:  # fmt: skip
     """Train on `file`; checkpoints go to `folder`."""
     from workers.engine.data.dataset import load_dataset
@@ -37,7 +39,7 @@ def train_on(
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", **{"args": {"units": 8, "dropout": 0.3}, "fit": BLOBS, **parts})
-    dataset = load_dataset(file, spec.data, spec.texts, in_memory_bytes)
+    dataset = load_dataset(file, present(spec.data), spec.texts, in_memory_bytes)
     prepared = prepare(spec, dataset, dataset.parts.train, name="t", seed=spec.fit.seed)
     report = RecordingReport(folder.parent)
     report.requests = list(requests)

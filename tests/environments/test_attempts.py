@@ -35,7 +35,11 @@ from workers.supervise.pool.sandbox_gpus import SandboxGpus
 @pytest.fixture
 async def place(levels: tuple[LevelState, ...], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Yard]:
     """A node that installs packages from a folder of wheels."""
-    offered = [state.level for state in levels if state.offered and state.level is not Level.PROCESS]
+    offered = [
+        level
+        for level in Level
+        if level is not Level.PROCESS and any(state.offered and state.level is level for state in levels)
+    ]
     if not offered:
         pytest.skip("this machine offers no sandbox")
     monkeypatch.setenv(installers.INSTALLER_VARIABLE, "pip")

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,9 +80,12 @@ def test_no_file_outside_of_the_environment_is_read(tmp_path: Path, monkeypatch:
         record.write(f"link,,\n../../../../secret,,\n{secret},,\n")
     read: list[str] = []
     found = hashlib.file_digest
-    monkeypatch.setattr(
-        hashlib, "file_digest", lambda file, kind: read.append(file.name) or found(file, kind)
-    )
+
+    def digest(file: Any, kind: str) -> Any:
+        read.append(file.name)
+        return found(file, kind)
+
+    monkeypatch.setattr(hashlib, "file_digest", digest)
     installed(place, ())
     assert read
     assert all(Path(name).is_relative_to(place.resolve()) for name in read)

@@ -14,7 +14,7 @@ from tests.world import World
 from webapp.forms.experiments.experiment.preprocessing import choice_of, choices
 
 PLACE = "/p/yard/experiments/columns?dataset=shop"
-COLUMNS = {
+COLUMNS: dict[str, dict[str, Any]] = {
     "age": {"type": "number", "missing": 3},
     "rooms": {"type": "integer", "frequent": 7, "distinct": 9},
     "sold": {"type": "boolean"},

@@ -8,10 +8,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from jobs.models import CodeVersion, Experiment, Job
+from jobs.spec.sections.pruning import MedianPruner
+from jobs.spec.space.search_space import ChoiceParameter, FloatParameter, When
 from tests.code.making import zipped
 from tests.datasets.making import bundle
 from tests.markup import squeezed
 from tests.people import People, browser_of
+from tests.present import present
 from webapp.forms.experiments.script.arguments import read_value, shown_value
 
 TRAIN = """
@@ -77,8 +80,8 @@ def test_the_page_of_the_code_leads_to_the_form_with_the_declared_arguments(
 ) -> None:
     page = squeezed(browser.get(f"/code/{code.digest}?project=yard").content.decode())
     assert f'href="{address(code)}"' in page
-    page = browser.get(address(code))
-    rows = [form.initial for form in page.context["arguments"]]
+    answer = browser.get(address(code))
+    rows = [form.initial for form in answer.context["arguments"]]
     assert [(row["name"], row["use"]) for row in rows] == [
         ("rate", "omit"), ("epochs", "set"), ("optimizer", "omit"), ("fast", "omit")
     ]  # fmt: skip
@@ -93,7 +96,7 @@ def test_a_single_run_is_submitted(browser: Client, code: CodeVersion) -> None:
     answer = browser.post(address(code), {**fields, "variables": "MODE=quick", "do": "submit"})
     assert answer.status_code == 303, answer.content.decode()[:5000]
     job = Job.objects.get(kind="train")
-    spec = job.revision.spec_json
+    spec = present(job.revision).spec_json
     assert spec["model"] == {
         "kind": "script", "digest": code.digest, "entry": "train.py",
         "args": {"epochs": 3, "fast": True}, "env": {"MODE": "quick"},
@@ -113,12 +116,15 @@ def test_a_search_over_arguments_is_submitted_with_data(browser: Client, code: C
     fields["pruner"] = "median"
     answer = browser.post(address(code), {**fields, "register": "net", "do": "submit"})
     assert answer.status_code == 303, answer.content.decode()[:5000]
-    spec = Job.objects.get(kind="search").revision.spec
-    assert [row.name for row in spec.search.space] == ["rate", "optimizer"]
-    assert (spec.search.space[0].sampling, spec.search.space[1].values) == ("log", ("sgd", "adam"))
-    assert spec.search.objective.model_dump() == {"metric": "accuracy", "direction": "max"}
-    assert (spec.search.max_trials, spec.search.pruner.kind) == (5, "median")
-    assert (spec.data.dataset, spec.after.register_.model) == ("digits", "net")
+    spec = present(Job.objects.get(kind="search").revision).spec
+    assert [row.name for row in present(spec.search).space] == ["rate", "optimizer"]
+    searched = present(spec.search)
+    rate, optimizer = searched.space
+    assert isinstance(rate, FloatParameter) and isinstance(optimizer, ChoiceParameter)
+    assert (rate.sampling, optimizer.values) == ("log", ("sgd", "adam"))
+    assert searched.objective.model_dump() == {"metric": "accuracy", "direction": "max"}
+    assert isinstance(searched.pruner, MedianPruner) and searched.max_trials == 5
+    assert (present(spec.data).dataset, present(spec.after.register_).model) == ("digits", "net")
 
 
 def test_what_is_missing_or_wrong_is_named_at_its_field(browser: Client, code: CodeVersion) -> None:
@@ -162,8 +168,7 @@ def test_a_draft_is_saved_and_edited_in_the_same_form(browser: Client, code: Cod
     answer = browser.post(answer["Location"], {**again, "do": "submit"})
     assert answer.status_code == 303
     assert Job.objects.get(kind="search").experiment == experiment
-    page = browser.get(f"/p/yard/experiments/{experiment.pk}").content.decode()
-    assert "train.py" in page
+    assert "train.py" in browser.get(f"/p/yard/experiments/{experiment.pk}").content.decode()
 
 
 def test_code_without_arguments_begins_with_one_empty_row(browser: Client, code: CodeVersion) -> None:
@@ -192,8 +197,8 @@ def test_two_people_who_edit_a_script_choose_between_their_versions(
     assert (again["seed"], again[row_of(again, "epochs") + "text"]) == (5, "7")
     assert browser.post(where, {**again, "do": "save"}).status_code == 409, "it is compared again"
     assert browser.post(where, {**chosen, "do": "draft"}).status_code == 303
-    draft = Experiment.objects.get().draft
-    assert (draft["fit"]["seed"], draft["model"]["args"]) == (5, {"epochs": 7})
+    draft = present(Experiment.objects.get().draft)
+    assert (present(draft["fit"])["seed"], draft["model"]["args"]) == (5, {"epochs": 7})
 
 
 def test_a_field_that_the_form_does_not_show_is_kept(
@@ -219,13 +224,12 @@ def test_a_field_that_the_form_does_not_show_is_kept(
     where = f"/p/yard/experiments/{made.json()['id']}/edit"
     answer = browser.post(where, {**entries(browser.get(where)), "do": "submit"})
     assert answer.status_code == 303, (answer.context["form"].errors, answer.context["arguments"].errors)
-    found = Job.objects.get(kind="search").revision.spec
-    assert found.data.split.test == 0.1
-    assert (found.search.seed, found.search.space[1].when.name, found.search.space[1].default) == (
-        4,
-        "optimizer",
-        0.5,
-    )
+    found = present(Job.objects.get(kind="search").revision).spec
+    assert present(found.data).split.test == 0.1
+    searched = present(found.search)
+    conditional = searched.space[1]
+    assert isinstance(conditional, FloatParameter) and isinstance(conditional.when, When)
+    assert (searched.seed, conditional.when.name, conditional.default) == (4, "optimizer", 0.5)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from jobs.spec.sections.data import Window
 from jobs.spec.sections.resources import WorkerSize
 from tests.datasets.making import DIGITS
 from tests.next_steps import has_next_step
+from tests.present import present
 
 PROFILE = Profile.model_validate(DIGITS)
 BASE: dict[str, Any] = {"data": {"dataset": "digits"}, "model": {"kind": "template", "template": "mlp"}}
@@ -155,7 +156,7 @@ def test_the_plan_says_which_runs_read_a_large_table_while_they_train(template: 
     assert found(1_000_000) == []
     (message,) = found(10_000_000)
     assert says in message
-    windows = spec.data.model_copy(update={"window": Window(rows=10)})
+    windows = present(spec.data).model_copy(update={"window": Window(rows=10)})
     windowed = spec.model_copy(update={"data": windows})
     (message_of_windows,) = size_warnings(windowed, table_of(1_000_000))
     assert "which is not possible for windows" in message_of_windows.message

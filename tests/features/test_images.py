@@ -36,7 +36,7 @@ COLOUR = ImageShape(height=8, width=12, channels=3, fit="fit")
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "GIF", "WEBP"])
 def test_every_format_is_decoded(kind: str) -> None:
     found = decode(picture(kind), COLOUR)
-    assert (found.shape, found.dtype) == ((8, 12, 3), np.uint8)
+    assert (found.shape, found.dtype) == ((8, 12, 3), np.dtype(np.uint8))
     assert found[:, :5].mean() < 20
     assert 180 < found[:, 7:].mean() < 220
 

@@ -13,8 +13,11 @@ from jobs.spec.data.features import (
     DEFAULT_LENGTH,
     FIRST_WORD,
     ColumnPlan,
+    DateFeature,
     Features,
+    IndexFeature,
     NgramFeature,
+    NumberFeature,
     TokenFeature,
     input_blocks,
     plan_column,
@@ -91,7 +94,7 @@ def test_the_replacement_of_a_missing_number_can_be_chosen(options: ColumnOption
 
 
 def test_categories_have_positions_for_missing_for_other_and_for_each_word(pipeline: Pipeline) -> None:
-    rows = [{"plan": "free"}, {"plan": "basic"}, {"plan": None}, {"plan": "never seen"}]
+    rows: list[dict[str, Any]] = [{"plan": "free"}, {"plan": "basic"}, {"plan": None}, {"plan": "never seen"}]
     x = pipeline.of_rows(rows)[:, place(pipeline, "plan")]
     # Words in the most rows come first, then in alphabetical order: free, pro, basic.
     np.testing.assert_array_equal(x, [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0]])
@@ -279,7 +282,7 @@ def test_an_option_that_does_not_fit_a_column_is_refused() -> None:
 @pytest.mark.parametrize("options", [{"encode": "one_hot"}, {"encode": "embedding"}, {"encode": "hash"}])
 @pytest.mark.parametrize("stored", [np.int64, np.float64])
 def test_whole_numbers_can_be_categories(options: dict[str, object], stored: type) -> None:
-    numbers = np.array([7] * 6 + [12] * 5 + [-3] * 5, stored)
+    numbers: Any = np.array([7] * 6 + [12] * 5 + [-3] * 5, stored)
     column = Column(name="code", dtype="int64", type="integer", distinct=3, frequent=3)
     plan = plan_column(column, ColumnOptions.model_validate(options))
     coded = Pipeline(fit([plan], {"code": numbers}, np.arange(len(numbers))))
@@ -301,7 +304,8 @@ def test_dates_that_no_request_can_send_are_missing() -> None:
     dates = np.array(["-0044-03-15", "12026-01-01", "2026-01-01"], "datetime64[us]")
     (plan,) = (plan for plan in plans() if plan.column == "bought")
     fitted = fit([plan], {"bought": dates}, np.arange(3))
-    assert fitted.columns[0].origin == "2026-01-01T00:00:00.000000"
+    (bought,) = fitted.columns
+    assert isinstance(bought, DateFeature) and bought.origin == "2026-01-01T00:00:00.000000"
     x = Pipeline(fitted).of_stored({"bought": dates})
     assert x[:, -1].tolist() == [1, 1, 0]
 
@@ -311,7 +315,8 @@ def test_a_number_that_no_32_bit_float_holds_is_missing(pipeline: Pipeline) -> N
     assert stored[0].tolist() == pipeline.of_rows([ROWS[0] | {"age": 1e300}])[0].tolist()
     assert stored[0].tolist() == pipeline.of_rows([ROWS[0] | {"age": None}])[0].tolist()
     huge = fit([plans()[0]], {"age": np.array([1e308, 1.7e308, 3e38, 3e38])}, np.arange(4))
-    assert Features.model_validate_json(huge.model_dump_json()).columns[0].fill == pytest.approx(3e38)
+    (age,) = Features.model_validate_json(huge.model_dump_json()).columns
+    assert isinstance(age, NumberFeature) and age.fill == pytest.approx(3e38)
 
 
 def test_values_of_another_type_are_named(pipeline: Pipeline) -> None:
@@ -326,7 +331,7 @@ def test_parts_of_words_have_room_however_few_words_repeat() -> None:
     assert plan_column(column, ColumnOptions(encode="words")).size == 1
 
 
-def test_frequent_words_are_found_among_more_words_than_are_counted(monkeypatch) -> None:
+def test_frequent_words_are_found_among_more_words_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.features.ngrams.MAX_COUNTED", 40)
     found = frequencies((f"often word{i}" for i in range(200)), "words")
     assert found["often"] == 200
@@ -334,7 +339,9 @@ def test_frequent_words_are_found_among_more_words_than_are_counted(monkeypatch)
     assert found == frequencies((f"often word{i}" for i in range(200)), "words")
 
 
-def test_values_that_repeat_are_found_among_more_values_than_are_counted(monkeypatch) -> None:
+def test_values_that_repeat_are_found_among_more_values_than_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("workers.features.ngrams.MAX_COUNTED", 40)
     monkeypatch.setattr("workers.features.fitting.PART_ROWS", 10)
     users = np.array([word for i in range(200) for word in ("often", f"user{i}")], TEXT)
@@ -349,7 +356,7 @@ def test_values_that_repeat_are_found_among_more_values_than_are_counted(monkeyp
 
     monkeypatch.setattr("workers.features.fitting.occurrences", count)
     (feature,) = fit([plan], {"a": users}, np.arange(len(users))).columns
-    assert feature.words == ("often",)
+    assert isinstance(feature, IndexFeature) and feature.words == ("often",)
     assert counted[0] <= 40
 
 
@@ -361,7 +368,7 @@ WORDS = np.array(["red", "blue", "red", "green", "blue"], TEXT)
     [("one_hot", 4), ("embedding", 4), ("words", 9), ("words_and_characters", 17), ("tokens", 9)],
 )
 def test_each_part_of_a_long_column_and_each_text_is_announced(
-    monkeypatch, encode: Any, expected: int
+    monkeypatch: pytest.MonkeyPatch, encode: Any, expected: int
 ) -> None:
     kind = "category" if encode in ("one_hot", "embedding") else "text"
     column = Column(name="a", dtype="text", type=kind, distinct=3, ngrams=9, length=4)

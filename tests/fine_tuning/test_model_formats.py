@@ -3,6 +3,7 @@
 import io
 import tarfile
 import zipfile
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def zipped(*names: str) -> bytes:
     return body.getvalue()
 
 
-def tarred(mode: str) -> bytes:
+def tarred(mode: Any) -> bytes:
     body = io.BytesIO()
     with tarfile.open(fileobj=body, mode=mode) as archive:
         member = tarfile.TarInfo("model/saved_model.pb")

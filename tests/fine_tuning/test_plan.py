@@ -87,7 +87,7 @@ def test_a_layer_that_is_not_there_is_named_with_those_that_are(
 
 
 def test_searched_layers_and_heads_are_checked_too(people: People, version: ModelVersion) -> None:
-    space = [
+    space: list[dict[str, Any]] = [
         {"name": "freeze_to", "kind": "choice", "values": ["none", "dense_1", "nowhere"]},
         {"name": "learning_rate_factor", "kind": "float", "min": 0.01, "max": 1.0, "sampling": "log"},
     ]
@@ -150,7 +150,7 @@ def test_a_version_that_needs_code_to_be_loaded_is_refused(people: People, versi
 
 def test_precision_and_other_templates_are_refused(people: People, version: ModelVersion) -> None:
     assert "has no effect" in wrong(people, tuned(precision={"policy": "mixed_bfloat16"}))["/precision"]
-    space = [{"name": "template", "kind": "choice", "values": ["mlp", "linear"]}]
+    space: list[dict[str, Any]] = [{"name": "template", "kind": "choice", "values": ["mlp", "linear"]}]
     assert "/search/space/0/name" in wrong(people, tuned(search={"space": space}))
 
 

@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -24,6 +25,10 @@ class Watched:
     readers: list[Reader]
 
 
+def has_events(reader: Reader) -> bool:
+    return reader.cursor >= 5
+
+
 @pytest.fixture(scope="package")
 def watched(flow_yard: RunningYard) -> Watched:
     """A Bayesian search, two trials at a time; while it ran, the web server was killed under its readers."""
@@ -35,7 +40,7 @@ def watched(flow_yard: RunningYard) -> Watched:
     for reader in readers:
         reader.start()
     for reader in readers:
-        reader.wait_for(lambda reader=reader: reader.cursor >= 5, 120)
+        reader.wait_for(partial(has_events, reader), 120)
     web = flow_yard.parts()["web"]
     web.kill()
     wait_for(lambda: (found := flow_yard.parts().get("web")) and found.pid != web.pid, "another web server")

@@ -1,5 +1,6 @@
 """Fine-tuning of a registered and of an imported model, from the search to the served version."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ from tests.imported_model import imported_model
 from tests.ops.conftest import wait_for
 
 pytestmark = pytest.mark.timeout(1800)
+
+
+def is_in(state: str, job: Any) -> bool:
+    return bool(job["state"] == state)
 
 
 def version_of(model: str, **args: Any) -> dict[str, Any]:
@@ -60,7 +65,7 @@ def test_a_training_of_an_imported_model_continues_after_a_stop(
         ("retry", "completed"),
     ):
         flow_yard.ada.post(f"/jobs/{job_id}/{order}")
-        flow_yard.until(job_id, lambda job, state=state: job["state"] == state, f"{state} after {order}")
+        flow_yard.until(job_id, partial(is_in, state), f"{state} after {order}")
     assert versions_of(flow_yard.job(job_id)) == {"best": 1}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.messages.sandbox import MIB, Level, Limits, SandboxRequest
+from jobs.messages.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
 from tests.environments.conftest import levels, users
 from tests.sandbox.conftest import claimed
 from workers.confinement.isolation.users import RunnerUsers
@@ -50,9 +50,9 @@ def owner(users: RunnerUsers) -> Iterator[Owner | None]:
 
 @pytest.mark.parametrize("level", list(Level))
 def test_a_program_in_a_sandbox_computes_on_its_gpu_alone(
-    level: Level, gpu: Gpu, levels: tuple[object, ...], owner: Owner | None
+    level: Level, gpu: Gpu, levels: tuple[LevelState, ...], owner: Owner | None
 ) -> None:
-    state = next(each for each in levels if each.level is level)  # type: ignore[attr-defined]
+    state = next(each for each in levels if each.level is level)
     if not state.offered:
         pytest.skip(state.reason)
     if problem := gpus.problem_at(level, own_user=owner is not None, count=1, network=False):

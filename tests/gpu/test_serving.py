@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from jobs.messages.release import Release
-from tests.runner.harness import ROOT
+from tests.runner.forks import ROOT
 from tests.serving.fakes import FakeDashboard, running
 from workers.serving.versions.child_process import child_environment
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.runner.harness import ROOT, runner
+from tests.runner.forks import ROOT
+from tests.runner.harness import runner
 from tests.runner.tasks import profiled, trial_task
 from workers.node.accelerators import find
 from workers.node.gpu_claims import GpuClaims

@@ -18,6 +18,7 @@ from jobs.models import Job
 from jobs.queries.search import outcomes
 from jobs.states import Outcome
 from tests.jobs.yard import SEARCH, PretendWorker, Yard
+from tests.present import present
 
 FAILING = {"code": "internal", "message": "a bug", "traceback": "Traceback"}
 SPACE = [{"name": "x", "kind": "float", "min": 0.0, "max": 1.0}]
@@ -90,7 +91,7 @@ def test_an_invalid_result_fails_the_job(yard: Yard, worker: PretendWorker) -> N
     (attempt,) = worker.claim_all()
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={"metrics": "good"})
     job.refresh_from_db()
-    assert (job.state, job.error["code"]) == ("failed", "bad_result")
+    assert (job.state, present(job.error)["code"]) == ("failed", "bad_result")
 
 
 def test_the_migration_of_kinds_is_reversible(

@@ -33,6 +33,7 @@ from jobs.states import Desired, JobState, Outcome
 from tests.factories import make_attempt, make_dataset, make_job, make_job_artifact, make_worker
 from tests.jobs.test_races import wait_until_blocking
 from tests.jobs.yard import PretendWorker, Yard, make_yard, spec
+from tests.present import present
 from tests.registry.conftest import GOOD_GATES
 from tests.registry.conftest import Yard as Registry
 from tests.registry.conftest import make_yard as make_registry
@@ -183,7 +184,7 @@ def test_an_alias_and_the_gates_of_an_open_request_end(models: Registry) -> None
     models.live()
     waiting = models.request()
     newest = models.version()
-    registry.set_alias(models.model, "stable", models.endpoint.production, by=models.member)
+    registry.set_alias(models.model, "stable", present(models.endpoint.production), by=models.member)
     gate_job = waiting.gate_job
     assert gate_job is not None
     refusal = during(
@@ -290,7 +291,7 @@ def test_the_events_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) 
     event = contract.Progress(time=1.0, done=1, total=9, unit="epochs")
     refusal = during(
         lambda: attempts.record_events(attempt.pk, [event], spool_position=10, stored={}),
-        lambda: control.stop(step.parent, by=yard.owner),
+        lambda: control.stop(present(step.parent), by=yard.owner),
         after=(runner_events, "record_events"),
     )
     assert refusal is None
@@ -302,7 +303,7 @@ def test_the_placement_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Jo
     PretendWorker(slots=2)
     refusal = during(
         schedule.place_jobs,
-        lambda: control.stop(step.parent, by=yard.owner),
+        lambda: control.stop(present(step.parent), by=yard.owner),
         after=(schedule, "_new_attempt"),
     )
     assert refusal is None

@@ -8,6 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 from django.db import connection, connections, transaction
@@ -147,7 +149,8 @@ def test_of_many_schedulers_one_holds_the_lease(transactional_db: None) -> None:
 def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see(yard: Yard) -> None:
     job = yard.submit()
     before = job_head(job)
-    rounds, seen = 25, []
+    rounds = 25
+    seen: list[Any] = []
     total = THREADS * rounds * 2
     deadline = time.monotonic() + PATIENCE
 
@@ -185,16 +188,14 @@ def test_a_renewal_and_the_reaper_never_both_have_an_attempt(yard: Yard, worker:
         attempt = assigned(yard, worker)
         attempts.claim(attempt.pk, worker_id=worker.row.pk)
         Attempt.objects.filter(pk=attempt.pk).update(lease_until=clock.now() - timedelta(milliseconds=1))
-        renewed, reaped = at_once(
-            lambda pk=attempt.pk: attempts.renew(worker.row.pk, [pk]), lambda: attempt_end.reap()
-        )
+        renewed, reaped = at_once(partial(attempts.renew, worker.row.pk, [attempt.pk]), attempt_end.reap)
         attempt.refresh_from_db()
         if reaped == 1:
             assert (attempt.state, attempt.outcome) == ("ended", "lost")
             assert renewed == {}
         else:
             assert attempt.state == "running"
-            assert attempt.pk in renewed
+            assert isinstance(renewed, dict) and attempt.pk in renewed
             attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
         Job.objects.all().update(state="stopped")
 
@@ -205,8 +206,8 @@ def test_of_two_endings_of_an_attempt_one_counts(yard: Yard, worker: PretendWork
         attempts.claim(attempt.pk, worker_id=worker.row.pk)
         worker.report(attempt, contract.Started(time=1.0))
         ends = at_once(
-            lambda pk=attempt.pk: attempt_end.finish(pk, Outcome.COMPLETED, result={}),
-            lambda pk=attempt.pk: attempt_end.finish(pk, Outcome.LOST),
+            partial(attempt_end.finish, attempt.pk, Outcome.COMPLETED, result={}),
+            partial(attempt_end.finish, attempt.pk, Outcome.LOST),
         )
         assert sum(end is None for end in ends) == 1, ends
         finals = [e for e in event_log.read_events(attempt.job_id, after=0).items if e["type"] == "state"]

@@ -34,7 +34,9 @@ async def test_a_quiet_child_of_a_busy_root_still_has_heartbeats(monkeypatch: py
     monkeypatch.setattr(event_stream, "HEARTBEAT_INTERVAL", 0.05)
     monkeypatch.setattr(event_stream, "hub", BusyRoot)
     monkeypatch.setattr(event_stream, "may_see", may_see)
-    stream = event_stream.stream_events(event_stream.Reader(1), Job(pk=2, root_id=1, parent_id=1), after=0)
+    stream: Any = event_stream.stream_events(
+        event_stream.Reader(1), Job(pk=2, root_id=1, parent_id=1), after=0
+    )
     async with asyncio.timeout(20):
         first, second = await anext(stream), await anext(stream)
     await stream.aclose()

@@ -128,7 +128,10 @@ async def test_a_socket_survives_damaged_frames(people: People) -> None:
 async def test_a_client_that_left_before_an_error_was_sent_holds_no_place(people: People) -> None:
     """The server raises an error of the connection then; the socket must not count as open after it."""
     _, raw = await sync_to_async(tokens.create)(people.owner, by=None, scopes=["read"])
-    messages = [{"type": "websocket.connect"}, {"type": "websocket.receive", "text": "damaged"}]
+    messages: list[dict[str, Any]] = [
+        {"type": "websocket.connect"},
+        {"type": "websocket.receive", "text": "damaged"},
+    ]
     messages += [{"type": "websocket.disconnect", "code": 1006}]
 
     async def receive() -> Any:

@@ -26,7 +26,7 @@ class Page(ApplicationCommunicator):
     """A browser page of a user, as an ASGI WebSocket connection."""
 
     def __init__(self, user: User | AnonymousUser) -> None:
-        scope = {"type": "websocket", "path": "/ws/v1", "headers": [], "user": user}
+        scope: dict[str, Any] = {"type": "websocket", "path": "/ws/v1", "headers": [], "user": user}
         super().__init__(LiveConsumer.as_asgi(), scope)
         self.user = user
 
@@ -59,10 +59,12 @@ class Page(ApplicationCommunicator):
         return found
 
 
-@database_sync_to_async
-def send(job: Job, count: int) -> None:
-    for n in range(count):
-        events.append(job.pk, [events.event("log", job, level="info", source="runner", line=f"line {n}")])
+async def send(job: Job, count: int) -> None:
+    def append_lines() -> None:
+        for n in range(count):
+            events.append(job.pk, [events.event("log", job, level="info", source="runner", line=f"line {n}")])
+
+    await database_sync_to_async(append_lines)()
 
 
 @pytest.fixture
@@ -101,10 +103,9 @@ async def test_a_stranger_gets_no_events_of_a_job(yard: Yard, job: Job) -> None:
     await page.disconnect()
 
 
-@database_sync_to_async
-def join(yard: Yard, name: str) -> User:
-    user = User.objects.create(username=name)
-    people.set_role(yard.project, user, Role.VIEWER, by=yard.owner)
+async def join(yard: Yard, name: str) -> User:
+    user = await User.objects.acreate(username=name)
+    await database_sync_to_async(people.set_role)(yard.project, user, Role.VIEWER, by=yard.owner)
     return user
 
 

@@ -5,6 +5,7 @@ them.
 """
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -80,8 +81,8 @@ def test_an_older_postgres_database_is_dumped_and_then_migrated(tmp_path: Path) 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is a program for Linux")
 def test_the_operator_learns_how_to_get_the_strongest_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparation.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
     assert "`apt install bubblewrap`" in (preparation.sandbox_hint({}) or "")
     assert preparation.sandbox_hint({"TRAINYARD_SANDBOX_LEVELS": "landlock"}) is None
-    monkeypatch.setattr(preparation.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     assert preparation.sandbox_hint({}) is None

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SAFE = {"dependencies": [{"name": "django", "version": "6.1", "vulns": []}]}
 SKIPPED = {"dependencies": [{"name": "django", "skip_reason": "Dependency not found on PyPI: django"}]}
 UNSAFE = {"dependencies": [{"name": "django", "version": "6.1", "vulns": [{"id": "PYSEC-1"}]}]}
-NPM_SAFE = {"vulnerabilities": {}}
+NPM_SAFE: dict[str, Any] = {"vulnerabilities": {}}
 NPM_UNSAFE = {"vulnerabilities": {"left-pad": {"severity": "high"}}}
 
 

@@ -22,6 +22,7 @@ from django.utils.crypto import salted_hmac
 
 from jobs import scheduler
 from jobs.actions.audit import audit
+from jobs.actions.data import datasets
 from jobs.audit_chain import HEAD_SALT
 from jobs.models import AuditEvent
 from jobs.queries.audit import audit_anchors
@@ -223,7 +224,7 @@ def test_the_scheduler_writes_the_line_at_its_start_and_every_hour(
     stop = threading.Event()
     monkeypatch.setattr(scheduler, "hold_lease", lambda holder: True)
     monkeypatch.setattr(scheduler, "tick", stop.set)
-    monkeypatch.setattr(scheduler.datasets, "ensure_bundled", lambda: None)
+    monkeypatch.setattr(datasets, "ensure_bundled", lambda: None)
     with caplog.at_level(logging.INFO, logger="jobs.actions.audit.audit"):
         scheduler.run(stop)
     assert [record.name for record in caplog.records].count("jobs.actions.audit.audit") == 1

@@ -12,7 +12,7 @@ import pytest
 from webapp.ops import readiness as readiness_module
 from webapp.ops.readiness import Readiness
 
-READY = {"/readyz": (200, {}), "/v2/health/live": (200, {})}
+READY: dict[str, tuple[int, dict[str, Any]]] = {"/readyz": (200, {}), "/v2/health/live": (200, {})}
 
 
 class FakeParts(BaseHTTPRequestHandler):

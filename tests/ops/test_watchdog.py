@@ -87,15 +87,19 @@ async def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         watched.console.close()
 
 
+async def stop_once_asked(watched: Watched) -> None:
+    before = watched.asked
+    await watched.until(lambda: watched.asked > before)
+    stopped = watched.service.pid
+    assert stopped is not None
+    os.kill(stopped, signal.SIGSTOP)
+    await watched.until(lambda: watched.service.pid not in (None, stopped))
+
+
 async def test_a_process_that_is_stopped_is_replaced_and_watched_again(start: Start) -> None:
     watched = start()
     for _ in range(2):
-        before = watched.asked
-        await watched.until(lambda before=before: watched.asked > before)
-        stopped = watched.service.pid
-        assert stopped is not None
-        os.kill(stopped, signal.SIGSTOP)
-        await watched.until(lambda stopped=stopped: watched.service.pid not in (None, stopped))
+        await stop_once_asked(watched)
     assert "part did not answer for 0 s; replacing it." in watched.log
     assert watched.watchdog._doublings == 2, "the next replacement takes longer"
 
@@ -105,7 +109,7 @@ async def test_the_stacks_of_a_process_that_hangs_are_logged(start: Start, tmp_p
     await watched.until(lambda: watched.asked)
     pid = watched.service.pid
     assert pid is not None
-    watched.watchdog._ask = lambda: asyncio.sleep(60, True)  # type: ignore[method-assign,assignment]
+    watched.watchdog._ask = lambda: asyncio.sleep(60, True)  # type: ignore[method-assign]
     await watched.until(lambda: watched.service.pid not in (None, pid))
     assert "most recent call first" in (tmp_path / "part.log").read_text()
 

@@ -8,7 +8,7 @@ The time includes the processes that tests start, except those whose parent was 
 import os
 import resource
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +80,7 @@ class FolderClock:
     """Adds the time since the last reading to the folder of the tests that ran meanwhile."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._last = used_seconds()
 
     def read(self, folder: str) -> None:

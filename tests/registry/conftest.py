@@ -33,7 +33,7 @@ SIGNATURE = {
     "inputs": [{"name": "features", "dtype": "float32", "shape": [64]}],
     "outputs": [{"name": "probabilities", "dtype": "float32", "shape": [10]}],
 }
-GOOD_GATES = {
+GOOD_GATES: dict[str, Any] = {
     "gates": [
         {"name": "loads", "state": "passed"},
         {"name": "digest", "state": "passed"},
@@ -139,7 +139,8 @@ def make_yard(folder: Path) -> Yard:
         Membership(project=project, user=people[name], role=role) for name, role in roles.items()
     )
     model = registry.create_model(project, "digits", by=people["member"])
-    return Yard(project, *people.values(), model=model, new_bytes=new_bytes)
+    members = {name.replace("-", "_"): user for name, user in people.items()}
+    return Yard(project=project, model=model, new_bytes=new_bytes, **members)
 
 
 @pytest.fixture

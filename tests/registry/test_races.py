@@ -6,6 +6,7 @@ They run on whatever database the suite runs on: SQLite's file, or PostgreSQL by
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,8 @@ def test_of_two_approvers_one_wins_fifty_times(yard: Yard) -> None:
         waiting = yard.pending()
         mine, theirs = fresh(waiting), fresh(waiting)
         result = race(
-            lambda row=mine: promotions.approve(row, by=yard.approver),
-            lambda row=theirs: promotions.approve(row, by=yard.second_approver),
+            partial(promotions.approve, mine, by=yard.approver),
+            partial(promotions.approve, theirs, by=yard.second_approver),
         )
         ends[tuple(sorted(result))] += 1
         assert Decision.objects.filter(promotion=waiting, verdict="approve").count() == 1
@@ -79,8 +80,8 @@ def test_an_approval_and_a_withdrawal_do_not_both_happen(yard: Yard) -> None:
         mine, theirs = fresh(waiting), fresh(waiting)
         before = yard.endpoint.generation
         result = race(
-            lambda row=mine: promotions.approve(row, by=yard.approver),
-            lambda row=theirs: promotions.withdraw(row, by=yard.member),
+            partial(promotions.approve, mine, by=yard.approver),
+            partial(promotions.withdraw, theirs, by=yard.member),
         )
         waiting.refresh_from_db()
         assert sorted(result) == ["stale_state", "won"]
@@ -96,8 +97,8 @@ def test_a_rollback_and_an_approval_give_one_order_of_generations(yard: Yard) ->
         waiting, endpoint = fresh(yard.pending()), yard.endpoint
         before = endpoint.generation
         result = race(
-            lambda row=waiting: promotions.approve(row, by=yard.approver),
-            lambda row=endpoint: releases.rollback(row, reason="bad", by=yard.second_approver),
+            partial(promotions.approve, waiting, by=yard.approver),
+            partial(releases.rollback, endpoint, reason="bad", by=yard.second_approver),
         )
         assert result in (["won", "won"], ["stale_state", "won"])
         made = ReleaseRecord.objects.filter(generation__gt=before).order_by("generation")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.template.loader import render_to_string
 
+from jobs.queries.registry import versions
 from webapp.pages.registry import tryout
-from webapp.pages.registry.tryout import versions
 
 
 def answered(monkeypatch: pytest.MonkeyPatch, task: str, numbers: list[float]) -> str:

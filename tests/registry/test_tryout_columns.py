@@ -5,8 +5,8 @@ import shlex
 from typing import Any
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
-from django.http import HttpResponse, QueryDict
+from django.core.files.uploadedfile import SimpleUploadedFile, UploadedFile
+from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
 from jobs.errors import BadInput
@@ -51,7 +51,9 @@ def test_an_image_is_chosen_as_a_file_and_sent_as_base64() -> None:
     wanted = signature(image="image")
     (field,) = tryout_columns.fields(wanted, None)
     assert (field.widget, field.value) == ("image", "")
-    files = MultiValueDict({"column": [SimpleUploadedFile("cat.png", b"pixels")]})
+    files: MultiValueDict[str, UploadedFile[Any]] = MultiValueDict(
+        {"column": [SimpleUploadedFile("cat.png", b"pixels")]}
+    )
     row = tryout_columns.read(posted(), wanted, files)
     assert row == {"image": {"b64": base64.b64encode(b"pixels").decode()}}
     with pytest.raises(BadInput, match="Choose a file"):
@@ -85,9 +87,9 @@ def test_a_third_image_at_once_is_refused_with_the_time_to_try_again(
     path, refused = "/models/digits/versions/1/predict", "predicting 2 images already"
     partial, whole = {"HX-Request": "true"}, {"Referer": "http://testserver/models/digits/versions/1?tab=try"}
     depth: list[int] = []
-    answers: list[HttpResponse] = []
+    answers: list[Any] = []
 
-    def send(headers: dict[str, str]) -> HttpResponse:
+    def send(headers: dict[str, str]) -> Any:
         image = SimpleUploadedFile("cat.png", b"pixels")
         return browser_of(yard.viewer).post(path, {"column": image}, headers=headers)
 

@@ -115,7 +115,12 @@ def test_the_pages_have_an_example_that_the_form_reads(yard: Yard, monkeypatch: 
 
     monkeypatch.setattr("webapp.prediction.predict", predict)
     examples: list[Any] = []
-    monkeypatch.setattr(tryout_windows, "example", lambda *given: examples.append(given) or [])
+
+    def no_example(*given: Any) -> list[Any]:
+        examples.append(given)
+        return []
+
+    monkeypatch.setattr(tryout_windows, "example", no_example)
     answer = browser.post(
         "/models/digits/versions/1/predict", {"instance": "price\n1\n2\n3\n"}, headers={"HX-Request": "true"}
     )

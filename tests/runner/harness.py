@@ -29,7 +29,8 @@ class RunnerProcess:
         read_end, write_end = os.pipe()
         variables = {**os.environ, **(environment or {})}
         self.log = log
-        self.events: list[RunnerEvent] = []
+        self.events: list[Any] = []
+        """Each is a `RunnerEvent`; a test knows which one it waits for."""
         self._arrived = threading.Condition()
         self._closed = False
         self.process: subprocess.Popen[bytes] | ForkedRunner
@@ -69,14 +70,16 @@ class RunnerProcess:
         file.write_text(task.model_dump_json(by_alias=True))
         self.send(Start(task=str(file)))
 
-    def run(self, task: Task) -> list[RunnerEvent]:
+    def run(self, task: Task) -> list[Any]:
         """Run a task to its final event; return the events since its start."""
         before = len(self.events)
         self.start(task)
         self.wait_for(lambda events: any(isinstance(e, FINAL) for e in events[before:]))
         return self.events[before:]
 
-    def wait_for(self, condition: Callable[[Sequence[RunnerEvent]], bool], timeout: float = TIMEOUT) -> None:
+    def wait_for(
+        self, condition: Callable[[Sequence[RunnerEvent]], object], timeout: float = TIMEOUT
+    ) -> None:
         """Wait until `condition` holds for the events so far."""
         deadline = time.monotonic() + timeout
         with self._arrived:

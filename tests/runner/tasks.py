@@ -15,7 +15,9 @@ def trial_task(folder: Path, dataset: Any, *, seeds: tuple[int, ...] = (1,), **s
 
     `trials` are what differs in the spec of each, such as `{"fit": …}`; without it there is one.
     """
-    named = {name: spec.pop(name) for name in ("fence", "checkpoints", "threads") if name in spec}
+    named: dict[str, Any] = {
+        name: spec.pop(name) for name in ("fence", "checkpoints", "threads") if name in spec
+    }
     resume = spec.pop("resume", ())
     trials = spec.pop("trials", ({},))
     spec = {"fit": FAST, "args": {"units": 8}, **spec}
@@ -36,7 +38,7 @@ def trial_task(folder: Path, dataset: Any, *, seeds: tuple[int, ...] = (1,), **s
 def train_task(folder: Path, dataset: Any, **spec: Any) -> TrainTask:
     """Return a training with a second phase; `retrain`, `fence` and others as given."""
     names = ("retrain", "fence", "checkpoints", "resume", "in_memory_bytes")
-    named = {name: spec.pop(name) for name in names if name in spec}
+    named: dict[str, Any] = {name: spec.pop(name) for name in names if name in spec}
     return TrainTask(
         **{
             "folder": str(folder),

@@ -1,5 +1,8 @@
 """A runner that was given a GPU uses it or fails; it never trains on the CPU without notice."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from jobs.messages.task import DatasetFile
@@ -22,11 +25,13 @@ GPU = {"CUDA_VISIBLE_DEVICES": "0"}
         ("tpu", {}, "tpu"),
     ],
 )
-def test_a_run_must_use_the_device_that_it_was_given_or_asks_for(platform, variables, expected):
+def test_a_run_must_use_the_device_that_it_was_given_or_asks_for(
+    platform: str | None, variables: dict[str, Any], expected: str | None
+) -> None:
     assert expected_platform(Environment(1, platform), variables) == expected
 
 
-def test_a_run_on_a_gpu_that_jax_cannot_use_fails_with_the_reason(tmp_path):
+def test_a_run_on_a_gpu_that_jax_cannot_use_fails_with_the_reason(tmp_path: Path) -> None:
     unread = DatasetFile(path="", digest="", profile={})
     # No machine has this GPU. Without it JAX would only log a warning, and train on the CPU.
     with runner(tmp_path / "given", {"CUDA_VISIBLE_DEVICES": "GPU-none"}) as process:

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def report(writer: EventWriter) -> EventReporter:
     return EventReporter(writer, ControlReader(), "nowhere")
 
 
-def received(pipe: tuple[int, int], writer: EventWriter) -> list[dict]:
+def received(pipe: tuple[int, int], writer: EventWriter) -> list[dict[str, Any]]:
     writer.flush()
     return [json.loads(line) for line in os.read(pipe[0], 2**16).splitlines()]
 
@@ -47,8 +48,9 @@ def call(x: float, execution: int | None = None, **values: float) -> MetricCall:
 
 def encoded(*calls: MetricCall) -> list[Points]:
     events = [RUNNER_EVENT.validate_json(line) for line in encode_calls(calls)]
-    assert all(isinstance(event, Points) for event in events)
-    return events
+    points = [event for event in events if isinstance(event, Points)]
+    assert points == events
+    return points
 
 
 def test_calls_with_the_same_names_share_a_table() -> None:
@@ -70,7 +72,8 @@ def test_executions_stay_apart() -> None:
 def test_no_event_exceeds_the_supervisors_limits() -> None:
     events = encoded(*(call(x, a=1.0, b=2.0, c=3.0) for x in range(POINTS_AN_EVENT)))
     assert [x for event in events for x in event.at] == list(range(POINTS_AN_EVENT))
-    assert encoded(call(1, **{"n" * 300: 1.0}))[0].names == ("n" * LONGEST_NAME,)
+    long: dict[str, Any] = {"n" * 300: 1.0}
+    assert encoded(call(1, **long))[0].names == ("n" * LONGEST_NAME,)
     assert encoded(call(1)) == []
 
 

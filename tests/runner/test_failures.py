@@ -1,5 +1,7 @@
 """Every exception becomes a stable code and a message."""
 
+from typing import Any
+
 import pytest
 
 from workers.engine.errors import BadData, NanLoss
@@ -22,13 +24,13 @@ from workers.runner.failures import describe
         (KeyError("a bug of the engine"), "internal_error"),
     ],
 )
-def test_an_error_has_a_stable_code(error, code):
+def test_an_error_has_a_stable_code(error: Any, code: str) -> None:
     failed = describe(error, now=1.0)
     assert failed.code == code
     assert type(error).__name__ in failed.traceback
 
 
-def test_a_refused_input_has_a_message_without_a_traceback():
+def test_a_refused_input_has_a_message_without_a_traceback() -> None:
     failed = describe(BadData("column 'a' has no value in row 3"), now=1.0)
     assert (failed.code, failed.message, failed.traceback) == (
         "bad_data",
@@ -48,5 +50,5 @@ def test_a_refused_input_has_a_message_without_a_traceback():
         (OSError(28, "No space", "/full/model.keras"), "no space left on the worker's disk for model.keras"),
     ],
 )
-def test_a_message_has_no_folder_of_the_worker(error, message):
+def test_a_message_has_no_folder_of_the_worker(error: Any, message: str) -> None:
     assert describe(error, now=1.0).message == message

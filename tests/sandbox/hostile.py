@@ -15,12 +15,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 MIB = 2**20
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def works(attack, *arguments):
+def works(attack: Callable[..., object], *arguments: Any) -> bool:
     """Return whether an attack succeeded."""
     try:
         return attack(*arguments) is not False
@@ -28,33 +30,33 @@ def works(attack, *arguments):
         return False
 
 
-def read(path):
+def read(path: str) -> None:
     with open(path, "rb") as file:
         file.read(1)
 
 
-def create(path):
+def create(path: str) -> None:
     with open(path, "x") as file:
         file.write("x")
 
 
-def change_mode(path):
+def change_mode(path: str) -> bool:
     os.chmod(path, 0o777)
     return os.stat(path).st_mode & 0o777 == 0o777
 
 
-def change_times(path):
+def change_times(path: str) -> bool:
     os.utime(path, (1, 1))
     return os.stat(path).st_mtime == 1
 
 
-def connect(family, address, protocol=0):
+def connect(family: int, address: Any, protocol: int = 0) -> None:
     with socket.socket(family, socket.SOCK_STREAM, protocol) as client:
         client.settimeout(5)
         client.connect(address)
 
 
-def send_by_pair(path):
+def send_by_pair(path: str) -> None:
     # Sockets of a pair have no name, so a sandbox may allow them where it refuses others.
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
         for each in socket.socketpair(socket.AF_UNIX, kind):
@@ -62,27 +64,27 @@ def send_by_pair(path):
                 each.sendto(b"x", path)
 
 
-def listen():
+def listen() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
 
 
-def connect_while_sending(address):
+def connect_while_sending(address: Any) -> None:
     fast_open = 0x20000000
     # It must block: otherwise it is reported as unfinished.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
         client.sendto(b"x", fast_open, address)
 
 
-def call(number):
+def call(number: int) -> bool:
     """Return whether a call of the kernel was not refused. Its arguments are wrong, so it has no effect."""
     ctypes.set_errno(0)
     libc.syscall(ctypes.c_long(number), ctypes.c_long(-1), None, None, None, None)
     return ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS)
 
 
-def trace(pid):
+def trace(pid: int) -> bool:
     attach, detach = 16, 17
     if libc.ptrace(attach, pid, None, None) != 0:
         return False
@@ -91,39 +93,39 @@ def trace(pid):
     return True
 
 
-def read_memory(pid):
+def read_memory(pid: int) -> None:
     with open(f"/proc/{pid}/mem", "rb"):
         pass
 
 
-def write_memory(pid):
+def write_memory(pid: int) -> None:
     with open(f"/proc/{pid}/mem", "r+b"):
         pass
 
 
-def helpers():
+def helpers() -> set[int]:
     """Return the pids of the processes around this one."""
     present = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     in_own_namespace = len(present) < 10
     return (present if in_own_namespace else {os.getppid()}) - {os.getpid()}
 
 
-def become_root():
+def become_root() -> bool:
     os.setuid(0)
     return os.geteuid() == 0 and status("CapEff") != 0
 
 
-def status(name):
+def status(name: str) -> int:
     with open("/proc/self/status") as file:
         return next(int(line.split()[1], 16) for line in file if line.startswith(f"{name}:"))
 
 
-def raise_limit(name, value):
+def raise_limit(name: int, value: int) -> None:
     resource.setrlimit(name, (value, value))
 
 
-def open_files(limit):
-    copies = []
+def open_files(limit: int) -> None:
+    copies: list[int] = []
     try:
         while len(copies) <= limit:
             copies.append(os.dup(0))
@@ -132,7 +134,7 @@ def open_files(limit):
             os.close(copy)
 
 
-def what_must_work(given):
+def what_must_work(given: dict[str, Any]) -> dict[str, bool]:
     """Return what code in a sandbox must be able to do."""
     printed = subprocess.run([given["python"], "-S", "-c", "print(1)"], capture_output=True).stdout
     return {
@@ -144,7 +146,7 @@ def what_must_work(given):
     }
 
 
-def attacks_on_files(given):
+def attacks_on_files(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
     unchangeable = given["unchangeable"]
     return {
         "read": {path: works(read, path) for path in given["private"]}
@@ -157,7 +159,7 @@ def attacks_on_files(given):
     }
 
 
-def attacks_by_network(given):
+def attacks_by_network(given: dict[str, Any]) -> dict[str, bool]:
     return {
         **{f"port {port}": works(connect, socket.AF_INET, ("127.0.0.1", port)) for port in given["ports"]},
         "socket file": works(connect, socket.AF_UNIX, given["socket"]),
@@ -168,7 +170,7 @@ def attacks_by_network(given):
     }
 
 
-def attacks_on_processes(given):
+def attacks_on_processes(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
     victim = given["victim"]
     return {
         "signal": {
@@ -190,7 +192,7 @@ def attacks_on_processes(given):
     }
 
 
-def attacks_on_own_bounds(given):
+def attacks_on_own_bounds(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
     """Try to gain privileges, to inherit things that are not of the request, and to exceed limits."""
     limits = given["limits"]
     return {
@@ -217,7 +219,7 @@ def attacks_on_own_bounds(given):
     }
 
 
-def attacks(given):
+def attacks(given: dict[str, Any]) -> None:
     """Print which attacks succeeded, by the guarantee that should refuse them."""
     own = what_must_work(given)
     found = {
@@ -233,7 +235,7 @@ def attacks(given):
     print(json.dumps({"succeeded": found, "own": own, "facts": facts}))
 
 
-def connections(given):
+def connections(given: dict[str, Any]) -> None:
     """Print which connections were made with network: to the one allowed port and to others."""
     mptcp = 262
     print(
@@ -250,11 +252,11 @@ def connections(given):
     )
 
 
-def hold():
+def hold() -> None:
     time.sleep(60)
 
 
-def memory(given):
+def memory(given: dict[str, Any]) -> None:
     """Allocate memory in several processes, each of which is below its own limit."""
     for _ in range(3):
         if os.fork() == 0:
@@ -265,7 +267,7 @@ def memory(given):
     hold()
 
 
-def files_in_memory(given):
+def files_in_memory(given: dict[str, Any]) -> None:
     """Fill memory that belongs to no process."""
     files = [os.memfd_create("bomb") for _ in range(8)]
     for file in files:
@@ -273,14 +275,14 @@ def files_in_memory(given):
     hold()
 
 
-def hidden(given):
+def hidden(given: dict[str, Any]) -> None:
     """Fill memory that belongs to no process, and keep the worker from measuring it."""
     set_dumpable = 4
     libc.prctl(set_dumpable, 0, 0, 0, 0)
     files_in_memory(given)
 
 
-def neglect(given):
+def neglect(given: dict[str, Any]) -> None:
     """Leave children that have ended, as many harmless programs do."""
     for _ in range(3):
         if os.fork() == 0:
@@ -288,7 +290,7 @@ def neglect(given):
     time.sleep(1)
 
 
-def shared_memory(given):
+def shared_memory(given: dict[str, Any]) -> None:
     """Print how many MiB fit into the file system for shared memory."""
     written = 0
     try:
@@ -300,13 +302,13 @@ def shared_memory(given):
     print(written)
 
 
-def fork(given):
+def fork(given: dict[str, Any]) -> None:
     for _ in range(7):
         os.fork()
     hold()
 
 
-def count_forks(given):
+def count_forks(given: dict[str, Any]) -> None:
     """Print how many processes can be started at one time."""
     started = 0
     try:
@@ -319,20 +321,20 @@ def count_forks(given):
     print(started, flush=True)
 
 
-def disk(given):
+def disk(given: dict[str, Any]) -> None:
     for number in range(32):
         with open(f"bomb-{number}", "wb") as file:
             file.write(b"x" * MIB)
     hold()
 
 
-def empty_files(given):
+def empty_files(given: dict[str, Any]) -> None:
     for number in range(4_000):
         os.close(os.open(f"bomb-{number}", os.O_CREAT | os.O_WRONLY))
     hold()
 
 
-def deleted(given):
+def deleted(given: dict[str, Any]) -> None:
     """Fill a disk with files that have no name."""
     files = []
     for number in range(32):
@@ -343,18 +345,18 @@ def deleted(given):
     hold()
 
 
-def large_file(given):
+def large_file(given: dict[str, Any]) -> None:
     with open("large", "wb") as file:
         for _ in range(64):
             file.write(b"x" * MIB)
 
 
-def flood(given):
+def flood(given: dict[str, Any]) -> None:
     for _ in range(1024):
         os.write(1, b"x" * MIB)
 
 
-def leave_behind():
+def leave_behind() -> None:
     """Start a process that has left the session, ignores signals, and has no parent of the sandbox."""
     if os.fork() == 0:
         os.setsid()
@@ -371,13 +373,13 @@ def leave_behind():
     os.wait()
 
 
-def survive(given):
+def survive(given: dict[str, Any]) -> None:
     leave_behind()
     # The last process must have left before this one ends.
     time.sleep(0.2)
 
 
-def stay(given):
+def stay(given: dict[str, Any]) -> None:
     """Ignore every signal that can be ignored, also that of the death of the parent."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     libc.prctl(1, 0, 0, 0, 0)

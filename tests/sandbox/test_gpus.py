@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.sandbox.test_launch import LIMITS, PIPES, request
 from workers.confinement.sandbox import bubblewrap, gpus, landlock, launch, seccomp, view
 from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess, SandboxGpu
 from workers.confinement.sandbox.launch import Owner
+from workers.confinement.sandbox.plan import Mount
 
 __all__ = ["cases"]
 
@@ -150,7 +152,7 @@ def test_each_level_shows_the_devices_and_limits_no_reserved_memory(root: Path, 
     assert "RLIMIT_DATA" in {name for name, _, _ in launch._limits(LIMITS, gpus=False)}
 
 
-def shown_order(mounts: list[view.Mount]) -> object:
+def shown_order(mounts: list[Mount]) -> Callable[[str], int]:
     order = {mount.target: at for at, mount in enumerate(mounts)}
     return order.__getitem__
 

@@ -243,7 +243,7 @@ def test_a_process_is_hidden_if_only_the_names_of_its_open_files_can_be_read(
 
     with start(folder, owner, "sleep", "60") as process:
         assert not usage.is_hidden([process.pid])
-        monkeypatch.setattr(usage.os, "readlink", refuse)
+        monkeypatch.setattr(os, "readlink", refuse)
         assert usage.is_hidden([process.pid])
 
 
@@ -282,7 +282,7 @@ def test_threads_are_limited_by_the_kernel_only_where_it_counts_them_for_the_run
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for release, counts in (("5.13.0-1", False), ("5.14.0", True), ("6.1-rc2", True), ("4.19.0", False)):
-        monkeypatch.setattr(launch.os, "uname", lambda given=release: SimpleNamespace(release=given))
+        monkeypatch.setattr(os, "uname", lambda given=release: SimpleNamespace(release=given))
         assert launch._counts_in_namespace() is counts
 
 

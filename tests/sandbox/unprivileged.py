@@ -18,9 +18,9 @@ def main() -> None:
     forked = sys.argv[1:2] == [FORKED]
     wanted = [Level(each) for each in sys.argv[1 + forked :]]
     results = {
-        state.level: exercise(state.level, None, forked=forked).as_json()
-        for state in states
-        if state.offered and state.level in wanted
+        level: exercise(level, None, forked=forked).as_json()
+        for level in wanted
+        if any(state.offered and state.level is level for state in states)
     }
     sys.stdout.write(
         json.dumps({"states": [state.model_dump(mode="json") for state in states], "results": results})

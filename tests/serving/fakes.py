@@ -29,7 +29,7 @@ HTTP = httpx2.Client(timeout=60, limits=httpx2.Limits(max_keepalive_connections=
 """Shared by all checks: each new client loads all CA certificates, which takes 40 ms of CPU."""
 
 
-def until[T](seen: Callable[[], T], seconds: float = 120.0, every: float = 0.02) -> T:
+def until[T](seen: Callable[[], T | None], seconds: float = 120.0, every: float = 0.02) -> T:
     """Wait until `seen` returns something true, and return it."""
     deadline = time.monotonic() + seconds
     while not (value := seen()):

@@ -8,7 +8,21 @@ Shape = tuple[int | None, ...]
 
 _SIZES = (0, 1, 2, 3, 9)
 _ROWS = (0, 1, 1, 1, 2, 3, 65)
-_ODD = (None, True, "text", "x" * 5000, {}, [], [[]], 10**40, -1, 1.5, 1e300, float("nan"), "\x1b[1mred\x00")
+_ODD: tuple[Any, ...] = (
+    None,
+    True,
+    "text",
+    "x" * 5000,
+    {},
+    [],
+    [[]],
+    10**40,
+    -1,
+    1.5,
+    1e300,
+    float("nan"),
+    "\x1b[1mred\x00",
+)
 
 
 class FuzzRequest(NamedTuple):

@@ -19,7 +19,7 @@ from workers.model_process.frames import (
 )
 
 TENSORS = [
-    np.float32([[1, 2], [3, 4]]),
+    np.array([[1, 2], [3, 4]], np.float32),
     np.zeros((0, 3), "int64"),
     np.array(True),
     np.arange(6).reshape(2, 3).T,

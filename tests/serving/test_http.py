@@ -19,6 +19,7 @@ GOOD = b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab"
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
     body = await Request(scope, receive).body(100, time.monotonic() + 10, BodyMemory(100))
+    assert isinstance(body, bytes | bytearray)
     await Response(body).send(send)
 
 

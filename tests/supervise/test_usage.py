@@ -23,7 +23,7 @@ IN_A_THREAD = "import threading; thread = threading.Thread(target=lambda: exec({
 @pytest.fixture(params=[True, False], ids=["from Linux", "from psutil"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not request.param:
-        monkeypatch.setattr(usage.Path, "exists", lambda path: False)
+        monkeypatch.setattr(Path, "exists", lambda path: False)
 
 
 @pytest.fixture
@@ -78,8 +78,13 @@ def burning() -> Iterator[psutil.Popen]:
 def test_the_seconds_that_a_process_used_before_do_not_count(burning: psutil.Popen) -> None:
     tree = ProcessTree(burning.pid)
     assert tree.measure().cpu_percent == 0.0
-    samples = []
-    wait_for(lambda: samples.append(tree.measure().cpu_percent) or samples[-1] > 0, "a sample of its CPU", 60)
+    samples: list[float] = []
+
+    def has_sample() -> bool:
+        samples.append(tree.measure().cpu_percent)
+        return samples[-1] > 0
+
+    wait_for(has_sample, "a sample of its CPU", 60)
     assert samples[-1] <= 100 * (os.cpu_count() or 1)
 
 
@@ -90,7 +95,7 @@ def test_a_process_that_one_sample_misses_does_not_count_twice(monkeypatch: pyte
         monkeypatch.setattr(usage, "_descendants", lambda root: list(found))
         wait_for(lambda: sum(process.cpu_times()[:2]) > 1, "a process that has used CPU", 60)
         tree.measure()
-        monkeypatch.setattr(usage.os, "cpu_count", lambda: 1000)
+        monkeypatch.setattr(os, "cpu_count", lambda: 1000)
         found.clear()
         tree.measure()
         found.append(process)

@@ -1,5 +1,6 @@
 """The installation whose home is saved: its users, and queries of its rows."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,7 +19,7 @@ FLOWER = [5.1, 3.5, 1.4, 0.2]
 class OldYard(RunningYard):
     """A yard whose people have tokens that do not expire, made by commands alone."""
 
-    def open(self, *, slots: int = 2) -> None:
+    def open(self, *, slots: int = 2, database: Path | None = None) -> None:
         """Start everything, add the people, and wait until the bundled data are profiled."""
         self.start("--slots", str(slots))
         self.urls = self.ready()

@@ -8,6 +8,7 @@ from django.test import Client
 
 from jobs.models import Analysis, Job
 from jobs.queries import home
+from jobs.spec.space.search_space import IntParameter
 from tests.factories import (
     SEARCH,
     make_dataset,
@@ -19,6 +20,7 @@ from tests.factories import (
 )
 from tests.markup import text_of
 from tests.people import People, browser_of
+from tests.present import present
 from tests.web.searches import markup_of
 
 
@@ -146,11 +148,11 @@ def test_the_shares_of_importance_are_explained(browser: Client, search: Job) ->
 
 
 def test_the_range_is_widened_in_the_search_space_of_the_form(browser: Client, search: Job) -> None:
-    best = search.trials.scored().order_by("-score").first()
+    best = present(search.trials.scored().order_by("-score").first())
     space = SEARCH["search"]["space"]
     edge = {"name": "units", "kind": "int", "min": 8, "max": best.values["units"]}
     spec = {**SEARCH, "search": {**SEARCH["search"], "space": [edge, *space[1:]]}}
-    search.experiment.revisions.update(spec_json=spec)
+    present(search.experiment).revisions.update(spec_json=spec)
     Job.objects.filter(pk=search.pk).update(state="completed")
     page = browser.get(f"/jobs/{search.pk}").content.decode()
     assert re.search(r'href="[^"]*/edit#search">', page)
@@ -165,7 +167,7 @@ def test_the_answer_starts_what_follows_in_one_click_each(
         "algorithm": "random",
         "space": [{**SEARCH["search"]["space"][0], "max": 512}],
     }
-    search.experiment.revisions.update(spec_json={**SEARCH, "search": wide})
+    present(search.experiment).revisions.update(spec_json={**SEARCH, "search": wide})
     Job.objects.filter(pk=search.pk).update(state="completed")
     page = text_of(browser.get(f"/jobs/{search.pk}"))
     for label in ("Retrain", "Register", "Train the best two again", "Search a smaller range"):
@@ -173,8 +175,9 @@ def test_the_answer_starts_what_follows_in_one_click_each(
     for path in ("repeat", "narrow", "trials/2/register"):
         assert browser.post(f"/jobs/{search.pk}/{path}").status_code == 303
     registered, narrower, repeated = Job.objects.order_by("-pk")[:3]
-    assert registered.revision.spec.after.register_.model
-    assert narrower.revision.spec.search.space[0].max < 512
+    assert present(present(registered.revision).spec.after.register_).model
+    units = present(present(narrower.revision).spec.search).space[0]
+    assert isinstance(units, IntParameter) and units.max < 512
     assert repeated.trials.count() == 2
     viewer = browser_of(people.viewer)
     assert "Train the best two again" not in text_of(viewer.get(f"/jobs/{search.pk}"))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.core.handlers import asgi
 from pytest_django import Settings
 
 from jobs.actions.people import tokens
@@ -39,7 +38,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             sizes.append(len(data))
             return super().write(data)
 
-    monkeypatch.setattr(asgi.tempfile, "SpooledTemporaryFile", Recorder)
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", Recorder)
     return sizes
 
 
@@ -117,7 +116,12 @@ async def test_a_request_that_only_reads_has_no_large_body(method: str, stored: 
 async def test_the_api_answers_401_to_large_bodies_without_credentials(
     people: People, stored: list[int]
 ) -> None:
-    for headers in ({}, {"authorization": "Bearer ty_unknown"}, {"cookie": "session=unknown"}):
+    callers: tuple[dict[str, Any], ...] = (
+        {},
+        {"authorization": "Bearer ty_unknown"},
+        {"cookie": "session=unknown"},
+    )
+    for headers in callers:
         sender = await Sender(FILES, **headers).send()
         assert sender.status == 401
         assert sender.problem["limit"] == ANONYMOUS_BYTES

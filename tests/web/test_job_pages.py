@@ -18,6 +18,7 @@ from tests.factories import (
 )
 from tests.markup import text_of
 from tests.people import People, browser_of
+from tests.present import present
 
 
 @pytest.mark.parametrize("tab", [*KINDS["search"].tabs, "nonsense"])
@@ -106,7 +107,9 @@ def test_the_record_of_an_attempt_is_shown_in_words(people: People, search: Job,
 
 
 def test_finish_stop_and_pause_say_what_they_do(browser: Client, search: Job, people: People) -> None:
-    search.experiment.revisions.update(spec_json=SEARCH | {"after": {"retrain": {"top": 2}, "quantize": {}}})
+    present(search.experiment).revisions.update(
+        spec_json=SEARCH | {"after": {"retrain": {"top": 2}, "quantize": {}}}
+    )
     page = text_of(browser.get(f"/jobs/{search.pk}"))
     markup = browser.get(f"/jobs/{search.pk}").content.decode()
     assert "Finish with what we have" in page

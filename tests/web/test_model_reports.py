@@ -11,6 +11,7 @@ from tests.datasets.making import SHOP
 from tests.factories import make_experiment, make_job, make_job_artifact, make_model, make_trials
 from tests.markup import one_line, text_of
 from tests.people import People, browser_of
+from tests.present import present
 from tests.reports import ensemble_report, evaluation_report, quantization_report, store_report
 from webapp.report_figures import evaluation
 
@@ -251,7 +252,7 @@ def test_a_version_has_the_finding_first_and_the_report_in_a_tab(
 def test_the_metrics_of_a_version_name_the_column_of_weights(
     people: People, version: ModelVersion, weighted: DatasetVersion
 ) -> None:
-    job = Job.objects.get(pk=version.source_job_id)
+    job = Job.objects.get(pk=present(version.source_job_id))
     job.payload_json = {**job.payload_json, "dataset_version": weighted.pk}
     job.save(update_fields=["payload_json"])
     page = text_of(see(people, f"/models/digits/versions/{version.number}"))

@@ -1,5 +1,7 @@
 """The filters that show JSON values and shares in words."""
 
+from typing import Any
+
 import pytest
 
 from webapp.templatetags.trainyard import in_words, percent
@@ -21,7 +23,7 @@ def test_a_json_value_is_shown_in_words(value: object, words: str) -> None:
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.427, "43 %"), (0, "0 %"), (None, "–"), ("", "–")])
-def test_an_unknown_share_is_a_dash(share: object, shown: str) -> None:
+def test_an_unknown_share_is_a_dash(share: Any, shown: str) -> None:
     assert percent(share) == shown
 
 

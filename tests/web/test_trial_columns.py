@@ -19,6 +19,7 @@ from jobs.queries.runs import events as event_log
 from jobs.queries.runs.codec import pack_columns
 from jobs.queries.search import exports, importance, timeline, trial_columns
 from jobs.spec.space.search_space import ChoiceParameter, FloatParameter, IntParameter
+from jobs.states import TrialState
 from tests.factories import SEARCH, make_attempt, make_experiment, make_job, make_trials, make_worker
 from tests.people import People, browser_of
 from tests.seeded import seed_search
@@ -61,9 +62,9 @@ def test_trials_are_columns_in_the_order_of_their_numbers(search: Job) -> None:
 def test_after_a_cursor_only_changed_trials_are_returned(search: Job, people: People) -> None:
     before = trial_columns.read_columns(search)["cursor"]
     assert trial_columns.read_columns(search, after=before)["number"] == []
-    values = {"units": 64, "learning_rate": 0.001, "optimizer": "adam"}
+    values: dict[str, Any] = {"units": 64, "learning_rate": 0.001, "optimizer": "adam"}
     trials.queue_by_hand(search, values, by=people.owner)
-    move_trial(search.trials.get(number=2), "queued")
+    move_trial(search.trials.get(number=2), TrialState.QUEUED)
     search.refresh_from_db()
     again = trial_columns.read_columns(search, after=before)
     assert (again["number"], again["whole"], again["total"]) == ([2, 5], False, 5)
@@ -75,9 +76,9 @@ def test_a_trial_is_returned_that_ended_after_events_with_many_points(
     monkeypatch.setattr(event_log, "POINTS_PER_SLICE", 3)
     search.trials.filter(number=3).update(state="running")
     before = trial_columns.read_columns(search)["cursor"]
-    many = {"points": [["loss", x, 0.5, 1.0] for x in range(4)]}
+    many: dict[str, Any] = {"points": [["loss", x, 0.5, 1.0] for x in range(4)]}
     events.append(search.pk, [events.event("metric", search, **many)] * 2)
-    move_trial(search.trials.get(number=3), "completed")
+    move_trial(search.trials.get(number=3), TrialState.COMPLETED)
     search.refresh_from_db()
     assert trial_columns.read_columns(search, after=before)["number"] == [3]
 
@@ -112,7 +113,7 @@ def test_unchanged_columns_are_304(search: Job, browser: Client) -> None:
     first = browser.get(path)
     assert first.json()["number"] == [1, 2, 3, 4]
     assert browser.get(path, headers={"If-None-Match": first["ETag"]}).status_code == 304
-    move_trial(search.trials.get(number=1), "queued")
+    move_trial(search.trials.get(number=1), TrialState.QUEUED)
     assert browser.get(path, headers={"If-None-Match": first["ETag"]}).status_code == 200
 
 
@@ -208,7 +209,7 @@ def test_a_result_has_the_number_of_its_trials(search: Job, monkeypatch: Any) ->
     assert analyses.claim_analysis(search, Analysis.Kind.IMPORTANCE) is None, "two compute at a time"
     analyses.finish_analysis(claimed, trials=4, result={"used": 4})
     assert importance.importance_out(search).state == "fresh"
-    move_trial(search.trials.get(number=3), "queued")
+    move_trial(search.trials.get(number=3), TrialState.QUEUED)
     stale = importance.importance_out(search)
     assert (stale.state, stale.trials, stale.completed) == ("stale", 4, 3)
 

@@ -19,6 +19,7 @@ from tests.factories import (
 )
 from tests.markup import text_of
 from tests.people import People
+from tests.present import present
 
 
 def test_a_trial_is_shown_beside_the_best(browser: Client, search: Job) -> None:
@@ -44,17 +45,17 @@ def test_a_trial_is_retrained_as_an_experiment_of_its_own(
     browser: Client, search: Job, people: People
 ) -> None:
     make_dataset("digits", by=people.owner)
-    search.experiment.revisions.update(
+    present(search.experiment).revisions.update(
         spec_json=SEARCH | {"after": {"retrain": {"top": 4}, "ensemble": {}, "quantize": {}}}
     )
     answer = browser.post(f"/jobs/{search.pk}/trials/2/train")
     job = Job.objects.latest("pk")
     assert (answer.status_code, answer["Location"], job.kind) == (303, f"/jobs/{job.pk}", "train")
     assert job.experiment_id != search.experiment_id
-    assert job.revision.spec.search is None
-    assert job.revision.spec.model.args["units"] == 32
-    after = job.revision.spec.after
-    assert (after.retrain.top, after.ensemble, after.quantize) == (1, None, None)
+    assert present(job.revision).spec.search is None
+    assert present(job.revision).spec.model.args["units"] == 32
+    after = present(job.revision).spec.after
+    assert (present(after.retrain).top, after.ensemble, after.quantize) == (1, None, None)
 
 
 def test_a_queued_trial_shows_why_it_waits(browser: Client, search: Job) -> None:

@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 BLOCK = 2**16
 
@@ -51,13 +52,18 @@ class CuttingProxy:
             with contextlib.suppress(OSError):
                 self._connect(client)
 
+    @property
+    def will_cut(self) -> bool:
+        """Whether the connections are still to be broken."""
+        return self.cut_at is not None
+
     def _connect(self, client: socket.socket) -> None:
         server = socket.create_connection(("127.0.0.1", self._target))
         with self._lock:
             self._sockets |= {client, server}
         for source, target, counts in ((client, server, True), (server, client, False)):
-            ends = {"args": (source, target), "kwargs": {"counts": counts}}
-            threading.Thread(target=self._forward, daemon=True, **ends).start()
+            forward = partial(self._forward, source, target, counts=counts)
+            threading.Thread(target=forward, daemon=True).start()
 
     def _forward(self, source: socket.socket, target: socket.socket, *, counts: bool) -> None:
         with contextlib.suppress(OSError):

@@ -17,6 +17,7 @@ from tests import factories
 from tests.browser.conftest import Watch
 from tests.browser.looking import Look
 from tests.people import PASSWORD, People
+from tests.present import present
 
 Open = Callable[..., Page]
 
@@ -247,7 +248,7 @@ def test_a_narrow_screen_shows_whole_titles_of_search_results(open_as: Open, peo
 def test_the_result_of_a_failed_verification_looks_right_and_is_accessible(
     busy_yard: People, open_as: Open, look: Look, result: str
 ) -> None:
-    AuditEvent.objects.order_by("number").last().delete()
+    present(AuditEvent.objects.order_by("number").last()).delete()
     if result == "sealed":
         audit.seal_chain("A backup of the night before was restored.", by=busy_yard.administrator)
     page = open_as(busy_yard.administrator, "/audit/verify")

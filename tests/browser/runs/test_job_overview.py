@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from playwright.sync_api import Page, expect
 
@@ -27,7 +28,7 @@ TEXT_AND_BUTTONS = """(line) => {
 }"""
 
 
-def analysed(people: People, **fields: str) -> Job:
+def analysed(people: People, **fields: Any) -> Job:
     """Return a search whose importance is known."""
     search = seed_search(people.project, by=people.owner, trials=40, **fields)
     store_importance(search)

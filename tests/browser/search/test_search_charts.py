@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -11,6 +12,7 @@ from jobs.models import Job, MetricSeries
 from tests.browser.looking import NARROW, Look, check_accessibility
 from tests.browser.search.importances import store_importance
 from tests.people import People
+from tests.present import present
 from tests.seeded import SPACE, seed_search
 
 Open = Callable[..., Page]
@@ -257,14 +259,14 @@ def running_row(people: People, open_as: Open, *, executions: int) -> tuple[Job,
 
 def append_epoch(search: Job, epoch: int) -> None:
     """Append the metric event of an epoch of the first execution of that trial."""
-    fields = {"execution": 1, "x": "epoch", "points": [["val_loss", epoch, 0.2, 0.0]]}
+    fields: dict[str, Any] = {"execution": 1, "x": "epoch", "points": [["val_loss", epoch, 0.2, 0.0]]}
     events.append(search.pk, [events.event("metric", search, trial=2, **fields)])
 
 
 def test_a_trial_of_less_than_a_second_did_not_take_none(people: People, open_as: Open) -> None:
     search = seed_search(people.project, by=people.owner, trials=3)
     for trial in search.trials.all():
-        search.trials.filter(pk=trial.pk).update(finished=trial.started + timedelta(seconds=0.6))
+        search.trials.filter(pk=trial.pk).update(finished=present(trial.started) + timedelta(seconds=0.6))
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&cols=seconds")
     expect(page.locator("ty-trials tbody tr td:last-child").first).to_have_text("0.6 s")
 

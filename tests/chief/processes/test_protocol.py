@@ -89,7 +89,7 @@ def test_a_space_sent_by_a_script_equals_its_file_format(theirs: dict[str, Any])
 def test_a_converted_trial_converts_back_unchanged(theirs: dict[str, Any]) -> None:
     read = keras_tuner.read(Item(theirs["config"], "")).search["space"]
     space = ExternalSearch.model_validate({"space": read}).space
-    values = {
+    values: dict[str, Any] = {
         "units": 16,
         "rate": 0.01,
         "norm": True,

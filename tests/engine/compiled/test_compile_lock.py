@@ -6,14 +6,17 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.engine.compiled.test_aot import ROWS, called
+from tests.present import present
 from workers.engine.compiled import compile_lock
 
 HOLD = """
@@ -26,32 +29,34 @@ time.sleep(600)
 
 
 @contextmanager
-def locked_by_another_process(file: Path) -> Iterator[subprocess.Popen]:
+def locked_by_another_process(file: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Hold a lock in another process, as a runner that compiles does."""
     with subprocess.Popen([sys.executable, "-S", "-c", HOLD, file], stdout=subprocess.PIPE) as process:
         try:
-            process.stdout.readline()
+            present(process.stdout).readline()
             yield process
         finally:
             process.kill()
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch):
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_lock, "_gave_up", False)
 
 
-def program_files(cache):
+def program_files(cache: Path) -> list[str]:
     return sorted(file.name for file in cache.iterdir())
 
 
-def test_of_two_that_need_a_program_at_once_one_compiles_it(cache, monkeypatch):
+def test_of_two_that_need_a_program_at_once_one_compiles_it(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from workers.engine.compiled import aot
 
     compiling, may_store = threading.Event(), threading.Event()
     serialize = aot._serialize
 
-    def serialize_later(compiled):
+    def serialize_later(compiled: Any) -> Any:
         compiling.set()
         assert may_store.wait(60)
         return serialize(compiled)
@@ -60,7 +65,7 @@ def test_of_two_that_need_a_program_at_once_one_compiles_it(cache, monkeypatch):
     traced = []
     first, second = (threading.Thread(target=lambda: traced.append(called("steps", ROWS))) for _ in range(2))
     waits = threading.Event()
-    monkeypatch.setattr(compile_lock.time, "sleep", lambda _seconds: waits.set())
+    monkeypatch.setattr(time, "sleep", lambda _seconds: waits.set())
     first.start()
     assert compiling.wait(60)
     second.start()
@@ -72,18 +77,22 @@ def test_of_two_that_need_a_program_at_once_one_compiles_it(cache, monkeypatch):
     assert len(program_files(cache)) == 1, "the lock's file is left"
 
 
-def test_a_process_that_waits_goes_on_when_the_first_one_is_killed(tmp_path, monkeypatch):
+def test_a_process_that_waits_goes_on_when_the_first_one_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "lock"
     with locked_by_another_process(file) as holder:
         # The first pause of the process that waits is the moment of the kill.
-        monkeypatch.setattr(compile_lock.time, "sleep", lambda _seconds: holder.kill())
+        monkeypatch.setattr(time, "sleep", lambda _seconds: holder.kill())
         with compile_lock.first(file) as is_first:
             assert not is_first
         with compile_lock.first(file) as is_first:
             assert is_first
 
 
-def test_a_process_that_waited_in_vain_compiles_and_never_waits_again(tmp_path, monkeypatch, caplog):
+def test_a_process_that_waited_in_vain_compiles_and_never_waits_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(compile_lock, "WAIT_SECONDS", 0.0)
     file = tmp_path / "lock"
     with locked_by_another_process(file) as holder:
@@ -97,7 +106,9 @@ def test_a_process_that_waited_in_vain_compiles_and_never_waits_again(tmp_path, 
 
 
 @pytest.mark.parametrize("what", ["link", "folder", "fifo"])
-def test_without_a_usable_lock_each_process_compiles(cache, monkeypatch, what, tmp_path):
+def test_without_a_usable_lock_each_process_compiles(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, what: str, tmp_path: Path
+) -> None:
     other = tmp_path / "a file of someone else"
     file = tmp_path / "lock"
     if what == "link":

@@ -1,14 +1,25 @@
 """Compiled programs: they train like Keras' `fit`, and trials share them."""
 
+import time
 import uuid
+from collections.abc import Callable, Mapping, Sized
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from jobs.spec.experiment import ExperimentSpec
 from tests.engine.helpers import RecordingReport, blobs, profiled, spec_of
+from tests.present import present
+from workers.engine.arrays import Array
+from workers.engine.data.dataset import Dataset
+from workers.engine.training.prepare import Prepared
+
+Trained = tuple[dict[str, float], list[Array]]
 
 FIT = {"epochs": 3, "batch_size": 16, "learning_rate": 0.01}
-MLPS = {
+MLPS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "adam, dropout and batch norm": (
         "mlp", {"units": 8, "dropout": 0.3, "batch_norm": True}, {"optimizer": "adam"}),
     "rmsprop": ("mlp", {"units": 8, "layers": 2}, {"optimizer": "rmsprop"}),
@@ -20,7 +31,7 @@ MLPS = {
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     from jobs.spec.sections.data import DataSpec
     from workers.engine.data.dataset import load_dataset
 
@@ -32,11 +43,11 @@ def data(tmp_path_factory):
     )
 
 
-def spec(template, args, fit):
+def spec(template: str, args: dict[str, Any], fit: dict[str, Any]) -> ExperimentSpec:
     return spec_of("blobs", template, args=args, fit={**FIT, **fit})
 
 
-def train(prepared, tmp_path, loop, epochs=3):
+def train(prepared: Prepared, tmp_path: Path, loop: Any, epochs: int = 3) -> Trained:
     """Train; return the best epoch's metrics and all variables."""
     from workers.engine.models.variables import values
     from workers.engine.training.checkpointing import Checkpointer
@@ -53,26 +64,26 @@ def train(prepared, tmp_path, loop, epochs=3):
     return result.metrics, [*values(prepared.model.variables), *values(prepared.model.optimizer.variables)]
 
 
-def assert_equal(first, second, rtol=0.0):
+def assert_equal(first: Trained, second: Trained, rtol: float = 0.0) -> None:
     assert first[0] == pytest.approx(second[0], rel=rtol, abs=0)
     for one, other in zip(first[1], second[1], strict=True):
         np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("name", MLPS)
-def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
+def test_programs_end_with_the_bits_of_keras_fit(data: Dataset, tmp_path: Path, name: str) -> None:
     from workers.engine.training.loops import FitLoop
     from workers.engine.training.prepare import prepare
     from workers.engine.training.program_loop import ProgramLoop
 
-    def fresh():
+    def fresh() -> Prepared:
         return prepare(spec(*MLPS[name]), data, data.parts.train, name="t", seed=3)
 
     prepared = fresh()
     fitted = train(prepared, tmp_path / "fit", FitLoop(prepared.model, prepared.batches))
     for mode in ("many", "one"):
         prepared = fresh()
-        loop = ProgramLoop(prepared.program, prepared.batches, epochs=3)
+        loop = ProgramLoop(present(prepared.program), prepared.batches, epochs=3)
         loop.keep_step_mode(mode)
         # dropout divides by a constant in `fit` and by an argument here, so the last digit differs
         assert_equal(train(prepared, tmp_path / mode, loop), fitted, rtol=1e-5 if "dropout" in name else 0.0)
@@ -80,8 +91,8 @@ def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
 
 @pytest.mark.parametrize("name", MLPS)
 def test_gathering_rows_before_the_loop_or_inside_it_trains_to_the_same_bits(
-    data, tmp_path, monkeypatch, name
-):
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     from workers.engine.compiled import autotune
     from workers.engine.training.prepare import prepare
 
@@ -95,7 +106,9 @@ def test_gathering_rows_before_the_loop_or_inside_it_trains_to_the_same_bits(
     assert_equal(first, second)
 
 
-def test_rows_are_gathered_before_the_loop_if_they_are_few_and_xla_has_several_threads(monkeypatch):
+def test_rows_are_gathered_before_the_loop_if_they_are_few_and_xla_has_several_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from workers.engine.compiled.autotune import MAX_GATHERED_BYTES, gathers_before_loop
 
     monkeypatch.setenv("NPROC", "2")
@@ -106,7 +119,7 @@ def test_rows_are_gathered_before_the_loop_if_they_are_few_and_xla_has_several_t
 
 
 @pytest.mark.parametrize("name", MLPS)
-def test_a_cached_model_trains_like_a_new_one(data, tmp_path, name):
+def test_a_cached_model_trains_like_a_new_one(data: Dataset, tmp_path: Path, name: str) -> None:
     from workers.engine.training.model_cache import ModelCache
     from workers.engine.training.prepare import prepare
 
@@ -127,10 +140,10 @@ def test_a_cached_model_trains_like_a_new_one(data, tmp_path, name):
     )
 
 
-def test_another_shape_gets_its_own_program(data):
+def test_another_shape_gets_its_own_program(data: Dataset) -> None:
     from workers.engine.compiled.cache_key import program_key
 
-    def key(**args):
+    def key(**args: Any) -> str:
         return program_key(spec("mlp", {"units": 8, **args}, {}), data, data.parts.train)
 
     assert key(dropout=0.1) == key(dropout=0.4)
@@ -138,17 +151,17 @@ def test_another_shape_gets_its_own_program(data):
     assert key() != program_key(spec("mlp", {"units": 8}, {}), data, data.parts.train_and_validation())
 
 
-def test_every_field_of_a_spec_is_part_of_the_program_key_or_ignored_explicitly():
+def test_every_field_of_a_spec_is_part_of_the_program_key_or_ignored_explicitly() -> None:
     from jobs.spec.experiment import ExperimentSpec
     from workers.engine.compiled.cache_key import IGNORED_SPEC_FIELDS
 
     assert set(ExperimentSpec.model_fields) - IGNORED_SPEC_FIELDS == {"data", "model", "fit", "precision"}
 
 
-def test_arguments_that_mean_the_same_share_a_program_and_others_do_not(data):
+def test_arguments_that_mean_the_same_share_a_program_and_others_do_not(data: Dataset) -> None:
     from workers.engine.compiled.cache_key import program_key
 
-    def key(momentum):
+    def key(momentum: Any) -> str:
         fit = {"optimizer": "sgd", "optimizer_args": {"momentum": momentum}}
         return program_key(spec("mlp", {}, fit), data, data.parts.train)
 
@@ -157,10 +170,10 @@ def test_arguments_that_mean_the_same_share_a_program_and_others_do_not(data):
     assert key(0.0) != key(0.9)
 
 
-def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
+def test_a_rate_that_follows_the_steps_is_part_of_the_program(data: Dataset) -> None:
     from workers.engine.compiled.cache_key import program_key
 
-    def key(**fit):
+    def key(**fit: Any) -> str:
         return program_key(spec("mlp", {"units": 8}, fit), data, data.parts.train)
 
     cosine, plateau = {"kind": "cosine"}, {"kind": "reduce_on_plateau"}
@@ -170,13 +183,15 @@ def test_a_rate_that_follows_the_steps_is_part_of_the_program(data):
     assert len({key(), *keys, key(ema={"momentum": 0.9}), key(ema={"momentum": 0.8})}) == 6
 
 
-def test_the_least_recently_used_model_leaves_the_cache_first(data, monkeypatch):
+def test_the_least_recently_used_model_leaves_the_cache_first(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from workers.engine.training import model_cache
 
     monkeypatch.setattr(model_cache, "MAX_MODELS", 2)
     models = model_cache.ModelCache()
 
-    def program(units):
+    def program(units: int) -> Any:
         wanted = spec("mlp", {"units": units}, {})
         return models.prepare(wanted, data, data.parts.train, name="t", seed=0).program
 
@@ -188,7 +203,7 @@ def test_the_least_recently_used_model_leaves_the_cache_first(data, monkeypatch)
 
 
 SPACE = [{"name": "units", "kind": "int", "min": 3, "max": 12, "step": 3}]
-WIDE = {
+WIDE: dict[str, dict[str, Any]] = {
     "adam": {"optimizer": "adam"},
     "rmsprop and batch norm": {"optimizer": "rmsprop"},
     "nadam": {"optimizer": "nadam"},
@@ -199,7 +214,7 @@ WIDE = {
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
+def test_surplus_units_change_nothing_and_stay_at_zero(data: Dataset, tmp_path: Path, name: str) -> None:
     from workers.engine.models.variables import values
     from workers.engine.training.model_cache import ModelCache
     from workers.engine.training.prepare import prepare
@@ -211,13 +226,13 @@ def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
     wide = models.prepare(wanted, data, data.parts.train, name="t", seed=3)
     exact = prepare(wanted, data, data.parts.train, name="t", seed=3)
     assert wide.model.get_layer("dense_2").units == 12
-    trained, wanted = (
+    trained, expected = (
         train(wide, tmp_path / "w", wide.loop(epochs=3)),
         train(exact, tmp_path / "e", exact.loop(epochs=3)),
     )
     variables = [*wide.model.variables, *wide.model.optimizer.variables]
     narrow = wide.widths.narrow(variables, values(variables))
-    assert_equal((trained[0], narrow), wanted, rtol=1e-5)
+    assert_equal((trained[0], narrow), expected, rtol=1e-5)
     for kernel in (variable for variable in wide.model.variables if variable.path.endswith("kernel")):
         rest = np.array(kernel.value)
         rest[tuple(slice(size) for size in wide.widths.shape_of(kernel))] = 0
@@ -226,10 +241,10 @@ def test_surplus_units_change_nothing_and_stay_at_zero(data, tmp_path, name):
     assert all(np.array_equal(a, v.numpy()) for a, v in zip(again, variables, strict=True))
 
 
-def test_a_width_with_much_training_planned_gets_its_own_program(data):
+def test_a_width_with_much_training_planned_gets_its_own_program(data: Dataset) -> None:
     from workers.engine.models.width_padding import widened
 
-    def width(**fit):
+    def width(**fit: Any) -> Any:
         search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
         wanted = spec_of("blobs", args={"units": 6}, fit={**FIT, **fit}, search=search)
         return widened(wanted, data.profile, rows=1000).model.args["units"]
@@ -237,13 +252,13 @@ def test_a_width_with_much_training_planned_gets_its_own_program(data):
     assert (width(epochs=10), width(epochs=100_000)) == (12, 6)
 
 
-def test_the_program_of_a_training_does_not_depend_on_earlier_trainings(data):
+def test_the_program_of_a_training_does_not_depend_on_earlier_trainings(data: Dataset) -> None:
     from workers.engine.training.model_cache import ModelCache
 
     search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
     models = ModelCache()
 
-    def program(units):
+    def program(units: int) -> Any:
         wanted = spec_of("blobs", args={"units": units}, fit=FIT, search=search)
         return models.prepare(wanted, data, data.parts.train, name="t", seed=0).program
 
@@ -253,11 +268,13 @@ def test_the_program_of_a_training_does_not_depend_on_earlier_trainings(data):
     assert program(6) is shared
 
 
-def test_rows_that_do_not_fit_on_the_device_come_in_blocks(data, tmp_path, monkeypatch):
+def test_rows_that_do_not_fit_on_the_device_come_in_blocks(
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from workers.engine.compiled import device_feed
     from workers.engine.training.prepare import prepare
 
-    def trained(folder):
+    def trained(folder: str) -> Trained:
         prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
         return train(prepared, tmp_path / folder, prepared.loop(epochs=3))
 
@@ -266,15 +283,17 @@ def test_rows_that_do_not_fit_on_the_device_come_in_blocks(data, tmp_path, monke
     assert_equal(trained("blocks"), whole)
 
 
-def test_the_faster_step_mode_is_found_by_timing_both_on_the_model(data, monkeypatch):
+def test_the_faster_step_mode_is_found_by_timing_both_on_the_model(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from workers.engine.training.prepare import prepare
 
     prepared = prepare(spec(*MLPS["rmsprop"]), data, data.parts.train, name="t", seed=3)
-    program = prepared.program
+    program = present(prepared.program)
     loop = prepared.loop(epochs=3)
     quick = program._run
 
-    def slow_loop(mode, *args):
+    def slow_loop(mode: str, *args: Any) -> Any:
         spin(0.05 if mode == "many" else 0.0)
         return quick(mode, *args)
 
@@ -289,18 +308,20 @@ def test_the_faster_step_mode_is_found_by_timing_both_on_the_model(data, monkeyp
 
 
 @pytest.fixture
-def fake_steps(data, monkeypatch):
+def fake_steps(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Return a function that makes a program whose steps take given seconds on a clock of the test's own."""
     from workers.engine.compiled import program as module
-    from workers.engine.compiled import timing_comparison, training_time
+    from workers.engine.compiled import timing_comparison
     from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.training.prepare import prepare
 
-    def make(seconds, *, estimated="many", compile_seconds=0.0):
-        made = prepare(spec("mlp", {"units": 6}, {}), data, data.parts.train, name="t", seed=3).program
+    def make(seconds: Mapping[str, float], *, estimated: str = "many", compile_seconds: float = 0.0) -> Any:
+        made: Any = present(
+            prepare(spec("mlp", {"units": 6}, {}), data, data.parts.train, name="t", seed=3).program
+        )
         now, calls, compiled = [0.0], [], set()
 
-        def run(mode, state, _hyperparameters, _data, steps):
+        def run(mode: str, state: Any, _hyperparameters: Any, _data: Any, steps: Sized) -> Any:
             now[0] += len(steps) * seconds[mode] + (0.0 if mode in compiled else compile_seconds)
             compiled.add(mode)
             calls.append((mode, len(steps)))
@@ -311,7 +332,7 @@ def fake_steps(data, monkeypatch):
             function = getattr(made, name)
             monkeypatch.setattr(function, "is_compiled", lambda *_, mode=mode: mode in compiled)
         monkeypatch.setattr(module, "timing_clock", lambda: lambda: now[0])
-        monkeypatch.setattr(training_time.time, "perf_counter", lambda: now[0])
+        monkeypatch.setattr(time, "perf_counter", lambda: now[0])
         monkeypatch.setattr(timing_comparison, "CALL_SECONDS", 0.0)
         made._timings = TimingResults(uuid.uuid4().hex)
         made._estimated_mode = estimated
@@ -321,9 +342,10 @@ def fake_steps(data, monkeypatch):
     return make
 
 
-def train_for(program, seconds, *, of=3600.0):
+def train_for(program: Any, seconds: float, *, of: float = 3600.0) -> None:
     """Train step by step for some seconds, and time the modes between the steps as the loop does."""
-    state, rows = ([np.zeros(1)] * 30, [], [], []), np.zeros((50, 1), np.int32)
+    state: Any = ([np.zeros(1)] * 30, [], [], [])
+    rows = np.zeros((50, 1), np.int32)
     spent = program.training_time
     while spent.seconds < seconds:
         left = (of - spent.seconds) / (spent.seconds_per_step if spent.steps else 1.0)
@@ -332,14 +354,18 @@ def train_for(program, seconds, *, of=3600.0):
 
 
 @pytest.mark.parametrize(("seconds", "mode"), [(0.085, "one"), (0.095, "many"), (0.12, "many")])
-def test_one_step_per_call_is_chosen_only_if_it_is_clearly_faster(fake_steps, seconds, mode):
+def test_one_step_per_call_is_chosen_only_if_it_is_clearly_faster(
+    fake_steps: Callable[..., Any], seconds: float, mode: str
+) -> None:
     program = fake_steps({"many": 0.1, "one": seconds})
     train_for(program, 200)
     assert (program.step_mode, program._timings.step_mode) == (mode, mode)
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.1, 3.0])
-def test_timing_takes_at_most_a_twentieth_of_the_time_trained(fake_steps, seconds):
+def test_timing_takes_at_most_a_twentieth_of_the_time_trained(
+    fake_steps: Callable[..., Any], seconds: float
+) -> None:
     program = fake_steps({"many": 0.1, "one": seconds}, compile_seconds=2.0)
     spent = program.training_time
     for trained in range(5, 400, 5):
@@ -349,33 +375,35 @@ def test_timing_takes_at_most_a_twentieth_of_the_time_trained(fake_steps, second
     assert program._timings.step_mode is not None
 
 
-def test_a_variant_that_is_clearly_slower_is_dropped_after_one_step(fake_steps):
+def test_a_variant_that_is_clearly_slower_is_dropped_after_one_step(fake_steps: Callable[..., Any]) -> None:
     program = fake_steps({"many": 0.1, "one": 3.0})
     train_for(program, 300)
     assert [call for call in program.calls if call[0] == "one"] == [("one", 1), ("one", 1)], "one compiles"
     assert program._timings.step_mode == "many"
 
 
-def test_long_steps_are_never_run_in_a_compiled_loop(fake_steps):
+def test_long_steps_are_never_run_in_a_compiled_loop(fake_steps: Callable[..., Any]) -> None:
     program = fake_steps({"many": 0.05, "one": 0.05}, estimated="one")
     train_for(program, 2000)
     assert {mode for mode, _ in program.calls} == {"one"}
     assert program.step_mode == "one"
 
 
-def test_short_steps_of_convolutions_are_timed_in_a_compiled_loop(fake_steps):
+def test_short_steps_of_convolutions_are_timed_in_a_compiled_loop(fake_steps: Callable[..., Any]) -> None:
     program = fake_steps({"many": 0.001, "one": 0.004}, estimated="one")
     train_for(program, 200)
     assert program.step_mode == "many"
 
 
-def test_modes_that_cannot_be_timed_are_not_tried_again(fake_steps, monkeypatch):
+def test_modes_that_cannot_be_timed_are_not_tried_again(
+    fake_steps: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import jax
 
     program = fake_steps({"many": 0.1, "one": 0.1})
     train = program._run
 
-    def run(mode, *args):
+    def run(mode: str, *args: Any) -> Any:
         if mode == "one":
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
         return train(mode, *args)
@@ -385,7 +413,9 @@ def test_modes_that_cannot_be_timed_are_not_tried_again(fake_steps, monkeypatch)
     assert program._timings.step_mode == "many"
 
 
-def test_a_process_that_dies_while_it_times_leaves_the_default_mode_behind(tmp_path, fake_steps, monkeypatch):
+def test_a_process_that_dies_while_it_times_leaves_the_default_mode_behind(
+    tmp_path: Path, fake_steps: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from workers.engine.compiled import cache
     from workers.engine.compiled.timing_results import TimingResults
 
@@ -393,7 +423,7 @@ def test_a_process_that_dies_while_it_times_leaves_the_default_mode_behind(tmp_p
     program = fake_steps({"many": 0.1, "one": 0.1})
     train, seen = program._run, []
 
-    def run(mode, *args):
+    def run(mode: str, *args: Any) -> Any:
         if mode == "one":
             seen.append(TimingResults(program._timings._key).step_mode)
         return train(mode, *args)
@@ -414,7 +444,9 @@ def test_a_process_that_dies_while_it_times_leaves_the_default_mode_behind(tmp_p
         (512, [("Flatten",), ("Dense", 512)], "many"),
     ],
 )
-def test_a_model_with_expensive_convolutions_starts_with_one_step_per_call(rows, layers, mode):
+def test_a_model_with_expensive_convolutions_starts_with_one_step_per_call(
+    rows: int, layers: Any, mode: str
+) -> None:
     import keras
 
     from workers.engine.compiled.autotune import estimate_step_mode
@@ -425,7 +457,7 @@ def test_a_model_with_expensive_convolutions_starts_with_one_step_per_call(rows,
     assert estimate_step_mode(keras.Sequential([inner, keras.layers.Flatten()]), rows) == mode
 
 
-def test_step_modes_are_not_timed_for_a_training_that_ends_soon(fake_steps):
+def test_step_modes_are_not_timed_for_a_training_that_ends_soon(fake_steps: Callable[..., Any]) -> None:
     program = fake_steps({"many": 0.1, "one": 0.05})
     train_for(program, 22.5, of=23)
     assert {mode for mode, _ in program.calls} == {"many"}
@@ -433,14 +465,14 @@ def test_step_modes_are_not_timed_for_a_training_that_ends_soon(fake_steps):
     assert {mode for mode, _ in program.calls} == {"many", "one"}
 
 
-def test_step_modes_are_timed_after_many_trainings_that_end_soon(fake_steps):
+def test_step_modes_are_timed_after_many_trainings_that_end_soon(fake_steps: Callable[..., Any]) -> None:
     program = fake_steps({"many": 0.1, "one": 0.05})
     for _ in range(100):
         train_for(program, program.training_time.seconds + 2, of=program.training_time.seconds + 2)
     assert program.step_mode == "one"
 
 
-def spin(seconds):
+def spin(seconds: float) -> None:
     import time
 
     end = time.perf_counter() + seconds
@@ -448,21 +480,23 @@ def spin(seconds):
         pass
 
 
-def test_a_process_that_cannot_create_its_compile_cache_again_works_without_one(cache, tmp_path):
+def test_a_process_that_cannot_create_its_compile_cache_again_works_without_one(
+    cache: Path, tmp_path: Path
+) -> None:
     from workers.engine.compiled import cache as programs
 
     (tmp_path / "file").touch()
     programs.enable(str(tmp_path / "file" / "compile-cache"))
-    programs.active().put("key", b"program")
-    assert programs.active().get("key") is None
+    present(programs.active()).put("key", b"program")
+    assert present(programs.active()).get("key") is None
 
 
-def test_cached_models_share_their_training_rows(data):
+def test_cached_models_share_their_training_rows(data: Dataset) -> None:
     from workers.engine.training.model_cache import ModelCache
 
-    models = ModelCache()
+    cache = ModelCache()
     models = [
-        models.prepare(spec("mlp", {"units": units}, {}), data, data.parts.train, name="t", seed=0)
+        cache.prepare(spec("mlp", {"units": units}, {}), data, data.parts.train, name="t", seed=0)
         for units in (2, 3)
     ]
     assert models[0].batches.x is models[1].batches.x

@@ -10,6 +10,7 @@ from jobs.messages.reports.evaluation import EVALUATION
 from jobs.messages.task import DatasetFile
 from jobs.spec.data.profile import Profile
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
+from tests.present import present
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.labels import several_labels
 from workers.engine.data.reading.json_lines import read_json_lines
@@ -17,7 +18,7 @@ from workers.engine.data.texts import text_array
 from workers.engine.errors import BadData
 from workers.engine.tasks import train
 
-TAGS = (["red", "big"], ["blue"], [], ["blue", "small"], ["red"])
+TAGS: tuple[list[str], ...] = (["red", "big"], ["blue"], [], ["blue", "small"], ["red"])
 
 
 def json_lines(folder: Path, rows: int = 40, **more: object) -> DatasetFile:
@@ -42,7 +43,7 @@ def test_texts_with_a_separator_are_divided_if_the_task_says_so(tmp_path: Path, 
     file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, "a,tags\n" + rows), task="multilabel")
     profile = Profile.model_validate(file.profile)
     assert profile.class_labels == ("big", "blue", "red", "small")
-    y = load_dataset(file, spec_of("tags").data).y
+    y = load_dataset(file, present(spec_of("tags").data)).y
     assert y[:3].tolist() == [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
 
 

@@ -183,12 +183,12 @@ def test_dates_and_texts_have_histograms(tmp_path: Path) -> None:
 def test_a_table_with_thousands_of_columns_is_described(tmp_path: Path) -> None:
     names = [f"measure_{i:04}" for i in range(8_000)]
     rng = np.random.default_rng(0)
-    np.savez(
-        tmp_path / "wide.npz",
+    columns: dict[str, Any] = {
         **{name: rng.normal(size=60) for name in names},
-        y=np.arange(60) % 2,
+        "y": np.arange(60) % 2,
         **{f"empty_{i}": np.full(60, np.nan) for i in range(100)},
-    )
+    }
+    np.savez(tmp_path / "wide.npz", **columns)
     file = profiled(tmp_path, source="npz", path=str(tmp_path / "wide.npz"))
     profile = Profile.model_validate(file.profile)
     assert len(profile.columns) == 8_101 and len(profile.features) == 8_000
@@ -200,7 +200,9 @@ def test_a_table_with_thousands_of_columns_is_described(tmp_path: Path) -> None:
     assert len(Overview.model_validate_json(text).information) == 30
 
 
-def test_a_description_that_stays_too_large_is_refused(tmp_path, monkeypatch) -> None:
+def test_a_description_that_stays_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(profile_size, "MAX_PROFILE_BYTES", 500)
     with pytest.raises(BadData, match="the description of its 8 columns has"):
         overview_of(tmp_path, orders())
@@ -277,7 +279,9 @@ def test_the_parts_of_any_split_are_compared_as_those_of_the_profile(tmp_path: P
     assert other.split.test == 0.3 and other.parts != own.parts
 
 
-def test_the_overview_of_a_split_reads_only_the_columns_that_it_compares(tmp_path: Path, monkeypatch) -> None:
+def test_the_overview_of_a_split_reads_only_the_columns_that_it_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
     lines = [f"{i},{i % 7},{rng.normal():.6f},note {i},{i % 2}" for i in range(60)]
     file = profiled(

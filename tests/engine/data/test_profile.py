@@ -6,6 +6,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from workers.engine.errors import BadData, BadSpec, DamagedFile
 NUMBERS = "a,b,y\n1,2,0\n3,4,1\n5,7,0\n2,2,1\n"
 
 
-def profile_csv(tmp_path, text, **task):
+def profile_csv(tmp_path: Path, text: str, **task: Any) -> Profile:
     file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, text), **task)
     return Profile.model_validate(file.profile)
 
@@ -39,17 +40,19 @@ def profile_csv(tmp_path, text, **task):
         ("a,y\n1,0\n3\n", "line 3 of data.csv has 1 fields instead of 2"),
     ],
 )
-def test_a_row_with_more_fields_than_the_header_does_not_shift_columns(tmp_path, text, message):
+def test_a_row_with_more_fields_than_the_header_does_not_shift_columns(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(BadData, match=message):
         read_csv(Path(csv_file(tmp_path, text)))
 
 
-def test_commas_at_the_ends_of_all_lines_are_ignored(tmp_path):
+def test_commas_at_the_ends_of_all_lines_are_ignored(tmp_path: Path) -> None:
     columns = read_csv(Path(csv_file(tmp_path, "a,y\n1,2,\n3,4,\n"))).columns
     assert {name: column.tolist() for name, column in columns.items()} == {"a": [1, 3], "y": [2, 4]}
 
 
-def test_whole_numbers_of_64_bits_without_a_sign_do_not_wrap(tmp_path):
+def test_whole_numbers_of_64_bits_without_a_sign_do_not_wrap(tmp_path: Path) -> None:
     with pytest.raises(BadData, match="column 'a' has whole numbers above 9223372036854775807"):
         read_csv(Path(csv_file(tmp_path, f"a,y\n{2**64 - 1},0\n3,1\n")))
     pq.write_table(pa.table({"a": pa.array([2**63, 1], pa.uint64())}), tmp_path / "d.parquet")
@@ -67,7 +70,9 @@ def test_whole_numbers_of_64_bits_without_a_sign_do_not_wrap(tmp_path):
         ("diabetes", "regression", (10,), 1),
     ],
 )
-def test_a_bundled_set_is_described(tmp_path, name, task, shape, outputs):
+def test_a_bundled_set_is_described(
+    tmp_path: Path, name: str, task: str, shape: tuple[int, ...], outputs: int
+) -> None:
     file = profiled(tmp_path, bundled=name)
     profile = Profile.model_validate(file.profile)
     assert (profile.task, profile.input_shape, profile.outputs) == (task, shape, outputs)
@@ -76,12 +81,12 @@ def test_a_bundled_set_is_described(tmp_path, name, task, shape, outputs):
     json.dumps(file.profile, allow_nan=False)
 
 
-def test_every_bundled_set_is_in_the_catalogue():
+def test_every_bundled_set_is_in_the_catalogue() -> None:
     assert set(CATALOGUE) == {"digits", "breast_cancer", "wine", "iris", "diabetes"}
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_a_bundled_set_is_what_scikit_learn_loads(name):
+def test_a_bundled_set_is_what_scikit_learn_loads(name: str) -> None:
     from sklearn import datasets
 
     table, info = load_bundled(name)
@@ -97,7 +102,7 @@ def test_a_bundled_set_is_what_scikit_learn_loads(name):
     np.testing.assert_array_equal(table.columns[info.target], labels)
 
 
-def test_a_bundled_set_is_profiled_without_importing_scikit_learn(tmp_path):
+def test_a_bundled_set_is_profiled_without_importing_scikit_learn(tmp_path: Path) -> None:
     program = (
         "import sys; from tests.engine.helpers import profiled; from pathlib import Path;"
         f"profiled(Path({str(tmp_path)!r}), bundled='iris'); print('sklearn' in sys.modules)"
@@ -106,13 +111,13 @@ def test_a_bundled_set_is_profiled_without_importing_scikit_learn(tmp_path):
     assert done.stdout.split() == ["False"]
 
 
-def test_the_same_data_has_the_same_digest(tmp_path):
+def test_the_same_data_has_the_same_digest(tmp_path: Path) -> None:
     digests = {profiled(tmp_path / str(i), bundled="iris").digest for i in range(2)}
     other = profiled(tmp_path / "other", bundled="wine").digest
     assert len(digests) == 1 and other not in digests
 
 
-def test_the_columns_of_a_table_are_stored_and_their_positions_described(tmp_path):
+def test_the_columns_of_a_table_are_stored_and_their_positions_described(tmp_path: Path) -> None:
     profile = profile_csv(tmp_path, "colour,size,y\nred,1,a\nblue,2,b\nred,3,a\nblue,4.5,b\n")
     assert [(block.column, block.start, block.positions) for block in profile.blocks] == [
         ("colour", 0, 4),
@@ -124,19 +129,19 @@ def test_the_columns_of_a_table_are_stored_and_their_positions_described(tmp_pat
     np.testing.assert_array_equal(stored["column_1"], [1, 2, 3, 4.5])
 
 
-def test_a_target_of_many_real_values_is_a_regression(tmp_path):
+def test_a_target_of_many_real_values_is_a_regression(tmp_path: Path) -> None:
     profile = profile_csv(tmp_path, "a,price\n" + "".join(f"{i},{i * 1.5}\n" for i in range(30)))
     assert (profile.task, profile.outputs, profile.target) == ("regression", 1, "price")
 
 
-def test_a_parquet_file_reads_like_its_csv(tmp_path):
+def test_a_parquet_file_reads_like_its_csv(tmp_path: Path) -> None:
     pd.DataFrame({"a": [1, 3, 5, 2], "b": [2, 4, 7, 2], "y": [0, 1, 0, 1]}).to_parquet(tmp_path / "d.parquet")
     parquet = profiled(tmp_path / "p", source="parquet", path=str(tmp_path / "d.parquet"))
     csv = profiled(tmp_path / "c", source="csv", path=csv_file(tmp_path, NUMBERS))
     assert parquet.digest == csv.digest
 
 
-def test_an_npz_of_images_is_an_image_set(tmp_path):
+def test_an_npz_of_images_is_an_image_set(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 255, (12, 6, 5), dtype=np.uint8)
     np.savez(tmp_path / "d.npz", x=images, y=np.arange(12) % 3)
@@ -144,7 +149,7 @@ def test_an_npz_of_images_is_an_image_set(tmp_path):
     assert (profile["kind"], profile["input_shape"], profile["outputs"]) == ("image", [6, 5, 1], 3)
 
 
-def test_a_matrix_of_zeros_and_ones_is_a_multilabel_target(tmp_path):
+def test_a_matrix_of_zeros_and_ones_is_a_multilabel_target(tmp_path: Path) -> None:
     y = np.eye(4)[np.arange(20) % 4]
     np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).normal(size=(20, 3)), y=y)
     profile = profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz")).profile
@@ -162,23 +167,23 @@ def test_a_matrix_of_zeros_and_ones_is_a_multilabel_target(tmp_path):
         ("a,y\n1,2,3\n1,2\n1,2,3,4\n", "line 2 of data.csv has 3 fields instead of 2"),
     ],
 )
-def test_unusable_data_is_rejected_with_column_and_row(tmp_path, text, words):
+def test_unusable_data_is_rejected_with_column_and_row(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(BadData, match=words):
         profile_csv(tmp_path, text)
 
 
-def test_an_unknown_target_is_rejected_with_the_known_columns(tmp_path):
+def test_an_unknown_target_is_rejected_with_the_known_columns(tmp_path: Path) -> None:
     with pytest.raises(BadData, match="no column 'price'; there are a, b, y"):
         profile_csv(tmp_path, NUMBERS, target="price")
 
 
-def test_pickled_arrays_are_rejected(tmp_path):
+def test_pickled_arrays_are_rejected(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=np.array([{"a": 1}] * 3, dtype=object), y=np.arange(3))
     with pytest.raises(BadData, match="'x' contains Python objects"):
         profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
 
 
-def test_a_damaged_npz_is_rejected(tmp_path):
+def test_a_damaged_npz_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "d.npz"
     np.savez_compressed(path, x=np.arange(1000), y=np.arange(1000) % 2)
     body = bytearray(path.read_bytes())
@@ -188,7 +193,7 @@ def test_a_damaged_npz_is_rejected(tmp_path):
         profiled(tmp_path, source="npz", path=str(path))
 
 
-def test_a_header_that_python_cannot_parse_is_damage_and_not_a_lack_of_memory(tmp_path):
+def test_a_header_that_python_cannot_parse_is_damage_and_not_a_lack_of_memory(tmp_path: Path) -> None:
     path = tmp_path / "d.npz"
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': " + b"-" * 8000 + b"1}\n"
     with zipfile.ZipFile(path, "w") as archive:
@@ -198,7 +203,9 @@ def test_a_header_that_python_cannot_parse_is_damage_and_not_a_lack_of_memory(tm
 
 
 @pytest.mark.parametrize(("source", "remedy"), [("npz", "numpy.savez"), ("parquet", "write it again")])
-def test_an_unreadable_file_is_named_without_its_folder_and_with_a_remedy(tmp_path, source, remedy):
+def test_an_unreadable_file_is_named_without_its_folder_and_with_a_remedy(
+    tmp_path: Path, source: str, remedy: str
+) -> None:
     path = tmp_path / f"upload.{source}"
     path.write_bytes(b"PAR1 and then nothing that can be read PAR1")
     with pytest.raises(BadData) as refused:
@@ -209,31 +216,31 @@ def test_an_unreadable_file_is_named_without_its_folder_and_with_a_remedy(tmp_pa
     assert str(tmp_path) not in message
 
 
-def test_categories_of_a_parquet_file_are_texts_and_missing_ones_are_empty(tmp_path):
+def test_categories_of_a_parquet_file_are_texts_and_missing_ones_are_empty(tmp_path: Path) -> None:
     frame = pd.DataFrame({"city": pd.Categorical(["Paris", None, "Rome", "Rome"]), "y": [0, 1, 0, 1]})
     frame.to_parquet(tmp_path / "d.parquet")
     assert read_parquet(tmp_path / "d.parquet").columns["city"].tolist() == ["Paris", "", "Rome", "Rome"]
 
 
-def test_a_parquet_file_with_two_columns_of_one_name_is_rejected(tmp_path):
+def test_a_parquet_file_with_two_columns_of_one_name_is_rejected(tmp_path: Path) -> None:
     table = pa.table([[1, 2], [3, 4]], names=["a", "a "])
     pq.write_table(table, tmp_path / "d.parquet")
     with pytest.raises(BadData, match=r"d.parquet repeats \['a'\]"):
         read_parquet(tmp_path / "d.parquet")
 
 
-def test_arrays_of_unequal_length_are_rejected(tmp_path):
+def test_arrays_of_unequal_length_are_rejected(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=np.zeros((4, 2)), y=np.arange(3))
     with pytest.raises(BadData, match="differ in length"):
         profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
 
 
-def test_an_unknown_bundled_set_names_the_known_ones(tmp_path):
+def test_an_unknown_bundled_set_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(BadSpec, match="digits, breast_cancer"):
         profiled(tmp_path, bundled="mnist")
 
 
-def test_findings_name_leaks_constants_imbalance_and_what_is_left_out(tmp_path):
+def test_findings_name_leaks_constants_imbalance_and_what_is_left_out(tmp_path: Path) -> None:
     rows = [f"{i % 7},{'y' if i == 0 else 'n'},5,{i == 0},id-{i}x" for i in range(150)]
     profile = profile_csv(tmp_path, "a,leak,constant,target,id\n" + "\n".join(rows) + "\n", target="target")
     text = " ".join(profile.findings)
@@ -244,12 +251,12 @@ def test_findings_name_leaks_constants_imbalance_and_what_is_left_out(tmp_path):
     assert profile.features == ("a", "leak", "constant")
 
 
-def test_repeated_rows_are_counted(tmp_path):
+def test_repeated_rows_are_counted(tmp_path: Path) -> None:
     profile = profile_csv(tmp_path, "a,y\n1,0\n1,0\n2,1\n1,1\n")
     assert profile.duplicates == 1
 
 
-def test_a_profile_needs_neither_keras_nor_jax(tmp_path):
+def test_a_profile_needs_neither_keras_nor_jax(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from tests.engine.helpers import profiled;"
         f"profiled(Path({str(tmp_path)!r}), bundled='iris');"
@@ -259,7 +266,7 @@ def test_a_profile_needs_neither_keras_nor_jax(tmp_path):
     assert done.stdout.strip() == "[]"
 
 
-def test_the_smallest_numbers_of_a_float_have_a_histogram(tmp_path):
+def test_the_smallest_numbers_of_a_float_have_a_histogram(tmp_path: Path) -> None:
     profile = profile_csv(tmp_path, "a,y\n" + "".join(f"{i % 2 and 5e-324},{i % 2}\n" for i in range(8)))
     (column,) = (column for column in profile.columns if column.name == "a")
     assert column.histogram == (4, *[0] * 18, 4)

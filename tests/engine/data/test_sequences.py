@@ -1,6 +1,7 @@
 """Arrays of sequences: how they differ from images, and the template that reads them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.plan.find_model import suitable
 from tests.engine.helpers import profiled, spec_of
 from tests.engine.sequences import wave_arrays, waves
+from tests.present import present
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadData
 from workers.engine.models.build import build
@@ -35,7 +37,9 @@ def test_arrays_of_measures_below_0_are_proposed_as_sequences(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("kind", "shape"), [("image", (6, 2, 1)), ("sequence", (6, 2))])
-def test_a_person_chooses_whether_an_array_has_images_or_sequences(tmp_path: Path, kind, shape) -> None:
+def test_a_person_chooses_whether_an_array_has_images_or_sequences(
+    tmp_path: Path, kind: str, shape: tuple[int, ...]
+) -> None:
     x = np.random.default_rng(0).integers(0, 255, (12, 6, 2), dtype=np.uint8)
     found = read(tmp_path, x if kind == "sequence" else x.astype(int) - 100, type=kind)
     assert (found.kind, found.input_shape) == (kind, shape)
@@ -50,7 +54,9 @@ def test_a_person_chooses_whether_an_array_has_images_or_sequences(tmp_path: Pat
         ({"name": "z", "type": "sequence"}, "no column 'z'"),
     ],
 )
-def test_other_roles_and_types_of_arrays_are_refused(tmp_path: Path, request_, message) -> None:
+def test_other_roles_and_types_of_arrays_are_refused(
+    tmp_path: Path, request_: dict[str, Any], message: str
+) -> None:
     with pytest.raises(BadData, match=message):
         read(tmp_path, np.zeros((8, 3, 2)), **request_)
 
@@ -64,7 +70,7 @@ def test_an_lstm_learns_the_direction_of_a_sequence(tmp_path: Path) -> None:
 
 
 def test_only_the_last_steps_are_read_if_an_argument_says_so(tmp_path: Path) -> None:
-    data = load_dataset(waves(tmp_path), spec_of("d").data)
+    data = load_dataset(waves(tmp_path), present(spec_of("d").data))
     scaling = measure_scaling(data.x, data.y, data.profile)
     model = build(spec_of("d", "sequence", args={"steps": 2}), data.profile, scaling, name="m", seed=0)
     x, _ = wave_arrays(8)

@@ -10,6 +10,7 @@ from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.data.profile import Profile
 from jobs.spec.data.split_roles import resolved
 from tests.engine.helpers import csv_file, profiled, spec_of
+from tests.present import present
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.folds import rows_for
 from workers.engine.errors import BadData
@@ -35,12 +36,12 @@ def read(folder: Path, **roles: str) -> DatasetFile:
 
 def load(file: DatasetFile, **data: object) -> Dataset:
     split = data.pop("split", {})
-    return load_dataset(file, spec_of("visits", split=split).data.model_copy(update=data))
+    return load_dataset(file, present(spec_of("visits", split=split).data).model_copy(update=data))
 
 
 def test_rows_of_a_group_stay_in_one_part_by_default(tmp_path: Path) -> None:
     loaded = load(read(tmp_path, patient="group"))
-    patients = loaded.table.columns["patient"]
+    patients = present(loaded.table).columns["patient"]
     parts = [{*patients[rows].tolist()} for rows in loaded.parts]
     assert sum(map(len, parts)) == 12, "no patient is in two parts"
     assert loaded.profile.features == ("day", "value", "kind"), "the group is no feature"
@@ -48,15 +49,15 @@ def test_rows_of_a_group_stay_in_one_part_by_default(tmp_path: Path) -> None:
 
 def test_the_oldest_rows_train_by_default_if_a_column_has_the_role_time(tmp_path: Path) -> None:
     loaded = load(read(tmp_path, day="time"))
-    days = loaded.table.columns["day"]
+    days = present(loaded.table).columns["day"]
     train, validation, test = (days[rows] for rows in loaded.parts)
     assert train.max() <= validation.min() and validation.max() <= test.min()
 
 
 def test_time_goes_before_group(tmp_path: Path) -> None:
     profile = Profile.model_validate(read(tmp_path, day="time", patient="group").profile)
-    assert resolved(spec_of("visits").data.split, profile).time == "day"
-    assert resolved(spec_of("visits").data.split, profile).group is None
+    assert resolved(present(spec_of("visits").data).split, profile).time == "day"
+    assert resolved(present(spec_of("visits").data).split, profile).group is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_a_split_that_says_otherwise_does_not_follow_the_roles(
     tmp_path: Path, split: dict[str, object], column: str | None
 ) -> None:
     profile = Profile.model_validate(read(tmp_path, patient="group").profile)
-    assert resolved(spec_of("visits", split=split).data.split, profile).group == column
+    assert resolved(present(spec_of("visits", split=split).data).split, profile).group == column
 
 
 def test_a_group_may_be_a_feature_in_addition(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_folds_keep_the_rows_of_a_group_together(tmp_path: Path) -> None:
     spec = spec_of("visits", search=search)
     turn = spec.search.evaluation.turn(1)  # type: ignore[union-attr]
     fold = rows_for(turn, loaded, spec)
-    patients = loaded.table.columns["patient"]
+    patients = present(loaded.table).columns["patient"]
     assert not {*patients[fold.train].tolist()} & {*patients[fold.validation].tolist()}
 
 

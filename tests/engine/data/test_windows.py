@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.messages.task import DatasetFile
 from jobs.spec.checks.data import problems
 from jobs.spec.data.encoding import encoded, width_in_memory
 from jobs.spec.data.profile import Profile
@@ -18,6 +19,7 @@ from tests.engine.helpers import csv_file, profiled, spec_of
 from tests.engine.making import train_member
 from tests.engine.sequences import HOURS, SENSORS, sensors
 from tests.engine.small_training import train_on
+from tests.present import present
 from workers.engine.data import windows
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.folds import rows_for
@@ -28,6 +30,7 @@ from workers.engine.errors import BadData, BadSpec
 from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.models.build import build
 from workers.engine.models.scaling import measure_scaling
+from workers.engine.training.trees import PreparedTrees
 from workers.features.files import read_features
 from workers.features.pipeline import Pipeline
 
@@ -35,7 +38,7 @@ FIT = {"epochs": 20, "batch_size": 16, "learning_rate": 0.03}
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory):
+def table(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return sensors(tmp_path_factory.mktemp("sensors"))
 
 
@@ -45,13 +48,15 @@ def spec_with(window: dict[str, Any], template: str = "sequence", split: Any = N
     return type(found).model_validate({**found.to_json(), "data": data})
 
 
-def load(table, window: dict[str, Any], **more: Any) -> Dataset:
+def load(table: DatasetFile, window: dict[str, Any], **more: Any) -> Dataset:
     return load_dataset(table, spec_with(window, **more).data)
 
 
-def test_a_window_has_the_rows_of_one_group_before_its_target_in_the_order_of_time(table) -> None:
+def test_a_window_has_the_rows_of_one_group_before_its_target_in_the_order_of_time(
+    table: DatasetFile,
+) -> None:
     loaded = load(table, {"rows": 3, "horizon": 2})
-    windows, columns = loaded.table.windows, loaded.table.columns
+    windows, columns = present(present(loaded.table).windows), present(loaded.table).columns
     for row in np.concatenate(loaded.parts):
         inside = windows.of(row)
         assert {*columns["sensor"][inside]} == {columns["sensor"][row]}
@@ -81,7 +86,7 @@ def test_the_columns_of_windows_and_splits_are_read_once() -> None:
     assert read == ["t", "g", "t"]
 
 
-def test_the_memory_of_windows_is_what_is_compared_with_the_limit(monkeypatch) -> None:
+def test_the_memory_of_windows_is_what_is_compared_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     count, rows, width = 4000, 100, 2
     # Neighbours of the file are in another order of time.
     columns = {"t": np.arange(count) ^ 5, "g": np.arange(count) // 3 % 2}
@@ -109,15 +114,15 @@ def test_the_memory_of_windows_is_what_is_compared_with_the_limit(monkeypatch) -
 
 
 @pytest.mark.parametrize("split", [{}, {"group": "sensor"}])
-def test_no_window_has_a_row_of_a_later_part(table, split) -> None:
+def test_no_window_has_a_row_of_a_later_part(table: DatasetFile, split: dict[str, Any]) -> None:
     loaded = load(table, {"rows": 4, "horizon": 1}, split=split)
     part_of_row = np.full(loaded.profile.rows, 3)
-    whole = load_dataset(table, spec_of("d", split=split).data).parts
+    whole = load_dataset(table, present(spec_of("d", split=split).data)).parts
     for number, rows in enumerate(whole):
         part_of_row[rows] = number
     for number, rows in enumerate(loaded.parts):
-        assert part_of_row[loaded.table.windows.of(rows)].max() <= number
-    test_inputs = part_of_row[loaded.table.windows.of(loaded.parts.test)]
+        assert part_of_row[present(present(loaded.table).windows).of(rows)].max() <= number
+    test_inputs = part_of_row[present(present(loaded.table).windows).of(loaded.parts.test)]
     # The past is known when a model is used, but another sensor is not.
     assert (test_inputs.min() < 2) == (split == {})
 
@@ -133,43 +138,43 @@ def test_a_window_of_a_named_part_that_reaches_into_a_later_part_is_left_out(tmp
     assert 1 in found.parts.test
 
 
-def test_the_target_is_no_input(table) -> None:
+def test_the_target_is_no_input(table: DatasetFile) -> None:
     loaded = load(table, {"rows": 3})
     assert loaded.profile.features == ("power", "mode")
-    changed = dict(loaded.table.columns, warm=loaded.table.columns["warm"][::-1].copy())
-    assert (
-        loaded.table.pipeline.of_stored(changed).tobytes()
-        == loaded.table.pipeline.of_stored(loaded.table.columns).tobytes()
-    )
+    stored = present(loaded.table)
+    columns = {name: column[:] for name, column in stored.columns.items()}
+    changed = {**columns, "warm": columns["warm"][::-1].copy()}
+    assert stored.pipeline.of_stored(changed).tobytes() == stored.pipeline.of_stored(columns).tobytes()
 
 
-def test_stored_windows_and_those_of_a_request_give_equal_bits(tmp_path: Path, table) -> None:
+def test_stored_windows_and_those_of_a_request_give_equal_bits(tmp_path: Path, table: DatasetFile) -> None:
     spec = spec_with({"rows": 3, "horizon": 1}, template="mlp")
     loaded = load_dataset(table, spec.data)
     member = train_member(tmp_path, "m", spec, table)
-    features = read_features(Path(member.model))
+    features = present(read_features(Path(member.model)))
     assert features == loaded.features
     assert features.input_shape == loaded.profile.input_shape == loaded.x.shape[1:]
     rows = loaded.parts.test[:5]
-    values = {name: loaded.table.columns[name].tolist() for name in Pipeline(features).columns}
+    values = {name: present(loaded.table).columns[name][:].tolist() for name in Pipeline(features).columns}
     sent = [
-        [{name: values[name][i] for name in values} for i in loaded.table.windows.of(row)] for row in rows
+        [{name: values[name][i] for name in values} for i in present(present(loaded.table).windows).of(row)]
+        for row in rows
     ]
     x = Pipeline(features).of_windows(sent)
-    assert x.tobytes() == loaded.x[rows].tobytes() == loaded.rows_for(features, rows).tobytes()
+    assert x.tobytes() == loaded.x[rows].tobytes() == loaded.rows_for(features, rows)[:].tobytes()
     more = [[{"power": 9.0}, *window] for window in sent]
     assert Pipeline(features).of_windows(more).tobytes() == x.tobytes(), "the last rows are used"
 
 
-def test_a_row_without_a_window_is_an_error_for_a_model_that_needs_one(table) -> None:
+def test_a_row_without_a_window_is_an_error_for_a_model_that_needs_one(table: DatasetFile) -> None:
     loaded = load(table, {"rows": 3})
-    single = load_dataset(table, spec_of("d").data)
-    first = np.flatnonzero(~loaded.table.windows.exists)
+    single = load_dataset(table, present(spec_of("d").data))
+    first = np.flatnonzero(~present(present(loaded.table).windows).exists)
     with pytest.raises(BadData, match="takes windows of 3 rows, and row"):
         single.rows_for(loaded.features, first[:1])
 
 
-def test_windows_need_room_in_memory_and_are_read_of_a_table_that_is_streamed(table) -> None:
+def test_windows_need_room_in_memory_and_are_read_of_a_table_that_is_streamed(table: DatasetFile) -> None:
     spec = spec_with({"rows": 3})
     with pytest.raises(
         BadSpec, match=r"all windows are in memory, with .* bytes, and this run has room for 9;"
@@ -177,11 +182,11 @@ def test_windows_need_room_in_memory_and_are_read_of_a_table_that_is_streamed(ta
         load_dataset(table, spec.data, in_memory_bytes=9)
     loaded, streamed = (
         load_dataset(table, spec.data),
-        load_dataset(table, spec_of("d").data, in_memory_bytes=9),
+        load_dataset(table, present(spec_of("d").data), in_memory_bytes=9),
     )
     assert streamed.is_streamed
     rows = loaded.parts.test
-    assert streamed.rows_for(loaded.features, rows).tobytes() == loaded.x[rows].tobytes()
+    assert streamed.rows_for(loaded.features, rows)[:].tobytes() == loaded.x[rows].tobytes()
 
 
 @pytest.mark.parametrize("window", [{"rows": 3}, None])
@@ -195,14 +200,14 @@ def test_ignored_columns_do_not_keep_the_features_out_of_memory(tmp_path: Path, 
     whole, loaded = load_dataset(file, found), load_dataset(file, found, in_memory_bytes=room)
     for made in (loaded, loaded.fitted_on(loaded.parts.train[:20])):
         assert isinstance(made.x, np.ndarray), "trees and windows need this"
-    assert loaded.x.tobytes() == whole.x.tobytes()
+    assert loaded.x[:].tobytes() == whole.x[:].tobytes()
     rows = loaded.parts.test
-    assert loaded.rows_for(whole.features, rows).tobytes() == whole.x[rows].tobytes()
+    assert loaded.rows_for(whole.features, rows)[:].tobytes() == whole.x[rows].tobytes()
     with pytest.raises(BadSpec, match="all windows are in memory") if window else nullcontext():
         assert load_dataset(file, found, in_memory_bytes=room - 1).is_streamed
 
 
-def test_a_gru_learns_what_only_an_earlier_row_shows(tmp_path: Path, table) -> None:
+def test_a_gru_learns_what_only_an_earlier_row_shows(tmp_path: Path, table: DatasetFile) -> None:
     window, args = {"rows": 4}, {"kind": "gru", "units": 8}
     spec = spec_with(window, args=args, fit=FIT)
     trained = train_on(table, tmp_path / "run", template="sequence", args=args, fit=FIT, data=spec.data)
@@ -224,7 +229,9 @@ def test_numbers_are_predicted_from_windows_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("template", ["sequence", "mlp", "linear"])
-def test_the_plan_knows_the_variables_of_a_model_with_embedded_categories(table, template) -> None:
+def test_the_plan_knows_the_variables_of_a_model_with_embedded_categories(
+    table: DatasetFile, template: str
+) -> None:
     spec = spec_with({"rows": 3}, template=template)
     options = {"mode": {"encode": "embedding"}}
     data = {**spec.data.model_dump(mode="json"), "preprocessing": options}
@@ -238,7 +245,7 @@ def test_the_plan_knows_the_variables_of_a_model_with_embedded_categories(table,
     assert [(v.path, v.shape) for v in variables(spec.model, described)] == built
 
 
-def test_a_fold_by_group_has_whole_sensors(table) -> None:
+def test_a_fold_by_group_has_whole_sensors(table: DatasetFile) -> None:
     search = {"max_trials": 1, "evaluation": {"kind": "k_fold", "folds": 2}}
     search |= {"space": [{"name": "units", "kind": "int", "min": 8, "max": 9}]}
     spec = spec_with({"rows": 3}, split={"group": "sensor", "validation": 0.25, "test": 0.25}, search=search)
@@ -247,7 +254,7 @@ def test_a_fold_by_group_has_whole_sensors(table) -> None:
     from jobs.spec.sections.evaluation import Turn
 
     fold = rows_for(Turn(fold=1, repeat=1), loaded, spec)
-    sensors_of = [{*loaded.table.columns["sensor"][rows]} for rows in fold]
+    sensors_of = [{*present(loaded.table).columns["sensor"][rows]} for rows in fold]
     assert not sensors_of[0] & sensors_of[1]
 
 
@@ -262,7 +269,9 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("window", "split", "pointer", "message"), REFUSALS)
-def test_windows_that_cannot_work_are_refused_with_the_field(table, window, split, pointer, message) -> None:
+def test_windows_that_cannot_work_are_refused_with_the_field(
+    table: DatasetFile, window: Any, split: Any, pointer: str, message: str
+) -> None:
     found = {
         p.pointer: p.message
         for p in problems(spec_with(window, split=split), Profile.model_validate(table.profile))
@@ -270,7 +279,9 @@ def test_windows_that_cannot_work_are_refused_with_the_field(table, window, spli
     assert message in found[pointer]
 
 
-def test_a_table_needs_windows_for_the_template_and_an_array_takes_none(tmp_path: Path, table) -> None:
+def test_a_table_needs_windows_for_the_template_and_an_array_takes_none(
+    tmp_path: Path, table: DatasetFile
+) -> None:
     from tests.engine.sequences import waves
 
     (without,) = problems(spec_of("d", "sequence"), Profile.model_validate(table.profile))
@@ -279,13 +290,13 @@ def test_a_table_needs_windows_for_the_template_and_an_array_takes_none(tmp_path
     assert array.pointer == "/data/window" and "windows are for tables" in array.message
 
 
-def test_parts_without_a_window_are_refused(table) -> None:
+def test_parts_without_a_window_are_refused(table: DatasetFile) -> None:
     with pytest.raises(BadSpec, match=r"the train part has no window of 40 rows of a value of 'sensor'"):
         load(table, {"rows": 40})
 
 
 @pytest.mark.parametrize("method", ["boosting", "random_forest"])
-def test_trees_read_the_rows_of_a_window_side_by_side(table, method: str) -> None:
+def test_trees_read_the_rows_of_a_window_side_by_side(table: DatasetFile, method: str) -> None:
     from workers.engine.training.prepare import prepare
 
     spec = spec_with({"rows": 3}, template="trees", args={"method": method}, fit={"epochs": 2})
@@ -293,6 +304,7 @@ def test_trees_read_the_rows_of_a_window_side_by_side(table, method: str) -> Non
     spec = type(spec).model_validate({**spec.to_json(), "data": data})
     loaded = load_dataset(table, spec.data)
     prepared = prepare(spec, loaded, loaded.parts.train, name="m", seed=0)
+    assert isinstance(prepared, PreparedTrees)
     assert len(prepared.means.blocks) == 3, "the category of each row of a window"
 
 
@@ -316,7 +328,7 @@ def signature(window: dict[str, Any] | None) -> Signature:
     ],
 )
 def test_a_version_that_refuses_or_misreads_the_champions_windows_is_not_compatible(
-    old, new, problem
+    old: dict[str, Any] | None, new: dict[str, Any] | None, problem: str
 ) -> None:
     outcome = signature_gate(signature(new), signature(old))
     assert outcome.state == ("failed" if problem else "passed")

@@ -31,10 +31,10 @@ def data_of(task: Task, seed: int = 0) -> tuple[Array, Array]:
             np.clip(0.6 * truth + 0.5 * rng.random(truth.shape), 0, 1), 1
         )
     classes = 2 if task == "binary" else 3
-    y = rng.integers(0, classes, ROWS)
-    p = np.round(rng.random((ROWS, classes)) + np.eye(classes)[y] * 0.8 + 0.1, 1)
+    labels = rng.integers(0, classes, ROWS)
+    p = np.round(rng.random((ROWS, classes)) + np.eye(classes)[labels] * 0.8 + 0.1, 1)
     p /= p.sum(axis=1, keepdims=True)
-    return y, p if classes > 2 else p[:, 1:]
+    return labels, p if classes > 2 else p[:, 1:]
 
 
 COUNTS = np.random.default_rng(5).integers(0, 4, ROWS)

@@ -16,6 +16,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.gates import Floor, GateRules, Slice
 from jobs.spec.sections.data import Window
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
+from tests.present import present
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.store import file_digest
@@ -48,7 +49,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
 
 @pytest.fixture(scope="module")
 def data(file: DatasetFile) -> Dataset:
-    return load_dataset(file, spec_of("d").data)
+    return load_dataset(file, present(spec_of("d").data))
 
 
 def test_a_weight_is_no_feature(file: DatasetFile) -> None:
@@ -119,7 +120,7 @@ def test_a_weight_cannot_be_a_feature_or_the_target_as_well(tmp_path: Path, file
     with pytest.raises(BadData, match=r"'w' has the role weight, and is also a feature or the target$"):
         file_of(tmp_path, text_of(), features=("a", "w"))
     for part in ({"features": ("a", "w")}, {"target": "w"}):
-        spec = spec_of("d").data.model_copy(update=part)
+        spec = present(spec_of("d").data).model_copy(update=part)
         with pytest.raises(BadSpec, match="'w' has the role weight and cannot also be"):
             load_dataset(file, spec)
 
@@ -127,7 +128,7 @@ def test_a_weight_cannot_be_a_feature_or_the_target_as_well(tmp_path: Path, file
 def test_a_part_in_which_all_weights_are_0_is_refused(tmp_path: Path) -> None:
     text = text_of(lambda row: int(row < 50))
     file = file_of(tmp_path, text.replace("a,b,w,y", "a,t,w,y"))
-    spec = spec_of("d", split={"time": "a", "validation": 0.2, "test": 0.2}).data
+    spec = present(spec_of("d", split={"time": "a", "validation": 0.2, "test": 0.2}).data)
     assert load_dataset(file, spec).weights is not None
     (tmp_path / "later").mkdir()
     file = file_of(tmp_path / "later", text_of(lambda row: int(row % 7 < 4)))
@@ -138,7 +139,7 @@ def test_a_part_in_which_all_weights_are_0_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("largest", [1e-300, 1e300])
 def test_only_the_ratios_of_weights_count(tmp_path: Path, data: Dataset, largest: float) -> None:
     file = file_of(tmp_path, text_of(lambda row: row % 4 / 3 * largest))
-    found, rows = load_dataset(file, spec_of("d").data), data.parts.train
+    found, rows = load_dataset(file, present(spec_of("d").data)), data.parts.train
     spec = spec_of("d", args={"units": 4}, fit=FIT)
     made, expected = (prepare(spec, each, rows, name="t", seed=0).batches.weights for each in (found, data))
     np.testing.assert_allclose(made, expected, rtol=1e-6)
@@ -146,7 +147,7 @@ def test_only_the_ratios_of_weights_count(tmp_path: Path, data: Dataset, largest
 
 
 def test_rows_that_are_read_from_their_file_have_their_weights(file: DatasetFile, data: Dataset) -> None:
-    streamed = load_dataset(file, spec_of("d").data, in_memory_bytes=0)
+    streamed = load_dataset(file, present(spec_of("d").data), in_memory_bytes=0)
     assert streamed.is_streamed and streamed.weights is not None and data.weights is not None
     np.testing.assert_array_equal(streamed.weights.values, data.weights.values)
 
@@ -156,7 +157,9 @@ def test_a_window_has_the_weight_of_the_row_that_it_predicts(tmp_path: Path) -> 
     lines = [f"{row},{line}" for row, line in enumerate(text.splitlines()[1:])]
     roles = (*WEIGHT, ColumnRequest(name="at", role="time"))
     file = file_of(tmp_path, "\n".join(["at,a,t,w,y", *lines]), roles)
-    data = load_dataset(file, spec_of("d").data.model_copy(update={"window": Window(rows=3, horizon=1)}))
+    data = load_dataset(
+        file, present(spec_of("d").data).model_copy(update={"window": Window(rows=3, horizon=1)})
+    )
     rows, weights = data.parts.train, data.weights_of(data.parts.train)
     assert data.x.shape[1] == 3 and len(rows) < ROWS * 0.6 and weights is not None
     np.testing.assert_allclose(weights.values, rows % 4 / 3)

@@ -27,6 +27,7 @@ from jobs.spec.plan.estimate import History, PastTraining
 from jobs.spec.sections.pruning import Curve
 from jobs.spec.sections.schedules import ReduceOnPlateau
 from tests.engine.helpers import RecordingReport
+from tests.present import present
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.evaluation.members import MemberPredictions
 from workers.engine.models import mesh
@@ -72,7 +73,7 @@ class Files(NamedTuple):
         return self.images if needs_images else self.vectors
 
     def load(self, spec: ExperimentSpec) -> Dataset:
-        return load_dataset(self.of(spec), spec.data, spec.texts)
+        return load_dataset(self.of(spec), present(spec.data), spec.texts)
 
 
 Probe = Callable[[ExperimentSpec, Files], Any]
@@ -81,13 +82,13 @@ Probe = Callable[[ExperimentSpec, Files], Any]
 def data(spec: ExperimentSpec, files: Files) -> Any:
     """Return the features, the targets and the rows of each part."""
     loaded = files.load(spec)
-    arrays = loaded.x.tolist(), loaded.y.tolist(), [part.tolist() for part in loaded.parts]
+    arrays = loaded.x[:].tolist(), loaded.y.tolist(), [part.tolist() for part in loaded.parts]
     return (loaded.task, *arrays)
 
 
 def grouped_data(spec: ExperimentSpec, files: Files) -> Any:
     """Return the rows of each part of data in which a column has the role group."""
-    return [part.tolist() for part in load_dataset(files.grouped, spec.data).parts]
+    return [part.tolist() for part in load_dataset(files.grouped, present(spec.data)).parts]
 
 
 def layers(spec: ExperimentSpec, files: Files) -> Any:
@@ -147,7 +148,7 @@ def training(spec: ExperimentSpec, files: Files) -> Any:
     loss = made.model.loss
     calls = loop.step_mode, loop.call_length.steps, loop.call_length.is_fixed
     losses = type(loss), type(getattr(loss, "_each_row", None))
-    return table.tolist(), weights.tolist(), losses, sorted(made.validation_metrics()), calls
+    return table.tolist(), weights.tolist(), losses, sorted(present(made.validation_metrics())), calls
 
 
 def epochs(spec: ExperimentSpec, files: Files) -> Any:
@@ -262,7 +263,7 @@ def ensemble_weights(spec: ExperimentSpec, files: Files) -> Any:
     }
     with patch.multiple(ensemble, **replaced):
         try:
-            ensemble.run(task, RecordingReport())  # type: ignore[arg-type]
+            ensemble.run(task, RecordingReport())
         except InterruptedError:
             return combine.call_args.args[1].tolist()
     raise AssertionError("nothing was combined")

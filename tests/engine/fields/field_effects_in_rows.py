@@ -22,6 +22,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.states import Outcome
 from tests.factories import make_artifact, make_job, make_job_artifact, make_trials
 from tests.jobs.yard import PretendWorker, Yard, make_yard
+from tests.present import present
 
 
 def in_new_rows(look: Callable[[ExperimentSpec, Yard], Any]) -> Callable[[ExperimentSpec, object], Any]:
@@ -51,7 +52,7 @@ def dataset_version(spec: ExperimentSpec, yard: Yard) -> Any:
         DatasetVersion.objects.create(
             dataset=dataset, number=number, state=ready, table=table, profile_json={}
         )
-    version = DatasetVersion.objects.get(pk=_submit(yard, spec).payload.dataset_version)
+    version = DatasetVersion.objects.get(pk=present(_submit(yard, spec).payload.dataset_version))
     return version.dataset.slug, version.number
 
 

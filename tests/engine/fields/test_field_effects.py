@@ -76,7 +76,11 @@ def space_effects() -> dict[str, Effect]:
     found = {}
     for kind, row in ROWS.items():
         given = {"/search": {"max_trials": 40, "space": [PARENT, {**row, "kind": kind}]}}
-        others = {"boolean": {"default": True}, "choice": {"default": "sgd"}, "int": WHOLE_VALUES}
+        others: dict[str, dict[str, Any]] = {
+            "boolean": {"default": True},
+            "choice": {"default": "sgd"},
+            "int": WHOLE_VALUES,
+        }
         for name, value in (SPACE_VALUES | others.get(kind, {})).items():
             if (pointer := f"/search/space/*:{kind}/{name}") in leaves():
                 found[pointer] = Effect(probes.proposals, value, given)

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 from jobs.kinds.train.payload import TrainTask
-from jobs.messages.task import BaseModelFile
+from jobs.messages.task import BaseModelFile, DatasetFile
 from jobs.spec.experiment import ExperimentSpec
 from tests.engine.compiled.test_program import assert_equal, train
 from tests.engine.helpers import RecordingReport, blobs, profiled
+from workers.engine.data.dataset import Dataset
 
 FIT = {"epochs": 3, "batch_size": 16, "learning_rate": 0.01, "seed": 3}
 LOSS = {"metric": "val_loss", "direction": "min"}
 
 
 @pytest.fixture(scope="module")
-def blobs_file(tmp_path_factory):
+def blobs_file(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     folder = tmp_path_factory.mktemp("blobs")
     x, y = blobs()
     np.savez(folder / "blobs.npz", x=x, y=y)
@@ -27,7 +28,7 @@ def blobs_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def data(blobs_file):
+def data(blobs_file: DatasetFile) -> Dataset:
     from jobs.spec.sections.data import DataSpec
     from workers.engine.data.dataset import load_dataset
 
@@ -91,7 +92,9 @@ def by_path(model: Any) -> dict[str, np.ndarray]:
     return {variable.path: np.array(variable.value) for variable in model.variables}
 
 
-def test_frozen_layers_keep_their_weights_and_statistics_and_the_others_train(data, tmp_path):
+def test_frozen_layers_keep_their_weights_and_statistics_and_the_others_train(
+    data: Dataset, tmp_path: Path
+) -> None:
     file = stored(layered(), tmp_path)
     ready = prepared(spec(file, freeze_to="norm"), data)
     before = by_path(ready.model)
@@ -103,7 +106,7 @@ def test_frozen_layers_keep_their_weights_and_statistics_and_the_others_train(da
     assert changed == {"second/kernel", "second/bias", "output/kernel", "output/bias"}
 
 
-def test_batch_normalization_that_is_not_frozen_adapts_its_statistics(data, tmp_path):
+def test_batch_normalization_that_is_not_frozen_adapts_its_statistics(data: Dataset, tmp_path: Path) -> None:
     ready = prepared(spec(stored(layered(), tmp_path), freeze_to="first"), data)
     before = by_path(ready.model)
     train(ready, tmp_path / "run", ready.loop(epochs=3))
@@ -114,7 +117,9 @@ def test_batch_normalization_that_is_not_frozen_adapts_its_statistics(data, tmp_
     {"optimizer": "adam"}, {"optimizer": "adamw", "optimizer_args": {"weight_decay": 0.01}},
     {"optimizer": "sgd", "optimizer_args": {"momentum": 0.9}}, {"optimizer": "nadam"}, {"optimizer": "lion"},
 ], ids=lambda fit: fit["optimizer"])  # fmt: skip
-def test_two_learning_rates_train_as_two_optimizers_of_a_plain_loop(data, tmp_path, fit):
+def test_two_learning_rates_train_as_two_optimizers_of_a_plain_loop(
+    data: Dataset, tmp_path: Path, fit: dict[str, Any]
+) -> None:
     import jax
     import keras
 
@@ -154,7 +159,7 @@ def test_two_learning_rates_train_as_two_optimizers_of_a_plain_loop(data, tmp_pa
         np.testing.assert_allclose(one, two, rtol=2e-4, atol=2e-5)
 
 
-def test_compiled_steps_end_with_the_bits_of_keras_fit(data, tmp_path):
+def test_compiled_steps_end_with_the_bits_of_keras_fit(data: Dataset, tmp_path: Path) -> None:
     from workers.engine.training.loops import FitLoop
 
     file = stored(layered(), tmp_path)
@@ -166,7 +171,9 @@ def test_compiled_steps_end_with_the_bits_of_keras_fit(data, tmp_path):
     )
 
 
-def test_trials_with_other_factors_share_a_program_and_train_like_new_models(data, tmp_path):
+def test_trials_with_other_factors_share_a_program_and_train_like_new_models(
+    data: Dataset, tmp_path: Path
+) -> None:
     from workers.engine.training.model_cache import ModelCache
 
     file, models = stored(layered(), tmp_path), ModelCache()
@@ -184,7 +191,9 @@ def test_trials_with_other_factors_share_a_program_and_train_like_new_models(dat
     assert frozen.program is not first.program
 
 
-def test_a_new_head_has_the_classes_of_the_data_and_depends_on_the_seed_alone(data, tmp_path):
+def test_a_new_head_has_the_classes_of_the_data_and_depends_on_the_seed_alone(
+    data: Dataset, tmp_path: Path
+) -> None:
     file = stored(layered(outputs=7), tmp_path)
     one, same, other = (prepared(spec(file, head="new"), data, seed).model for seed in (1, 1, 2))
     assert one.output_shape == (None, 3)
@@ -194,7 +203,7 @@ def test_a_new_head_has_the_classes_of_the_data_and_depends_on_the_seed_alone(da
     np.testing.assert_array_equal(one.get_layer("first").kernel, other.get_layer("first").kernel)
 
 
-def test_a_head_on_features_with_positions_reads_their_average(data):
+def test_a_head_on_features_with_positions_reads_their_average(data: Dataset) -> None:
     import keras
 
     from workers.engine.models.head import head
@@ -212,7 +221,7 @@ def test_a_head_on_features_with_positions_reads_their_average(data):
     assert made.layers[-1].name == "output_1"
 
 
-def test_layers_of_a_model_inside_are_frozen_by_their_path(data, tmp_path):
+def test_layers_of_a_model_inside_are_frozen_by_their_path(data: Dataset, tmp_path: Path) -> None:
     file = stored(nested(), tmp_path)
 
     def trainable(freeze_to: str) -> set[str]:
@@ -228,14 +237,16 @@ def test_layers_of_a_model_inside_are_frozen_by_their_path(data, tmp_path):
     ({"freeze_to": "nowhere"}, "no layer before the head is called 'nowhere'; the last ones are norm"),
     ({"freeze_to": "output"}, "no layer before the head is called 'output'"),
 ])  # fmt: skip
-def test_a_layer_that_is_not_there_is_refused(data, tmp_path, args, message):
+def test_a_layer_that_is_not_there_is_refused(
+    data: Dataset, tmp_path: Path, args: dict[str, Any], message: str
+) -> None:
     from workers.engine.errors import BadSpec
 
     with pytest.raises(BadSpec, match=message):
         prepared(spec(stored(layered(), tmp_path), **args), data)
 
 
-def test_a_kept_head_of_other_classes_is_refused(data, tmp_path):
+def test_a_kept_head_of_other_classes_is_refused(data: Dataset, tmp_path: Path) -> None:
     from workers.engine.errors import BadSpec
 
     with pytest.raises(
@@ -244,7 +255,7 @@ def test_a_kept_head_of_other_classes_is_refused(data, tmp_path):
         prepared(spec(stored(layered(outputs=7), tmp_path)), data)
 
 
-def test_a_file_of_another_digest_is_refused(tmp_path):
+def test_a_file_of_another_digest_is_refused(tmp_path: Path) -> None:
     from workers.engine.errors import BadModel
     from workers.engine.models import base_models
 
@@ -253,7 +264,7 @@ def test_a_file_of_another_digest_is_refused(tmp_path):
         base_models.provide(file.model_copy(update={"digest": "0" * 64}))
 
 
-def test_the_trained_model_is_saved_with_its_weights_and_without_augmentation(tmp_path):
+def test_the_trained_model_is_saved_with_its_weights_and_without_augmentation(tmp_path: Path) -> None:
     """The model is built again from the version's file, so the order of its variables has to agree."""
     import keras
 
@@ -287,7 +298,9 @@ def digits(folder: Path) -> Any:
     return load_dataset(profiled(folder / "digits", bundled="digits"), DataSpec(dataset="digits"))
 
 
-def test_a_training_exports_a_model_whose_frozen_layers_are_the_versions(blobs_file, tmp_path):
+def test_a_training_exports_a_model_whose_frozen_layers_are_the_versions(
+    blobs_file: DatasetFile, tmp_path: Path
+) -> None:
     from workers.engine.models.files import load_model
     from workers.engine.tasks import train as train_task
 
@@ -307,7 +320,7 @@ def test_a_training_exports_a_model_whose_frozen_layers_are_the_versions(blobs_f
     assert {node["name"] for node in summary["graph"] if node["trainable"]} == {"output"}
 
 
-def test_a_table_keeps_the_pipeline_of_the_version(tmp_path):
+def test_a_table_keeps_the_pipeline_of_the_version(tmp_path: Path) -> None:
     """New data have other values and other statistics, but each position of the input keeps its meaning."""
     from workers.engine.models import base_models
     from workers.engine.tasks import train as train_task
@@ -356,7 +369,9 @@ def trial_task(file: Any, folder: Path, base: BaseModelFile, *, seeds: tuple[int
 
 
 @pytest.mark.parametrize("head", ["keep", "new"])
-def test_executions_in_one_call_train_as_each_alone(blobs_file, tmp_path, monkeypatch, head):
+def test_executions_in_one_call_train_as_each_alone(
+    blobs_file: DatasetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
+) -> None:
     from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.tasks import trial
 
@@ -371,7 +386,9 @@ def test_executions_in_one_call_train_as_each_alone(blobs_file, tmp_path, monkey
         assert one["executions"][0]["metrics"] == pytest.approx(each["metrics"], rel=1e-4)
 
 
-def test_an_interrupted_training_continues_as_if_it_had_not_stopped(blobs_file, tmp_path):
+def test_an_interrupted_training_continues_as_if_it_had_not_stopped(
+    blobs_file: DatasetFile, tmp_path: Path
+) -> None:
     from jobs.messages.task import CheckpointFolder
     from workers.engine.models.files import load_model
     from workers.engine.report import TaskInterrupted

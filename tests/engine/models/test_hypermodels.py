@@ -14,6 +14,7 @@ from jobs.spec.sections.search import SearchSpec
 from jobs.spec.templates import TEMPLATES
 from tests.engine.compiled.test_program import train
 from tests.engine.helpers import profiled, spec_of
+from tests.present import present
 
 HYPERMODELS = [info for info in TEMPLATES.values() if info.is_hypermodel]
 SMALL = {
@@ -90,7 +91,7 @@ def test_a_small_hyper_xception_trains_and_its_file_predicts_the_same(tmp_path: 
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("digits", "HyperXception", args=SMALL, fit=FIT)
-    data = load_dataset(profiled(tmp_path / "data", bundled="digits"), spec.data)
+    data = load_dataset(profiled(tmp_path / "data", bundled="digits"), present(spec.data))
     begun = prepare(spec, data, data.parts.train[:64], name="x", seed=1)
     train(begun, tmp_path / "run", begun.loop(epochs=1))
     save_model(begun.model, tmp_path / "model.keras", None)

@@ -1,5 +1,7 @@
 """Initial values: every Keras layer redrawn for another seed equals one that was built with it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -45,13 +47,15 @@ def test_the_sources_of_randomly_initialized_layers_are_found(name: str) -> None
     assert kinds >= wanted.get(name, {"seed_generator_state"})
 
 
-def test_a_new_and_a_loaded_model_make_no_initial_values_on_the_device(tmp_path, monkeypatch) -> None:
+def test_a_new_and_a_loaded_model_make_no_initial_values_on_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import keras
     from keras.src.backend.jax import numpy, random
 
     from workers.engine.models.files import load_model, save_model
 
-    def fail(*_args, **_options):
+    def fail(*_args: object, **_options: object) -> None:
         pytest.fail("a program is compiled for each shape")
 
     for module, name in [(random, "uniform"), (random, "normal"), (numpy, "zeros"), (numpy, "ones")]:
@@ -99,7 +103,7 @@ def test_values_of_the_host_have_the_distribution_of_keras(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 2, 3)])
-def test_orthogonal_values_of_the_host_are_orthogonal(shape) -> None:
+def test_orthogonal_values_of_the_host_are_orthogonal(shape: tuple[int, ...]) -> None:
     import keras
 
     matrix = np.array(keras.initializers.Orthogonal(gain=2.0, seed=1)(shape)).reshape(-1, shape[-1])
@@ -128,7 +132,9 @@ def test_a_layer_with_a_custom_initializer_is_not_complete() -> None:
     assert not start.complete
 
 
-def test_a_model_that_cannot_be_redrawn_is_not_cached(tmp_path, monkeypatch) -> None:
+def test_a_model_that_cannot_be_redrawn_is_not_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from jobs.spec.sections.data import DataSpec
     from tests.engine.helpers import profiled, spec_of
     from workers.engine.data.dataset import load_dataset

@@ -18,7 +18,7 @@ VALUES, GUESSES = RNG.normal(size=(200, 2)), RNG.normal(size=(200, 2))
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_on_the_host_is_that_of_keras(name):
+def test_a_loss_on_the_host_is_that_of_keras(name: str) -> None:
     import keras
 
     tasks, (kind, host) = measures.LOSSES[name], LOSSES[name]
@@ -32,7 +32,7 @@ def test_a_loss_on_the_host_is_that_of_keras(name):
     assert host(y, p, weights) == pytest.approx(float(loss(y, p, sample_weight=weights)), rel=1e-5)
 
 
-def test_metrics_are_those_of_scikit_learn():
+def test_metrics_are_those_of_scikit_learn() -> None:
     from sklearn import metrics
 
     found = compute_metrics(
@@ -45,7 +45,7 @@ def test_metrics_are_those_of_scikit_learn():
     assert found["recall"] == pytest.approx(metrics.recall_score(BITS, hard))
 
 
-def test_r2_is_that_of_scikit_learn_and_the_loss_is_in_units_of_the_spread():
+def test_r2_is_that_of_scikit_learn_and_the_loss_is_in_units_of_the_spread() -> None:
     from sklearn.metrics import r2_score
 
     found = compute_metrics("mse", ("r2", "mse"), VALUES, GUESSES, np.array([2.0, 2.0]))
@@ -53,7 +53,7 @@ def test_r2_is_that_of_scikit_learn_and_the_loss_is_in_units_of_the_spread():
     assert found["loss"] == pytest.approx(found["mse"] / 4)
 
 
-def test_names_that_do_not_apply_to_the_task_are_rejected_with_those_that_do():
+def test_names_that_do_not_apply_to_the_task_are_rejected_with_those_that_do() -> None:
     with pytest.raises(BadSpec, match="'mse' does not apply to a multiclass task; available are sparse"):
         loss_name(FitSpec(loss="mse"), "multiclass")
     with pytest.raises(BadSpec, match="'r2' does not apply to a binary"):
@@ -63,5 +63,5 @@ def test_names_that_do_not_apply_to_the_task_are_rejected_with_those_that_do():
 @pytest.mark.parametrize(
     ("metric", "better"), [("val_accuracy", "max"), ("val_loss", "min"), ("val_r2", "max")]
 )
-def test_more_is_better_for_accuracy_and_less_for_loss(metric, better):
+def test_more_is_better_for_accuracy_and_less_for_loss(metric: str, better: str) -> None:
     assert measures.direction(metric) == better

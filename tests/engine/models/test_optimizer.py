@@ -2,16 +2,18 @@
 
 import inspect
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from jobs.spec.sections.fit import FitSpec
-from jobs.spec.sections.optimizers import ARGUMENTS
+from jobs.spec.sections.optimizers import ARGUMENTS, Optimizer
 
 EPOCHS, STEPS, RATE = 10, 4, 0.5
 
 
-def rates_at(steps, **schedule):
+def rates_at(steps: Sequence[float], **schedule: Any) -> list[float]:
     import jax
     import numpy as np
 
@@ -21,7 +23,7 @@ def rates_at(steps, **schedule):
     return jax.jit(jax.vmap(learning_rate(fit, STEPS)))(np.asarray(steps)).tolist()
 
 
-def cosine(t, alpha=0.0):
+def cosine(t: float, alpha: float = 0.0) -> float:
     return alpha + (1 - alpha) * (1 + math.cos(math.pi * min(t, 1.0))) / 2
 
 
@@ -44,14 +46,14 @@ CURVES = [
 
 
 @pytest.mark.parametrize(("schedule", "expected"), CURVES, ids=lambda c: c["kind"] if type(c) is dict else "")
-def test_a_schedule_follows_its_formula_over_the_steps(schedule, expected):
+def test_a_schedule_follows_its_formula_over_the_steps(schedule: dict[str, Any], expected: Any) -> None:
     steps = range(6 * STEPS)
     wanted = [RATE * expected(step / STEPS) for step in steps]
     assert rates_at(steps, **schedule) == pytest.approx(wanted, rel=1e-5, abs=1e-7)
 
 
 @pytest.mark.parametrize("schedule", [None, {"kind": "constant"}, {"kind": "reduce_on_plateau"}])
-def test_without_a_schedule_over_steps_the_rate_is_a_variable(schedule):
+def test_without_a_schedule_over_steps_the_rate_is_a_variable(schedule: dict[str, Any] | None) -> None:
     from workers.engine.models.optimizer import make_optimizer
 
     made = make_optimizer(FitSpec.model_validate({"learning_rate": RATE, "schedule": schedule}), STEPS)
@@ -60,7 +62,7 @@ def test_without_a_schedule_over_steps_the_rate_is_a_variable(schedule):
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_the_spec_knows_the_arguments_of_each_optimizer_and_their_defaults(name):
+def test_the_spec_knows_the_arguments_of_each_optimizer_and_their_defaults(name: Optimizer) -> None:
     import keras
 
     from workers.engine.models.optimizer import OPTIMIZERS
@@ -72,7 +74,7 @@ def test_the_spec_knows_the_arguments_of_each_optimizer_and_their_defaults(name)
     assert declared == {field: about.default for field, about in taken.items() if field not in elsewhere}
 
 
-def test_an_optimizer_gets_its_arguments_clipping_and_averages():
+def test_an_optimizer_gets_its_arguments_clipping_and_averages() -> None:
     from workers.engine.models.optimizer import make_optimizer
 
     made = make_optimizer(

@@ -13,10 +13,12 @@ from jobs.kinds.train.payload import TrainTask
 from jobs.messages.task import DatasetFile, OwnCode
 from jobs.spec.checks.dry_build import BuiltModel, DataShape
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.space.search_space import FloatParameter
 from jobs.spec.space.values import apply_values
 from tests import own_code
 from tests.engine.helpers import RecordingReport
 from tests.engine.making import ArtifactReport, dataset_file
+from tests.present import present
 from workers.engine.errors import CodeFailure
 from workers.engine.tasks import dry_build
 
@@ -69,6 +71,7 @@ def test_hyperparameters_that_appear_with_other_values_are_found(tmp_path: Path)
     )
     assert built.metrics == ("val_loss", "val_accuracy")
     rate = next(parameter for parameter in built.space if parameter.name == "rate")
+    assert isinstance(rate, FloatParameter)
     assert (rate.kind, rate.sampling, rate.min, rate.max) == ("float", "log", 1e-3, 1e-1)
     assert "/fit/optimizer" in built.unused
 
@@ -460,7 +463,7 @@ def kerastuner_scores(
     fixed = keras_tuner.HyperParameters()
     for name, value in values.items():
         fixed.Fixed(name, value)
-    dataset = load_dataset(file, spec(own_code.code_in(folder / "code", text), entry).data)
+    dataset = load_dataset(file, present(spec(own_code.code_in(folder / "code", text), entry).data))
     parts = [(dataset.x[rows], dataset.y[rows]) for rows in (dataset.parts.train, dataset.parts.validation)]
     if "categorical_crossentropy" in text and "sparse" not in text:
         parts = [(x, np.eye(3)[y]) for x, y in parts]
@@ -489,9 +492,14 @@ def test_executions_that_are_trained_in_one_call_have_the_same_scores(
     one_by_one = scores(tmp_path / "a")
     calls = []
     train = VmappedProgram.train
+
+    def counted(*given: Any) -> Any:
+        calls.append(1)
+        return train(*given)
+
     monkeypatch.setattr(lockstep, "_vmap_is_faster", lambda *_: True)
     monkeypatch.setattr(VmappedProgram, "is_faster", lambda *_: True)
-    monkeypatch.setattr(VmappedProgram, "train", lambda *given: calls.append(1) or train(*given))
+    monkeypatch.setattr(VmappedProgram, "train", counted)
     np.testing.assert_allclose(scores(tmp_path / "b"), one_by_one, rtol=1e-4)
     assert calls
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -31,7 +32,7 @@ def code_in(folder: Path, **files: str) -> OwnCode:
     return OwnCode(digest="0" * 64, folder=str(folder), minimum=Level.PROCESS, network=False)
 
 
-def registered(path: Path, code: OwnCode | None, *, foreign: bool = True) -> dict:
+def registered(path: Path, code: OwnCode | None, *, foreign: bool = True) -> dict[str, Any]:
     report = ArtifactReport(path.parent)
     task = RegisterTask(
         folder=str(path.parent), model=str(path), digest=file_digest(path), foreign=foreign, code=code
@@ -39,7 +40,7 @@ def registered(path: Path, code: OwnCode | None, *, foreign: bool = True) -> dic
     return register.run(task, report)
 
 
-def test_a_file_with_a_layer_of_its_own_needs_the_code(tmp_path):
+def test_a_file_with_a_layer_of_its_own_needs_the_code(tmp_path: Path) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled")
     with pytest.raises(BadModel, match="Scaled"):
         registered(path, None)
@@ -48,7 +49,7 @@ def test_a_file_with_a_layer_of_its_own_needs_the_code(tmp_path):
     assert found["signature"]["inputs"][0]["shape"] == [4]
 
 
-def test_a_file_of_built_in_layers_needs_none_although_it_came_with_code(tmp_path):
+def test_a_file_of_built_in_layers_needs_none_although_it_came_with_code(tmp_path: Path) -> None:
     path = tmp_path / "plain.keras"
     inputs = keras.Input((4,))
     model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
@@ -57,13 +58,13 @@ def test_a_file_of_built_in_layers_needs_none_although_it_came_with_code(tmp_pat
     assert registered(path, code_in(tmp_path / "code", model=SCALED))["needs_code"] is False
 
 
-def test_only_files_that_define_a_wanted_object_are_imported(tmp_path):
+def test_only_files_that_define_a_wanted_object_are_imported(tmp_path: Path) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled")
     code = code_in(tmp_path / "code", model=SCALED, train="raise SystemExit('a script ran')")
     assert registered(path, code)["needs_code"] is True
 
 
-def test_modules_of_the_code_can_import_each_other(tmp_path):
+def test_modules_of_the_code_can_import_each_other(tmp_path: Path) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled")
     text = "from helpers import FACTOR\n" + SCALED.replace("* 2.0", "* FACTOR")
     code = code_in(tmp_path / "code", model=text, helpers="FACTOR = 2.0")
@@ -71,20 +72,20 @@ def test_modules_of_the_code_can_import_each_other(tmp_path):
     assert "helpers" not in sys.modules
 
 
-def test_a_module_with_the_name_of_an_imported_one_is_found(tmp_path):
+def test_a_module_with_the_name_of_an_imported_one_is_found(tmp_path: Path) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled")
     assert registered(path, code_in(tmp_path / "code", json=SCALED))["needs_code"] is True
     assert json.loads("1") == 1
 
 
-def test_a_file_is_executed_up_to_its_search(tmp_path):
+def test_a_file_is_executed_up_to_its_search(tmp_path: Path) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled")
     search = "keras_tuner.RandomSearch(keras.Sequential, 'val_loss').search()\nraise OSError('after it')"
     code = code_in(tmp_path / "code", guide=f"{SCALED}\nimport keras_tuner\n{search}")
     assert registered(path, code)["needs_code"] is True
 
 
-def test_a_module_may_have_a_name_that_begins_like_that_of_keras(tmp_path):
+def test_a_module_may_have_a_name_that_begins_like_that_of_keras(tmp_path: Path) -> None:
     path = save_with_layer(
         tmp_path, SCALED.replace("@keras.saving", '__name__ = "keras_own"\n@keras.saving'), "Scaled"
     )
@@ -103,13 +104,13 @@ def test_a_module_may_have_a_name_that_begins_like_that_of_keras(tmp_path):
         ("x = 1", "Could not locate class .Scaled"),
     ],
 )
-def test_an_error_of_the_code_names_its_line(tmp_path, text, message):
+def test_an_error_of_the_code_names_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled")
     with pytest.raises(BadModel, match=message):
         registered(path, code_in(tmp_path / "code", model=text))
 
 
-def test_two_versions_of_one_code_do_not_mix(tmp_path):
+def test_two_versions_of_one_code_do_not_mix(tmp_path: Path) -> None:
     first = save_with_layer(tmp_path / "first", SCALED, "Scaled")
     changed = SCALED.replace("* 2.0", "* 3.0")
     second = save_with_layer(tmp_path / "second", changed, "Scaled")
@@ -123,10 +124,10 @@ def test_two_versions_of_one_code_do_not_mix(tmp_path):
     assert "model" not in sys.modules
 
 
-DIGITS = {"shape": (8, 8, 1), "units": 10}
+DIGITS: dict[str, Any] = {"shape": (8, 8, 1), "units": 10}
 
 
-def test_a_model_with_a_layer_of_its_own_is_quantized(tmp_path):
+def test_a_model_with_a_layer_of_its_own_is_quantized(tmp_path: Path) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled", **DIGITS)
     task = QuantizeTask(
         folder=str(tmp_path / "run"),
@@ -142,7 +143,7 @@ def test_a_model_with_a_layer_of_its_own_is_quantized(tmp_path):
         registered(report.artifacts["model"], None)
 
 
-def test_models_with_a_layer_of_their_own_are_pooled(tmp_path):
+def test_models_with_a_layer_of_their_own_are_pooled(tmp_path: Path) -> None:
     file, spec = dataset_file(tmp_path, "digits"), spec_for("digits")
     members = []
     for name in ("a", "b"):

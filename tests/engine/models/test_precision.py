@@ -1,20 +1,25 @@
 """Precision: the dtype policy of each layer and the loss scaling."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from jobs.spec.sections.precision import PrecisionSpec
 from tests.engine.helpers import RecordingReport, profiled, spec_of
+from tests.present import present
 from workers.engine.errors import BadSpec
 from workers.engine.models.precision import policy_of
 
 
-def test_input_scaling_and_output_stay_in_float32_unless_overridden():
+def test_input_scaling_and_output_stay_in_float32_unless_overridden() -> None:
     mixed = PrecisionSpec(policy="mixed_bfloat16")
     assert policy_of("dense_1", mixed) == "mixed_bfloat16"
     assert {policy_of(name, mixed) for name in ("normalize", "output", "target_scale")} == {"float32"}
 
 
-def test_the_last_override_that_matches_a_layers_name_wins():
+def test_the_last_override_that_matches_a_layers_name_wins() -> None:
     overrides = [
         {"match": "dense", "policy": "float32"},
         {"match": "dense_2", "policy": "mixed_bfloat16"},
@@ -23,14 +28,14 @@ def test_the_last_override_that_matches_a_layers_name_wins():
     assert [policy_of(f"dense_{i}", precision) for i in (1, 2)] == ["float32", "mixed_bfloat16"]
 
 
-def test_a_stored_override_whose_pattern_is_no_longer_accepted_fails_with_the_reason():
+def test_a_stored_override_whose_pattern_is_no_longer_accepted_fails_with_the_reason() -> None:
     precision = PrecisionSpec.model_validate({"overrides": [{"match": "(?=dense)", "policy": "float32"}]})
     with pytest.raises(BadSpec, match="no lookahead"):
         policy_of("dense_1", precision)
 
 
 @pytest.fixture
-def trained(tmp_path):
+def trained(tmp_path: Path) -> Callable[..., tuple[Any, Any]]:
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training.checkpointing import Checkpointer
     from workers.engine.training.early_stopping import BestTracker
@@ -40,9 +45,9 @@ def trained(tmp_path):
 
     file = profiled(tmp_path / "iris", bundled="iris")
 
-    def run(**precision):
+    def run(**precision: Any) -> tuple[Any, Any]:
         spec = spec_of(args={"units": 4}, precision=precision, fit={"epochs": 2, "batch_size": 32})
-        dataset = load_dataset(file, spec.data)
+        dataset = load_dataset(file, present(spec.data))
         prepared = prepare(spec, dataset, dataset.parts.train, name="p", seed=0)
         report = RecordingReport(tmp_path)
         plan = TrainingPlan(
@@ -56,7 +61,9 @@ def trained(tmp_path):
     return run
 
 
-def test_a_dynamic_scale_and_its_skipped_steps_are_metrics_of_each_epoch(trained):
+def test_a_dynamic_scale_and_its_skipped_steps_are_metrics_of_each_epoch(
+    trained: Callable[..., tuple[Any, Any]],
+) -> None:
     model, result = trained(policy="mixed_float16", loss_scale="dynamic")
     assert type(model.optimizer).__name__ == "LossScaleOptimizer"
     assert result.metrics["loss_scale"] >= 1
@@ -65,14 +72,16 @@ def test_a_dynamic_scale_and_its_skipped_steps_are_metrics_of_each_epoch(trained
     assert model.get_layer("output").compute_dtype == "float32"
 
 
-def test_a_fixed_scale_is_kept_and_not_replaced_by_a_dynamic_one(trained):
+def test_a_fixed_scale_is_kept_and_not_replaced_by_a_dynamic_one(
+    trained: Callable[..., tuple[Any, Any]],
+) -> None:
     model, result = trained(policy="mixed_float16", loss_scale=1024.0)
     assert type(model.optimizer).__name__ == "Adam"
     assert model.optimizer.loss_scale_factor == 1024.0
     assert "loss_scale" not in result.metrics
 
 
-def test_bfloat16_needs_no_scale(trained):
+def test_bfloat16_needs_no_scale(trained: Callable[..., tuple[Any, Any]]) -> None:
     model, _ = trained(policy="mixed_bfloat16")
     assert type(model.optimizer).__name__ == "Adam"
     assert model.get_layer("dense_1").compute_dtype == "bfloat16"

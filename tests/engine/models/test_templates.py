@@ -3,6 +3,9 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,20 +15,23 @@ from jobs.spec.data.encoding import encoded
 from jobs.spec.data.profile import Profile
 from jobs.spec.plan.variables import parameters, variables
 from jobs.spec.templates import TEMPLATES
+from jobs.spec.templates.info import TemplateInfo
 from tests.engine.compiled.test_program import assert_equal, train
 from tests.engine.helpers import profiled, spec_of
 from tests.engine.sequences import waves
 from tests.engine.texts import described, reviews
+from workers.engine.data.dataset import Dataset
+from workers.engine.training.prepare import Prepared
 
 FIT = {"epochs": 3, "batch_size": 64, "learning_rate": 0.01}
 OTHER_VALUES = {float: 0.3, int: 3}
 
 
-def profile_for(info, task="multiclass"):
+def profile_for(info: TemplateInfo, task: str = "multiclass") -> Profile:
     if "text" in info.data_kinds:
         spec = spec_of("d", info.name)
         return encoded(spec, described(task))
-    kinds = {
+    kinds: dict[str, dict[str, Any]] = {
         "image": {"kind": "image", "input_shape": (8, 8, 1)},
         "vector": {"kind": "vector", "input_shape": (5,)},
         "sequence": {"kind": "sequence", "input_shape": (5, 2)},
@@ -38,7 +44,7 @@ def profile_for(info, task="multiclass"):
     return Profile.model_validate(body)
 
 
-def variants(info):
+def variants(info: TemplateInfo) -> list[dict[str, Any]]:
     """Return the defaults, and arguments with every number and switch at another value."""
     fields = info.arguments.model_fields.items()
     others = {name: OTHER_VALUES[f.annotation] for name, f in fields if f.annotation in OTHER_VALUES}
@@ -48,14 +54,14 @@ def variants(info):
     return [{}, others | {name: not f.default for name, f in fields if f.annotation is bool}]
 
 
-def sizes(info, args):
+def sizes(info: TemplateInfo, args: dict[str, Any]) -> list[str]:
     """Return the names of the counts and widths of a template."""
     without = {"kernel_steps"} if info.name == "sequence" and args.get("kind") != "conv" else set()
     fields = info.arguments.model_fields.items()
     return [name for name, field in fields if field.annotation is int and name not in without]
 
 
-def switches(args):
+def switches(args: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in args.items() if type(value) is not int}
 
 
@@ -72,7 +78,7 @@ TRAINED = [(info, {**dict.fromkeys(sizes(info, args), 2), **switches(args)}) for
     ("info", "args"), [*(pytest.param(*case, id=name) for case, name in zip(CASES, IDS, strict=True)), GRU]
 )
 @pytest.mark.parametrize("task", ["multiclass", "binary"])
-def test_the_listed_variables_are_those_that_keras_creates(info, args, task):
+def test_the_listed_variables_are_those_that_keras_creates(info: Any, args: Any, task: str) -> None:
     from workers.engine.models.build import build
     from workers.engine.models.scaling import Scaling
 
@@ -89,18 +95,18 @@ def test_the_listed_variables_are_those_that_keras_creates(info, args, task):
 
 
 @pytest.fixture(scope="module")
-def data_for(tmp_path_factory):
+def data_for(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TemplateInfo], Dataset]:
     from jobs.spec.sections.data import DataSpec
     from workers.engine.data.dataset import load_dataset
 
     @functools.cache
-    def load(name, texts):
+    def load(name: str, texts: Any) -> Dataset:
         folder = tmp_path_factory.mktemp(name)
         made = {"reviews": reviews, "waves": waves}
         file = made[name](folder) if name in made else profiled(folder, bundled=name)
         return load_dataset(file, DataSpec(dataset=name), texts)
 
-    def load_for(info):
+    def load_for(info: TemplateInfo) -> Dataset:
         names = {"text": "reviews", "image": "digits", "vector": "iris", "sequence": "waves"}
         return load(next(name for kind, name in names.items() if kind in info.data_kinds), info.texts)
 
@@ -109,8 +115,8 @@ def data_for(tmp_path_factory):
 
 @pytest.mark.parametrize(("info", "args"), TRAINED, ids=[f"{info.name} {args}" for info, args in TRAINED])
 def test_a_cached_model_with_another_seed_and_other_rates_trains_like_a_new_one(
-    data_for, tmp_path, info, args
-):
+    data_for: Callable[[TemplateInfo], Dataset], tmp_path: Path, info: Any, args: Any
+) -> None:
     from workers.engine.training.model_cache import ModelCache
     from workers.engine.training.prepare import prepare
 
@@ -131,7 +137,7 @@ def test_a_cached_model_with_another_seed_and_other_rates_trains_like_a_new_one(
 
 
 @pytest.fixture
-def unlisted(monkeypatch):
+def unlisted(monkeypatch: pytest.MonkeyPatch) -> TemplateInfo:
     """Remove the list of variables from a template."""
     info = dataclasses.replace(TEMPLATES["mlp"], layers=None, width="")
     monkeypatch.setitem(TEMPLATES, "mlp", info)
@@ -141,7 +147,7 @@ def unlisted(monkeypatch):
 MESH = {"devices": "cpu", "shape": [1], "axis_names": ["data"], "batch_axis": "data"}
 
 
-def test_the_plan_of_a_template_without_a_list_names_the_unknown_parts(unlisted):
+def test_the_plan_of_a_template_without_a_list_names_the_unknown_parts(unlisted: TemplateInfo) -> None:
     from jobs.spec.plan.plan import Situation, make_plan
     from jobs.spec.sections.resources import WorkerSize
 
@@ -152,14 +158,16 @@ def test_the_plan_of_a_template_without_a_list_names_the_unknown_parts(unlisted)
     assert {"/model/template"} == {w.pointer for w in plan.warnings if "cannot be computed" in w.message}
 
 
-def test_the_layout_of_a_template_without_a_list_is_checked_against_a_built_model(unlisted, data_for):
+def test_the_layout_of_a_template_without_a_list_is_checked_against_a_built_model(
+    unlisted: TemplateInfo, data_for: Callable[[TemplateInfo], Dataset]
+) -> None:
     from workers.engine.errors import BadLayout
     from workers.engine.models.mesh import use_mesh
     from workers.engine.training.prepare import prepare
 
     data = data_for(unlisted)
 
-    def prepared(match):
+    def prepared(match: str) -> Prepared:
         spec = spec_of("any", mesh={**MESH, "layout": [{"match": match, "axes": [None, None]}]})
         return prepare(spec, data, data.parts.train, name="t", seed=0)
 

@@ -22,13 +22,14 @@ from tests.engine.processes.test_lockstep import assert_alike, set_cost, task_of
 from tests.engine.small_training import train_on
 from tests.engine.texts import reviews
 from tests.engine.training.test_training import assert_same, final_state
+from tests.present import present
 from workers.engine.data.dataset import Dataset, load_dataset
 
 SMALL: dict[str, Any] = {
     "text_transformer": {"dim": 8, "blocks": 1, "dropout": 0.2},
     "text_bow": {"hidden": 8, "dropout": 0.2},
 }
-FIT = {"epochs": 3, "batch_size": 64, "learning_rate": 0.01}
+FIT: dict[str, Any] = {"epochs": 3, "batch_size": 64, "learning_rate": 0.01}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def spec_for(template: str, **parts: Any) -> ExperimentSpec:
 
 
 def loaded(file: DatasetFile, spec: ExperimentSpec) -> Dataset:
-    return load_dataset(file, spec.data, spec.texts)
+    return load_dataset(file, present(spec.data), spec.texts)
 
 
 def with_options(spec: ExperimentSpec, **options: dict[str, Any]) -> ExperimentSpec:
@@ -137,7 +138,7 @@ def test_executions_in_one_call_train_as_they_do_one_by_one(
     set_cost: Any,  # noqa: F811
     template: str,
 ) -> None:
-    parts = {"template": template, "args": SMALL[template], "fit": FIT}
+    parts: dict[str, Any] = {"template": template, "args": SMALL[template], "fit": FIT}
     set_cost(None)
     alone = trained(task_of(file, tmp_path / "alone", **parts))
     calls = set_cost(0.5)
@@ -227,7 +228,7 @@ def test_a_template_without_the_texts_that_it_needs_is_refused_before_it_runs(
     file: DatasetFile, options: dict[str, str], features: list[str] | None, message: str
 ) -> None:
     spec = with_options(spec_for("text_transformer"), **{n: {"encode": e} for n, e in options.items()})
-    data = spec.data.model_copy(update={"features": tuple(features) if features else None})
+    data = present(spec.data).model_copy(update={"features": tuple(features) if features else None})
     spec = spec.model_copy(update={"data": data})
     assert message in problems(spec, Profile.model_validate(file.profile))["/model/template"]
 
@@ -251,7 +252,9 @@ def test_the_plan_shows_the_size_and_memory_of_a_template_for_texts(file: Datase
 def test_the_plan_describes_other_features_of_a_table(file: DatasetFile) -> None:
     profile = Profile.model_validate(file.profile)
     spec = spec_for("text_transformer")
-    spec = spec.model_copy(update={"data": spec.data.model_copy(update={"features": ("title", "price")})})
+    spec = spec.model_copy(
+        update={"data": present(spec.data).model_copy(update={"features": ("title", "price")})}
+    )
     assert problems(spec, profile) == {}
     plan = make_plan(spec, profile, Situation(1, (WorkerSize(1),)), ["train"])
     assert plan.parameters == built(spec, loaded(file, spec)).count_params()
@@ -273,10 +276,10 @@ def test_trials_of_several_templates_have_the_encoding_of_the_first(file: Datase
     spec = spec_for("text_bow", args={}, search=search)
     assert problems(spec, Profile.model_validate(file.profile)) == {}
     inputs = [loaded(file, apply_values(spec, {"template": name})).x for name in names]
-    assert len({x.tobytes() for x in inputs}) == 1
-    assert apply_values(spec, {"template": "mlp"}).data.texts == "words_and_characters"
+    assert len({x[:].tobytes() for x in inputs}) == 1
+    assert present(apply_values(spec, {"template": "mlp"}).data).texts == "words_and_characters"
     # Equal encodings leave the spec as it is.
-    assert apply_values(spec_for("mlp"), {"template": "linear"}).data.texts is None
+    assert present(apply_values(spec_for("mlp"), {"template": "linear"}).data).texts is None
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from jobs.spec.templates.trees import INFO, TreesArgs
 from tests.engine.data.test_tables import customers
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from tests.engine.making import ArtifactReport, train_member
+from tests.present import present
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.predict import Predictor
@@ -142,7 +143,10 @@ def trained(
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Dataset]:
     folder = tmp_path_factory.mktemp("bundled")
-    return {name: load_dataset(profiled(folder / name, bundled=name), spec_of(name).data) for name in BUNDLED}
+    return {
+        name: load_dataset(profiled(folder / name, bundled=name), present(spec_of(name).data))
+        for name in BUNDLED
+    }
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -153,10 +157,10 @@ def test_a_trained_model_predicts_as_the_same_model_of_scikit_learn(
     dataset = bundled[name]
     prepared, _, _ = trained(dataset, tmp_path, keeps_last=True, args={"method": method})
     save_model(prepared.model_to_save("t"), tmp_path / "t.keras")
-    x = dataset.x.reshape(len(dataset.x), -1).astype(np.float32)
+    x = dataset.x[:].reshape(len(dataset.x), -1).astype(np.float32)
     expected = sklearn_model(method, classifies=dataset.task != "regression")
     expected.fit(x[dataset.parts.train], dataset.y[dataset.parts.train].ravel())
-    found = Predictor(load_model(tmp_path / "t.keras", tmp_path))(dataset.x.astype(np.float32))
+    found = Predictor(load_model(tmp_path / "t.keras", tmp_path))(dataset.x[:].astype(np.float32))
     np.testing.assert_allclose(found, predicted(expected, x), rtol=2e-6, atol=2e-6)
 
 
@@ -190,7 +194,7 @@ def test_how_many_rounds_are_grown_at_once_does_not_change_them(
 ) -> None:
     dataset = bundled["wine"]
     args = TreesArgs(method=method, features=0.5)
-    rows = TrainingRows(dataset.x, dataset.y, None, "multiclass", 3)
+    rows = TrainingRows(dataset.x[:], dataset.y, None, "multiclass", 3)
     whole, parts = grower(args, rows, 5), grower(args, rows, 5)
     whole.grow(9)
     for rounds in (1, 3, 4, 9):
@@ -360,8 +364,7 @@ def test_a_table_with_gaps_is_trained_exported_and_loaded_in_safe_mode(tmp_path:
         objective={"metric": "val_loss", "direction": "min"},
         retrain=spec.after.retrain,
     )
-    report.recorded = lambda: ()  # type: ignore[attr-defined]
-    result = train.run(task, report)  # type: ignore[arg-type]
+    result = train.run(task, report)
     assert result["metrics"]["test"]["accuracy"] > 0.8
     assert [column["name"] for column in result["signature"]["columns"]] == [
         "age", "city", "plan", "bought", "income", "active", "review",

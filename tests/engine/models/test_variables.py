@@ -1,10 +1,13 @@
 """The plan's list of variables, compared with built Keras models, and the layout checks."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import (
     check_layout,
     layer_names,
@@ -29,7 +32,7 @@ MODELS = [
 MESH = MeshSpec(shape=(2, 2), axis_names=("data", "model"), simulate=4)
 
 
-def image_profile(**changes):
+def image_profile(**changes: Any) -> Profile:
     body = {
         "rows": 9, "kind": "image", "task": "multiclass", "target": "y", "features": ("x",),
         "input_shape": (8, 8, 1), "outputs": 10, "columns": (), "preview": (),
@@ -37,7 +40,7 @@ def image_profile(**changes):
     return Profile.model_validate({**body, **changes})
 
 
-def built(template, args, profile, **parts):
+def built(template: str, args: dict[str, Any], profile: Profile, **parts: Any) -> tuple[ExperimentSpec, Any]:
     import numpy as np
 
     from workers.engine.models.build import build
@@ -51,7 +54,7 @@ def built(template, args, profile, **parts):
 
 @pytest.mark.parametrize(("template", "args"), MODELS)
 @pytest.mark.parametrize("task", ["multiclass", "binary"])
-def test_the_list_is_what_keras_builds(template, args, task):
+def test_the_list_is_what_keras_builds(template: str, args: dict[str, Any], task: str) -> None:
     profile = image_profile(task=task)
     spec, model = built(template, args, profile)
     listed = {(v.path, v.shape, v.trainable) for v in variables(spec.model, profile)}
@@ -63,14 +66,16 @@ def test_the_list_is_what_keras_builds(template, args, task):
 
 @pytest.mark.parametrize(("template", "args"), MODELS)
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
-def test_the_layers_have_the_names_that_keras_gives_them(template, args, task):
+def test_the_layers_have_the_names_that_keras_gives_them(
+    template: str, args: dict[str, Any], task: str
+) -> None:
     profile = image_profile(task=task, outputs=1 if task == "regression" else 10)
     spec, model = built(template, args, profile)
     assert layer_names(spec.model, profile) >= {layer.name for layer in model.layers} - {"input"}
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "nadam", "rmsprop", "sgd", "adagrad", "lion"])
-def test_optimizer_slots_are_counted_as_keras_makes_them(optimizer):
+def test_optimizer_slots_are_counted_as_keras_makes_them(optimizer: str) -> None:
     from workers.engine.models.optimizer import make_optimizer
 
     spec, model = built("mlp", {"units": 4}, image_profile(), fit={"optimizer": optimizer})
@@ -80,7 +85,7 @@ def test_optimizer_slots_are_counted_as_keras_makes_them(optimizer):
     assert values == optimizer_slots(spec.fit) * parameters(spec.model, image_profile())
 
 
-def test_memory_is_divided_as_the_layout_says():
+def test_memory_is_divided_as_the_layout_says() -> None:
     profile = image_profile(outputs=4)
     layout = [{"match": ".*/kernel", "axes": [None, "model"]}, {"match": ".*/bias", "axes": ["model"]}]
     whole = memory_per_device(spec_of(args={"units": 8}), profile)
@@ -91,7 +96,7 @@ def test_memory_is_divided_as_the_layout_says():
     assert half.activations == whole.activations // 2
 
 
-def test_a_shard_is_plain_division():
+def test_a_shard_is_plain_division() -> None:
     assert shard_shape((64, 64), (None, "model"), MESH) == (64, 32)
     with pytest.raises(ValueError, match=r"dimension 1 .* 'model' of 2"):
         shard_shape((64, 5), (None, "model"), MESH)
@@ -101,39 +106,41 @@ KERNEL = Variable("dense_1/kernel", (64, 10))
 BIAS = Variable("dense_1/bias", (10,))
 
 
-def problems_of(*rules, batch=32, shape=(2, 2)):
+def problems_of(
+    *rules: tuple[str, Sequence[str | None]], batch: int = 32, shape: tuple[int, ...] = (2, 2)
+) -> dict[str, str]:
     layout = tuple(LayoutRule(match=match, axes=axes) for match, axes in rules)
     mesh = MeshSpec(shape=shape, axis_names=("data", "model"), layout=layout)
     return {p.pointer: p.message for p in check_layout(mesh, [KERNEL, BIAS], batch)}
 
 
-def test_a_good_layout_has_no_problems():
+def test_a_good_layout_has_no_problems() -> None:
     assert not problems_of((".*/kernel", (None, "model")), (".*/bias", ("model",)))
 
 
-def test_a_rule_that_matches_nothing_is_named():
+def test_a_rule_that_matches_nothing_is_named() -> None:
     assert "matches no variable" in problems_of(("dense", (None, "model")))["/mesh/layout/0/match"]
 
 
-def test_two_rules_on_one_path_are_named():
+def test_two_rules_on_one_path_are_named() -> None:
     found = problems_of((".*/kernel", (None, "model")), ("dense_1/.*", (None, "model")))
     assert "both match 'dense_1/kernel'" in found["/mesh/layout/1/match"]
 
 
-def test_a_rule_of_lower_rank_is_rejected():
+def test_a_rule_of_lower_rank_is_rejected() -> None:
     assert "needs one axis per dimension" in problems_of((".*/kernel", ("model",)))["/mesh/layout/0/axes"]
 
 
-def test_a_dimension_that_does_not_divide_is_rejected():
+def test_a_dimension_that_does_not_divide_is_rejected() -> None:
     found = problems_of((".*/kernel", (None, "model")), shape=(2, 4))
     assert "'dense_1/kernel': dimension 1" in found["/mesh/layout/0/axes"]
 
 
-def test_a_batch_that_does_not_divide_is_rejected():
+def test_a_batch_that_does_not_divide_is_rejected() -> None:
     assert "batch size 33" in problems_of(batch=33)["/fit/batch_size"]
 
 
-def test_the_rule_of_thumb_shards_what_divides_and_has_no_problems():
+def test_the_rule_of_thumb_shards_what_divides_and_has_no_problems() -> None:
     listed = [Variable("a/kernel", (3, 8)), Variable("a/bias", (8,)), Variable("output/kernel", (8, 5))]
     mesh = MESH.model_copy(update={"layout": suggest_layout(MESH, listed)})
     assert len(mesh.layout) == 2

@@ -29,7 +29,9 @@ class PrintingReport(RecordingReport):
         super().__init__(folder)
         self.point = point
 
-    def checkpoint(self, folder: str, *, manifest: str, step: int, execution: int, **more: Any) -> None:
+    def checkpoint(
+        self, folder: str, *, step: int, manifest: str, execution: int | None = None, **more: Any
+    ) -> None:
         del more
         body = {"folder": folder, "manifest": manifest, "step": step}
         sys.stdout.write(json.dumps({"point": self.point, "execution": execution, **body}) + "\n")

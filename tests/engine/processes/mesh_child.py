@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.present import present
 from workers.runner.environment import Environment
 from workers.runner.libraries import import_keras
 
@@ -96,7 +97,7 @@ def train(folder: Path, file: DatasetFile, mesh: Any, layer: str, **model: Any) 
     # plain gradient steps: Adam turns a gradient that is only rounding noise into a full step
     fit = {"epochs": 2, "batch_size": 100, "optimizer": "sgd", "learning_rate": 0.1}
     spec = spec_of("d", mesh=mesh, fit=fit, **model)
-    dataset = load_dataset(file, spec.data, spec.model.info.texts)
+    dataset = load_dataset(file, present(spec.data), spec.model.info.texts)
     prepared = prepare(spec, dataset, dataset.parts.train, name=folder.name, seed=3)
     report = RecordingReport(folder)
     plan = TrainingPlan(

@@ -7,15 +7,23 @@ import subprocess
 import sys
 import uuid
 import weakref
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from jobs.messages.task import CheckpointFolder
+from jobs.messages.task import CheckpointFolder, DatasetFile
 from tests.engine.helpers import RecordingReport, spec_of
 from tests.engine.small_training import blobs_file
+from tests.present import present
 from workers.engine.training.checkpointing import INTERVAL_VARIABLE
+
+SetCost = Callable[[float | None], list[int]]
+Outcome = tuple[dict[int, Any], dict[int, list[dict[str, float]]]]
+Killed = dict[str, tuple[Path, dict[int, tuple[CheckpointFolder, ...]]]]
 
 FIT = {"epochs": 6, "batch_size": 16, "learning_rate": 0.03}
 STEPS = 4
@@ -33,12 +41,12 @@ MLPS = {
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory):
+def file(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return blobs_file(tmp_path_factory.mktemp("lockstep"))
 
 
 @pytest.fixture
-def set_cost(monkeypatch):
+def set_cost(monkeypatch: pytest.MonkeyPatch) -> SetCost:
     """Return a function that sets the relative cost of a vmapped epoch and returns the size of each call."""
     from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.compiled.vmapped import VmappedProgram
@@ -46,11 +54,11 @@ def set_cost(monkeypatch):
     calls: list[int] = []
     train = VmappedProgram.train
 
-    def counting(self, inputs, shared):
+    def counting(self: Any, inputs: Sequence[Any], shared: Any) -> Any:
         calls.append(len(inputs))
         return train(self, inputs, shared)
 
-    def set_to(cost):
+    def set_to(cost: float | None) -> list[int]:
         monkeypatch.setattr(TimingResults, "relative_cost", lambda self, count: cost)
         monkeypatch.setattr(VmappedProgram, "train", counting)
         calls.clear()
@@ -59,7 +67,15 @@ def set_cost(monkeypatch):
     return set_to
 
 
-def task_of(file, folder: Path, *, resume=None, known=(), executions=3, **parts) -> TrialTask:
+def task_of(
+    file: DatasetFile,
+    folder: Path,
+    *,
+    resume: Any = None,
+    known: Container[int] = (),
+    executions: int = 3,
+    **parts: Any,
+) -> TrialTask:
     """Return a task of one trial; `resume` gives each execution its newest checkpoint."""
     spec = spec_of("blobs", **{"args": MLPS["plain"], "fit": FIT, "search": SEARCH, **parts})
     plans = tuple(
@@ -68,12 +84,12 @@ def task_of(file, folder: Path, *, resume=None, known=(), executions=3, **parts)
         if n not in known
     )
     return TrialTask(
-        folder=str(folder), checkpoints=str(folder), spec=spec, objective=spec.search.objective, dataset=file,
-        trials=(TrialPlan(number=1, values={}, spec=spec, executions=plans),),
+        folder=str(folder), checkpoints=str(folder), spec=spec, objective=present(spec.search).objective,
+        dataset=file, trials=(TrialPlan(number=1, values={}, spec=spec, executions=plans),),
     )  # fmt: skip
 
 
-def trained(task, report=None):
+def trained(task: TrialTask, report: Any = None) -> Outcome:
     """Run a task; return each execution's result, and the points of its curves."""
     from workers.engine.tasks import trial
 
@@ -85,7 +101,7 @@ def trained(task, report=None):
     return {one["execution"]: one for one in result["executions"]}, curves
 
 
-def assert_alike(first, second):
+def assert_alike(first: Outcome, second: Outcome) -> None:
     """Compare results and curves. Another order of computation changes the last digits."""
     assert first[1].keys() == second[1].keys()
     for execution, points in first[1].items():
@@ -99,7 +115,9 @@ def assert_alike(first, second):
 
 
 @pytest.mark.parametrize("name", MLPS)
-def test_executions_in_one_call_train_as_they_do_one_by_one(file, tmp_path, set_cost, name):
+def test_executions_in_one_call_train_as_they_do_one_by_one(
+    file: DatasetFile, tmp_path: Path, set_cost: SetCost, name: str
+) -> None:
     calls = set_cost(None)
     alone = trained(task_of(file, tmp_path / "alone", args=MLPS[name]))
     assert calls == []
@@ -110,7 +128,9 @@ def test_executions_in_one_call_train_as_they_do_one_by_one(file, tmp_path, set_
     assert len(set(losses)) == 3, "they had the same seed"
 
 
-def test_each_stops_at_its_own_epoch_and_the_last_ones_continue_alone(file, tmp_path, set_cost):
+def test_each_stops_at_its_own_epoch_and_the_last_ones_continue_alone(
+    file: DatasetFile, tmp_path: Path, set_cost: SetCost
+) -> None:
     fit = {**FIT, "epochs": 40, "early_stopping": {"monitor": "val_loss", "patience": 2, "min_delta": 0.02}}
     set_cost(None)
     alone = trained(task_of(file, tmp_path / "alone", fit=fit))
@@ -121,7 +141,9 @@ def test_each_stops_at_its_own_epoch_and_the_last_ones_continue_alone(file, tmp_
     assert calls == [3] * ends[1]
 
 
-def test_a_pause_writes_a_checkpoint_of_each_and_all_resume_from_theirs(file, tmp_path, set_cost):
+def test_a_pause_writes_a_checkpoint_of_each_and_all_resume_from_theirs(
+    file: DatasetFile, tmp_path: Path, set_cost: SetCost
+) -> None:
     from workers.engine.report import TaskInterrupted
     from workers.engine.tasks import trial
 
@@ -145,7 +167,9 @@ def test_a_pause_writes_a_checkpoint_of_each_and_all_resume_from_theirs(file, tm
     assert_alike((states, curves), (unbroken[0], {n: curve[3:] for n, curve in unbroken[1].items()}))
 
 
-def test_finished_resumed_and_new_executions_train_together(file, tmp_path, set_cost):
+def test_finished_resumed_and_new_executions_train_together(
+    file: DatasetFile, tmp_path: Path, set_cost: SetCost
+) -> None:
     """A lost runner leaves each execution at its own epoch."""
     set_cost(0.5)
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
@@ -167,7 +191,7 @@ POINTS = ("batch:8", "epoch:11", "checkpoint.arrays:15")
 
 
 @pytest.fixture(scope="module")
-def killed(file, tmp_path_factory):
+def killed(file: DatasetFile, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     """The folder of a task and the newest checkpoint of each execution, for each point of its death."""
     folders = {point: tmp_path_factory.mktemp("killed") for point in POINTS}
     tasks = {point: task_of(file, folder).model_dump_json() for point, folder in folders.items()}
@@ -188,8 +212,12 @@ def killed(file, tmp_path_factory):
 
 @pytest.mark.parametrize("point", POINTS)
 def test_executions_that_are_killed_together_resume_each_from_its_checkpoint(
-    file, tmp_path, set_cost, killed, point
-):
+    file: DatasetFile,
+    tmp_path: Path,
+    set_cost: SetCost,
+    killed: Killed,
+    point: str,
+) -> None:
     set_cost(0.5)
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
     folder, newest = killed[point]
@@ -200,14 +228,19 @@ def test_executions_that_are_killed_together_resume_each_from_its_checkpoint(
     assert_alike((states, curves), (unbroken[0], rest))
 
 
-def test_one_that_diverges_fails_its_trial_and_is_reported(file, tmp_path, set_cost, monkeypatch):
+def test_one_that_diverges_fails_its_trial_and_is_reported(
+    file: DatasetFile,
+    tmp_path: Path,
+    set_cost: SetCost,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from workers.engine.compiled.vmapped import VmappedProgram
     from workers.engine.tasks import trial
 
     calls = set_cost(0.5)
     train = VmappedProgram.train
 
-    def diverging(self, inputs, shared):
+    def diverging(self: Any, inputs: Sequence[Any], shared: Any) -> list[Any]:
         first, (state, logs, predictions), third = train(self, inputs, shared)
         loss = float("nan") if len(calls) == 2 else logs["loss"]
         return [first, (state, {**logs, "loss": loss}, predictions), third]
@@ -223,7 +256,9 @@ def test_one_that_diverges_fails_its_trial_and_is_reported(file, tmp_path, set_c
     assert left == {1: 2, 3: 2}, "the others resume from there when the trial is retried"
 
 
-def test_folds_have_their_own_rows_and_train_one_by_one(file, tmp_path, set_cost):
+def test_folds_have_their_own_rows_and_train_one_by_one(
+    file: DatasetFile, tmp_path: Path, set_cost: SetCost
+) -> None:
     calls = set_cost(0.5)
     plain = task_of(file, tmp_path)
     search = {**SEARCH, "evaluation": {"kind": "k_fold", "folds": 3}, "executions_per_trial": 1}
@@ -243,8 +278,8 @@ def test_folds_have_their_own_rows_and_train_one_by_one(file, tmp_path, set_cost
     ],
 )
 def test_executions_with_actions_between_epochs_or_a_fixed_length_of_calls_train_one_by_one(
-    file, tmp_path, set_cost, parts
-):
+    file: DatasetFile, tmp_path: Path, set_cost: SetCost, parts: dict[str, Any]
+) -> None:
     calls = set_cost(0.5)
     trained(task_of(file, tmp_path, **parts))
     assert calls == []
@@ -263,8 +298,14 @@ def test_executions_with_actions_between_epochs_or_a_fixed_length_of_calls_train
     ],
 )
 def test_executions_that_cannot_share_a_call_train_one_by_one(
-    file, tmp_path, set_cost, monkeypatch, owner, name, value
-):
+    file: DatasetFile,
+    tmp_path: Path,
+    set_cost: SetCost,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: str,
+    name: str,
+    value: Any,
+) -> None:
     calls = set_cost(0.5)
     monkeypatch.setattr(f"{owner}.{name}", value)
     results, _ = trained(task_of(file, tmp_path, fit={**FIT, "epochs": 2}))
@@ -272,14 +313,19 @@ def test_executions_that_cannot_share_a_call_train_one_by_one(
     assert [result["epochs"] for result in results.values()] == [2, 2, 2]
 
 
-def test_executions_one_by_one_release_their_rows(file, tmp_path, set_cost, monkeypatch):
+def test_executions_one_by_one_release_their_rows(
+    file: DatasetFile,
+    tmp_path: Path,
+    set_cost: SetCost,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from workers.engine.training.program_loop import ProgramLoop
 
     set_cost(None)
     alive: list[weakref.ref[ProgramLoop]] = []
     begin = ProgramLoop.__init__
 
-    def noting(self, *args, **named):
+    def noting(self: Any, *args: Any, **named: Any) -> None:
         gc.collect()
         assert not any(loop() for loop in alive), "a finished execution still holds its rows"
         begin(self, *args, **named)
@@ -291,33 +337,39 @@ def test_executions_one_by_one_release_their_rows(file, tmp_path, set_cost, monk
 
 
 @pytest.fixture
-def program(file):
+def program(file: DatasetFile) -> Any:
     """A program that has trained for a minute with 0.01 s per epoch, many steps in each call."""
     from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", args=MLPS["plain"], fit=FIT)
-    data = load_dataset(file, spec.data)
-    made = prepare(spec, data, data.parts.train, name="t", seed=1).program
+    data = load_dataset(file, present(spec.data))
+    made = present(prepare(spec, data, data.parts.train, name="t", seed=1).program)
     # Results of other tests are not read.
     made._timings = made.vmapped._timings = TimingResults(uuid.uuid4().hex)
     made.training_time.seconds, made.training_time.steps = 60.0, 60 * 100 * STEPS
     return made
 
 
-def timed(program, monkeypatch, count, *, epochs_left):
+def timed(program: Any, monkeypatch: pytest.MonkeyPatch, count: int, *, epochs_left: int) -> bool:
     """Return whether a round of timing `count` trainings in one call begins."""
     from workers.engine.compiled.vmapped import EpochInputs
 
     begun = []
-    monkeypatch.setattr(program.vmapped, "_time", lambda *_: begun.append(1) or 0.01)
-    inputs = EpochInputs(None, None, range(STEPS), None)
+
+    def time_one(*_: object) -> float:
+        begun.append(1)
+        return 0.01
+
+    monkeypatch.setattr(program.vmapped, "_time", time_one)
+    state: Any = None
+    inputs = EpochInputs(state, np.zeros(0), np.arange(STEPS), np.zeros(0))
     program.vmapped.measure(inputs, count, None, epochs_left)
     return bool(begun)
 
 
-def test_a_vmapped_epoch_is_timed_only_if_that_can_pay(program, monkeypatch):
+def test_a_vmapped_epoch_is_timed_only_if_that_can_pay(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     hour = 3600 * 100
     assert timed(program, monkeypatch, 3, epochs_left=hour)
     assert not timed(program, monkeypatch, 300, epochs_left=hour), "a call of three seconds"
@@ -334,22 +386,24 @@ def test_a_vmapped_epoch_is_timed_only_if_that_can_pay(program, monkeypatch):
     assert not timed(program, monkeypatch, 7, epochs_left=hour), "its cost is known"
 
 
-def measure(program, count, times=20):
+def measure(program: Any, count: int, times: int = 20) -> None:
     from workers.engine.compiled import vmapped
 
+    state: Any = None
+    inputs = vmapped.EpochInputs(state, np.zeros(0), np.arange(STEPS), np.zeros(0))
     for _ in range(times):
-        program.vmapped.measure(vmapped.EpochInputs(None, None, range(STEPS), None), count, None, 10**6)
+        program.vmapped.measure(inputs, count, None, 10**6)
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0.025, 2.5), (0.5, 50.0)])
 def test_the_relative_cost_is_the_time_of_a_call_divided_by_that_of_one_training(
-    program, monkeypatch, seconds, expected
-):
+    program: Any, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: float
+) -> None:
     from workers.engine.compiled import vmapped
 
     now, took, calls = [0.0], {1: 0.01, 4: seconds}, []
 
-    def train(inputs, _):
+    def train(inputs: Sequence[Any], _: object) -> list[Any]:
         calls.append(len(inputs))
         now[0] += took[len(inputs)]
         return [(None, {}, None)] * len(inputs)
@@ -364,10 +418,12 @@ def test_the_relative_cost_is_the_time_of_a_call_divided_by_that_of_one_training
         assert calls == [4, 4], "the first call compiles, the second has clearly lost"
 
 
-def test_a_call_that_does_not_fit_into_memory_is_not_tried_again(program, monkeypatch):
+def test_a_call_that_does_not_fit_into_memory_is_not_tried_again(
+    program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import jax
 
-    def train(*_):
+    def train(*_: object) -> list[Any]:
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of report")
 
     monkeypatch.setattr(program.vmapped, "train", train)
@@ -376,7 +432,9 @@ def test_a_call_that_does_not_fit_into_memory_is_not_tried_again(program, monkey
     assert not program.vmapped.is_faster(4, 4)
 
 
-def test_the_relative_cost_is_timed_on_the_model_and_stored(file, tmp_path, cache, monkeypatch):
+def test_the_relative_cost_is_timed_on_the_model_and_stored(
+    file: DatasetFile, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from workers.engine.compiled import training_time
     from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.tasks import trial
@@ -387,13 +445,13 @@ def test_the_relative_cost_is_timed_on_the_model_and_stored(file, tmp_path, cach
     (cached,) = (
         each for each in models if any(getattr(layer, "units", 0) == 7 for layer in each.model.layers)
     )
-    timings = cached.program._timings
+    timings = present(cached.program)._timings
     # The step modes are timed too, and on a busy machine single steps may win: these are never vmapped.
     timings.set_step_mode("many")
     monkeypatch.setattr(training_time, "TIMING_SHARE", float("inf"))
     for _ in range(20):
         trained(task)
     cost = timings.relative_cost(3)
-    assert 0 < cost < float("inf")
+    assert 0 < present(cost) < float("inf")
     assert TimingResults(timings._key).relative_cost(3) == cost
     assert list(cache.glob("cost-3-*"))

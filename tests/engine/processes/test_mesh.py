@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from workers.engine.errors import BadLayout
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("mesh")
     done = subprocess.run(
         [sys.executable, "-m", "tests.engine.processes.mesh_child", str(folder)],
@@ -25,26 +26,26 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.parametrize("mesh", ["data", "model", "mixed"])
-def test_several_devices_give_the_losses_of_one(trained, mesh):
+def test_several_devices_give_the_losses_of_one(trained: Any, mesh: str) -> None:
     digits = trained["digits"]
     for ours, single in zip(digits[mesh]["history"], digits["one"]["history"], strict=True):
         assert ours == pytest.approx(single, abs=2e-6)
 
 
-def test_a_transformer_is_divided_as_the_plan_suggests_and_has_the_same_losses(trained):
+def test_a_transformer_is_divided_as_the_plan_suggests_and_has_the_same_losses(trained: Any) -> None:
     alone, several = trained["texts"]
     assert (alone["shard"], several["shard"], several["devices"]) == ([8, 16], [8, 8], 4)
     for ours, single in zip(several["history"], alone["history"], strict=True):
         assert ours == pytest.approx(single, abs=2e-6)
 
 
-def test_a_version_that_is_fine_tuned_on_several_devices_has_the_loss_of_one(trained):
+def test_a_version_that_is_fine_tuned_on_several_devices_has_the_loss_of_one(trained: Any) -> None:
     losses = trained["fine_tuned"]
     assert losses["data"] == pytest.approx(losses["one"], abs=2e-6)
     assert losses["mixed"] == pytest.approx(losses["one"], abs=2e-6)
 
 
-def test_each_device_holds_its_share_of_a_kernel(trained):
+def test_each_device_holds_its_share_of_a_kernel(trained: Any) -> None:
     assert {name: (run["devices"], run["shard"]) for name, run in trained["digits"].items()} == {
         "one": (1, [64, 8]),
         "data": (4, [64, 8]),
@@ -53,7 +54,7 @@ def test_each_device_holds_its_share_of_a_kernel(trained):
     }
 
 
-def test_a_bad_layout_is_rejected_before_any_device_is_used():
+def test_a_bad_layout_is_rejected_before_any_device_is_used() -> None:
     from workers.engine.models.mesh import use_mesh
 
     mesh = MeshSpec.model_validate(
@@ -64,7 +65,7 @@ def test_a_bad_layout_is_rejected_before_any_device_is_used():
         use_mesh(mesh, [Variable("output/kernel", (8, 10))], 32)
 
 
-def test_layout_rules_are_matched_in_linear_time_and_by_the_whole_path():
+def test_layout_rules_are_matched_in_linear_time_and_by_the_whole_path() -> None:
     from keras import distribution
 
     from workers.engine.models.mesh import LinearLayoutMap
@@ -82,7 +83,7 @@ def test_layout_rules_are_matched_in_linear_time_and_by_the_whole_path():
         layout["dense/bias"]
 
 
-def test_a_mesh_with_more_devices_than_exist_is_rejected():
+def test_a_mesh_with_more_devices_than_exist_is_rejected() -> None:
     from workers.engine.errors import BadSpec
     from workers.engine.models.mesh import use_mesh
 

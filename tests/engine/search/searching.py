@@ -2,14 +2,21 @@
 
 import math
 import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from jobs.messages.suggest import FINAL, SuggestRequest, TrialRow
+from jobs.messages.suggest import FINAL, Answer, SuggestRequest, TrialRow
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.sections.search import SearchSpec
+from tests.present import present
 from workers.engine.search.suggest import suggest
 
+Values = dict[str, Any]
 
-def search(algorithm="random", space=(), direction="max", **more):
+
+def search(
+    algorithm: str = "random", space: Sequence[Any] = (), direction: str = "max", **more: Any
+) -> SearchSpec:
     """Return a search over `space`."""
     metric = "val_accuracy" if direction == "max" else "val_loss"
     body = {"algorithm": algorithm, "space": list(space), **more}
@@ -18,34 +25,44 @@ def search(algorithm="random", space=(), direction="max", **more):
     return SearchSpec.model_validate(body)
 
 
-def ask(spec, rows=(), count=1, epochs=100):
+def ask(spec: SearchSpec, rows: Iterable[TrialRow] = (), count: int = 1, epochs: int = 100) -> Answer:
     """Return the answer to these rows."""
     return suggest(SuggestRequest(search=spec, trials=tuple(rows), count=count, epochs=epochs))
 
 
-def values_of(answer):
+def values_of(answer: Answer) -> list[Values]:
     """Return the configurations of an answer."""
     return [suggestion.values for suggestion in answer.suggestions]
 
 
-def row(number, state="completed", values=None, **more):
+def row(number: int, state: str = "completed", values: Values | None = None, **more: Any) -> TrialRow:
     """Return a trial's row, with arbitrary values unless they are given."""
     return TrialRow(number=number, state=state, values=values or {"learning_rate": number / 1000}, **more)
 
 
-def quality(values, epochs):
+def quality(values: Values, epochs: int) -> float:
     """Return the score of a configuration after `epochs` epochs, to minimize; more training is better."""
     return sum(math.sin(7 * float(v)) for v in values.values() if not isinstance(v, str)) + 1 / epochs
 
 
-def finished(rows):
+def finished(rows: Iterable[TrialRow]) -> bool:
     """Return whether every trial is final."""
     return all(r.state in FINAL for r in rows)
 
 
 def play(
-    algorithm, space, *, seed=0, max_trials=12, epochs=9, slots=4, trouble=0.2, look=None, limit=2000, **more
-):
+    algorithm: str,
+    space: Sequence[Any],
+    *,
+    seed: int = 0,
+    max_trials: int = 12,
+    epochs: int = 9,
+    slots: int = 4,
+    trouble: float = 0.2,
+    look: Callable[[list[TrialRow], Answer, int], None] | None = None,
+    limit: int = 2000,
+    **more: Any,
+) -> list[TrialRow]:
     """Simulate a search; trials end in random order, and fail or have no score with probability `trouble`.
 
     Fails if it does not end. `look(rows, answer, asked)` sees every answer.
@@ -53,7 +70,7 @@ def play(
     rng = random.Random(seed)
     spec = search(algorithm, space, "min", max_trials=max_trials, seed=seed, **more)
     top = epochs
-    rows = {}
+    rows: dict[int, TrialRow] = {}
     for _ in range(limit):
         running = [r for r in rows.values() if r.state == "running"]
         if (free := slots - len(running)) and (not running or rng.random() < 0.6):
@@ -70,12 +87,12 @@ def play(
     raise AssertionError(f"{algorithm} did not end: {rows}")
 
 
-def _apply(rows, answer):
+def _apply(rows: dict[int, TrialRow], answer: Answer) -> None:
     for said in answer.suggestions:
         place = {"bracket": said.bracket, "rung": said.rung, "epochs": said.epochs}
         if said.promotes is not None:
             old = rows[said.promotes]
-            assert old.waits() and said.rung == old.rung + 1 and said.epochs > old.epochs
+            assert old.waits() and said.rung == old.rung + 1 and present(said.epochs) > present(old.epochs)
             rows[old.number] = old.model_copy(update={**place, "state": "running"})
         elif said.answered_by is not None:
             first = rows[said.answered_by]
@@ -88,7 +105,9 @@ def _apply(rows, answer):
         rows[dropped.trial] = rows[dropped.trial].model_copy(update={"state": "pruned"})
 
 
-def _end(rows, trial, top, trouble, rng, *, climbs):
+def _end(
+    rows: dict[int, TrialRow], trial: TrialRow, top: int, trouble: float, rng: random.Random, *, climbs: bool
+) -> None:
     """End a training at its rung or finally, with or without a failure."""
     chance = rng.random()
     if chance < trouble / 2:
@@ -100,6 +119,6 @@ def _end(rows, trial, top, trouble, rng, *, climbs):
     rows[trial.number] = trial.model_copy(update={"state": state, "score": score, "rungs": rungs})
 
 
-def items(values):
+def items(values: Values) -> tuple[tuple[str, Any], ...]:
     """Return a configuration as a value that can be hashed and sorted."""
     return tuple(sorted(values.items()))

@@ -1,12 +1,14 @@
 """Searches with a narrowed space: algorithms accept rows outside of it."""
 
+from typing import Any
+
 import pytest
 
 from jobs.messages.suggest import TrialRow
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.space.narrowing import contains, narrow_space
 from jobs.spec.space.search_space import check_values, grid
-from tests.engine.search.searching import ask, items, search, values_of
+from tests.engine.search.searching import Values, ask, items, search, values_of
 
 WIDE = search(
     space=[
@@ -34,7 +36,7 @@ NARROW = narrow_space(
 )
 
 
-def rows_of_before(algorithm):
+def rows_of_before(algorithm: str) -> list[TrialRow]:
     """Return trials of a search over the wide space: most completed, two running, one failed."""
     spec = search(algorithm, WIDE, max_trials=60)
     found = ask(spec, count=12, epochs=9).suggestions
@@ -57,19 +59,19 @@ def rows_of_before(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
-def test_rows_outside_the_space_are_accepted_and_suggestions_are_inside(algorithm):
+def test_rows_outside_the_space_are_accepted_and_suggestions_are_inside(algorithm: str) -> None:
     found = values_of(ask(search(algorithm, NARROW, max_trials=60), rows_of_before(algorithm), 4, epochs=9))
     assert len(found) == 4
     assert all(check_values(NARROW, values) == values for values in found)
 
 
 @pytest.mark.parametrize("algorithm", sorted(name for name, info in ALGORITHMS.items() if not info.has_rungs))
-def test_trials_outside_the_space_count_towards_max_trials(algorithm):
+def test_trials_outside_the_space_count_towards_max_trials(algorithm: str) -> None:
     answer = ask(search(algorithm, NARROW, max_trials=14), rows_of_before(algorithm), 10, epochs=9)
     assert len(answer.suggestions) == 2 and answer.exhausted
 
 
-def walked(space, narrow):
+def walked(space: Any, narrow: Any) -> tuple[list[Values], list[Values]]:
     """Suggest five points of a grid, narrow the space, and continue to the end of the grid."""
     before = values_of(ask(search("grid", space, max_trials=1000), count=5))
     rows = [
@@ -99,7 +101,9 @@ def walked(space, narrow):
         ([{"name": "rate", "kind": "float", "min": 0.0, "max": 9.0}], {"name": "rate", "max": 4.5}),
     ],
 )
-def test_a_narrowed_grid_is_completed_without_repeated_points(space, sent):
+def test_a_narrowed_grid_is_completed_without_repeated_points(
+    space: list[dict[str, Any]], sent: dict[str, Any]
+) -> None:
     wide = search("grid", space).space
     narrow = narrow_space(wide, [sent])
     before, after = walked(wide, narrow)

@@ -13,6 +13,7 @@ from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.data.profile import Profile
 from tests import own_code
 from tests.engine.helpers import RecordingReport, profiled, spec_of
+from tests.present import present
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.errors import EngineError
 from workers.engine.tasks import code_data
@@ -76,7 +77,7 @@ class Loaded:
         self.profile = Profile.model_validate(self.file.profile)
 
     def dataset(self) -> Dataset:
-        return load_dataset(self.file, spec_of("own").data)
+        return load_dataset(self.file, present(spec_of("own").data))
 
 
 def test_the_parts_of_the_code_are_those_of_each_experiment(tmp_path: Path) -> None:

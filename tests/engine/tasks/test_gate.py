@@ -1,15 +1,21 @@
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
 import pytest
 
 from jobs.kinds.gate.payload import GateTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.gates import Floor, GateRules, Slice
+from jobs.spec.sections.search import Direction
 from jobs.spec.signature import Signature
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
+from workers.engine.arrays import Array
 from workers.engine.data.store import file_digest
 from workers.engine.evaluation.gate_metrics import Estimate, metric_function
 from workers.engine.evaluation.gate_outcome import ChallengerMetric
@@ -24,12 +30,16 @@ from workers.engine.evaluation.gates import (
 from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.tasks import gate
 
+Setting = tuple[Path, ExperimentSpec, DatasetFile]
+
 NAMES = [
     "loads", "digest", "signature", "metric", "better_than_baseline", "finite", "batch_invariance", "latency",
 ]  # fmt: skip
 
 
-def signature(shape=(8, 8), classes=10, name="input", dtype="float32"):
+def signature(
+    shape: tuple[int | None, ...] = (8, 8), classes: int = 10, name: str = "input", dtype: str = "float32"
+) -> Signature:
     return Signature.model_validate(
         {
             "inputs": [{"name": name, "dtype": dtype, "shape": shape}],
@@ -38,12 +48,12 @@ def signature(shape=(8, 8), classes=10, name="input", dtype="float32"):
     )
 
 
-def outputs_named(*names, shape=()):
+def outputs_named(*names: str, shape: tuple[int | None, ...] = ()) -> Signature:
     outputs = [{"name": name, "dtype": "float32", "shape": shape} for name in names]
     return Signature.model_validate({**signature().model_dump(), "outputs": outputs})
 
 
-def test_outputs_keep_their_names_and_may_change_their_order():
+def test_outputs_keep_their_names_and_may_change_their_order() -> None:
     champion = outputs_named("score", "next")
     assert signature_gate(outputs_named("next", "score"), champion).state == "passed"
     renamed = signature_gate(outputs_named("output_0", "output_1"), champion)
@@ -54,7 +64,7 @@ def test_outputs_keep_their_names_and_may_change_their_order():
     assert signature_gate(outputs_named("score", "next", shape=(2,)), champion).state == "failed"
 
 
-def test_the_only_output_keeps_its_name_and_form():
+def test_the_only_output_keeps_its_name_and_form() -> None:
     champion = outputs_named("score")
     assert signature_gate(outputs_named("score"), champion).state == "passed"
     renamed = signature_gate(outputs_named("probability"), champion)
@@ -62,7 +72,7 @@ def test_the_only_output_keeps_its_name_and_form():
     assert signature_gate(outputs_named("score", shape=(2,)), champion).state == "failed"
 
 
-def test_a_signature_may_become_more_general_but_not_change():
+def test_a_signature_may_become_more_general_but_not_change() -> None:
     assert signature_gate(signature(), signature()).state == "passed"
     assert signature_gate(signature((None, 8)), signature()).state == "passed"
     assert signature_gate(signature(), None).state == "skipped"
@@ -72,12 +82,12 @@ def test_a_signature_may_become_more_general_but_not_change():
     assert signature_gate(signature(), signature((None, 8))).state == "failed"
 
 
-def columns_of(**types):
+def columns_of(**types: str) -> Signature:
     columns = [{"name": name, "type": kind} for name, kind in types.items()]
     return Signature.model_validate({**signature().model_dump(), "columns": columns})
 
 
-def test_a_column_may_take_more_values_but_not_fewer():
+def test_a_column_may_take_more_values_but_not_fewer() -> None:
     champion = columns_of(age="integer", city="category")
     for other in ({"age": "integer"}, {"age": "number"}, {"age": "number", "new": "date"}):
         assert signature_gate(columns_of(city="category", **other), champion).state == "passed"
@@ -86,13 +96,19 @@ def test_a_column_may_take_more_values_but_not_fewer():
     assert signature_gate(columns_of(age="integer"), champion).detail == "column 'city' is missing"
 
 
-def value(number, metric="accuracy", direction="max", rows=360, weighted_by=""):
+def value(
+    number: float,
+    metric: str = "accuracy",
+    direction: Direction = "max",
+    rows: int = 360,
+    weighted_by: str = "",
+) -> ChallengerMetric:
     found = Estimate(number, number - 0.02, number + 0.02)
     return ChallengerMetric(metric, direction, found, rows, weighted_by)
 
 
-def test_accuracy_may_fall_by_the_tolerance_and_no_more():
-    def judged(ours, tolerance=0.01):
+def test_accuracy_may_fall_by_the_tolerance_and_no_more() -> None:
+    def judged(ours: float, tolerance: float = 0.01) -> Any:
         return metric_gate(value(ours), 0.96, tolerance)
 
     assert judged(0.955).state == "passed"
@@ -101,8 +117,8 @@ def test_accuracy_may_fall_by_the_tolerance_and_no_more():
     assert judged(math.nan).state == "failed"
 
 
-def test_an_error_may_grow_by_a_share_and_no_more():
-    def judged(ours, champion=50.0):
+def test_an_error_may_grow_by_a_share_and_no_more() -> None:
+    def judged(ours: float, champion: float = 50.0) -> Any:
         return metric_gate(value(ours, "rmse", "min", 89), champion, 0.01)
 
     assert judged(50.4).state == "passed"
@@ -110,7 +126,7 @@ def test_an_error_may_grow_by_a_share_and_no_more():
     assert judged(50.6, math.nan).state == "not_evaluated"
 
 
-def test_a_gate_shows_its_rule_with_every_number():
+def test_a_gate_shows_its_rule_with_every_number() -> None:
     gate = metric_gate(value(0.945), 0.96, 0.01)
     assert gate.rule == (
         "accuracy on the test rows at least 0.95: the champion's 0.96 minus the tolerance of 0.01"
@@ -119,7 +135,7 @@ def test_a_gate_shows_its_rule_with_every_number():
     assert (gate.metric, gate.low, gate.high) == ("accuracy", 0.945 - 0.02, 0.945 + 0.02)
 
 
-def test_a_floor_is_a_lower_bound_or_an_upper_one_by_the_metric():
+def test_a_floor_is_a_lower_bound_or_an_upper_one_by_the_metric() -> None:
     high = Floor(metric="roc_auc", limit=0.8)
     assert floor_gate(high, value(0.81, "roc_auc")).state == "passed"
     assert floor_gate(high, value(0.79, "roc_auc")).state == "failed"
@@ -128,10 +144,10 @@ def test_a_floor_is_a_lower_bound_or_an_upper_one_by_the_metric():
     assert floor_gate(low, value(0.41, "log_loss", "min")).state == "failed"
 
 
-def test_a_slice_must_reach_its_limit_and_the_champion():
+def test_a_slice_must_reach_its_limit_and_the_champion() -> None:
     one = Slice(column="city", value="Paris", limit=0.7)
 
-    def judged(ours, champion, one=one):
+    def judged(ours: float, champion: float | None, one: Any = one) -> Any:
         return slice_gate(one, value(ours), champion, 0.01)
 
     assert (judged(0.71, None).state, judged(0.69, None).state) == ("passed", "failed")
@@ -140,26 +156,26 @@ def test_a_slice_must_reach_its_limit_and_the_champion():
     assert judged(0.1, None, Slice(column="city", value="Paris")).state == "skipped"
 
 
-def test_the_tolerance_of_a_slice_is_a_percentage_where_lower_values_are_better():
+def test_the_tolerance_of_a_slice_is_a_percentage_where_lower_values_are_better() -> None:
     one = Slice(column="city", value="Paris")
     assert slice_gate(one, value(50.4, "rmse", "min", 40), 50.0, 0.01).rule.endswith(
         "at most 50.5, the champion's 50 with the tolerance of 1 %"
     )
 
 
-def test_a_latency_above_the_ceiling_fails():
+def test_a_latency_above_the_ceiling_fails() -> None:
     assert latency_gate(4.0, 5.0, "").state == "passed"
     assert latency_gate(6.0, 5.0, "").state == "failed"
     assert latency_gate(6.0, None, "").state == "passed"
 
 
-def predictions_for(truth, share, classes, rng):
+def predictions_for(truth: Array, share: float, classes: int, rng: np.random.Generator) -> Array:
     """Return correct predictions for about `share` of the rows and random ones for the others."""
     guess = np.where(rng.random(len(truth)) < share, truth, rng.integers(0, classes, len(truth)))
     return 0.8 * np.eye(classes)[guess] + 0.2 / classes
 
 
-def test_only_a_model_that_has_learned_beats_the_baseline():
+def test_only_a_model_that_has_learned_beats_the_baseline() -> None:
     rng = np.random.default_rng(0)
     train, test = rng.integers(0, 10, 1000), rng.integers(0, 10, 360)
     learned = baseline_gate("accuracy", "multiclass", train, test, predictions_for(test, 0.5, 10, rng))
@@ -168,14 +184,16 @@ def test_only_a_model_that_has_learned_beats_the_baseline():
     assert learned.limit == chance.limit
 
 
-def test_a_rare_class_passes_by_log_loss_where_accuracy_cannot_improve():
+def test_a_rare_class_passes_by_log_loss_where_accuracy_cannot_improve() -> None:
     rng = np.random.default_rng(0)
     train, test = (rng.random(4000) < 0.03).astype(int), (rng.random(2000) < 0.03).astype(int)
     by_loss = baseline_gate("accuracy", "binary", train, test, np.where(test == 1, 0.4, 0.01))
     assert by_loss.state == "passed"
     # the values shown are those of the comparison that passed, and both are listed
     assert by_loss.metric == "log_loss"
-    assert by_loss.value < by_loss.limit
+    value, limit = by_loss.value, by_loss.limit
+    assert isinstance(value, float) and isinstance(limit, float)
+    assert value < limit
     assert [(one.metric, one.passed) for one in by_loss.alternatives] == [
         ("accuracy", False), ("log_loss", True),
     ]  # fmt: skip
@@ -183,7 +201,7 @@ def test_a_rare_class_passes_by_log_loss_where_accuracy_cannot_improve():
     assert baseline_gate("accuracy", "binary", train, test, np.full(2000, 0.03)).state == "failed"
 
 
-def test_a_model_under_class_weights_passes_by_its_auc_where_accuracy_and_log_loss_are_worse():
+def test_a_model_under_class_weights_passes_by_its_auc_where_accuracy_and_log_loss_are_worse() -> None:
     rng = np.random.default_rng(0)
     train, test = (rng.random(4000) < 0.08).astype(int), (rng.random(500) < 0.08).astype(int)
     p = 1 / (1 + np.exp(-(rng.normal(size=500) + 1.5 * test)))
@@ -195,7 +213,7 @@ def test_a_model_under_class_weights_passes_by_its_auc_where_accuracy_and_log_lo
     assert baseline_gate("roc_auc", "binary", train, test, chance).state == "failed"
 
 
-def test_recall_has_no_baseline_because_a_constant_can_have_all_of_it():
+def test_recall_has_no_baseline_because_a_constant_can_have_all_of_it() -> None:
     rng = np.random.default_rng(0)
     y = (rng.random(500) < 0.3).astype(int)
     all_positive = np.full(500, 0.9)
@@ -204,7 +222,7 @@ def test_recall_has_no_baseline_because_a_constant_can_have_all_of_it():
     assert (gate.state, gate.metric) == ("failed", "roc_auc")
 
 
-def test_regression_and_multilabel_have_their_baselines():
+def test_regression_and_multilabel_have_their_baselines() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=(300, 1))
     assert baseline_gate("rmse", "regression", y, y, y + 0.3 * rng.normal(size=y.shape)).state == "passed"
@@ -217,18 +235,20 @@ def test_regression_and_multilabel_have_their_baselines():
     assert baseline_gate("accuracy", "multilabel", labels, labels, rng.random(labels.shape)).state == "failed"
 
 
-def test_a_single_nan_fails_the_finite_gate():
+def test_a_single_nan_fails_the_finite_gate() -> None:
     assert finite_gate([np.ones(3)]).state == "passed"
     assert finite_gate([np.ones(3), np.array([np.nan])]).state == "failed"
 
 
 @pytest.fixture(scope="module", params=["wine", "diabetes"])
-def setting(request, tmp_path_factory):
+def setting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Setting:
     folder = tmp_path_factory.mktemp(request.param)
     return folder, spec_for(request.param), dataset_file(folder, request.param)
 
 
-def evaluate_gates(folder, challenger, **more):
+def evaluate_gates(
+    folder: Path, challenger: Path | str, **more: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
     report = ArtifactReport(folder)
     task = GateTask(
         **{"folder": str(folder), "challenger": str(challenger), "dataset": None, "spec": None,
@@ -240,7 +260,7 @@ def evaluate_gates(folder, challenger, **more):
     return {g["name"]: g for g in result["gates"]}, result
 
 
-def test_a_trained_model_passes_against_itself_as_champion(setting, tmp_path):
+def test_a_trained_model_passes_against_itself_as_champion(setting: Setting, tmp_path: Path) -> None:
     folder, spec, file = setting
     member = train_member(folder, "good", spec, file)
     gates, result = evaluate_gates(
@@ -254,7 +274,9 @@ def test_a_trained_model_passes_against_itself_as_champion(setting, tmp_path):
     assert result["test_rows"] > 0
 
 
-def test_a_model_trained_on_shuffled_labels_fails_even_without_a_champion(setting, tmp_path):
+def test_a_model_trained_on_shuffled_labels_fails_even_without_a_champion(
+    setting: Setting, tmp_path: Path
+) -> None:
     folder, spec, file = setting
     member = train_member(folder, "shuffled", spec, file, shuffled=True)
     gates, _ = evaluate_gates(tmp_path, member.model, dataset=file, spec=spec)
@@ -263,41 +285,41 @@ def test_a_model_trained_on_shuffled_labels_fails_even_without_a_champion(settin
     assert gates["loads"]["state"] == "passed"
 
 
-def foreign(folder, form):
+def foreign(folder: Path, form: Callable[[Any], Any]) -> Path:
     inputs = keras.Input((4,), name="input")
     keras.Model(inputs, form(inputs)).save(folder / "m.keras")
     return folder / "m.keras"
 
 
-def test_an_upload_without_data_leaves_its_metric_gates_open(tmp_path):
+def test_an_upload_without_data_leaves_its_metric_gates_open(tmp_path: Path) -> None:
     gates, result = evaluate_gates(tmp_path, foreign(tmp_path, keras.layers.Dense(3)))
     assert gates["metric"]["state"] == gates["better_than_baseline"]["state"] == "not_evaluated"
     assert gates["batch_invariance"]["state"] == gates["finite"]["state"] == "passed"
     assert result["metrics"] == {}
 
 
-def test_infinite_predictions_fail_their_gates(tmp_path):
-    def overflow(x):
+def test_infinite_predictions_fail_their_gates(tmp_path: Path) -> None:
+    def overflow(x: Any) -> Any:
         return keras.layers.Rescaling(1e30)(keras.layers.Rescaling(1e30)(x))
 
     gates, _ = evaluate_gates(tmp_path, foreign(tmp_path, overflow))
     assert gates["batch_invariance"]["state"] == gates["finite"]["state"] == "failed"
 
 
-def test_another_file_than_the_registered_one_fails_its_digest(tmp_path):
+def test_another_file_than_the_registered_one_fails_its_digest(tmp_path: Path) -> None:
     gates, _ = evaluate_gates(tmp_path, foreign(tmp_path, keras.layers.Dense(3)), challenger_digest="0" * 64)
     assert gates["digest"]["state"] == "failed"
 
 
-def test_a_model_that_does_not_load_is_not_evaluated(tmp_path):
+def test_a_model_that_does_not_load_is_not_evaluated(tmp_path: Path) -> None:
     (tmp_path / "m.keras").write_bytes(b"no model")
     gates, _ = evaluate_gates(tmp_path, tmp_path / "m.keras")
     assert gates["loads"]["state"] == "failed"
     assert {gates[name]["state"] for name in NAMES[2:]} == {"not_evaluated"}
 
 
-def test_predictions_that_depend_on_the_batch_are_found(tmp_path):
-    def over_the_batch(x):
+def test_predictions_that_depend_on_the_batch_are_found(tmp_path: Path) -> None:
+    def over_the_batch(x: Any) -> Any:
         return keras.layers.UnitNormalization(axis=0)(x)
 
     inputs = keras.Input((4,), name="input")
@@ -307,7 +329,7 @@ def test_predictions_that_depend_on_the_batch_are_found(tmp_path):
     assert gates["batch_invariance"]["state"] == "failed"
 
 
-def test_floors_slices_and_the_ceiling_are_gates_of_their_own(setting, tmp_path):
+def test_floors_slices_and_the_ceiling_are_gates_of_their_own(setting: Setting, tmp_path: Path) -> None:
     folder, spec, file = setting
     member = train_member(folder, "ruled", spec, file)
     metric, column = ("rmse", "sex") if "diabetes" in str(folder) else ("log_loss", "nowhere")
@@ -329,7 +351,7 @@ def test_floors_slices_and_the_ceiling_are_gates_of_their_own(setting, tmp_path)
     assert (gates["latency"]["state"], gates["latency"]["limit"]) == ("failed", 1e-6)
 
 
-def test_a_metric_of_another_task_is_not_evaluated_and_says_which_fit(tmp_path):
+def test_a_metric_of_another_task_is_not_evaluated_and_says_which_fit(tmp_path: Path) -> None:
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
     member = train_member(tmp_path, "other", spec, file)
     gates, _ = evaluate_gates(tmp_path, member.model, dataset=file, spec=spec, rules=GateRules(metric="rmse"))
@@ -338,7 +360,7 @@ def test_a_metric_of_another_task_is_not_evaluated_and_says_which_fit(tmp_path):
         assert "use one of accuracy, log_loss" in gates[name]["detail"]
 
 
-def test_the_objective_of_the_search_is_the_metric(tmp_path):
+def test_the_objective_of_the_search_is_the_metric(tmp_path: Path) -> None:
     spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
     member = train_member(tmp_path, "aimed", spec, file)
     gates, _ = evaluate_gates(

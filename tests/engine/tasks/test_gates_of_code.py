@@ -1,8 +1,11 @@
 """Gates of versions that need code: their processes send predictions, of which nothing is trusted."""
 
 import json
+import socket
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +23,16 @@ from tests.engine.tasks.model_processes import (
     sending,
 )
 from tests.own_layers import SCALED, save_with_layer
+from tests.present import present
+from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import file_digest
 from workers.engine.tasks import gate
 from workers.engine.tasks.judged_models import LoadedModel
 from workers.features.files import MEMBER
 from workers.model_process import client
+
+Gates = dict[str, dict[str, Any]]
 
 AFTER_METRIC = ["metric", "better_than_baseline", "finite", "batch_invariance", "latency"]
 WINE = Signature.model_validate(
@@ -42,10 +49,10 @@ class Setting:
     def __init__(self, folder: Path) -> None:
         self.file, self.spec = dataset_file(folder, "wine"), spec_for("wine")
         self.model = Path(train_member(folder, "good", self.spec, self.file).model)
-        self.dataset = load_dataset(self.file, self.spec.data)
+        self.dataset = load_dataset(self.file, present(self.spec.data))
         self.registered = LoadedModel(self.model, folder).signature.model_dump(mode="json")
 
-    def task(self, folder: Path, **more) -> GateTask:
+    def task(self, folder: Path, **more: Any) -> GateTask:
         return GateTask(
             folder=str(folder), challenger=str(self.model), challenger_digest=file_digest(self.model),
             challenger_signature=self.registered, dataset=self.file, spec=self.spec, **more,
@@ -57,18 +64,18 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
     return Setting(tmp_path_factory.mktemp("wine"))
 
 
-def judged(task: GateTask) -> dict[str, dict]:
+def judged(task: GateTask) -> Gates:
     result = gate.run(task, ArtifactReport(Path(task.folder)))
     json.dumps(result, allow_nan=False)
     return {each["name"]: each for each in result["gates"]}
 
 
-def judged_by(process: Process, setting: Setting, folder: Path, ended: str = "its process ended") -> dict:
+def judged_by(process: Process, setting: Setting, folder: Path, ended: str = "its process ended") -> Gates:
     with running(process, folder, setting.model, ended=ended) as model:
         return judged(setting.task(folder, models=(model,)))
 
 
-def numbers_in(gates: dict[str, dict]) -> dict[tuple[str, str], float]:
+def numbers_in(gates: Gates) -> dict[tuple[str, str], float]:
     names = ("metric", "better_than_baseline", "finite")
     return {
         (name, key): value
@@ -78,7 +85,9 @@ def numbers_in(gates: dict[str, dict]) -> dict[tuple[str, str], float]:
     }
 
 
-def test_an_honest_version_has_the_same_numbers_as_without_a_sandbox(setting: Setting, tmp_path: Path):
+def test_an_honest_version_has_the_same_numbers_as_without_a_sandbox(
+    setting: Setting, tmp_path: Path
+) -> None:
     champion = {"champion": str(setting.model), "champion_signature": setting.registered}
     before = judged(setting.task(tmp_path, **champion))
     with running(own_process, tmp_path, setting.model) as model:
@@ -110,7 +119,7 @@ print("patched", "keras" in sys.modules)
 
 def test_code_that_changes_metrics_and_gates_changes_those_of_its_own_process_only(
     setting: Setting, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-):
+) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled", shape=(13,), units=3)
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "model.py").write_text(HOSTILE)
@@ -125,11 +134,13 @@ def test_code_that_changes_metrics_and_gates_changes_those_of_its_own_process_on
     assert gates["better_than_baseline"]["state"] == "failed"
 
 
-def test_rows_arrive_in_an_order_that_tells_nothing_of_their_targets(setting: Setting, tmp_path: Path):
-    rows: dict[str, list] = {}
+def test_rows_arrive_in_an_order_that_tells_nothing_of_their_targets(
+    setting: Setting, tmp_path: Path
+) -> None:
+    rows: dict[str, list[Array]] = {}
 
     def remembering(name: str) -> Process:
-        def answer(tensors):
+        def answer(tensors: Sequence[Array]) -> list[Array]:
             rows.setdefault(name, []).append(np.array(tensors[0]))
             return [probabilities(len(tensors[0]), 3)]
 
@@ -148,14 +159,14 @@ def test_rows_arrive_in_an_order_that_tells_nothing_of_their_targets(setting: Se
     assert sorted(map(tuple, ours_all)) == sorted(map(tuple, test))
 
 
-def test_predictions_are_assigned_to_their_rows(setting: Setting, tmp_path: Path):
+def test_predictions_are_assigned_to_their_rows(setting: Setting, tmp_path: Path) -> None:
     """A model that knows the target of each row would have an accuracy of 1 in any order."""
     known = {
         row.tobytes(): int(target)
-        for row, target in zip(setting.dataset.x.astype(np.float32), setting.dataset.y, strict=True)
+        for row, target in zip(setting.dataset.x[:].astype(np.float32), setting.dataset.y, strict=True)
     }
 
-    def answer(tensors):
+    def answer(tensors: Sequence[Array]) -> list[Array]:
         return [np.stack([np.eye(3, dtype=np.float32)[known.get(row.tobytes(), 0)] for row in tensors[0]])]
 
     gates = judged_by(answering(WINE, answer), setting, tmp_path)
@@ -175,7 +186,9 @@ def test_predictions_are_assigned_to_their_rows(setting: Setting, tmp_path: Path
         (lambda t: None, "ended with status 0"),
     ],
 )
-def test_a_bad_answer_fails_the_gates_with_its_cause(answer, cause, setting: Setting, tmp_path: Path):
+def test_a_bad_answer_fails_the_gates_with_its_cause(
+    answer: Any, cause: str, setting: Setting, tmp_path: Path
+) -> None:
     gates = judged_by(answering(WINE, answer), setting, tmp_path, ended="its process ended with status 0")
     assert (gates["loads"]["state"], gates["digest"]["state"]) == ("passed", "passed")
     for name in AFTER_METRIC:
@@ -183,19 +196,26 @@ def test_a_bad_answer_fails_the_gates_with_its_cause(answer, cause, setting: Set
         assert cause in gates[name]["detail"]
 
 
-def test_predictions_that_are_no_numbers_fail_as_those_of_other_versions(setting: Setting, tmp_path: Path):
+def test_predictions_that_are_no_numbers_fail_as_those_of_other_versions(
+    setting: Setting, tmp_path: Path
+) -> None:
     gates = judged_by(
         answering(WINE, lambda t: [np.full((len(t[0]), 3), np.nan, np.float32)]), setting, tmp_path
     )
     assert gates["finite"]["state"] == gates["better_than_baseline"]["state"] == "failed"
 
 
-def test_a_process_that_hangs_fails_the_gates(setting: Setting, tmp_path: Path, monkeypatch):
+def test_a_process_that_hangs_fails_the_gates(
+    setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(client, "BATCH_SECONDS", 0.2)
     released = []
 
-    def hang(connection):
-        answering(WINE, lambda t: (released.append(connection.recv(1)), None)[1])(connection)
+    def hang(connection: socket.socket) -> None:
+        def wait(_: Sequence[Array]) -> None:
+            released.append(connection.recv(1))
+
+        answering(WINE, wait)(connection)
 
     gates = judged_by(hang, setting, tmp_path)
     assert "took more than" in gates["metric"]["detail"]
@@ -215,14 +235,16 @@ def test_a_process_that_hangs_fails_the_gates(setting: Setting, tmp_path: Path, 
         ),
     ],
 )
-def test_a_version_that_cannot_be_loaded_names_the_cause(process, cause, setting: Setting, tmp_path: Path):
+def test_a_version_that_cannot_be_loaded_names_the_cause(
+    process: Any, cause: str, setting: Setting, tmp_path: Path
+) -> None:
     gates = judged_by(process, setting, tmp_path, ended="its processes used more than 512 MiB")
     assert gates["loads"]["state"] == "failed"
     assert cause in gates["loads"]["detail"]
     assert {gates[name]["state"] for name in AFTER_METRIC} == {"not_evaluated"}
 
 
-def test_columns_that_are_not_those_of_the_file_are_refused(setting: Setting, tmp_path: Path):
+def test_columns_that_are_not_those_of_the_file_are_refused(setting: Setting, tmp_path: Path) -> None:
     with running(answering(WINE, lambda t: []), tmp_path, setting.model) as model:
         task = setting.task(tmp_path, models=(model,))
         columns = [{**each, "name": f"other {each['name']}"} for each in setting.registered["columns"]]
@@ -246,7 +268,9 @@ def with_targets(model: Path, folder: Path, column: str = "cultivar") -> Path:
     return path
 
 
-def test_an_input_of_any_size_does_not_keep_a_version_from_its_test_data(setting: Setting, tmp_path: Path):
+def test_an_input_of_any_size_does_not_keep_a_version_from_its_test_data(
+    setting: Setting, tmp_path: Path
+) -> None:
     """Its gates would not be evaluated, which an approver may accept."""
     path, inputs = tmp_path / "plain.keras", [{"name": "input", "dtype": "float32", "shape": [None]}]
     with zipfile.ZipFile(setting.model) as source, zipfile.ZipFile(path, "w") as archive:
@@ -262,7 +286,7 @@ def test_an_input_of_any_size_does_not_keep_a_version_from_its_test_data(setting
 
 
 @pytest.mark.parametrize("name", ["challenger", "champion"])
-def test_a_version_does_not_get_the_targets_as_a_feature(name: str, setting: Setting, tmp_path: Path):
+def test_a_version_does_not_get_the_targets_as_a_feature(name: str, setting: Setting, tmp_path: Path) -> None:
     """The pipeline is in the model file, which code of users has written."""
     path = with_targets(setting.model, tmp_path)
     columns = [*setting.registered["columns"][:-1], {"name": "cultivar", "type": "category"}]
@@ -270,7 +294,7 @@ def test_a_version_does_not_get_the_targets_as_a_feature(name: str, setting: Set
     if name == "challenger":
         given["challenger_digest"] = file_digest(path)
 
-    def answer(tensors):
+    def answer(tensors: Sequence[Array]) -> list[Array]:
         return [np.eye(3, dtype=np.float32)[tensors[0][:, -1].astype(int) - 2]]
 
     with running(answering(WINE, answer), tmp_path, path, name=name) as model:
@@ -279,7 +303,7 @@ def test_a_version_does_not_get_the_targets_as_a_feature(name: str, setting: Set
     assert "its pipeline takes the target 'cultivar'" in gates["metric"]["detail"]
 
 
-def test_packages_that_cannot_be_installed_are_the_cause(setting: Setting, tmp_path: Path):
+def test_packages_that_cannot_be_installed_are_the_cause(setting: Setting, tmp_path: Path) -> None:
     with running(own_process, tmp_path, setting.model) as model:
         broken = model.model_copy(update={"failure": "no package einops", "socket": ""})
         gates = judged(setting.task(tmp_path, models=(broken,)))
@@ -288,7 +312,7 @@ def test_packages_that_cannot_be_installed_are_the_cause(setting: Setting, tmp_p
         client.ModelClient.connect(Path(model.socket)).close()
 
 
-def test_a_champion_that_does_not_answer_is_not_compared(setting: Setting, tmp_path: Path):
+def test_a_champion_that_does_not_answer_is_not_compared(setting: Setting, tmp_path: Path) -> None:
     process = answering(WINE, lambda t: None)
     with running(process, tmp_path, setting.model, name="champion", ended="it ended by SIGSEGV") as model:
         gates = judged(setting.task(tmp_path, champion=str(setting.model), models=(model,)))
@@ -297,7 +321,9 @@ def test_a_champion_that_does_not_answer_is_not_compared(setting: Setting, tmp_p
     assert gates["better_than_baseline"]["state"] == "passed"
 
 
-def test_a_pipeline_with_a_column_that_the_data_lack_fails_the_gates(setting: Setting, tmp_path: Path):
+def test_a_pipeline_with_a_column_that_the_data_lack_fails_the_gates(
+    setting: Setting, tmp_path: Path
+) -> None:
     """Without test data they would not be evaluated, which an approver may accept."""
     path = with_targets(setting.model, tmp_path, "elsewhere")
     columns = [*setting.registered["columns"][:-1], {"name": "elsewhere", "type": "category"}]

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import ml_dtypes
@@ -11,14 +13,14 @@ import pytest
 
 from jobs.messages.task import CheckpointFolder
 from tests.engine.helpers import RecordingReport
-from workers.engine.data.store import file_digest
+from workers.engine.data.store import file_digest, write_npz
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import DiskFull, Snapshot
 from workers.engine.training.checkpointing import MAX_UNRECORDED, Checkpointer
 from workers.engine.training.shared_files import SharedFiles
 
 
-def snapshot(value=1.0):
+def snapshot(value: float = 1.0) -> Snapshot:
     arrays = {
         "model": [np.full((3, 2), value, np.float32), np.array([1, 2], np.uint32)],
         "half": [np.arange(4).astype(kind) for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e5m2)],
@@ -27,12 +29,12 @@ def snapshot(value=1.0):
     return Snapshot(arrays, {"epoch": 3}, history=[{"loss": 0.1}, {"loss": float("nan")}])
 
 
-def commit(parent, step, value=1.0):
+def commit(parent: Path, step: int, value: float = 1.0) -> CheckpointFolder:
     done = checkpoint.write(parent, snapshot(value), fence=1, step=step)
     return CheckpointFolder(folder=str(done.folder), manifest=done.manifest, step=step)
 
 
-def test_what_was_written_is_read_again_bit_for_bit(tmp_path):
+def test_what_was_written_is_read_again_bit_for_bit(tmp_path: Path) -> None:
     kept = commit(tmp_path, 7)
     back, original = checkpoint.read(tmp_path / kept.folder), snapshot()
     assert back.state == original.state
@@ -43,7 +45,7 @@ def test_what_was_written_is_read_again_bit_for_bit(tmp_path):
             assert after.tobytes() == before.tobytes()
 
 
-def test_a_checkpoint_of_an_older_release_is_read(tmp_path):
+def test_a_checkpoint_of_an_older_release_is_read(tmp_path: Path) -> None:
     folder = tmp_path / commit(tmp_path, 7).folder
     (folder / "history.jsonl").unlink()
     state = json.loads((folder / "state.json").read_text())
@@ -57,24 +59,25 @@ def test_a_checkpoint_of_an_older_release_is_read(tmp_path):
     assert (back.state, back.history) == ({"epoch": 3}, [{"loss": 0.1}])
 
 
-def epochs(count, first=1):
+def epochs(count: int, first: int = 1) -> list[dict[str, float]]:
     return [{"loss": 1 / n, "val_loss": 2 / n} for n in range(first, first + count)]
 
 
 class Series:
     """The checkpoints of one training, whose history grows."""
 
-    def __init__(self, parent):
+    def __init__(self, parent: Path) -> None:
         self.parent, self.shared, self.best = parent, SharedFiles(), [np.ones(5)]
 
-    def write(self, step, history):
+    def write(self, step: int, history: list[dict[str, float]]) -> Path:
         arrays = {"model": [np.full(3, step)], "best": self.best}
         taken = Snapshot(arrays, {"epoch": step}, history, frozenset({"best"}))
         return checkpoint.write(self.parent, taken, fence=1, step=step, shared=self.shared).folder
 
 
-def test_each_checkpoint_has_its_own_part_of_the_one_history(tmp_path):
-    series, history = Series(tmp_path), []
+def test_each_checkpoint_has_its_own_part_of_the_one_history(tmp_path: Path) -> None:
+    series = Series(tmp_path)
+    history: list[dict[str, float]] = []
     for step in range(1, 5):
         history += epochs(100, first=len(history) + 1)
         series.write(step, history)
@@ -86,7 +89,7 @@ def test_each_checkpoint_has_its_own_part_of_the_one_history(tmp_path):
     assert len({(f / "history.jsonl").stat().st_ino for f in folders}) == 1, "they share one file"
 
 
-def test_a_checkpoint_survives_the_deletion_of_those_it_shares_files_with(tmp_path):
+def test_a_checkpoint_survives_the_deletion_of_those_it_shares_files_with(tmp_path: Path) -> None:
     series = Series(tmp_path)
     first, second = series.write(1, epochs(1)), series.write(2, epochs(2))
     shutil.rmtree(first)
@@ -94,7 +97,9 @@ def test_a_checkpoint_survives_the_deletion_of_those_it_shares_files_with(tmp_pa
     assert len(checkpoint.read(series.write(3, epochs(3))).history) == 3
 
 
-def test_epochs_of_a_checkpoint_that_was_not_completed_are_not_in_the_next_one(tmp_path, monkeypatch):
+def test_epochs_of_a_checkpoint_that_was_not_completed_are_not_in_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     series = Series(tmp_path)
     first = series.write(1, epochs(2))
     with monkeypatch.context() as patch, pytest.raises(OSError, match="broken"):
@@ -106,8 +111,8 @@ def test_epochs_of_a_checkpoint_that_was_not_completed_are_not_in_the_next_one(t
     assert checkpoint.read(third).history == epochs(3)
 
 
-def test_arrays_that_did_not_change_are_written_once(tmp_path, monkeypatch):
-    series, written = Series(tmp_path), Mock(wraps=checkpoint.write_npz)
+def test_arrays_that_did_not_change_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    series, written = Series(tmp_path), Mock(wraps=write_npz)
     monkeypatch.setattr(checkpoint, "write_npz", written)
     for step in (1, 2, 3):
         if step == 3:
@@ -118,7 +123,9 @@ def test_arrays_that_did_not_change_are_written_once(tmp_path, monkeypatch):
     assert names == ["model", "best", "model", "model", "best"]
 
 
-def test_without_hard_links_every_checkpoint_is_complete(tmp_path, monkeypatch):
+def test_without_hard_links_every_checkpoint_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "link", Mock(side_effect=OSError("not supported")))
     series = Series(tmp_path)
     for step in (1, 2):
@@ -127,7 +134,7 @@ def test_without_hard_links_every_checkpoint_is_complete(tmp_path, monkeypatch):
         assert checkpoint.read(folder).history == epochs(step)
 
 
-def test_a_checkpoint_of_a_long_training_writes_only_its_new_epochs(tmp_path):
+def test_a_checkpoint_of_a_long_training_writes_only_its_new_epochs(tmp_path: Path) -> None:
     series, history = Series(tmp_path), epochs(30_000)
     series.write(1, history)
     before = (tmp_path / "0000000001-1" / "history.jsonl").stat().st_size
@@ -136,35 +143,35 @@ def test_a_checkpoint_of_a_long_training_writes_only_its_new_epochs(tmp_path):
     assert sum(f.stat().st_size for f in folder.glob("*.json")) < 2_000
 
 
-def test_no_temporary_folder_is_left_after_a_commit(tmp_path):
+def test_no_temporary_folder_is_left_after_a_commit(tmp_path: Path) -> None:
     commit(tmp_path, 7)
     assert [f.name for f in tmp_path.iterdir()] == ["0000000007-1"]
 
 
-def damage_by_flip(folder):
+def damage_by_flip(folder: Path) -> None:
     file = folder / "model.npz"
     body = bytearray(file.read_bytes())
     body[len(body) // 2] ^= 1
     file.write_bytes(body)
 
 
-def damage_by_cut(folder):
+def damage_by_cut(folder: Path) -> None:
     os.truncate(folder / "model.npz", 10)
 
 
-def damage_of_history(folder):
+def damage_of_history(folder: Path) -> None:
     (folder / "history.jsonl").write_bytes(b'{"loss": 0.2}\n{"loss": NaN}\n')
 
 
-def damage_by_loss(folder):
+def damage_by_loss(folder: Path) -> None:
     (folder / "state.json").unlink()
 
 
-def damage_of_manifest(folder):
+def damage_of_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps({"files": {}}))
 
 
-def damage_by_absence(folder):
+def damage_by_absence(folder: Path) -> None:
     folder.rename(folder.with_name("elsewhere"))
 
 
@@ -179,18 +186,20 @@ def damage_by_absence(folder):
         damage_by_absence,
     ],
 )
-def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, damage):
+def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path: Path, damage: Any) -> None:
     older, newer = commit(tmp_path, 1), commit(tmp_path, 2)
     damage(tmp_path / newer.folder)
     assert checkpoint.newest_intact([newer, older]) == older
 
 
-def test_a_manifest_that_is_not_the_recorded_one_is_not_trusted(tmp_path):
+def test_a_manifest_that_is_not_the_recorded_one_is_not_trusted(tmp_path: Path) -> None:
     kept = commit(tmp_path, 1)
     assert checkpoint.newest_intact([kept.model_copy(update={"manifest": "0" * 64})]) is None
 
 
-def test_all_but_two_recorded_checkpoints_and_incomplete_ones_of_earlier_attempts_are_deleted(tmp_path):
+def test_all_but_two_recorded_checkpoints_and_incomplete_ones_of_earlier_attempts_are_deleted(
+    tmp_path: Path,
+) -> None:
     for step in range(6):
         commit(tmp_path, step)
     for name in (".tmp-1-9", ".tmp-2-9"):
@@ -201,11 +210,11 @@ def test_all_but_two_recorded_checkpoints_and_incomplete_ones_of_earlier_attempt
     assert names(tmp_path) == [".tmp-2-9", *(f"000000000{n}-1" for n in (2, 3, 4, 5))]
 
 
-def names(folder):
+def names(folder: Path) -> list[str]:
     return sorted(f.name for f in folder.iterdir())
 
 
-def test_the_checkpoint_a_run_resumed_from_is_kept_until_its_own_are_recorded(tmp_path):
+def test_the_checkpoint_a_run_resumed_from_is_kept_until_its_own_are_recorded(tmp_path: Path) -> None:
     commit(tmp_path, 80)
     for step in (85, 90):
         (tmp_path / f"00000000{step}-2").mkdir()
@@ -220,11 +229,11 @@ class LaggingReport(RecordingReport):
 
     recorded_count = 0
 
-    def recorded(self):
+    def recorded(self) -> list[str]:
         return super().recorded()[: self.recorded_count]
 
 
-def test_while_none_is_recorded_all_are_kept_and_after_some_no_more_are_written(tmp_path):
+def test_while_none_is_recorded_all_are_kept_and_after_some_no_more_are_written(tmp_path: Path) -> None:
     report = LaggingReport(tmp_path)
     checkpointer = Checkpointer(tmp_path / "c", report, fence=1, interval=0.0)
     for step in range(20):
@@ -237,7 +246,9 @@ def test_while_none_is_recorded_all_are_kept_and_after_some_no_more_are_written(
     assert names(tmp_path / "c") == [f"{step:010}-1" for step in (3, 4, 5, 6, 7, 20)]
 
 
-def test_several_trainings_at_once_write_as_often_as_one(tmp_path, monkeypatch):
+def test_several_trainings_at_once_write_as_often_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [0.0]
     monkeypatch.setattr("workers.engine.training.checkpointing.time.monotonic", lambda: now[0])
     checkpointer = Checkpointer(tmp_path / "c", RecordingReport(tmp_path), fence=1, interval=1.0)
@@ -248,10 +259,12 @@ def test_several_trainings_at_once_write_as_often_as_one(tmp_path, monkeypatch):
     assert due == [False, False, False, True]
 
 
-def test_a_full_disk_keeps_the_earlier_checkpoint_and_is_reported(tmp_path, monkeypatch):
+def test_a_full_disk_keeps_the_earlier_checkpoint_and_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit(tmp_path, 1)
 
-    def full(*_):
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint, "write_npz", full)

@@ -49,7 +49,9 @@ def retrain(rare: Any, folder: Path, *, early: dict[str, Any] | None = None, **s
     return result, {name: [point[name] for point in points] for name in ("val_loss", "val_auc")}, warnings
 
 
-def test_the_objective_chooses_the_epoch_where_the_loss_would_choose_the_first(rare, tmp_path):
+def test_the_objective_chooses_the_epoch_where_the_loss_would_choose_the_first(
+    rare: Any, tmp_path: Path
+) -> None:
     result, curves, _ = retrain(rare, tmp_path)
     assert np.argmin(curves["val_loss"]) == 0
     assert result.choice.metric == "val_auc"
@@ -58,7 +60,7 @@ def test_the_objective_chooses_the_epoch_where_the_loss_would_choose_the_first(r
     assert (result.choice.rows, result.choice.direction) == (120, "max")
 
 
-def test_a_monitor_of_its_own_chooses_the_epoch_and_ends_the_training(rare, tmp_path):
+def test_a_monitor_of_its_own_chooses_the_epoch_and_ends_the_training(rare: Any, tmp_path: Path) -> None:
     result, curves, _ = retrain(rare, tmp_path, monitor="val_loss")
     assert (result.choice.metric, result.choice.epoch, result.choice.stopped_by) == (
         "val_loss",
@@ -69,14 +71,18 @@ def test_a_monitor_of_its_own_chooses_the_epoch_and_ends_the_training(rare, tmp_
     assert result.score == curves["val_auc"][0]
 
 
-def test_early_stopping_by_another_measure_ends_the_training_and_says_what_it_cut_off(rare, tmp_path):
+def test_early_stopping_by_another_measure_ends_the_training_and_says_what_it_cut_off(
+    rare: Any, tmp_path: Path
+) -> None:
     result, curves, warnings = retrain(rare, tmp_path, early={"monitor": "val_loss"})
     assert (result.choice.metric, result.choice.stopped_by) == ("val_auc", "val_loss")
     assert result.choice.epoch == len(curves["val_auc"]) == 6
     assert "stopped_while_improving" in warnings
 
 
-def test_the_objective_of_a_retrained_model_has_its_interval_on_validation_and_test_rows(rare, tmp_path):
+def test_the_objective_of_a_retrained_model_has_its_interval_on_validation_and_test_rows(
+    rare: Any, tmp_path: Path
+) -> None:
     result, _, _ = retrain(rare, tmp_path)
     for part in ("validation", "test"):
         found = result.measured[part]
@@ -87,7 +93,9 @@ def test_the_objective_of_a_retrained_model_has_its_interval_on_validation_and_t
     assert result.measured["test"].value == result.metrics["test"]["roc_auc"]
 
 
-def test_a_checkpoint_with_the_best_epoch_by_another_measure_is_not_resumed(rare, tmp_path):
+def test_a_checkpoint_with_the_best_epoch_by_another_measure_is_not_resumed(
+    rare: Any, tmp_path: Path
+) -> None:
     from workers.engine.tasks.train import _TrainRun
     from workers.engine.training.checkpoint import Snapshot
 
@@ -108,7 +116,7 @@ def test_a_checkpoint_with_the_best_epoch_by_another_measure_is_not_resumed(rare
     assert run._resumable(by_auc) is by_auc
 
 
-def test_early_stopping_follows_the_objective_unless_it_names_another():
+def test_early_stopping_follows_the_objective_unless_it_names_another() -> None:
     assert monitors_of_trial(AUC, EarlyStopping()).stop == ("val_auc", "max")
     assert monitors_of_trial(AUC, EarlyStopping(monitor="val_loss")) == (
         ("val_auc", "max"),
@@ -118,7 +126,7 @@ def test_early_stopping_follows_the_objective_unless_it_names_another():
     assert monitors_of_training(AUC, Retrain(monitor="val_accuracy"), None).stop == ("val_accuracy", "max")
 
 
-def test_without_a_search_early_stopping_names_the_measure_and_else_it_is_the_loss():
+def test_without_a_search_early_stopping_names_the_measure_and_else_it_is_the_loss() -> None:
     assert monitors_of_training(None, None, None).best == ("val_loss", "min")
     assert monitors_of_training(None, Retrain(), EarlyStopping(monitor="val_auc")).best == ("val_auc", "max")
     assert monitors_of_training(None, None, EarlyStopping(monitor="loss")) == (

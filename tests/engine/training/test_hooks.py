@@ -1,14 +1,17 @@
 """Hooks between epochs: averaged weights, learning rate reductions on a plateau, and resuming."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from jobs.messages.task import DatasetFile
 from tests.engine.small_training import BLOBS, blobs_file, train_on
 from tests.engine.training.test_training import assert_same, final_state
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory):
+def file(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return blobs_file(tmp_path_factory.mktemp("blobs"))
 
 
@@ -21,7 +24,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupted_training_ends_with_the_same_bits(file, tmp_path, monkeypatch, kind):
+def test_an_interrupted_training_ends_with_the_same_bits(
+    file: DatasetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     from workers.engine.compiled import training_time
     from workers.engine.report import TaskInterrupted
     from workers.engine.training import checkpoint, training
@@ -37,7 +42,9 @@ def test_an_interrupted_training_ends_with_the_same_bits(file, tmp_path, monkeyp
     assert_same(final_state(tmp_path, "unbroken"), final_state(tmp_path, "broken"))
 
 
-def test_a_plateau_reduces_the_rate_as_the_keras_callback_does_in_one_fit(file, tmp_path):
+def test_a_plateau_reduces_the_rate_as_the_keras_callback_does_in_one_fit(
+    file: DatasetFile, tmp_path: Path
+) -> None:
     """With a `min_delta` of 1 no epoch improves: reductions depend only on patience and cooldown."""
     result = train_on(file, tmp_path / "c", fit={**BLOBS, **KINDS["plateau"]}).result
     rates = [epoch["lr"] for epoch in result.history]
@@ -45,7 +52,7 @@ def test_a_plateau_reduces_the_rate_as_the_keras_callback_does_in_one_fit(file, 
     assert rates == pytest.approx([0.01, 0.01, 0.005, 0.0025, 0.00125, 0.000625, 0.0003125])
 
 
-def test_a_training_without_validation_replays_the_rates_of_the_one_with_it():
+def test_a_training_without_validation_replays_the_rates_of_the_one_with_it() -> None:
     import keras
 
     from jobs.spec.sections.fit import FitSpec
@@ -61,7 +68,9 @@ def test_a_training_without_validation_replays_the_rates_of_the_one_with_it():
     assert rates == pytest.approx([0.1, 0.1, 0.05, 0.05])
 
 
-def test_averages_are_validated_and_saved_while_training_continues_with_its_own_weights(file, tmp_path):
+def test_averages_are_validated_and_saved_while_training_continues_with_its_own_weights(
+    file: DatasetFile, tmp_path: Path
+) -> None:
     from workers.engine.models.losses import compute_metrics
     from workers.engine.models.variables import values
     from workers.engine.training.loops import predict
@@ -84,7 +93,7 @@ def test_averages_are_validated_and_saved_while_training_continues_with_its_own_
     assert found["loss"] == pytest.approx(averaged.result.metrics["val_loss"], abs=1e-9)
 
 
-def test_the_keys_of_hooks_in_checkpoints_do_not_change():
+def test_the_keys_of_hooks_in_checkpoints_do_not_change() -> None:
     from jobs.spec.sections.fit import FitSpec
     from workers.engine.training.hooks import hook_for
 
@@ -93,7 +102,7 @@ def test_the_keys_of_hooks_in_checkpoints_do_not_change():
     assert list(hook_for(fit, rates=[0.1]).state()) == ["Averages", "Replay"]
 
 
-def test_the_keys_of_the_first_phase_in_checkpoints_do_not_change():
+def test_the_keys_of_the_first_phase_in_checkpoints_do_not_change() -> None:
     from dataclasses import fields
 
     from workers.engine.tasks.first_phase import FIND_PHASE, RETRAIN_PHASE, FirstPhase

@@ -15,6 +15,7 @@ from tests.engine.processes.test_lockstep import SEARCH, assert_alike, set_cost,
 from tests.engine.small_training import train_on
 from tests.engine.training.test_training import assert_same, final_state
 from tests.images import folders, zipped
+from tests.present import present
 from workers.engine.data.dataset import load_dataset
 from workers.features.files import read_features
 from workers.features.pipeline import Pipeline
@@ -46,7 +47,7 @@ def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(
     from workers.engine.training import checkpoint, training
 
     fit = FIT if augmentation is None else {**FIT, "augmentation": augmentation}
-    parts = {"template": template, "args": MODELS[template], "fit": fit}
+    parts: dict[str, Any] = {"template": template, "args": MODELS[template], "fit": fit}
     train_on(file, tmp_path / "unbroken", **parts)
     monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)  # check for requests after every batch
     monkeypatch.setattr(training_time, "TARGET_CALL_SECONDS", 0.0)
@@ -68,7 +69,7 @@ def test_residual_networks_in_one_call_train_as_they_do_one_by_one(
 
     # On a processor, convolutions are faster step by step, and then no call trains several models.
     monkeypatch.setattr(ProgramLoop, "step_mode", "many")
-    parts = {"template": "resnet", "args": MODELS["resnet"], "fit": FIT}
+    parts: dict[str, Any] = {"template": "resnet", "args": MODELS["resnet"], "fit": FIT}
     calls = set_cost(None)
     alone = trained(task_of(file, tmp_path / "alone", **parts))
     assert calls == []
@@ -87,7 +88,7 @@ def test_a_saved_model_answers_files_as_it_answered_the_stored_pixels(
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("colours", template, args=MODELS[template], fit=FIT)
-    dataset = load_dataset(file, spec.data)
+    dataset = load_dataset(file, present(spec.data))
     prepared = prepare(spec, dataset, dataset.parts.train, name="t", seed=0)
     exported = export(prepared, RecordingReport(tmp_path), "t")
     assert [(column.name, column.type) for column in exported.signature.columns] == [("image", "image")]
@@ -96,7 +97,7 @@ def test_a_saved_model_answers_files_as_it_answered_the_stored_pixels(
     assert features == features_for(exported.signature, tmp_path / "model.keras") == dataset.features
     rows = [{"image": {"b64": base64.b64encode(FILES[path]).decode()}} for path in sorted(FILES)]
     sent = Pipeline(features).of_rows(rows)
-    assert sent.tobytes() == dataset.x.astype(np.float32).tobytes()
+    assert sent.tobytes() == dataset.x[:].astype(np.float32).tobytes()
     stored = dataset.rows_for(features, np.arange(len(rows)))
     assert predict(exported.model, sent, 16).tobytes() == predict(exported.model, stored, 16).tobytes()
     (sample,) = sample_for(exported.signature, file, features)
@@ -105,7 +106,7 @@ def test_a_saved_model_answers_files_as_it_answered_the_stored_pixels(
 
 
 def test_residual_networks_learn_colours(file: DatasetFile, tmp_path: Path) -> None:
-    parts = {"template": "resnet", "args": MODELS["resnet"], "fit": {**FIT, "epochs": 10}}
+    parts: dict[str, Any] = {"template": "resnet", "args": MODELS["resnet"], "fit": {**FIT, "epochs": 10}}
     found = train_on(file, tmp_path / "c", **parts).result
     assert found.metrics["val_accuracy"] > 0.9
 
@@ -115,7 +116,7 @@ def test_the_moments_of_bytes_are_those_of_all_their_values(file: DatasetFile) -
 
     dataset = load_dataset(file, DataSpec(dataset="colours"))
     found = measure_scaling(dataset.x, dataset.y, dataset.profile)
-    values = dataset.x.reshape(-1, 3).astype(np.float64)
+    values = dataset.x[:].reshape(-1, 3).astype(np.float64)
     np.testing.assert_allclose(found.x_mean, values.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found.x_variance, values.var(axis=0), rtol=1e-12)
     assert found.x_range == (float(values.min()), float(values.max()))

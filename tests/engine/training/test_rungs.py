@@ -18,6 +18,8 @@ from tests.engine.small_training import blobs_file, train_on
 from tests.engine.training.engine_worker import EngineWorker
 from tests.jobs.search.test_rung_promotion import CLIMB, FIT, climb
 from tests.jobs.yard import Yard, make_yard
+from tests.present import present
+from workers.engine.models.losses import compute_metrics
 from workers.engine.training.checkpoint import read
 
 
@@ -108,8 +110,8 @@ def test_a_trial_whose_objective_is_never_finite_fails_alone(
     climb(worker, job)
     failed = job.trials.filter(state="failed").first()
     assert failed is not None
-    assert failed.error["code"] == "nan_objective"
-    assert "val_loss was nan" in failed.error["message"]
+    assert present(failed.error)["code"] == "nan_objective"
+    assert "val_loss was nan" in present(failed.error)["message"]
 
 
 def test_the_recorded_values_of_pruned_trials_match_their_curves(iris: Yard, tmp_path: Path) -> None:
@@ -125,14 +127,18 @@ def test_the_recorded_values_of_pruned_trials_match_their_curves(iris: Yard, tmp
     }
     for trial in pruned:
         decision, execution = trial.decisions.get(), trial.executions.get()
-        epoch = decision.epoch
+        epoch = present(decision.epoch)
         before = [curves[n] for n in range(1, trial.number) if len(curves[n]) >= epoch]
-        threshold = median(min(values[:epoch]) for values in before)
+        threshold = median(min(map(present, values[:epoch])) for values in before)
         assert len(curves[trial.number]) == epoch == execution.epochs, "it trained further"
-        assert decision.value == pytest.approx(min(curves[trial.number])) == pytest.approx(trial.score)
+        assert (
+            decision.value
+            == pytest.approx(min(map(present, curves[trial.number])))
+            == pytest.approx(trial.score)
+        )
         assert decision.saw["cutoff"] == pytest.approx(threshold)
         assert decision.saw["of"] == len(before) >= 5
-        assert decision.value > threshold
+        assert present(decision.value) > threshold
         assert execution.state == "pruned"
 
 
@@ -141,7 +147,7 @@ def test_a_pruner_stops_nan_objectives_and_skips_trials_that_were_completed_befo
 ) -> None:
     from workers.engine.training import plan, pruning
 
-    compute_metrics, calls = plan.compute_metrics, count()
+    calls = count()
     monkeypatch.setattr(
         plan,
         "compute_metrics",
@@ -157,7 +163,8 @@ def test_a_pruner_stops_nan_objectives_and_skips_trials_that_were_completed_befo
     assert isinstance(task, TrialTask)
     fresh = task.trials[0]
     longer = fresh.model_copy(update={"until": 30})
-    checks = [pruning.pruning_check(task, plan, plan.executions[0], task.curves) for plan in (fresh, longer)]
+    rivals = pruning.RivalCurves(task.curves, tuple)
+    checks = [pruning.pruning_check(task, plan, plan.executions[0], rivals) for plan in (fresh, longer)]
     assert checks[0] is not None and checks[1] is None
 
 

@@ -4,7 +4,10 @@ import dataclasses
 import itertools
 import math
 import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from tests.engine.data.test_tables import customers
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.engine.small_training import train_on
+from tests.present import present
 from workers.engine.compiled import device_feed
 from workers.engine.data.batches import WINDOW_PARTS, Batches
 from workers.engine.data.dataset import Dataset, UploadedColumns, load_dataset
@@ -45,7 +49,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
 
 
 def loaded(table: DatasetFile, in_memory_bytes: int | None) -> Dataset:
-    return load_dataset(table, spec_of("t").data, in_memory_bytes=in_memory_bytes)
+    return load_dataset(table, present(spec_of("t").data), in_memory_bytes=in_memory_bytes)
 
 
 def test_rows_of_a_mapped_file_are_those_of_the_file_in_any_order(table: DatasetFile) -> None:
@@ -167,7 +171,7 @@ def test_a_streamed_training_resumes_in_the_middle_of_an_epoch_and_ends_with_the
     from workers.engine.report import TaskInterrupted
     from workers.engine.training import checkpoint, training
 
-    parts = {"fit": FIT, "args": {"units": 8, "dropout": 0.3}, "in_memory_bytes": STREAMED}
+    parts: dict[str, Any] = {"fit": FIT, "args": {"units": 8, "dropout": 0.3}, "in_memory_bytes": STREAMED}
     monkeypatch.setattr(device_feed, "STREAMED_BYTES", 1)
     monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)  # check for requests after every batch
     whole = train_on(table, tmp_path / "whole", **parts)
@@ -190,7 +194,7 @@ def test_a_training_that_ends_before_its_last_epoch_reads_no_more_rows(
     from workers.engine.report import TaskInterrupted
 
     fit = FIT | {"epochs": 9, "learning_rate": 1e-12}
-    parts = {"fit": fit, "args": {"units": 4}, "in_memory_bytes": STREAMED}
+    parts: dict[str, Any] = {"fit": fit, "args": {"units": 4}, "in_memory_bytes": STREAMED}
     trained = train_on(table, tmp_path / "a", patience=1, **parts)
     assert trained.result.epochs < 9
     assert not threads_of_prefetching()
@@ -210,14 +214,16 @@ def test_a_training_that_resumes_with_other_memory_keeps_the_order_of_its_epoch(
 
     monkeypatch.setattr(device_feed, "STREAMED_BYTES", 1)
     monkeypatch.setattr(training, "REQUEST_INTERVAL", 0.0)
-    fit = {"fit": {**FIT, "epochs": 1, "steps_per_execution": 2}, "args": {"units": 4}}
+    fit: dict[str, Any] = {"fit": {**FIT, "epochs": 1, "steps_per_execution": 2}, "args": {"units": 4}}
     with pytest.raises(TaskInterrupted):
         train_on(table, tmp_path / "c", requests=["pause"], in_memory_bytes=before, **fit)
     middle = checkpoint.read(checkpoint.list_committed(tmp_path / "c")[0])
     assert middle.state["batch"] > 0
     resumed = train_on(table, tmp_path / "c", resume=middle, in_memory_bytes=after, **fit)
     dataset = loaded(table, STREAMED)
-    windows = dataset.take(dataset.parts.train)[0].parts
+    rows = dataset.take(dataset.parts.train)[0]
+    assert isinstance(rows, StreamedRows)
+    windows = rows.parts
     began = dataclasses.replace(resumed.training._plan.batches, parts=None if before is None else windows)
     own = dataclasses.replace(began, parts=None if after is None else windows)
     used = resumed.training._plan.batches
@@ -260,7 +266,7 @@ def test_work_whose_duration_depends_on_the_data_is_announced_again_and_again(
         monkeypatch.setattr(phases, "INTERVAL", 0.0)
         dataset = loaded(table, STREAMED)
         assert set(begun) == {"loading"}
-        assert len(begun) >= len(dataset.features.columns)
+        assert len(begun) >= len(present(dataset.features).columns)
         begun.clear()
         measure_scaling(dataset.x, dataset.y, dataset.profile)
     assert set(begun) == {"loading"}
@@ -272,7 +278,7 @@ def test_each_batch_of_a_validation_is_announced(
     from workers.engine import phases
 
     monkeypatch.setattr(phases, "INTERVAL", 0.0)
-    parts = {"fit": {**FIT, "epochs": 2}, "in_memory_bytes": STREAMED}
+    parts: dict[str, Any] = {"fit": {**FIT, "epochs": 2}, "in_memory_bytes": STREAMED}
     trained = train_on(table, tmp_path / "checkpoints", **parts)
     announced = [args[0] for args, _ in trained.report.of("phase")]
     # The validation rows are one batch.
@@ -305,8 +311,8 @@ def test_items_are_made_in_order_in_advance_and_errors_are_raised_in_their_place
             raise BadData("unreadable")
         return number
 
-    def makers():
-        return ((lambda number=number: make(number)) for number in itertools.count())
+    def makers() -> Iterator[Callable[[], Any]]:
+        return (partial(make, number) for number in itertools.count())
 
     waiting = Waiting()
     items = prefetched(makers(), waiting)

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from jobs.actions.code import sandboxes
+from jobs.actions.code import own_code, sandboxes
 from jobs.actions.experiments import experiments
-from jobs.actions.runs import attempts, control, schedule, submit, tasks
+from jobs.actions.runs import attempts, control, schedule, submit
 from jobs.actions.search import trials
+from jobs.answers.code.sandbox import SandboxOut
 from jobs.errors import BadSpec, Conflict, Forbidden, StaleFence
 from jobs.messages.sandbox import MIB, Level, Limits, SandboxRecord
 from jobs.models import (
@@ -27,6 +28,7 @@ from jobs.store import store
 from tests.factories import make_trials
 from tests.jobs.yard import PretendWorker, Yard
 from tests.people import browser_of
+from tests.present import present
 
 DIGEST = "c" * 64
 MODEL = {"kind": "code", "digest": DIGEST, "entry": "build_model"}
@@ -165,7 +167,7 @@ def test_a_worker_that_has_not_found_its_sandboxes_gets_no_code(yard: Yard) -> N
 def test_a_task_has_the_code_its_packages_and_the_settings(yard: Yard, code: CodeVersion) -> None:
     Project.objects.filter(pk=yard.project.pk).update(network=True)
     attempt = claimed(submitted(yard), worker(Level.LANDLOCK))
-    own = tasks.own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
+    own = own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
     assert own is not None
     assert (own.digest, own.minimum, own.network) == (DIGEST, Level.LANDLOCK, True)
     assert own.requirements == ("torch>=2",)
@@ -173,8 +175,8 @@ def test_a_task_has_the_code_its_packages_and_the_settings(yard: Yard, code: Cod
     assert Path(own.files[0].place).read_text() == "def build_model(hp): ..."
     CodeVersion.objects.filter(pk=code.pk).delete()
     with pytest.raises(Conflict, match="it was deleted"):
-        tasks.own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
-    assert tasks.own_code.code_of_job(yard.submit()) is None
+        own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
+    assert own_code.code_of_job(yard.submit()) is None
 
 
 @pytest.mark.usefixtures("code")
@@ -185,7 +187,7 @@ def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(yard: Yard) -> No
     for level, network in ((Level.BUBBLEWRAP, False), (Level.LANDLOCK, True), (Level.BUBBLEWRAP, False)):
         sandboxes.record_sandbox(attempt.pk, SandboxRecord(level=level, network=network, limits=LIMITS))
     job.refresh_from_db()
-    assert queries.job_out(job).sandbox == {"level": "landlock", "network": True}
+    assert queries.job_out(job).sandbox == SandboxOut(level=Level.LANDLOCK, network=True)
     shown = queries.attempt_out(Attempt.objects.get(pk=attempt.pk))
     assert shown.sandbox["level"] == "bubblewrap"  # type: ignore[index]
 
@@ -207,7 +209,7 @@ def test_a_job_of_an_earlier_release_keeps_the_level_that_it_had(yard: Yard) -> 
     for level, weakest in ((Level.BUBBLEWRAP, "namespaces"), (Level.LANDLOCK, "landlock")):
         sandboxes.record_sandbox(attempt.pk, SandboxRecord(level=level, network=False, limits=LIMITS))
         job.refresh_from_db()
-        assert job.sandbox_json["level"] == weakest
+        assert present(job.sandbox_json)["level"] == weakest
 
 
 @pytest.mark.usefixtures("code")

@@ -19,6 +19,7 @@ from jobs.queries.search.retraining import chosen_epoch
 from tests.factories import make_experiment, make_job, make_job_artifact, make_trials
 from tests.markup import text_of
 from tests.people import People, browser_of
+from tests.present import present
 
 SPEC = {
     "version": 1,
@@ -86,10 +87,10 @@ def test_the_pages_of_a_trial_of_a_single_run_and_of_the_experiment_are_shown(
 def test_a_retrained_trial_is_one_more_run_of_the_script(search: Job, people: People) -> None:
     trial = search.trials.get(number=2)
     job = trials.retrain(trial, by=people.trainer, register_as="net")
-    spec = job.revision.spec
+    spec = present(job.revision).spec
     assert (spec.search, spec.after.retrain) == (None, None)
     assert spec.model.args == {"epochs": 3, **trial.values}
-    assert spec.after.register_.model == "net"
+    assert present(spec.after.register_).model == "net"
     with pytest.raises(NotFound, match=r"left no file model\.keras in its folder"):
         register_outputs(job)
 
@@ -109,8 +110,8 @@ def test_the_model_of_a_script_is_treated_as_a_file_from_outside(search: Job, pe
 def test_a_validation_that_runs_no_code_needs_no_sandbox_and_no_trainer(
     search: Job, people: People, code: CodeVersion
 ) -> None:
-    def validation(number: int, **payload: Any) -> Job:
-        payload = RegisterPayload(version=1, **payload)
+    def validation(number: int, **fields: Any) -> Job:
+        payload = RegisterPayload(version=1, **fields)
         return submit.create_step(search, REGISTER, number, title="Validate", payload=payload)
 
     alone, with_code = validation(1), validation(2, code=code.digest)

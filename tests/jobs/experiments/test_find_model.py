@@ -23,15 +23,17 @@ from jobs.queries.runs import jobs, progress, workers
 from jobs.queries.search import templates_tried
 from jobs.spec.plan.find_model import ROW_MEMORY, Budget, spec_for
 from jobs.spec.sections.fit import FitSpec
+from jobs.spec.sections.model import TemplateModel
 from jobs.spec.space.values import apply_values
 from jobs.spec.templates import TEMPLATES
 from jobs.states import Desired, Outcome
 from tests.jobs.yard import PretendWorker, Yard, begun, spec
 from tests.markup import text_of
 from tests.people import browser_of
+from tests.present import present
 
 BUDGET = Budget(minutes=10)
-SPACE = [
+SPACE: list[dict[str, Any]] = [
     {"name": "template", "kind": "choice", "values": ["mlp", "linear"]},
     {
         "name": "mlp/units",
@@ -61,6 +63,7 @@ def test_a_value_chooses_the_template_and_its_arguments() -> None:
     wanted = spec(model={"kind": "template", "template": "mlp", "args": {"units": 32}}, search=searched())
     assert apply_values(wanted, {"template": "mlp", "mlp/units": 8}).model.args == {"units": 8}
     linear = apply_values(wanted, {"template": "linear"}).model
+    assert isinstance(linear, TemplateModel)
     assert (linear.template, linear.args) == ("linear", {})
 
 
@@ -104,7 +107,7 @@ def test_the_spec_is_valid_for_the_bundled_kinds_of_data(yard: Yard) -> None:
     ):
         outputs = 3 if task == "multiclass" else 1
         changed = {"task": task, "kind": kind, "input_shape": shape, "outputs": outputs}
-        DatasetVersion.objects.update(profile_json=yard.dataset.profile_json | changed)
+        DatasetVersion.objects.update(profile_json=present(yard.dataset.profile_json) | changed)
         version = DatasetVersion.objects.get()
         assert version.profile is not None
         body = spec_for("flowers", 1, version.profile, Budget(trials=30))
@@ -137,7 +140,7 @@ def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(
     yard: Yard, worker: PretendWorker
 ) -> None:
     table = {"has_pipeline": True, "rows": 1_000_000, "kind": "vector", "input_shape": [100]}
-    DatasetVersion.objects.update(profile_json=yard.dataset.profile_json | table)
+    DatasetVersion.objects.update(profile_json=present(yard.dataset.profile_json) | table)
     yard.dataset.refresh_from_db()
     size = 400_000_000
     for reported, names in (
@@ -300,7 +303,8 @@ def test_a_trial_of_trees_is_trained_again_without_the_settings_of_networks(yard
     best = job.trials.get(values__template="trees")
     again = trials.retrain(best, by=yard.owner)
     assert again.revision is not None
-    assert again.revision.spec.model.template == "trees"
+    model = again.revision.spec.model
+    assert isinstance(model, TemplateModel) and model.template == "trees"
     assert job.revision is not None
     assert job.revision.spec.fit.batch_size == 32
     assert again.revision.spec.fit.batch_size == FitSpec().batch_size
@@ -308,7 +312,7 @@ def test_a_trial_of_trees_is_trained_again_without_the_settings_of_networks(yard
 
 def test_trees_are_not_tried_on_large_images(yard: Yard) -> None:
     changed = {"kind": "image", "input_shape": [224, 224, 3]}
-    DatasetVersion.objects.update(profile_json=yard.dataset.profile_json | changed)
+    DatasetVersion.objects.update(profile_json=present(yard.dataset.profile_json) | changed)
     version = DatasetVersion.objects.get()
     assert version.profile is not None
     names = spec_for("flowers", 1, version.profile, BUDGET)["search"]["space"][0]["values"]

@@ -19,6 +19,7 @@ from jobs.queries.storage import disk_use
 from jobs.states import Outcome
 from jobs.store import StoredFile
 from tests.jobs.yard import PretendWorker, Yard, begun, placed_search
+from tests.present import present
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def placed(worker: PretendWorker) -> Attempt:
     return attempt
 
 
-def all_events(job: Job) -> list[dict]:
+def all_events(job: Job) -> list[dict[str, Any]]:
     return [
         e
         for chunk in EventChunk.objects.filter(root=job).order_by("first")
@@ -46,7 +47,7 @@ def expire(attempt: Attempt) -> None:
 
 def test_an_output_must_fit_into_the_disk_quota_of_its_project(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    Project.objects.update(max_bytes=disk_use.bytes_of_project(job.project_id) + 100)
+    Project.objects.update(max_bytes=disk_use.bytes_of_project(present(job.project_id)) + 100)
     disk_use.forget_recent_bytes()
     quotas.require_room_for_output(attempt.pk, 100)
     with pytest.raises(QuotaReached, match="needs 101 bytes more"):
@@ -115,7 +116,7 @@ def test_work_with_an_expired_lease_is_queued_again_under_a_new_fencing_token(
 def declared_lost(worker: PretendWorker, **differs: Any) -> Worker:
     """Declare a worker lost from a record with these differences."""
     row = Worker.objects.get(pk=worker.row.pk)
-    attempt_end.declare_lost(row.pk, **{"name": row.name, "pid": row.pid} | differs)
+    attempt_end.declare_lost(row.pk, **{"name": row.name, "pid": row.pid, **differs})
     row.refresh_from_db()
     return row
 
@@ -131,7 +132,7 @@ def test_the_attempts_of_a_dead_worker_end_and_it_gets_no_new_ones(
     assert schedule.place_jobs() == 0
     job.refresh_from_db()
     attempt = Attempt.objects.get()
-    assert (attempt.outcome, attempt.error["code"]) == ("lost", code)
+    assert (attempt.outcome, present(attempt.error)["code"]) == ("lost", code)
     assert (job.state, job.restarts) == ("retrying", restarts)
 
 
@@ -163,7 +164,7 @@ def test_a_job_that_is_lost_too_often_fails_with_an_error(job: Job, worker: Pret
         attempt_end.reap()
     job.refresh_from_db()
     assert job.state == "failed"
-    assert job.error["code"] == "too_many_restarts"
+    assert present(job.error)["code"] == "too_many_restarts"
 
 
 def test_an_attempt_whose_end_raises_an_error_still_frees_its_slots(
@@ -178,7 +179,7 @@ def test_an_attempt_whose_end_raises_an_error_still_frees_its_slots(
     attempt_end.reap()
     attempt.refresh_from_db()
     job.refresh_from_db()
-    assert (attempt.state, job.state, job.error["code"]) == ("ended", "failed", "internal")
+    assert (attempt.state, job.state, present(job.error)["code"]) == ("ended", "failed", "internal")
 
 
 def test_a_data_set_whose_profile_could_not_be_ended_is_failed_instead_of_preparing_for_ever(
@@ -191,7 +192,7 @@ def test_a_data_set_whose_profile_could_not_be_ended_is_failed_instead_of_prepar
     monkeypatch.setattr(attempt_end, "_requeue_job", Mock(side_effect=RuntimeError("a bug")))
     attempt_end.reap()
     version.refresh_from_db()
-    assert (version.state, version.error["code"]) == ("failed", "internal")
+    assert (version.state, present(version.error)["code"]) == ("failed", "internal")
 
 
 def test_an_attempt_renewed_after_its_end_raised_an_error_continues(

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs.actions.runs import attempt_end, attempts, metrics, schedule
+from jobs.actions.runs import attempt_end, attempts, events, metrics, schedule
 from jobs.errors import StaleFence
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, MetricChunk, MetricSeries, Trial
@@ -135,7 +135,7 @@ def test_a_batch_that_fails_writes_nothing(
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr(attempts.events, "append", fail)
+        patch.setattr(events, "append", fail)
         with pytest.raises(RuntimeError):
             attempts.record_events(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
     assert curves.read_series(job) == []

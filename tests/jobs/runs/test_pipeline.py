@@ -9,6 +9,7 @@ from jobs.models import Job
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import Outcome
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, begun, ended, placed_search, spec, turn, until_final
+from tests.present import present
 
 AFTER = {"retrain": {"top": 2}, "ensemble": {}, "quantize": {}}
 
@@ -70,7 +71,7 @@ def test_a_failed_step_fails_the_root_and_retry_runs_only_that(yard: Yard, worke
     for _ in range(4):
         turn(worker, job)
     assert job.state == "failed"
-    assert "the loss became NaN" in job.error["message"]
+    assert "the loss became NaN" in present(job.error)["message"]
 
     control.retry(job, by=yard.owner)
     until_final(worker, job)
@@ -90,7 +91,7 @@ def test_failing_trials_do_not_end_a_search_until_too_many_in_a_row(
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "failed"
-    assert "out of luck" in job.error["message"]
+    assert "out of luck" in present(job.error)["message"]
 
 
 def test_a_training_without_a_search_continues_with_its_steps(yard: Yard, worker: PretendWorker) -> None:
@@ -121,7 +122,7 @@ def test_a_failing_search_starts_no_trial_while_a_worker_still_holds_one(
     worker.run(second)
     pipeline.advance_all()
     job.refresh_from_db()
-    assert (job.state, job.error["code"]) == ("failed", "trials_keep_failing")
+    assert (job.state, present(job.error)["code"]) == ("failed", "trials_keep_failing")
 
     control.retry(job, by=yard.owner)
     until_final(worker, job)
@@ -134,8 +135,8 @@ def test_a_search_without_a_completed_trial_names_the_last_error(yard: Yard, wor
         attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     pipeline.advance_all()
     job.refresh_from_db()
-    assert (job.state, job.error["code"]) == ("failed", "no_trial_completed")
-    assert job.error["message"].endswith("no model to continue with; the last error: out of luck")
+    assert (job.state, present(job.error)["code"]) == ("failed", "no_trial_completed")
+    assert present(job.error)["message"].endswith("no model to continue with; the last error: out of luck")
 
 
 def test_the_failed_trial_of_a_completed_search_is_retried_without_its_old_start_and_error(
@@ -227,9 +228,9 @@ def test_an_internal_error_fails_one_job_and_does_not_block_the_others(
     monkeypatch.setattr(TrainActions, "children", raise_for_one)
     until_final(worker, broken)
     until_final(worker, job)
-    assert (broken.state, broken.error["code"]) == ("failed", "internal")
-    assert "RuntimeError: a bug" in broken.error["message"]
-    assert "raise_for_one" in broken.error["traceback"]
+    assert (broken.state, present(broken.error)["code"]) == ("failed", "internal")
+    assert "RuntimeError: a bug" in present(broken.error)["message"]
+    assert "raise_for_one" in present(broken.error)["traceback"]
     assert job.state == "completed"
 
 

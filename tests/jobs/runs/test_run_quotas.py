@@ -27,6 +27,7 @@ from jobs.queries.storage import disk_use
 from jobs.states import Outcome
 from tests.jobs.runs.test_metrics import table
 from tests.jobs.yard import PretendWorker, Yard
+from tests.present import present
 
 ELSEWHERE = "elsewhere"
 
@@ -180,7 +181,7 @@ def test_a_run_that_was_ended_for_the_quota_fails_and_can_be_retried_once_there_
     job.refresh_from_db()
     assert (job.state, job.error) == ("failed", error)
     Project.objects.filter(pk=yard.project.pk).update(max_bytes=8000)
-    job.project.refresh_from_db()
+    present(job.project).refresh_from_db()
     disk_use.forget_recent_bytes()
     with pytest.raises(QuotaReached):
         control.retry(job, by=yard.owner)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.runner_files import open_regular, remove_folder
-from jobs.store import LocalStore
+from jobs.store import LocalStore, StoredFile
 
 
 def test_a_file_below_a_folder_is_opened(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_a_file_that_changes_while_it_is_stored_is_refused(
     file.write_text("first")
     copy = LocalStore._copy
 
-    def changed(self: LocalStore, path: Path, place: Path, digest: str) -> None:
+    def changed(self: LocalStore, path: Path, place: Path, stored: StoredFile) -> None:
         file.write_text("second")
-        copy(self, path, place, digest)
+        copy(self, path, place, stored)
 
     monkeypatch.setattr(LocalStore, "_copy", changed)
     with pytest.raises(OSError, match="changed while it was stored"):

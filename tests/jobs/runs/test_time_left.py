@@ -15,6 +15,7 @@ from jobs.models import Attempt, Execution, Job, Trial
 from jobs.queries.runs import progress
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, placed_search
+from tests.present import present
 
 Span = tuple[float, float]
 """Start and end of something, in seconds since the job was submitted."""
@@ -273,7 +274,7 @@ class Underway:
     def left_after(self, seconds: float) -> float | None:
         """Return the remaining time a number of seconds after the current attempt was claimed."""
         job = Job.objects.get(pk=self.job.pk)
-        now = job.attempts.latest("number").claimed + dt.timedelta(seconds=seconds)
+        now = present(job.attempts.latest("number").claimed) + dt.timedelta(seconds=seconds)
         self.monkeypatch.setattr(clock, "estimate", lambda: now)
         return progress.progress_of_job(job).eta_seconds
 

@@ -22,6 +22,7 @@ from jobs.states import Outcome
 from jobs.store import LocalStore
 from tests.jobs.search.test_trial_continues import keep
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, begun, ended, placed_search, suggest_from_grid
+from tests.present import present
 
 WIDE: dict[str, Any] = SEARCH | {
     "max_trials": 40,
@@ -123,7 +124,7 @@ def test_each_trial_of_a_batch_has_its_own_start_and_end_time(yard: Yard, solo: 
     attempt = batch_of(yard, solo)
     first, second = attempt.trials.order_by("number")[:2]
     now = time.time()
-    batch = [
+    batch: list[contract.RunnerEvent] = [
         contract.TrialBegun(time=now - 9, trial=first.number),
         contract.TrialDone(time=now - 6, trial=first.number, state="completed"),
         contract.TrialBegun(time=now - 6, trial=second.number),
@@ -131,7 +132,7 @@ def test_each_trial_of_a_batch_has_its_own_start_and_end_time(yard: Yard, solo: 
     ]
     solo.report(attempt, *batch)
     rows = attempt.trials.filter(finished__isnull=False).order_by("number")
-    assert [round((t.finished - t.started).total_seconds()) for t in rows] == [3, 5]
+    assert [round((present(t.finished) - present(t.started)).total_seconds()) for t in rows] == [3, 5]
 
 
 def test_a_trial_in_the_middle_that_fails_ends_alone(yard: Yard, solo: PretendWorker) -> None:
@@ -144,7 +145,7 @@ def test_a_trial_in_the_middle_that_fails_ends_alone(yard: Yard, solo: PretendWo
     first.refresh_from_db()
     second.refresh_from_db()
     assert first.score == pytest.approx(0.51)
-    assert second.error["message"] == "the loss became nan"
+    assert present(second.error)["message"] == "the loss became nan"
     assert attempts.renew(solo.row.pk, [attempt.pk]) == {attempt.pk: "running"}
 
 
@@ -190,7 +191,7 @@ def test_an_event_of_a_trial_that_the_attempt_does_not_hold_is_not_written(
     (first,) = attempt.job.trials.filter(number=1)
     before = Trial.objects.get(pk=first.pk).finished
     point = ("loss", 1.0, 0.5, 1.0)
-    batch = [
+    batch: list[contract.RunnerEvent] = [
         contract.TrialDone(time=time.time(), trial=first.number, state="pruned"),
         contract.Metric(time=time.time(), trial=77, execution=1, points=(point,)),
     ]
@@ -260,7 +261,7 @@ def test_failures_in_a_row_end_the_search_and_stop_the_rest_of_the_batch(
     attempt_end.finish(attempt.pk, Outcome.STOPPED)
     pipeline.advance_all()
     job = Job.objects.get(pk=attempt.job_id)
-    assert (job.state, job.error["code"]) == ("failed", "trials_keep_failing")
+    assert (job.state, present(job.error)["code"]) == ("failed", "trials_keep_failing")
     assert set(states(attempt)[2:]) == {"stopped"}
 
 

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pydantic import ValidationError
 
-from jobs import clock
+from jobs import clock, queue
 from jobs.actions.runs import attempt_end, control, pipeline, schedule
 from jobs.actions.search import rung_promotion, suggest, trials
 from jobs.actions.storage import retention
@@ -22,6 +22,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import problems
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, begun, ended, spec
+from tests.present import present
 from workers.engine.search.suggest import suggest as suggested
 
 SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}]
@@ -141,7 +142,7 @@ def test_asha_ends_with_every_trial_decided(yard: Yard, climber: Climber) -> Non
 def test_a_search_too_short_for_its_top_rung_still_has_a_best_trial(yard: Yard, climber: Climber) -> None:
     job = climb(climber, yard.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 2}, fit=FIT))
     assert (job.state, {t.state for t in job.trials.all()}) == ("completed", {"pruned"})
-    assert job.results_json["best_trial"]["score"] == min(t.score for t in job.trials.all())
+    assert job.results_json["best_trial"]["score"] == min(present(t.score) for t in job.trials.all())
 
 
 def test_a_waiting_trial_keeps_its_score_and_a_second_end_of_a_rung_replaces_the_first(
@@ -175,7 +176,7 @@ def test_after_an_empty_answer_no_request_is_sent_until_a_trial_changes(
     for attempt in others:
         climber.run(attempt)
     asked: list[int] = []
-    monkeypatch.setattr(suggest.queue, "ask_for_suggestions", lambda _pool, pk: asked.append(pk))
+    monkeypatch.setattr(queue, "ask_for_suggestions", lambda _pool, pk: asked.append(pk))
     for _ in range(3):
         pipeline.advance_all()
         answer(job)
@@ -209,7 +210,7 @@ def test_a_trial_that_ends_a_rung_interrupts_a_row_of_failures(yard: Yard, climb
     assert job.state == "completed"
     climber.failing = frozenset(range(100))
     job = climb(climber, yard.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
-    assert job.error["code"] == "trials_keep_failing"
+    assert present(job.error)["code"] == "trials_keep_failing"
 
 
 def test_a_runner_lost_at_a_rung_costs_a_restart(yard: Yard, climber: Climber) -> None:

@@ -144,14 +144,15 @@ def test_a_paused_search_can_be_changed_and_resumed(yard: Yard, worker: PretendW
 
 def test_an_invalid_change_is_refused_with_its_pointer(yard: Yard, worker: PretendWorker) -> None:
     job, _ = placed_search(yard, worker)
-    for sent, pointer in [
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"max_trials": 1}, "/search/max_trials"),
         ({"parallel_trials": 0}, "/search/parallel_trials"),
         ({"space": [{"name": "units", "max": 128}]}, "/search/space/0/max"),
         ({"seed": 3}, "/search/seed"),
         ({"max_trials": 4}, "/search"),
         ({}, "/search"),
-    ]:
+    ]
+    for sent, pointer in changes:
         assert refused(job, sent, yard.owner) == pointer, sent
     assert job.experiment is not None and job.experiment.revisions.count() == 1
 

@@ -12,6 +12,7 @@ from jobs.actions import transition
 from jobs.actions.runs import attempt_end, control, pipeline, schedule, tasks
 from jobs.actions.search import trials
 from jobs.errors import BadInput, StaleState
+from jobs.kinds.search.payload import TrialTask
 from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.states import Outcome, TrialState
@@ -67,7 +68,7 @@ def test_a_completed_trial_continues_under_its_number(
     (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
     monkeypatch.setattr(LocalStore, "path", lambda _store, digest: tmp_path / digest)
     task = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
-    assert task.kind == "search"
+    assert isinstance(task, TrialTask)
     (plan,) = (plan for plan in task.trials if plan.number == 1)
     assert (plan.epochs, plan.spec.fit.early_stopping) == (10, None), "it trains without early stopping"
     assert [[c.step for c in e.checkpoints] for e in plan.executions] == [[30], [30]]
@@ -124,7 +125,8 @@ def continued(yard: Yard, worker: PretendWorker) -> tuple[Attempt, Trial]:
 
 def assert_unchanged(trial: Trial) -> None:
     trial.refresh_from_db()
-    assert (trial.state, trial.score) == ("completed", pytest.approx(0.915))
+    assert trial.state == "completed"
+    assert trial.score == pytest.approx(0.915)
     assert set(trial.executions.values_list("state", "epochs")) == {("completed", 3)}
     assert set(trial.executions.values_list("score", flat=True)) == {0.91, 0.92}
 

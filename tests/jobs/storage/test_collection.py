@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from jobs import clock, scheduler
 from jobs import models as tables
 from jobs.actions import leases
-from jobs.actions.storage import artifacts, collection, deletions
+from jobs.actions.storage import artifacts, collection, deletions, purge
 from jobs.actions.storage.collection import collect
 from jobs.errors import NotFound, StaleFence
 from jobs.models import Artifact, AuditEvent, Deletion, Experiment, JobArtifact
@@ -214,23 +215,23 @@ def test_a_run_that_has_lost_its_lease_deletes_nothing_more(
         leases.release("collection", tables.Lease.objects.get(name="collection").holder)
         return 0
 
-    monkeypatch.setattr(collection.purge, "purge_due", suspended)
+    monkeypatch.setattr(purge, "purge_due", suspended)
     with pytest.raises(StaleFence):
-        collection._Run("expired", collection.Event(), dry=False)._delete(lone.digest)
+        collection._Run("expired", Event(), dry=False)._delete(lone.digest)
     assert collect() is None
     assert exists(lone)
 
 
 def test_the_scheduler_collects_in_a_thread_and_never_twice_at_once() -> None:
     running = []
-    begin, end = collection.Event(), collection.Event()
+    begin, end = Event(), Event()
 
-    def slow(stop: collection.Event) -> None:
+    def slow(stop: Event) -> None:
         running.append(stop)
         begin.set()
         end.wait(10)
 
-    stop = collection.Event()
+    stop = Event()
     background = collection.Background(stop, slow)
     background()
     assert begin.wait(10)

@@ -3,12 +3,13 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.present import present
 from webapp.ops.console import Console
 from webapp.ops.service import Part, RestartBackoff, Service
 
@@ -53,7 +54,7 @@ def start(console: Lines, code: str, *, grace: float = 5) -> Service:
     return service
 
 
-async def until(condition, seconds: float = 20):
+async def until[T](condition: Callable[[], T | None], seconds: float = 20) -> T:
     async with asyncio.timeout(seconds):
         while not (found := condition()):
             await asyncio.sleep(0.01)
@@ -89,7 +90,7 @@ async def test_processes_in_the_group_of_a_dead_part_are_killed(console: Lines) 
     service = start(console, WITH_CHILD)
     await until(lambda: "up" in console.lines)
     (child,) = psutil.Process(service.pid).children()
-    os.kill(service.pid, 9)
+    os.kill(present(service.pid), 9)
     await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
     await service.stop()
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.ops.conftest import HTTP, Yard, answers, running_yard, wait_for
+from tests.present import present
 from webapp.ops.supervisor import QUIET_SECONDS
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1200)]
@@ -26,7 +27,7 @@ def test_everything_starts_and_publishes_its_urls(running: Yard) -> None:
     urls = running.ready()
     assert HTTP.get(f"{urls['web']}/readyz").json() == {"status": "ready"}
     assert HTTP.get(f"{urls['serving']}/v2/health/live").status_code == 200
-    assert urls["pid"] == running.process.pid
+    assert urls["pid"] == present(running.process).pid
     assert set(running.parts()) == PARTS
 
 
@@ -65,8 +66,8 @@ def test_a_start_is_quiet(running: Yard) -> None:
 def test_a_second_start_on_the_same_home_is_refused_with_the_pid_of_the_first(running: Yard) -> None:
     second = running.manage("up", "--port", "0", "--serving-port", "0")
     assert second.returncode == 1
-    assert f"(pid {running.process.pid})" in second.stderr
-    assert running.process.poll() is None
+    assert f"(pid {present(running.process).pid})" in second.stderr
+    assert present(running.process).poll() is None
 
 
 def test_killed_parts_are_restarted_even_all_at_once(running: Yard) -> None:

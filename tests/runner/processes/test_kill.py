@@ -1,14 +1,14 @@
 """A training that is killed at any point resumes from its last checkpoint and ends with identical bits."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.messages.task import CheckpointFolder
-from tests.runner.forks import fork_server
+from jobs.messages.task import CheckpointFolder, DatasetFile
+from tests.runner.forks import ForkServer, fork_server
 from tests.runner.harness import runner
 from tests.runner.tasks import profiled, train_task
 from workers.engine.data.store import file_digest
@@ -55,24 +55,24 @@ TREE_POINTS = ("epoch:4", *also("epoch:1", "epoch:9", "checkpoint.renamed:3"))
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kill")
 
 
 @pytest.fixture(scope="module")
-def server(base):
+def server(base: Path) -> Iterator[ForkServer]:
     """Every run has a new runner; they share the imports of one fork server."""
     with fork_server(base) as forking:
         yield forking
 
 
 @pytest.fixture(scope="module")
-def iris(base):
+def iris(base: Path) -> DatasetFile:
     return profiled(base / "iris", bundled="iris")
 
 
 @pytest.fixture(scope="module")
-def unbroken(base, iris, server):
+def unbroken(base: Path, iris: DatasetFile, server: ForkServer) -> tuple[dict[str, str], Any]:
     """The result of an undisturbed run."""
     with runner(base / "unbroken-log", EVERY_EPOCH, server) as process:
         events = process.run(train_task(base / "unbroken", iris, **SPEC))
@@ -89,7 +89,7 @@ def remains(folder: Path) -> dict[str, str]:
     }
 
 
-def recorded_checkpoints(events) -> tuple[CheckpointFolder, ...]:
+def recorded_checkpoints(events: Iterable[Any]) -> tuple[CheckpointFolder, ...]:
     """Return the checkpoints that were reported to the supervisor."""
     return tuple(
         CheckpointFolder(folder=e.folder, manifest=e.manifest, step=e.step)
@@ -99,7 +99,9 @@ def recorded_checkpoints(events) -> tuple[CheckpointFolder, ...]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_at(point, base, iris, unbroken, server):
+def test_killed_at(
+    point: str, base: Path, iris: DatasetFile, unbroken: tuple[dict[str, str], Any], server: ForkServer
+) -> None:
     folder = base / point.replace(":", "-")
     with runner(folder / "first", {**EVERY_EPOCH, VARIABLE: point}, server) as process:
         process.start(train_task(folder, iris, **SPEC))
@@ -125,7 +127,9 @@ TREES = {
 
 
 @pytest.mark.parametrize("point", TREE_POINTS)
-def test_trees_that_are_killed_are_grown_again_and_end_with_the_same_predictions(point, base, iris, server):
+def test_trees_that_are_killed_are_grown_again_and_end_with_the_same_predictions(
+    point: str, base: Path, iris: DatasetFile, server: ForkServer
+) -> None:
     whole = base / "trees"
     if not whole.exists():
         with runner(base / "trees-log", EVERY_EPOCH, server) as process:
@@ -148,7 +152,9 @@ def test_trees_that_are_killed_are_grown_again_and_end_with_the_same_predictions
 STREAMED = {**SPEC, "in_memory_bytes": 0}
 
 
-def test_a_streamed_training_that_is_killed_ends_with_the_same_bits(base, server, monkeypatch):
+def test_a_streamed_training_that_is_killed_ends_with_the_same_bits(
+    base: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("workers.engine.data.reading.arrow_file.BATCH_ROWS", 8)
     table, whole, folder = (
         profiled(base / "parts", bundled="iris"),

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from jobs.messages.release import Release, ReleasedVersion
+from tests.present import present
 from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
 from tests.serving.load import Load
 from tests.serving.own_code import served, version_with
@@ -26,7 +27,7 @@ async def test_a_child_killed_under_load_costs_no_answer(
     async def kill_it_three_times() -> None:
         for _ in range(3):
             before = len(load.answers)
-            child = await asyncio.to_thread(until, lambda: server.child_of("killed"))
+            child = present(await asyncio.to_thread(until, lambda: server.child_of("killed")))
             child.kill()
             async with asyncio.timeout(200):
                 while len(load.answers) < before + 200:
@@ -46,7 +47,7 @@ def test_a_stopped_child_is_not_ready_and_is_replaced(
     dashboard.publish(release(telling, "stopped", 1, 1))
     dashboard.serves("stopped", 1)
     with httpx2.Client(base_url=server.url, timeout=60) as client:
-        child = until(lambda: server.child_of("stopped"))
+        child = present(until(lambda: server.child_of("stopped")))
         until(lambda: client.get("/v2/health/ready").status_code == 200)
         child.suspend()
         until(lambda: client.get("/v2/health/ready").status_code == 503)
@@ -69,7 +70,7 @@ def test_a_child_that_stops_for_a_moment_is_kept(
     dashboard.publish(release(telling, "paused", 1, 1))
     dashboard.serves("paused", 1)
     with httpx2.Client(base_url=server.url, timeout=60) as client:
-        child = until(lambda: server.child_of("paused"))
+        child = present(until(lambda: server.child_of("paused")))
         child.suspend()
         until(lambda: client.get("/v2/models/paused/ready").status_code == 503)
         child.resume()
@@ -87,16 +88,16 @@ def test_children_survive_their_fork_server_and_the_next_start_makes_another(
 ) -> None:
     dashboard.publish(served("sandboxed", 1, version_with(dashboard, 1, model_files["own"])))
     dashboard.serves("sandboxed", 1)
-    first, child = until(server.fork_server), until(lambda: server.child_of("telling", 2))
+    first, child = present(until(server.fork_server)), until(lambda: server.child_of("telling", 2))
     sandbox = until(lambda: server.child_of("sandboxed"))
     first.kill()
-    until(lambda: not first.is_running() or first.status() == psutil.STATUS_ZOMBIE)
+    until(lambda: not present(first).is_running() or present(first).status() == psutil.STATUS_ZOMBIE)
     dashboard.publish(release(telling, "forked", 1, 1))
     dashboard.serves("forked", 1)
-    second = until(server.fork_server)
+    second = present(until(server.fork_server))
     assert second != first
     # The new child has the fork server's command line: it is a fork, and no new interpreter.
-    assert until(lambda: server.child_of("forked")).cmdline() == second.cmdline()
+    assert present(until(lambda: server.child_of("forked"))).cmdline() == second.cmdline()
     assert server.child_of("telling", 2) == child
     assert server.child_of("sandboxed") == sandbox
     with httpx2.Client(base_url=server.url, timeout=60) as client:
@@ -113,12 +114,12 @@ def test_children_survive_their_fork_server_and_the_next_start_makes_another(
 def test_a_stopped_fork_server_is_replaced(
     server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
 ) -> None:
-    stopped = until(server.fork_server)
+    stopped = present(until(server.fork_server))
     stopped.suspend()
     dashboard.publish(release(telling, "unforked", 1, 1))
     dashboard.serves("unforked", 1)
-    assert "--fork-server" not in until(lambda: server.child_of("unforked")).cmdline()
-    until(lambda: not stopped.is_running() or stopped.status() == psutil.STATUS_ZOMBIE)
+    assert "--fork-server" not in present(until(lambda: server.child_of("unforked"))).cmdline()
+    until(lambda: not present(stopped).is_running() or present(stopped).status() == psutil.STATUS_ZOMBIE)
     dashboard.publish(Release(model="unforked", generation=2, production=None, versions=(), issued_at="x"))
     dashboard.serves("unforked", 2)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,6 +19,7 @@ from jobs.messages.fork import Confinement
 from jobs.messages.release import Release, ReleasedCode
 from jobs.messages.sandbox import Level
 from tests.environments.packages import wheel
+from tests.present import present
 from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
 from tests.serving.own_code import HARMLESS, served, version_with
 from workers.confinement.environments.environments import Environments
@@ -30,15 +32,17 @@ from workers.serving.versions.code_packages import PackagesMissing, install
 ROW = b'{"instances": [[1, 1, 1, 1]]}'
 
 
-def predictions(url: str, model: str, body: bytes = ROW) -> object:
+def predictions(url: str, model: str, body: bytes = ROW) -> Any:
     answer = HTTP.post(f"{url}/v1/models/{model}:predict", content=body)
     return answer.json().get("predictions", answer.json().get("error"))
 
 
-def process_of(dashboard: FakeDashboard, model: str, version: int, *, known: str = "memory_bytes") -> dict:
+def process_of(
+    dashboard: FakeDashboard, model: str, version: int, *, known: str = "memory_bytes"
+) -> dict[str, Any]:
     """Return the process of a version in the newest report, once that has a fact about it."""
 
-    def found() -> dict | None:
+    def found() -> dict[str, Any] | None:
         processes = dashboard.last_report(model).get("processes", ())
         return next((each for each in processes if each["version"] == version and each[known]), None)
 
@@ -138,7 +142,7 @@ def test_code_that_fails_is_the_error_of_its_version(
 ) -> None:
     name = f"fails-{abs(hash(helpers))}"
     dashboard.publish(served(name, 1, version_with(dashboard, 1, model_files["own"], helpers)))
-    assert re.search(message, until(lambda: dashboard.last_report(name).get("error")))
+    assert re.search(message, present(until(lambda: dashboard.last_report(name).get("error"))))
     assert predictions(server.url, "telling") == [[8.0, 2.0]]
     ended(dashboard, name, 2)
 
@@ -230,7 +234,7 @@ def test_limits_hold_while_other_models_answer(
     dashboard.serves("bombs", 1)
     for number, kind in enumerate(("memory", "processes", "kill", "endless", "output"), 1):
         assert until(lambda: predictions(server.url, "bombs") == [[4.0, 4.0]]), kind
-        before = until(lambda: server.child_of("bombs"))
+        before = present(until(lambda: server.child_of("bombs")))
         inside = before.children(recursive=True)
         exploding = json.dumps({"instances": [[1000 * number, 0, 0, 0]]}).encode()
         with ThreadPoolExecutor(1) as pool:
@@ -274,7 +278,7 @@ def test_a_server_without_privileges_has_the_levels_of_its_machine(
     found = {}
     for level in Level:
         own.reports.clear()
-        variables = {"TRAINYARD_SANDBOX_LEVELS": level}
+        variables: dict[str, str] = {"TRAINYARD_SANDBOX_LEVELS": level}
         if level is Level.PROCESS:
             # There, each child is a new interpreter.
             variables["TRAINYARD_SERVING_FORK"] = "0"
@@ -300,7 +304,7 @@ def test_a_killed_sandbox_costs_its_model_no_answer(
 ) -> None:
     dashboard.publish(served("killed-own", 1, version_with(dashboard, 1, model_files["own"])))
     dashboard.serves("killed-own", 1)
-    outer = until(lambda: server.child_of("killed-own"))
+    outer = present(until(lambda: server.child_of("killed-own")))
     inside = outer.children(recursive=True)
     outer.kill()
     # The request waits for the next child.

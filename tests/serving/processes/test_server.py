@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from jobs.messages.release import Release, ReleasedVersion
+from tests.present import present
 from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
 
 PREDICT = "/v1/models/telling:predict"
@@ -30,7 +31,7 @@ def test_the_router_imports_neither_keras_nor_jax_nor_django() -> None:
 
 
 def test_a_child_does_not_load_libraries_that_no_model_needs(server: ServerProcess) -> None:
-    child = until(lambda: server.child_of("telling", 2))
+    child = present(until(lambda: server.child_of("telling", 2)))
     packages = {part for mapped in child.memory_maps() for part in Path(mapped.path).parts}
     assert "jaxlib" in packages
     assert not packages & {"sklearn", "pandas"}
@@ -49,7 +50,7 @@ def test_each_process_leads_a_group_and_models_are_in_the_session_of_the_server(
 
 
 def test_a_child_of_a_tiny_model_shares_most_of_its_memory(server: ServerProcess) -> None:
-    child = until(lambda: server.child_of("telling", 2))
+    child = present(until(lambda: server.child_of("telling", 2)))
     memory = child.memory_full_info()
     assert memory.uss < 60 * 2**20 < memory.rss
 
@@ -224,7 +225,7 @@ def test_a_name_of_another_site_is_refused(server: ServerProcess) -> None:
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_the_open_inference_protocol(client: httpx2.Client, binary: bool) -> None:
-    x = np.float32([[1, 2, 3, 4]])
+    x = np.array([[1, 2, 3, 4]], np.float32)
     tensor: dict[str, object] = {"name": "x", "shape": [1, 4], "datatype": "FP32"}
     if not binary:
         content = json.dumps({"id": "i", "inputs": [tensor | {"data": x.tolist()}]}).encode()
@@ -287,7 +288,7 @@ def test_more_rows_than_the_queue_holds_are_computed_in_slices(client: httpx2.Cl
 
 async def test_a_full_queue_is_429_with_a_retry_time(server: ServerProcess) -> None:
     body = json.dumps({"instances": [[0, 0, 0, 0]] * 1500}).encode()
-    child = await asyncio.to_thread(until, lambda: server.child_of("telling", 2))
+    child = present(await asyncio.to_thread(until, lambda: server.child_of("telling", 2)))
     child.suspend()  # nothing leaves the queue, however slowly the requests come
     try:
         async with httpx2.AsyncClient(base_url=server.url, timeout=60) as client:

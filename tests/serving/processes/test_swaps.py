@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from functools import partial
 
 import httpx2
 
@@ -55,16 +56,16 @@ def test_a_rollback_is_seen_in_answers_within_a_second(
 ) -> None:
     body = b'{"instances": [[1, 1, 1, 1]]}'
 
-    def answering_version() -> int:
+    def is_answering(version: int) -> bool:
         (one,) = client.post("/v1/models/telling:predict", content=body).json()["predictions"]
-        return int(one[1])
+        return int(one[1]) == version
 
-    assert answering_version() == 2
+    assert is_answering(2)
     taken = []
     for generation in range(2, 6):
         production = 1 + generation % 2
         began = time.monotonic()
         dashboard.publish(release(telling, "telling", generation, production, 3 - production))
-        until(lambda wanted=production: answering_version() == wanted, every=0)
+        until(partial(is_answering, production), every=0)
         taken.append(time.monotonic() - began)
     assert min(taken) < 1, taken  # a busy machine may hold up one of them

@@ -15,19 +15,23 @@ def read(text: str, dtype: str = "float32", shape: tuple[int | None, ...] = ()) 
 
 
 def test_floats_take_any_number() -> None:
-    np.testing.assert_array_equal(read("[1, 2.5, -3e2]"), np.float32([1, 2.5, -300]))
+    np.testing.assert_array_equal(read("[1, 2.5, -3e2]"), np.array([1, 2.5, -300], np.float32))
 
 
 def test_floats_beyond_float32_become_infinite_or_zero() -> None:
-    np.testing.assert_array_equal(read("[1e39, -1e400, 1e-60]"), np.float32([np.inf, -np.inf, 0]))
+    np.testing.assert_array_equal(read("[1e39, -1e400, 1e-60]"), np.array([np.inf, -np.inf, 0], np.float32))
 
 
 def test_nan_and_infinities_are_accepted() -> None:
-    np.testing.assert_array_equal(read("[NaN, Infinity, -Infinity]"), np.float32([np.nan, np.inf, -np.inf]))
+    np.testing.assert_array_equal(
+        read("[NaN, Infinity, -Infinity]"), np.array([np.nan, np.inf, -np.inf], np.float32)
+    )
 
 
 def test_whole_numbers_too_long_for_64_bits_are_floats() -> None:
-    np.testing.assert_allclose(read("[123456789012345678901234567890, 1]"), np.float32([1.2345679e29, 1]))
+    np.testing.assert_allclose(
+        read("[123456789012345678901234567890, 1]"), np.array([1.2345679e29, 1], np.float32)
+    )
 
 
 def test_whole_numbers_that_no_float_can_hold_are_refused() -> None:
@@ -117,17 +121,17 @@ def test_invalid_json_is_a_bad_request(body: bytes) -> None:
 
 
 def test_floats_are_written_in_their_shortest_form_and_whole_ones_keep_their_point() -> None:
-    array = np.float32([[0.1, 1435774336, 3e-5]])
+    array = np.array([[0.1, 1435774336, 3e-5]], np.float32)
     assert dump({"p": array}) == b'{"p":[[0.1,1435774300.0,0.00003]]}'
 
 
 def test_non_finite_values_are_null() -> None:
-    array = np.float32([[0.1, np.nan, np.inf, -np.inf]])
+    array = np.array([[0.1, np.nan, np.inf, -np.inf]], np.float32)
     assert dump({"p": array}) == b'{"p":[[0.1,null,null,null]]}'
 
 
 def test_rows_of_rank_one_outputs_are_written_too() -> None:
-    array = np.float32([0.1, np.nan])
+    array = np.array([0.1, np.nan], np.float32)
     assert dump([{"p": value} for value in array]) == b'[{"p":0.1},{"p":null}]'
 
 

@@ -27,7 +27,7 @@ SIGNATURE = Signature(
 )
 A = {"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
 B = {"name": "b", "shape": [1], "datatype": "INT32", "data": [5]}
-OUTPUTS = [np.float32([[1, np.pi]]), np.float32([3])]
+OUTPUTS = [np.array([[1, np.pi]], np.float32), np.array([3], np.float32)]
 
 
 def infer(**changes: Any) -> bytes:
@@ -56,7 +56,7 @@ def test_data_may_be_flat_or_nested_and_inputs_in_any_order() -> None:
 
 
 def test_raw_tensors_follow_the_json() -> None:
-    a, b = np.float32([[1, 2]]), np.int32([5])
+    a, b = np.array([[1, 2]], np.float32), np.array([5], np.int32)
     raw = [
         {**{k: v for k, v in tensor.items() if k != "data"}, "parameters": {"binary_data_size": array.nbytes}}
         for tensor, array in ((A, a), (B, b))
@@ -65,7 +65,7 @@ def test_raw_tensors_follow_the_json() -> None:
     call = parse_infer(head + a.tobytes() + b.tobytes(), str(len(head)), SIGNATURE)
     assert [array.tolist() for array in call.arrays] == [[[1, 2]], [5]]
     body, length = encode_infer(call, OUTPUTS, "m", 4, SIGNATURE)
-    answer = json.loads(body[:length])
+    answer = json.loads(bytes(body[:length]))
     assert (answer["id"], answer["model_version"]) == ("7", "4")
     assert [output["parameters"]["binary_data_size"] for output in answer["outputs"]] == [8, 4]
     assert body[length:] == OUTPUTS[0].tobytes() + OUTPUTS[1].tobytes()
@@ -75,18 +75,18 @@ def test_outputs_may_be_chosen_and_json_ones_stand_beside_raw_ones() -> None:
     outputs = [{"name": "q", "parameters": {"binary_data": True}}, {"name": "p"}]
     call = parse_infer(infer(outputs=outputs), None, SIGNATURE)
     body, length = encode_infer(call, OUTPUTS, "m", 4, SIGNATURE)
-    q, p = json.loads(body[:length])["outputs"]
+    q, p = json.loads(bytes(body[:length]))["outputs"]
     assert (q["name"], p["name"], p["data"]) == ("q", "p", [1.0, 3.1415927])
     assert body[length:] == OUTPUTS[1].tobytes()
 
 
 def test_values_that_are_not_finite_are_null_in_json_and_kept_in_raw_tensors() -> None:
-    outputs = [np.float32([[1, np.nan]]), np.float32([np.inf])]
+    outputs = [np.array([[1, np.nan]], np.float32), np.array([np.inf], np.float32)]
     call = parse_infer(
         infer(outputs=[{"name": "p"}, {"name": "q", "parameters": {"binary_data": True}}]), None, SIGNATURE
     )
     body, length = encode_infer(call, outputs, "m", 4, SIGNATURE)
-    answer = json.loads(body[:length], parse_constant=pytest.fail)
+    answer = json.loads(bytes(body[:length]), parse_constant=pytest.fail)
     assert answer["outputs"][0]["data"] == [1.0, None]
     assert answer["outputs"][0]["parameters"] == {"nonfinite": True}
     assert answer["outputs"][1]["parameters"] == {"binary_data_size": 4}
@@ -146,7 +146,7 @@ WIDE = Signature(
 def test_tensors_of_64_bits_are_taken_as_declared_or_as_computed(
     integer: str, number: str, binary: bool
 ) -> None:
-    arrays = [np.int64([-(2**31)]), np.float64([0.5])]
+    arrays = [np.array([-(2**31)], np.int64), np.array([0.5], np.float64)]
     arrays = arrays if integer == "INT64" else [arrays[0].astype("int32"), arrays[1].astype("float32")]
     tensors: list[dict[str, Any]] = [
         {"name": name, "shape": [1], "datatype": datatype}
@@ -164,7 +164,7 @@ def test_tensors_of_64_bits_are_taken_as_declared_or_as_computed(
 
 
 def test_a_raw_integer_beyond_what_the_model_computes_in_is_refused() -> None:
-    raw = np.int64([2**31]).tobytes()
+    raw = np.array([2**31], np.int64).tobytes()
     tensor = {"name": "i", "shape": [1], "datatype": "INT64", "parameters": {"binary_data_size": 8}}
     other = {"name": "f", "shape": [1], "datatype": "FP64", "data": [1]}
     head = json.dumps({"inputs": [tensor, other]}).encode()
@@ -176,10 +176,10 @@ def test_a_raw_integer_beyond_what_the_model_computes_in_is_refused() -> None:
 
 def test_outputs_of_64_bits_are_sent_as_declared() -> None:
     call = InferCall([], [RequestedOutput(0, True)], None)
-    body, length = encode_infer(call, [np.int32([7])], "m", 1, WIDE)
-    output = json.loads(body[:length])["outputs"][0]
+    body, length = encode_infer(call, [np.array([7], np.int32)], "m", 1, WIDE)
+    output = json.loads(bytes(body[:length]))["outputs"][0]
     assert (output["datatype"], output["parameters"]) == ("INT64", {"binary_data_size": 8})
-    assert body[length:] == np.int64([7]).tobytes()
+    assert body[length:] == np.array([7], np.int64).tobytes()
 
 
 def test_metadata_names_versions_and_tensors() -> None:

@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,11 @@ from workers.serving.protocols import plain_numbers, tfs_predict
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
 
 
-def spec_of(shape=(None,), dtype="float32"):
+def spec_of(shape: tuple[int | None, ...] = (None,), dtype: Any = "float32") -> TensorSpec:
     return TensorSpec(name="x", dtype=dtype, shape=shape)
 
 
-def general(body, spec, monkeypatch):
+def general(body: bytes, spec: TensorSpec, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the result of the general parser, the array and whether rows were given, or its refusal."""
     with monkeypatch.context() as patch:
         patch.setattr(tfs_predict, "parse_plain_numbers", lambda *_: None)
@@ -49,7 +50,9 @@ BODIES = pytest.mark.parametrize(
 
 
 @BODIES
-def test_a_tensor_of_numbers_is_read_as_by_the_general_parser(body, spec, monkeypatch):
+def test_a_tensor_of_numbers_is_read_as_by_the_general_parser(
+    body: bytes, spec: TensorSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = parse_plain_numbers(body, spec)
     expected, rows = general(body, spec, monkeypatch)
     assert found is not None
@@ -59,7 +62,9 @@ def test_a_tensor_of_numbers_is_read_as_by_the_general_parser(body, spec, monkey
 
 
 @BODIES
-def test_without_the_extra_fast_json_the_answer_is_the_same(body, spec, monkeypatch):
+def test_without_the_extra_fast_json_the_answer_is_the_same(
+    body: bytes, spec: TensorSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected, rows = general(body, spec, monkeypatch)
     monkeypatch.setattr(plain_numbers, "_PARSER", None)
     call = tfs_predict.parse_predict(body, Signature(inputs=(spec,), outputs=(spec,)))
@@ -67,7 +72,7 @@ def test_without_the_extra_fast_json_the_answer_is_the_same(body, spec, monkeypa
     np.testing.assert_array_equal(call.arrays[0], expected)
 
 
-def test_the_module_is_imported_without_the_extra_fast_json(monkeypatch):
+def test_the_module_is_imported_without_the_extra_fast_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "simdjson", None)
     try:
         importlib.reload(plain_numbers)
@@ -108,16 +113,16 @@ def test_the_module_is_imported_without_the_extra_fast_json(monkeypatch):
         b"[" * 3000 + b"]" * 3000,
     ],
 )
-def test_any_other_body_is_left_to_the_general_parser(body):
+def test_any_other_body_is_left_to_the_general_parser(body: bytes) -> None:
     assert parse_plain_numbers(body, spec_of((2,))) is None
 
 
 @pytest.mark.parametrize("body", [b"[[1, 2.0]]", b"[[1, 4294967296]]", b"[[1, 9223372036854775808]]"])
-def test_integers_out_of_range_are_left_to_the_general_parser(body):
+def test_integers_out_of_range_are_left_to_the_general_parser(body: bytes) -> None:
     assert parse_plain_numbers(b'{"instances": %b}' % body, spec_of((2,), "int32")) is None
 
 
-def test_a_long_first_row_among_short_ones_takes_no_memory():
+def test_a_long_first_row_among_short_ones_takes_no_memory() -> None:
     # The structure of rows that are all as long as the first is 3,000 times as long as this body.
     body = b'{"instances": [[%b]%b]}' % (b",".join([b"1"] * 20_000), b",[1]" * 20_000)
     tracemalloc.start()
@@ -128,11 +133,11 @@ def test_a_long_first_row_among_short_ones_takes_no_memory():
         tracemalloc.stop()
 
 
-def test_booleans_are_left_to_the_general_parser():
+def test_booleans_are_left_to_the_general_parser() -> None:
     assert parse_plain_numbers(b'{"instances": [[1]]}', spec_of((1,), "bool")) is None
 
 
-def test_an_unusual_body_does_not_hinder_the_next_one():
+def test_an_unusual_body_does_not_hinder_the_next_one() -> None:
     for body in (b'{"instances": [[1, true]]}', b'{"instances": [[1'):
         assert parse_plain_numbers(body, spec_of()) is None
         found = parse_plain_numbers(b'{"instances": [[1, 2]]}', spec_of())
@@ -159,7 +164,9 @@ values = st.recursive(
     shape=st.sampled_from([(), (None,), (3,), (None, None), (None, 1)]),
     dtype=st.sampled_from(["float32", "int32", "uint8", "bool"]),
 )
-def test_every_result_equals_that_of_the_general_parser(value, key, shape, dtype):
+def test_every_result_equals_that_of_the_general_parser(
+    value: Any, key: str, shape: tuple[int | None, ...], dtype: str
+) -> None:
     body, spec = json.dumps({key: value}).encode(), spec_of(shape, dtype)
     found = parse_plain_numbers(body, spec)
     if found is None:

@@ -56,7 +56,7 @@ def test_the_numbers_behind_the_columns_are_accepted_too() -> None:
 
 
 def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
-    tensors = [
+    tensors: list[dict[str, Any]] = [
         {"name": "age", "shape": [6], "datatype": "FP64", "data": [row.get("age") for row in ROWS]},
         {"name": "rooms", "shape": [6, 1], "datatype": "INT64", "data": [[row["rooms"]] for row in ROWS]},
         {"name": "member", "shape": [6], "datatype": "BOOL", "data": [bool(row["member"]) for row in ROWS]},
@@ -136,7 +136,8 @@ def test_a_request_of_many_empty_rows_is_refused_before_it_takes_memory(
 ) -> None:
     monkeypatch.setattr(table_rows, "MAX_INPUT_BYTES", 4 * WIDTH * 10)
     assert len(predicted({"instances": [{}] * 10}).arrays[0]) == 10
-    for body in ({"instances": [{}] * 11}, {"inputs": {"age": [None] * 11}}):
+    bodies: tuple[dict[str, Any], ...] = ({"instances": [{}] * 11}, {"inputs": {"age": [None] * 11}})
+    for body in bodies:
         with pytest.raises(BodyTooLarge, match="send at most 10"):
             predicted(body)
 

@@ -102,16 +102,16 @@ def test_other_versions_say_which_signature_they_have(signature: Signature, labe
 
 
 def test_classes_are_pairs_of_label_and_score() -> None:
-    scores = [np.float32([[0.1, 0.9], [1, 0]])]
+    scores = [np.array([[0.1, 0.9], [1, 0]], np.float32)]
     assert encode_results("classify", scores, ["no", "yes"]) == (
         b'{"results":[[["no",0.1],["yes",0.9]],[["no",1.0],["yes",0.0]]]}'
     )
-    assert encode_results("classify", [np.float32([[0.25]])], ["no", "yes"]) == (
+    assert encode_results("classify", [np.array([[0.25]], np.float32)], ["no", "yes"]) == (
         b'{"results":[[["no",0.75],["yes",0.25]]]}'
     )
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])
 def test_regressions_are_numbers(shape: tuple[int, ...]) -> None:
-    values = np.float32([0.1, 2]).reshape(shape)
+    values = np.array([0.1, 2], np.float32).reshape(shape)
     assert encode_results("regress", [values], []) == b'{"results":[0.1,2.0]}'

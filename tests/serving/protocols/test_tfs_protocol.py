@@ -131,7 +131,7 @@ def test_wrong_bodies_are_bad_requests(body: object, signature: Signature, messa
 
 
 def test_only_several_outputs_are_named() -> None:
-    one, two = [np.float32([[1], [2]])], [np.float32([[1, 2]]), np.float32([3])]
+    one, two = [np.array([[1], [2]], np.float32)], [np.array([[1, 2]], np.float32), np.array([3], np.float32)]
     assert encode_predict(one, ONE, rows=True) == b'{"predictions":[[1.0],[2.0]]}'
     assert encode_predict(one, ONE, rows=False) == b'{"outputs":[[1.0],[2.0]]}'
     assert encode_predict(two, TWO, rows=True) == b'{"predictions":[{"p":[1.0,2.0],"q":3.0}]}'

@@ -12,7 +12,8 @@ from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols import oip, table_rows, tfs_predict, tfs_views
+from workers.serving.protocols import oip, table_rows, tfs_predict
+from workers.serving.protocols.table_rows import tensorflow_columns
 
 WINDOW = InputWindow(rows=2, horizon=1, time="day")
 USED = ("age", "plan", "city")
@@ -56,7 +57,7 @@ def test_the_numbers_behind_the_columns_are_accepted_too() -> None:
 
 def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
     ages = np.array([row.get("age", np.nan) for row in ROWS], "<f8").tobytes()
-    plans_ = [row.get("plan") or "" for row in ROWS]
+    plans_: list[Any] = [row.get("plan") or "" for row in ROWS]
     cities = [str(row.get("city") or "").encode() for row in ROWS]
     texts = b"".join(struct.pack("<I", len(text)) + text for text in cities)
     found = inferred(
@@ -129,7 +130,7 @@ def test_too_many_rows_in_all_windows_are_refused(monkeypatch: pytest.MonkeyPatc
 
 def test_the_metadata_of_both_protocols_name_the_rows() -> None:
     assert table_rows.oip_columns(SIGNATURE)[0] == {"name": "age", "datatype": "FP64", "shape": [-1, 2]}
-    (age, *_) = tfs_views.tensorflow_columns(SIGNATURE).values()
+    (age, *_) = tensorflow_columns(SIGNATURE).values()
     assert [dim["size"] for dim in age["tensor_shape"]["dim"]] == ["-1", "2"]  # type: ignore[index]
 
 

@@ -29,7 +29,7 @@ def version(number: int) -> ReleasedVersion:
 
 
 def release(generation: int, production: int | None, *standby: int, **labels: int) -> Release:
-    numbers = sorted({production, *standby, *labels.values()} - {None})
+    numbers = sorted({*standby, *labels.values(), *(() if production is None else (production,))})
     return Release(
         model="m", generation=generation, production=production, standby=standby, labels=labels,
         versions=tuple(version(number) for number in numbers), issued_at="2026-01-01T00:00:00Z",
@@ -111,7 +111,8 @@ class FakeServer:
 
 class NoSource:
     async def artifact(self, digest: str) -> AsyncIterator[bytes]:
-        raise ArtifactRefused(digest)
+        if digest:
+            raise ArtifactRefused(digest)
         yield b""
 
 
@@ -166,8 +167,9 @@ async def test_no_version_answers_before_it_is_warm(fake: FakeServer) -> None:
 
 
 async def test_a_server_is_not_ready_before_it_knows_what_to_serve(fake: FakeServer) -> None:
-    assert not fake.catalog.is_ready
-    fake.catalog.accept_all([])
+    earlier = fake.catalog
+    assert not earlier.is_ready
+    earlier.accept_all([])
     assert fake.catalog.is_ready
     await fake.serving(release(1, 1))
     fake.catalog = fake.start()

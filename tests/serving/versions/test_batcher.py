@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +68,13 @@ def sizes(child: FakeChild) -> list[int]:
     return [len(batch) for batch in child.batches]
 
 
+def outcome(work: WorkItem) -> "asyncio.Future[Any]":
+    assert isinstance(work.answer, asyncio.Future)
+    return work.answer
+
+
 def result(work: WorkItem) -> list[float]:
-    return [float(value) for value in work.answer.result()[0][:, 0]]
+    return [float(value) for value in outcome(work).result()[0][:, 0]]
 
 
 async def test_an_idle_child_gets_a_request_at_once_and_a_busy_one_the_collected_batch() -> None:
@@ -185,7 +191,7 @@ async def test_a_request_that_kills_two_children_fails() -> None:
         await child.fail(ChildExited("killed"))
         queue.attach(child)
     with pytest.raises(Unavailable):
-        work.answer.result()
+        outcome(work).result()
 
 
 async def test_a_request_that_kills_its_children_fails_alone() -> None:
@@ -200,7 +206,7 @@ async def test_a_request_that_kills_its_children_fails_alone() -> None:
     assert sizes(child) == [2, 1, 1]
     assert result(good) == [2]
     with pytest.raises(Unavailable):
-        deadly.answer.result()
+        outcome(deadly).result()
 
 
 @pytest.mark.parametrize(
@@ -214,7 +220,7 @@ async def test_the_kind_of_a_failure_decides_the_status(
     await turn()
     await child.fail(ChildFailed("does not fit", kind))
     with pytest.raises(ServingError, match="does not fit") as failed:
-        work.answer.result()
+        outcome(work).result()
     assert (failed.value.status, failed.value.retry_after) == (status, retry_after)
 
 
@@ -236,7 +242,7 @@ async def test_an_answer_beyond_its_limit_is_refused() -> None:
     await child.answer()
     await child.answer()
     with pytest.raises(BodyTooLarge):
-        work.answer.result()
+        outcome(work).result()
     assert (len(child.batches), queue.waiting_rows) == (2, 0)
 
 
@@ -260,7 +266,7 @@ async def test_a_version_that_cannot_load_fails_queued_and_new_requests() -> Non
     work = queue.submit(rows(1))
     queue.refuse("does not load")
     with pytest.raises(Unavailable, match="does not load"):
-        work.answer.result()
+        outcome(work).result()
     with pytest.raises(Unavailable):
         queue.submit(rows(1))
     assert await queue.drained(0.1)
@@ -317,7 +323,7 @@ async def test_a_batch_that_cannot_be_sent_fails_and_the_queue_goes_on(
         patch.setattr(child, "predict", no_memory)
         lost = queue.submit(rows(1))
         await turn()
-    assert isinstance(lost.answer.exception(), Unavailable)
+    assert isinstance(outcome(lost).exception(), Unavailable)
     following = queue.submit(rows(2))
     await turn()
     await child.answer()
@@ -341,7 +347,7 @@ async def test_a_request_whose_outputs_need_too_much_memory_fails_alone(
     monkeypatch.setattr(WorkItem, "receive", no_memory)
     await child.answer()
     with pytest.raises(Unavailable, match="memory"):
-        failing.answer.result()
+        outcome(failing).result()
     assert result(other) == [4]
     assert await queue.drained(1)
 
@@ -353,7 +359,7 @@ async def test_a_request_whose_slices_cannot_be_joined_fails_and_the_queue_goes_
     await child.answer()
     child.batches[-1] = np.zeros((2, 9), np.float32)
     await child.answer()
-    assert type(failing.answer.exception()) is ServingError
+    assert type(outcome(failing).exception()) is ServingError
     following = queue.submit(rows(2))
     await turn()
     await child.answer()

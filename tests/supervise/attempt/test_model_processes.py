@@ -55,10 +55,15 @@ async def test_a_process_without_a_free_descriptor_leaves_neither_its_folder_nor
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, closed = tmp_path / "1", threading.Event()
+
+    def new_folder() -> Path:
+        folder.mkdir()
+        return folder
+
     unused: Any = None
     prepared = SimpleNamespace(access=SimpleNamespace(close=closed.set))
     pool: Any = SimpleNamespace(
-        new_folder=lambda: folder.mkdir() or folder,
+        new_folder=new_folder,
         isolation=None,
         sandboxes=SimpleNamespace(have_own_users=False),
     )

@@ -23,7 +23,7 @@ MODELS = (
 
 
 def task(**parts: object) -> Task:
-    return ProfileTask(folder="/work", source="bundled", **parts)  # type: ignore[arg-type]
+    return ProfileTask(folder="/work", source="bundled", **parts)
 
 
 def test_no_other_module_of_the_supervisor_copies_a_task() -> None:

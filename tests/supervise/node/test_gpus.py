@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import uuid
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -194,7 +195,7 @@ def test_the_cuda_plugin_must_fit_jaxlib(
 ) -> None:
     def version(package: str) -> str:
         if package not in versions:
-            raise accelerators.PackageNotFoundError(package)
+            raise PackageNotFoundError(package)
         return versions[package]
 
     monkeypatch.setattr(accelerators, "version", version)

@@ -114,7 +114,8 @@ async def test_a_failed_start_is_retried_after_the_next_sweep(
     assert await fork_servers.server_for(ONE) is None
     assert caplog.text.count("without a fork server") == 1
     await fork_servers.sweep()
-    assert await fork_servers.server_for(ONE) is made()[0]
+    server: object = await fork_servers.server_for(ONE)
+    assert server is made()[0]
 
 
 async def test_closing_does_not_wait_for_imports(fork_servers: ForkServers) -> None:

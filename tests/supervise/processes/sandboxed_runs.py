@@ -22,6 +22,7 @@ from jobs.kinds.profile.payload import ProfileTask
 from jobs.messages.sandbox import MIB, Level, LevelState
 from jobs.messages.task import ModelWithCode, OwnCode, OwnCodeFile
 from jobs.store import LocalStore
+from tests.present import present
 from tests.sandbox.conftest import UIDS, python
 from tests.sandbox.fork_server import COMMAND
 from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
@@ -190,9 +191,7 @@ async def findings(level: Level) -> dict[str, Any]:
     """Run all tasks at a level."""
     async with yard(level) as place:
         state: LevelState = next(
-            each
-            for each in place.bench.node.pool.sandboxes.states.result()
-            if each.level is level  # type: ignore[union-attr]
+            each for each in present(place.bench.node.pool.sandboxes).states.result() if each.level is level
         )
         if not state.offered:
             return {"missing": state.reason}

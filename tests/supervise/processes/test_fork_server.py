@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -87,6 +88,10 @@ async def test_forked_runners_have_their_imports_and_their_own_sessions(pool: Ru
     assert await first.end() == -signal.SIGKILL
 
 
+def has_result(lines: list[bytes]) -> bool:
+    return any(b'"result"' in line for line in lines)
+
+
 @with_shared_server
 async def test_a_forked_runner_has_the_environment_of_a_spawned_one_and_serves_tasks(
     pool: RunnerPool, tmp_path: Path
@@ -99,7 +104,7 @@ async def test_a_forked_runner_has_the_environment_of_a_spawned_one_and_serves_t
         heard: list[bytes] = []
         runner.set_listener(heard.append)
         runner.send(Start(task=str(task)))
-        await until(lambda heard=heard: any(b'"result"' in line for line in heard))
+        await until(partial(has_result, heard))
         variables = json.loads((runner.folder / "stdout.log").read_text())
         assert variables.pop("HOME") == str(runner.folder)
         seen.append(variables)

@@ -24,6 +24,7 @@ from workers.confinement.isolation import acl, check, kernel, users
 from workers.confinement.isolation.access import Isolation, RunnerAccess, clean_up
 from workers.confinement.isolation.check import Folders, find_isolation
 from workers.confinement.isolation.users import RunnerUsers, UidRange, lock
+from workers.confinement.isolation.view import View
 from workers.node import node_folder
 from workers.supervise.attempt import runner_turn
 from workers.supervise.attempt.devices import Devices
@@ -165,7 +166,7 @@ def test_a_runner_that_locks_its_files_does_not_stop_the_supervisor(folders: Fol
     checkpoints = folders.store / "checkpoints" / "job-1"
     for name in ("1", "2"):
         (folders.runners / name).mkdir(parents=True)
-    isolation = Isolation(RunnerUsers(UIDS, folders.locks), check.View())
+    isolation = Isolation(RunnerUsers(UIDS, folders.locks), View())
     first, second = (isolation.create_access(folders.runners / name) for name in ("1", "2"))
     first.grant(checkpoints)
 
@@ -234,7 +235,7 @@ def crashed_runner(folders: Folders) -> tuple[RunnerAccess, Path]:
     runner_users = RunnerUsers(UidRange(60600, 60601), folders.locks)
     folder, checkpoints = folders.runners / "1", folders.store / "checkpoints" / "job-1"
     folder.mkdir(parents=True)
-    access = Isolation(runner_users, check.View()).create_access(folder)
+    access = Isolation(runner_users, View()).create_access(folder)
     access.grant(checkpoints)
     assert acl.rights(checkpoints)[acl.user(access.user.uid)] == acl.ALL
     # A killed process releases its locks and nothing else.
@@ -256,7 +257,7 @@ def test_the_next_holder_of_a_user_id_has_nothing_that_a_runner_of_a_killed_work
 ) -> None:
     access, checkpoints = crashed_runner(folders)
     (folders.runners / "2").mkdir()
-    following = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), check.View()).create_access(
+    following = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), View()).create_access(
         folders.runners / "2"
     )
     assert following.user.uid == access.user.uid
@@ -274,7 +275,7 @@ def test_a_user_id_whose_old_access_cannot_be_withdrawn_is_not_given_to_a_runner
 ) -> None:
     access, checkpoints = crashed_runner(folders)
     (folders.runners / "2").mkdir()
-    isolation = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), check.View())
+    isolation = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), View())
     with monkeypatch.context() as patch:
         patch.setattr(acl, "revoke", refuse)
         with pytest.raises(OSError, match="cannot be withdrawn"):

@@ -98,7 +98,9 @@ def test_the_sandbox_that_a_run_had_is_recorded_with_its_attempt(found: Found) -
     assert record(found).network is False
     assert record(found).limits.processes_of_all == 20
     stronger = [state.level for state in record(found).missing]
-    assert stronger == [level for level in Level if level.strength > record(found).level.strength]
+    recorded = record(found).level
+    assert isinstance(recorded, Level)
+    assert stronger == [level for level in Level if level.strength > recorded.strength]
 
 
 def test_a_runner_is_reused_for_its_own_job_and_code_alone(found: Found) -> None:

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
@@ -162,7 +163,7 @@ def test_a_role_reaches_what_the_table_gives_it_and_nothing_else(yard: Yard, rol
     for route, verb in itertools.product((f"/{route}" for route in ROUTES), VERBS):
         group = groups.get(("GET" if verb == "HEAD" else verb, route))
         if is_tried(role, verb, group):
-            client.cookies = cookies.copy()
+            client.cookies = SimpleCookie(cookies)
             sent = body_for(verb, route, bodies)
             with written() as tables:
                 response = getattr(client, verb.lower())(address(route[1:], yard), **sent)

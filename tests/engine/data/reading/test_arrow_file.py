@@ -9,6 +9,7 @@ import pytest
 from jobs.messages.task import DatasetFile
 from jobs.spec.sections.data import DataSpec
 from tests.engine.helpers import csv_file, profiled
+from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.reading import arrow_file
 from workers.engine.data.reading.arrow_file import read_columns, write_columns
@@ -31,7 +32,7 @@ COLUMNS = {
 }
 
 
-def assert_same(found, expected):
+def assert_same(found: dict[str, Array], expected: dict[str, Array]) -> None:
     assert list(found) == list(expected)
     for name, array in expected.items():
         assert found[name].dtype == array.dtype
@@ -39,13 +40,15 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(found[name], array)
 
 
-def stored(path: Path):
+def stored(path: Path) -> dict[str, Array]:
     arrays = read_arrays(path)
     return {str(name): arrays[f"column_{i}"] for i, name in enumerate(arrays["columns"])}
 
 
 @pytest.mark.parametrize("batch", [3, 65_536])
-def test_columns_of_every_type_come_back_as_they_were(tmp_path, monkeypatch, batch):
+def test_columns_of_every_type_come_back_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
     monkeypatch.setattr(arrow_file, "BATCH_ROWS", batch)
     images = np.arange(ROWS * 6, dtype=np.uint8).reshape(ROWS, 2, 3, 1)
     write_columns(tmp_path / "d.arrow", {"x": images, "y": COLUMNS["float32"]}, COLUMNS)
@@ -59,7 +62,9 @@ def test_columns_of_every_type_come_back_as_they_were(tmp_path, monkeypatch, bat
     assert lengths == ([3, 3, 1] if batch == 3 else [7])
 
 
-def test_spilled_columns_give_the_same_bytes_as_those_in_memory(tmp_path, monkeypatch):
+def test_spilled_columns_give_the_same_bytes_as_those_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("workers.engine.data.spilled.SMALL_COLUMN_BYTES", 1)
     monkeypatch.setattr(arrow_file, "BATCH_ROWS", 3)
     spilled = SpilledColumns(tmp_path)
@@ -71,7 +76,9 @@ def test_spilled_columns_give_the_same_bytes_as_those_in_memory(tmp_path, monkey
     assert (tmp_path / "memory.arrow").read_bytes() == (tmp_path / "spilled.arrow").read_bytes()
 
 
-def test_a_changed_copy_of_spilled_columns_leaves_the_others_as_they_were(tmp_path, monkeypatch):
+def test_a_changed_copy_of_spilled_columns_leaves_the_others_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("workers.engine.data.spilled.SMALL_COLUMN_BYTES", 1)
     first = SpilledColumns(tmp_path)
     first["a"] = np.arange(3)
@@ -82,7 +89,7 @@ def test_a_changed_copy_of_spilled_columns_leaves_the_others_as_they_were(tmp_pa
     assert list(second) == ["a"]
 
 
-def test_an_npz_file_of_an_earlier_release_gives_the_same_training_rows(tmp_path):
+def test_an_npz_file_of_an_earlier_release_gives_the_same_training_rows(tmp_path: Path) -> None:
     rows = "".join(f"{'red' if i % 3 else ''},{i},2026-01-{i % 28 + 1:02},{i % 2}\n" for i in range(60))
     file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, f"colour,size,day,y\n{rows}"))
     spec = DataSpec.model_validate({"dataset": "d", "dataset_version": 1})
@@ -94,7 +101,7 @@ def test_an_npz_file_of_an_earlier_release_gives_the_same_training_rows(tmp_path
     assert new.features == old.features
 
 
-def test_a_damaged_file_of_a_version_is_named(tmp_path):
+def test_a_damaged_file_of_a_version_is_named(tmp_path: Path) -> None:
     path = tmp_path / "d.arrow"
     write_columns(path, {"y": COLUMNS["y"]}, COLUMNS)
     path.write_bytes(path.read_bytes()[:200])
@@ -102,7 +109,7 @@ def test_a_damaged_file_of_a_version_is_named(tmp_path):
         read_columns(path)
 
 
-def test_offsets_outside_of_the_file_of_a_version_are_refused(tmp_path):
+def test_offsets_outside_of_the_file_of_a_version_are_refused(tmp_path: Path) -> None:
     field = pa.field("y", pa.large_string(), metadata={b"dtype": b"text"})
     batch = pa.record_batch([pa.array(["x" * 12345], pa.large_string())], schema=pa.schema([field]))
     path = tmp_path / "d.arrow"
@@ -116,7 +123,7 @@ def test_offsets_outside_of_the_file_of_a_version_are_refused(tmp_path):
         read_columns(path)
 
 
-def test_a_file_without_a_table_is_no_version(tmp_path):
+def test_a_file_without_a_table_is_no_version(tmp_path: Path) -> None:
     write_columns(tmp_path / "d.arrow", {"x": COLUMNS["y"]}, {})
     file = profiled(tmp_path / "p", source="csv", path=csv_file(tmp_path, "a,y\n1,0\n2,1\n3,0\n4,1\n"))
     bad = DatasetFile(path=str(tmp_path / "d.arrow"), digest="", profile=file.profile)

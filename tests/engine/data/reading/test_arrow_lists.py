@@ -12,12 +12,13 @@ from jobs.messages.task import DatasetFile
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.profile import Profile
 from tests.engine.helpers import profiled, spec_of
+from tests.present import present
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.spilled import Spill
 from workers.engine.data.table import read_arrow, read_parquet
 from workers.engine.errors import BadData, TargetGaps
 
-TAGS = (["red", "big"], ["blue"], [], ["blue", "small"])
+TAGS: tuple[list[str], ...] = (["red", "big"], ["blue"], [], ["blue", "small"])
 SMALL = FileLimits(expanded_bytes=1_000_000, columns=50, text_characters=1000)
 
 
@@ -45,7 +46,7 @@ def test_lists_are_a_target_with_several_labels(tmp_path: Path, source: str) -> 
     file = profile_of(tmp_path, pa.array(TAGS * 10), source)
     profile = Profile.model_validate(file.profile)
     assert (profile.task, profile.class_labels) == ("multilabel", ("big", "blue", "red", "small"))
-    y = load_dataset(file, spec_of("tags").data).y
+    y = load_dataset(file, present(spec_of("tags").data)).y
     assert y[:4].tolist() == [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [0, 1, 0, 1]]
 
 

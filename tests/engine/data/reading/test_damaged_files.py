@@ -10,6 +10,7 @@ import os
 import random
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -95,14 +96,14 @@ SOURCES = {"csv": csv, "npz": npz, "parquet": parquet, "keras": keras}
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_undamaged_file_is_accepted(tmp_path, source):
+def test_the_undamaged_file_is_accepted(tmp_path: Path, source: str) -> None:
     path = tmp_path / f"upload.{source}"
     path.write_bytes(SOURCES[source]())
     read(source, path)
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_damaged_file_is_refused_with_a_reason(tmp_path, source):
+def test_a_damaged_file_is_refused_with_a_reason(tmp_path: Path, source: str) -> None:
     body, rng = SOURCES[source](), random.Random(source)
     path = tmp_path / f"upload.{source}"
     for _ in range(FILES):
@@ -114,7 +115,7 @@ def test_a_damaged_file_is_refused_with_a_reason(tmp_path, source):
 
 
 @pytest.mark.parametrize("source", ["npz", "parquet", "keras"])
-def test_half_a_file_is_named_as_damaged(tmp_path, source):
+def test_half_a_file_is_named_as_damaged(tmp_path: Path, source: str) -> None:
     body = SOURCES[source]()
     path = tmp_path / f"upload.{source}"
     path.write_bytes(body[: len(body) // 2])
@@ -123,6 +124,6 @@ def test_half_a_file_is_named_as_damaged(tmp_path, source):
 
 
 @pytest.mark.parametrize("number", [errno.ENOMEM, errno.ENOSPC, errno.EMFILE, errno.EIO])
-def test_an_error_of_the_machine_is_not_reported_as_damage_of_the_file(tmp_path, number):
+def test_an_error_of_the_machine_is_not_reported_as_damage_of_the_file(tmp_path: Path, number: Any) -> None:
     with pytest.raises(OSError, match="of the machine"), reading(tmp_path / "d.csv", "CSV"):
         raise OSError(number, "of the machine")

@@ -3,6 +3,9 @@
 import importlib
 import tracemalloc
 import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +18,18 @@ from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.reading.archive import open_archive
 from workers.engine.data.reading.csv_file import read_csv
 from workers.engine.data.store import read_arrays, write_npz
-from workers.engine.data.table import read_arrow, read_npz, read_parquet
+from workers.engine.data.table import Table, read_arrow, read_npz, read_parquet
 from workers.engine.data.texts import TEXT, text_array
 from workers.engine.errors import BadData
+
+Reader = Callable[..., Table]
 
 SMALL = FileLimits(expanded_bytes=1_000_000, table_bytes=1_000_000, columns=50, text_characters=1000)
 LONG = "x" * 100_000
 
 
 @pytest.fixture
-def peak():
+def peak() -> Iterator[Callable[[], int]]:
     # Its import takes more memory than the limits of these tests.
     importlib.import_module("pandas")
     tracemalloc.start()
@@ -32,7 +37,7 @@ def peak():
     tracemalloc.stop()
 
 
-def test_one_long_cell_does_not_enlarge_the_other_rows(tmp_path, peak):
+def test_one_long_cell_does_not_enlarge_the_other_rows(tmp_path: Path, peak: Callable[[], int]) -> None:
     rows = "".join(f"word{i},{i},{i % 2}\n" for i in range(2000))
     file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, f"text,a,y\n{LONG},0,0\n{rows}"))
     assert peak() < 10_000_000
@@ -43,7 +48,7 @@ def test_one_long_cell_does_not_enlarge_the_other_rows(tmp_path, peak):
     assert len(profile.preview[0]["text"]) == 201
 
 
-def test_texts_are_stored_as_they_were_read(tmp_path):
+def test_texts_are_stored_as_they_were_read(tmp_path: Path) -> None:
     texts = text_array(["", "ü" * 40, "a\0", "b"])
     write_npz(tmp_path / "d.npz", {"y": np.arange(4), "column_0": texts})
     read = read_arrays(tmp_path / "d.npz")
@@ -52,54 +57,54 @@ def test_texts_are_stored_as_they_were_read(tmp_path):
     np.testing.assert_array_equal(read["column_0"], texts)
 
 
-def test_files_of_earlier_versions_with_texts_of_fixed_width_are_read(tmp_path):
+def test_files_of_earlier_versions_with_texts_of_fixed_width_are_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", column_0=np.array(["a", "bc"]))
     assert read_arrays(tmp_path / "d.npz")["column_0"].tolist() == ["a", "bc"]
 
 
-def many_columns(folder):
+def many_columns(folder: Path) -> tuple[Reader, str]:
     header = ",".join(f"c{i}" for i in range(40))
     return read_csv, csv_file(folder, f"{header}\n" + "1\n" * 5000)
 
 
-def long_cell(folder):
+def long_cell(folder: Path) -> tuple[Reader, str]:
     return read_csv, csv_file(folder, f"a,y\n{'x' * 1001},0\n")
 
 
-def too_many_names(folder):
+def too_many_names(folder: Path) -> tuple[Reader, str]:
     return read_csv, csv_file(folder, ",".join(f"c{i}" for i in range(51)) + "\n")
 
 
-def long_name(folder):
+def long_name(folder: Path) -> tuple[Reader, str]:
     return read_csv, csv_file(folder, f"{'n' * 501},y\n1,2\n")
 
 
-def packed_zeros(folder):
+def packed_zeros(folder: Path) -> tuple[Reader, Path]:
     np.savez_compressed(folder / "d.npz", x=np.zeros(200_000))
     return read_npz, folder / "d.npz"
 
 
-def values_without_bytes(folder):
+def values_without_bytes(folder: Path) -> tuple[Reader, Path]:
     header = b"{'descr': '|V0', 'fortran_order': False, 'shape': (9000000000,), }"
     with zipfile.ZipFile(folder / "d.npz", "w") as archive:
         archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     return read_npz, folder / "d.npz"
 
 
-def repeated_text(folder):
+def repeated_text(folder: Path) -> tuple[Reader, Path]:
     table = pa.table({"a": pa.array(["x" * 900] * 5000), "y": pa.array([0, 1] * 2500)})
     pq.write_table(table, folder / "d.parquet")
     assert (folder / "d.parquet").stat().st_size < 10_000
     return read_parquet, folder / "d.parquet"
 
 
-def repeated_bytes(folder, kind):
+def repeated_bytes(folder: Path, kind: Any) -> tuple[Reader, Path]:
     table = pa.table({"a": pa.array([b"x" * 900] * 5000, kind), "y": pa.array([0, 1] * 2500)})
     pq.write_table(table, folder / "d.parquet")
     return read_parquet, folder / "d.parquet"
 
 
-def repeated_number(folder):
+def repeated_number(folder: Path) -> tuple[Reader, Path]:
     pq.write_table(pa.table({"a": pa.array([0.0] * 200_000)}), folder / "d.parquet")
     return read_parquet, folder / "d.parquet"
 
@@ -117,14 +122,14 @@ def repeated_number(folder):
         (repeated_number, "expands to 1,600,000 bytes"),
     ],
 )
-def test_a_file_that_expands_is_refused_before_it_is_read(tmp_path, make, words):
+def test_a_file_that_expands_is_refused_before_it_is_read(tmp_path: Path, make: Any, words: str) -> None:
     read, path = make(tmp_path)
     with pytest.raises(BadData, match=words):
         read(tmp_path / path, SMALL)
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(900)])
-def test_bytes_that_many_rows_repeat_are_refused_before_they_are_read(tmp_path, kind):
+def test_bytes_that_many_rows_repeat_are_refused_before_they_are_read(tmp_path: Path, kind: Any) -> None:
     read, path = repeated_bytes(tmp_path, kind)
     pool = pa.default_memory_pool()
     pa.set_memory_pool(counting := pa.proxy_memory_pool(pool))
@@ -137,7 +142,7 @@ def test_bytes_that_many_rows_repeat_are_refused_before_they_are_read(tmp_path, 
 
 
 @pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_an_arrow_file_cannot_ask_for_any_amount_of_memory(tmp_path, new):
+def test_an_arrow_file_cannot_ask_for_any_amount_of_memory(tmp_path: Path, new: Any) -> None:
     table = pa.table({"a": np.arange(4000.0), "y": [0, 1] * 2000})
     with new(
         tmp_path / "d.arrow", table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
@@ -153,19 +158,21 @@ def test_an_arrow_file_cannot_ask_for_any_amount_of_memory(tmp_path, new):
         read_arrow(tmp_path / "d.arrow", SMALL)
 
 
-def test_bytes_of_a_parquet_file_are_read_as_texts(tmp_path):
+def test_bytes_of_a_parquet_file_are_read_as_texts(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": pa.array([b"x", None, b"x"]), "y": [0, 1, 0]}), tmp_path / "d.parquet")
     assert read_parquet(tmp_path / "d.parquet", SMALL).columns["a"].tolist() == ["b'x'", "", "b'x'"]
 
 
-def test_categories_are_counted_before_they_are_encoded(tmp_path):
+def test_categories_are_counted_before_they_are_encoded(tmp_path: Path) -> None:
     rows = "".join(f"t{i % 48},{i % 2}\n" for i in range(6000))
     path = csv_file(tmp_path, f"a,y\n{rows}")
     with pytest.raises(BadData, match="with its columns encoded expands to 1,200,000 bytes"):
         profiled(tmp_path, source="csv", path=path, limits=SMALL)
 
 
-def test_the_directory_of_an_archive_is_limited_before_it_is_read(tmp_path, peak):
+def test_the_directory_of_an_archive_is_limited_before_it_is_read(
+    tmp_path: Path, peak: Callable[[], int]
+) -> None:
     with zipfile.ZipFile(tmp_path / "d.keras", "w") as archive:
         for number in range(3000):
             archive.writestr(f"{number:0>200}", b"")

@@ -199,7 +199,9 @@ def test_a_delimiter_at_the_end_of_each_row_makes_no_column(tmp_path: Path) -> N
         (["1.234", "12.345,5"], [1234, 12345.5]),
     ],
 )
-def test_numbers_with_a_decimal_comma_have_their_values(tmp_path: Path, values, expected) -> None:
+def test_numbers_with_a_decimal_comma_have_their_values(
+    tmp_path: Path, values: list[str], expected: Any
+) -> None:
     text = "a;b;y\n" + "".join(f"{value};7,5;{i}\n" for i, value in enumerate(values))
     file = profiled(tmp_path, source="csv", path=str(file_of(tmp_path, text)))
     np.testing.assert_array_equal(read_arrays(Path(file.path))["column_0"], expected)

@@ -1,8 +1,10 @@
 """Large files are read in parts, and give the same version and profile as small ones."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.dialect import Dialect, DialectRequest
 from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data import spilled
@@ -23,13 +25,13 @@ from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.reading.several import join
 from workers.engine.data.row_hashes import count_equal_rows
 from workers.engine.data.spilled import Spill, SpilledColumns
-from workers.engine.data.table import read_arrow, read_npz, read_parquet
+from workers.engine.data.table import Table, read_arrow, read_npz, read_parquet
 from workers.engine.data.texts import text_array
 from workers.engine.errors import BadData, TooLarge
 
 
 @pytest.fixture
-def spill(tmp_path, monkeypatch):
+def spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spill:
     """Every column in a file, and blocks of few rows."""
     monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
     monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", 64)
@@ -41,7 +43,7 @@ def spill(tmp_path, monkeypatch):
     return Spill(tmp_path / "columns", threads=2, from_bytes=1)
 
 
-def assert_same(found, expected):
+def assert_same(found: Table, expected: Table) -> None:
     assert list(found.columns) == list(expected.columns)
     for name, column in expected.columns.items():
         assert found.columns[name].dtype == column.dtype, name
@@ -52,7 +54,7 @@ def assert_same(found, expected):
     assert found.dialect == expected.dialect
 
 
-def layout(path: Path, **dialect) -> CsvLayout:
+def layout(path: Path, **dialect: Any) -> CsvLayout:
     names = path.read_text().partition("\n")[0].split(",")
     return CsvLayout(path, Dialect(**dialect), names, names, 0)
 
@@ -92,10 +94,10 @@ SIMPLE = {
 
 
 @pytest.mark.parametrize("text", SIMPLE.values(), ids=SIMPLE)
-def test_blocks_of_a_csv_file_give_the_columns_of_the_whole(tmp_path, spill, text):
+def test_blocks_of_a_csv_file_give_the_columns_of_the_whole(tmp_path: Path, spill: Spill, text: str) -> None:
     path = Path(csv_file(tmp_path, text))
     expected = read_csv(path)
-    found = csv_reader._in_blocks(path, DEFAULT_LIMITS, csv_reader.DialectRequest(), spill)
+    found = csv_reader._in_blocks(path, DEFAULT_LIMITS, DialectRequest(), spill)
     assert found is not None
     assert_same(found, expected)
 
@@ -117,20 +119,24 @@ GENERAL = {
 
 
 @pytest.mark.parametrize("text", GENERAL.values(), ids=GENERAL)
-def test_large_csv_files_that_need_the_general_reader_give_the_columns_of_small_ones(tmp_path, spill, text):
+def test_large_csv_files_that_need_the_general_reader_give_the_columns_of_small_ones(
+    tmp_path: Path, spill: Spill, text: str
+) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes(text.encode("latin-1"))
     assert_same(read_csv(path, spill=spill), read_csv(path))
 
 
 @pytest.mark.parametrize("text", [lines("1", "99999999999999999999"), lines("99999999999999999999", "1")])
-def test_whole_numbers_above_64_bits_are_refused_in_large_files_too(tmp_path, spill, text):
+def test_whole_numbers_above_64_bits_are_refused_in_large_files_too(
+    tmp_path: Path, spill: Spill, text: str
+) -> None:
     path = Path(csv_file(tmp_path, text))
     with pytest.raises(BadData, match="column 'a' has whole numbers above"):
         read_csv(path, spill=spill)
 
 
-def test_a_damaged_row_of_a_large_file_is_named_or_left_out(tmp_path, spill):
+def test_a_damaged_row_of_a_large_file_is_named_or_left_out(tmp_path: Path, spill: Spill) -> None:
     path = Path(csv_file(tmp_path, "a,y\n" + "1,2\n" * 200 + "1,2,3\n" + "3,4\n" * 200))
     with pytest.raises(BadData, match=r"line 202 of data\.csv has 3 fields instead of 2"):
         read_csv(path, spill=spill)
@@ -140,26 +146,28 @@ def test_a_damaged_row_of_a_large_file_is_named_or_left_out(tmp_path, spill):
     assert [row[0] for row in bad.rows] == [202]
 
 
-def test_a_large_csv_file_is_refused_as_soon_as_its_columns_are_too_large(tmp_path, spill):
+def test_a_large_csv_file_is_refused_as_soon_as_its_columns_are_too_large(
+    tmp_path: Path, spill: Spill
+) -> None:
     path = Path(csv_file(tmp_path, "a,y\n" + "1,2\n" * 5000))
     with pytest.raises(BadData, match="expands to"):
         read_csv(path, FileLimits(expanded_bytes=50_000), spill=spill)
 
 
-def test_a_long_text_of_a_large_file_is_named_with_its_row(tmp_path, spill):
+def test_a_long_text_of_a_large_file_is_named_with_its_row(tmp_path: Path, spill: Spill) -> None:
     path = Path(csv_file(tmp_path, lines("x", "y" * 50)))
     with pytest.raises(BadData, match="50 characters in row 13"):
         read_csv(path, FileLimits(text_characters=20), spill=spill)
 
 
-def test_a_file_of_another_form_is_left_to_the_general_reader(tmp_path, spill):
+def test_a_file_of_another_form_is_left_to_the_general_reader(tmp_path: Path, spill: Spill) -> None:
     path = Path(csv_file(tmp_path, "a,y\n" + "1,2\n" * 50))
     for dialect in ({"encoding": "latin-1"}, {"decimal": ",", "delimiter": ";"}):
         with pytest.raises(NotSimple):
             read_blocks(layout(path, **dialect), SpilledColumns(spill.folder), DEFAULT_LIMITS, 1)
 
 
-def test_random_tables_are_read_in_blocks_as_at_once(tmp_path, spill):
+def test_random_tables_are_read_in_blocks_as_at_once(tmp_path: Path, spill: Spill) -> None:
     rng = np.random.default_rng(0)
     fields = ["", "NA", "0", "7", "-3", "007", "2.5", "1e-07", " 4", "x", "true", "2026-01-05", "0x1F", "nan"]
     read = 0
@@ -169,7 +177,7 @@ def test_random_tables_are_read_in_blocks_as_at_once(tmp_path, spill):
         path = Path(csv_file(tmp_path, "a,b,c\n" + "\n".join(rows) + "\n"))
         folder = spill.folder / str(number)
         folder.mkdir()
-        found = csv_reader._in_blocks(path, DEFAULT_LIMITS, csv_reader.DialectRequest(), Spill(folder, 2, 1))
+        found = csv_reader._in_blocks(path, DEFAULT_LIMITS, DialectRequest(), Spill(folder, 2, 1))
         if found is not None:
             assert_same(found, read_csv(path))
             read += 1
@@ -191,7 +199,7 @@ FRAME = pd.DataFrame(
 )
 
 
-def written(frame, folder, kind):
+def written(frame: pd.DataFrame, folder: Path, kind: str) -> tuple[Path, Callable[..., Table]]:
     """Return a file of a frame in parts of two rows, and its reader."""
     path = folder / f"data.{kind}"
     if kind == "parquet":
@@ -204,7 +212,9 @@ def written(frame, folder, kind):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
-def test_columns_of_a_large_file_of_columns_are_read_one_by_one(tmp_path, spill, kind):
+def test_columns_of_a_large_file_of_columns_are_read_one_by_one(
+    tmp_path: Path, spill: Spill, kind: str
+) -> None:
     path, read = written(FRAME, tmp_path, kind)
     assert_same(read(path, spill=spill), read(path))
 
@@ -219,7 +229,7 @@ def test_columns_of_a_large_file_of_columns_are_read_one_by_one(tmp_path, spill,
     ],
     ids=["without a name", "a range", "of two levels"],
 )
-def test_the_index_of_a_large_frame_is_no_column(tmp_path, spill, kind, index):
+def test_the_index_of_a_large_frame_is_no_column(tmp_path: Path, spill: Spill, kind: str, index: Any) -> None:
     path, read = written(FRAME.set_index(index), tmp_path, kind)
     found = read(path, spill=spill)
     assert list(found.columns) == list(FRAME.columns)
@@ -235,7 +245,7 @@ def test_the_index_of_a_large_frame_is_no_column(tmp_path, spill, kind, index):
     ],
     ids=["images", "numbers", "times"],
 )
-def test_rows_that_are_arrays_keep_their_shape_in_a_large_table(spill, rows):
+def test_rows_that_are_arrays_keep_their_shape_in_a_large_table(spill: Spill, rows: Any) -> None:
     columns = SpilledColumns(spill.folder)
     columns["rows"] = rows
     found = columns.copy()
@@ -246,7 +256,7 @@ def test_rows_that_are_arrays_keep_their_shape_in_a_large_table(spill, rows):
     np.testing.assert_array_equal(found.head("rows", 2), rows[:2])
 
 
-def test_texts_whose_rows_are_arrays_stay_in_memory_in_a_large_table(spill):
+def test_texts_whose_rows_are_arrays_stay_in_memory_in_a_large_table(spill: Spill) -> None:
     texts = text_array(["a", "", "b", "c"] * 2).reshape(4, 2)
     columns = SpilledColumns(spill.folder)
     columns["texts"] = texts
@@ -254,7 +264,7 @@ def test_texts_whose_rows_are_arrays_stay_in_memory_in_a_large_table(spill):
     assert not list(spill.folder.iterdir())
 
 
-def test_large_arrays_of_images_of_several_files_are_joined(tmp_path, spill):
+def test_large_arrays_of_images_of_several_files_are_joined(tmp_path: Path, spill: Spill) -> None:
     paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
     images = np.arange(5 * 4 * 4, dtype=np.uint8).reshape(5, 4, 4)
     for path, part in zip(paths, (slice(0, 2), slice(2, 5)), strict=True):
@@ -264,7 +274,7 @@ def test_large_arrays_of_images_of_several_files_are_joined(tmp_path, spill):
     assert table.rows == 5
 
 
-def test_large_json_lines_give_the_columns_of_small_ones(tmp_path, spill):
+def test_large_json_lines_give_the_columns_of_small_ones(tmp_path: Path, spill: Spill) -> None:
     path = tmp_path / "data.jsonl"
     values = [
         {"a": 1, "b": True, "c": "x"},
@@ -276,14 +286,16 @@ def test_large_json_lines_give_the_columns_of_small_ones(tmp_path, spill):
     assert_same(read_json_lines(path, bad=BadRows(0.5), spill=spill), read_json_lines(path, bad=BadRows(0.5)))
 
 
-def test_a_long_text_of_large_json_lines_is_named_with_its_row(tmp_path, spill):
+def test_a_long_text_of_large_json_lines_is_named_with_its_row(tmp_path: Path, spill: Spill) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text('{"a": "x"}\n' * 10 + '{"a": "' + "y" * 50 + '"}\n')
     with pytest.raises(BadData, match="50 characters in row 11"):
         read_json_lines(path, FileLimits(text_characters=20), spill=spill)
 
 
-def test_a_large_file_has_the_digest_and_the_profile_of_a_small_one(tmp_path, monkeypatch):
+def test_a_large_file_has_the_digest_and_the_profile_of_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = "".join(
         f"{i},{i * 0.5},{'' if i % 7 == 0 else f'word{i % 5}'},2026-01-{i % 28 + 1:02},{i % 3 == 0}\n"
         for i in range(500)
@@ -302,7 +314,7 @@ def test_a_large_file_has_the_digest_and_the_profile_of_a_small_one(tmp_path, mo
     assert overviews[0] == overviews[1]
 
 
-def test_equal_rows_are_found_among_values_of_every_type():
+def test_equal_rows_are_found_among_values_of_every_type() -> None:
     columns = [
         np.array([0.0, -0.0, np.nan, np.nan, 1.5, 1.5]),
         np.array([1, 1, 2, 2, 3, 4]),
@@ -314,7 +326,9 @@ def test_equal_rows_are_found_among_values_of_every_type():
     assert count_equal_rows(columns[2:]) == 3
 
 
-def test_a_parquet_file_whose_columns_are_spilled_is_profiled(tmp_path, monkeypatch):
+def test_a_parquet_file_whose_columns_are_spilled_is_profiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = pa.table({"a": np.arange(100) / 7, "word": ["x", "y"] * 50, "y": np.arange(100) % 2})
     pq.write_table(table, tmp_path / "d.parquet")
     monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
@@ -325,7 +339,9 @@ def test_a_parquet_file_whose_columns_are_spilled_is_profiled(tmp_path, monkeypa
     assert spilled_one.digest == in_memory.digest and spilled_one.profile == in_memory.profile
 
 
-def test_rows_without_a_target_are_left_out_of_large_files_as_of_small_ones(tmp_path, monkeypatch):
+def test_rows_without_a_target_are_left_out_of_large_files_as_of_small_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = "".join(f"{i},word{i % 3},{'' if i % 10 == 0 else i % 2}\n" for i in range(200))
     task = {"source": "csv", "path": csv_file(tmp_path, f"a,b,y\n{rows}"), "rows_without_target": "leave_out"}
     small = profiled(tmp_path / "small", **task)
@@ -336,7 +352,7 @@ def test_rows_without_a_target_are_left_out_of_large_files_as_of_small_ones(tmp_
     assert large.profile["rows_without_target"] == 20
 
 
-def test_large_json_lines_with_lists_of_labels_are_read_as_small_ones(tmp_path, spill):
+def test_large_json_lines_with_lists_of_labels_are_read_as_small_ones(tmp_path: Path, spill: Spill) -> None:
     path = tmp_path / "data.jsonl"
     mixed = '{"a": 1, "y": "x"}\n'
     path.write_text('{"a": 1, "y": ["x", "z"]}\n' * 5 + mixed + '{"a": 2, "y": []}\n{"a": 3}\n')

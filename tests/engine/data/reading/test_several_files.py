@@ -108,7 +108,7 @@ def test_a_damaged_row_is_found_in_a_file_with_another_order_of_columns(tmp_path
 )
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_file_that_is_no_text_is_damaged_and_named(tmp_path: Path, content: bytes, is_first: bool) -> None:
-    contents = [content, "a,b\n2,y\n"] if is_first else ["a,b\n2,y\n", content]
+    contents: list[str | bytes] = [content, "a,b\n2,y\n"] if is_first else ["a,b\n2,y\n", content]
     with pytest.raises(DamagedFile, match=f"part-{1 if is_first else 2} is not a readable CSV file"):
         read_parts(tmp_path, *contents)
 

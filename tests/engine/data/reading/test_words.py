@@ -1,5 +1,7 @@
 """Texts with few different values are typed and counted as row by row."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,7 +27,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("texts", COLUMNS.values(), ids=COLUMNS)
-def test_words_have_the_type_and_the_values_of_their_rows(texts):
+def test_words_have_the_type_and_the_values_of_their_rows(texts: Any) -> None:
     rows = texts * 3
     words = words_of(pa.array(rows, pa.large_string()))
     assert words is not None
@@ -42,7 +44,9 @@ def test_words_have_the_type_and_the_values_of_their_rows(texts):
         np.testing.assert_array_equal(values, expected.values)
 
 
-def test_words_are_numbered_over_parts_in_the_order_of_their_first_rows(monkeypatch):
+def test_words_are_numbered_over_parts_in_the_order_of_their_first_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(words_module, "PART_ROWS", 2)
     found = words_of(pa.array(["b", "a", "a", "c", "b"], pa.large_string()))
     assert found is not None
@@ -50,7 +54,7 @@ def test_words_are_numbered_over_parts_in_the_order_of_their_first_rows(monkeypa
     assert list(found.counts().items()) == [("b", 2), ("a", 2), ("c", 1)]
 
 
-def test_too_many_different_texts_are_no_words(monkeypatch):
+def test_too_many_different_texts_are_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words_module, "MAX_WORDS", 3)
     monkeypatch.setattr(words_module, "PART_ROWS", 3)
     assert words_of(pa.array(list("aabbcc"), pa.large_string())) is not None
