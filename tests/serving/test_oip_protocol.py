@@ -8,7 +8,7 @@ import pytest
 
 from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols.oip import (
+from workers.serving.protocols.oip_infer import (
     InferCall,
     RequestedOutput,
     encode_infer,

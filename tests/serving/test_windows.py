@@ -12,7 +12,7 @@ from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols import oip, table_rows, tfs_predict, tfs_views
+from workers.serving.protocols import oip_infer, table_rows, tfs_predict, tfs_views
 
 WINDOW = InputWindow(rows=2, horizon=1, time="day")
 USED = ("age", "plan", "city")
@@ -36,7 +36,7 @@ def predicted(body: Any) -> np.ndarray:
 
 def inferred(tensors: list[dict[str, Any]], raw: bytes = b"") -> np.ndarray:
     head = json.dumps({"inputs": tensors}).encode()
-    return oip.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
+    return oip_infer.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
 
 
 def test_windows_of_rows_give_the_bits_of_the_training() -> None:

@@ -26,8 +26,8 @@ from workers.serving.bodies.memory import BodyMemory
 from workers.serving.counting import RequestCounter
 from workers.serving.hosts import check_host
 from workers.serving.metrics import Metrics
-from workers.serving.protocols import oip, tfs_examples, tfs_paths, tfs_views
-from workers.serving.protocols.oip import InferCall
+from workers.serving.protocols import oip_infer, tfs_examples, tfs_paths, tfs_views
+from workers.serving.protocols.oip_infer import InferCall
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_predict import Array, PredictCall
 from workers.serving.releases.catalog import Catalog
@@ -226,7 +226,7 @@ class ServingApp:
     async def _inference(self, request: Request) -> Response:
         match request.method, request.path:
             case "GET", "/v2":
-                return _json(oip.SERVER)
+                return _json(oip_infer.SERVER)
             case "GET", "/v2/health/live":
                 return _json({"live": True})
             case "GET", "/v2/health/ready":
@@ -236,7 +236,7 @@ class ServingApp:
                 return _json(self._index(self._reached(request)))
             case "POST", path if path.startswith("/v2/repository/"):
                 raise Forbidden("The dashboard decides what to load")
-        route = oip.model_route(request.path)
+        route = oip_infer.model_route(request.path)
         if route is None or (request.method == "POST") != (route.verb == "infer"):
             raise NotFound(f"Not found: {request.method} {request.path}")
         if not await self._reaches(request, route.target):
@@ -255,7 +255,9 @@ class ServingApp:
                 version = self._catalog.pick(route.target).version
                 available = self._catalog.endpoint(route.target).available()
                 numbers = [each.approved.number for each in available]
-                return Response(oip.encode_metadata(route.target.model, numbers, version.signature_now()))
+                return Response(
+                    oip_infer.encode_metadata(route.target.model, numbers, version.signature_now())
+                )
 
     async def _infer(self, request: Request, target: Target) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
@@ -313,7 +315,7 @@ def predict_response(picked: PickedVersion, body: bytes | memoryview) -> Respons
     return Response(body, headers=with_version_headers(picked, JSON))
 
 
-def infer_response(picked: PickedVersion, answer: oip.Encoded) -> Response:
+def infer_response(picked: PickedVersion, answer: oip_infer.Encoded) -> Response:
     """Return the response to an infer request."""
     if answer.header_length is None:
         return Response(answer.body, headers=with_version_headers(picked, JSON))

@@ -25,8 +25,8 @@ from workers.serving.bodies.codec import SMALL_BYTES, BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.counting import RequestCounter
 from workers.serving.hosts import check_host
-from workers.serving.protocols import oip, tfs_paths
-from workers.serving.protocols.oip import InferCall, encode_infer, parse_infer
+from workers.serving.protocols import oip_infer, tfs_paths
+from workers.serving.protocols.oip_infer import InferCall, encode_infer, parse_infer
 from workers.serving.protocols.table_rows import is_quick
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_predict import PredictCall, encode_predict, parse_predict
@@ -97,7 +97,7 @@ class DirectPredictions:
         return Caller(request, verb, target, None, min(self._body_bytes, SMALL_BYTES))
 
     def _caller_of_infer(self, request: Request) -> Caller | None:
-        route = oip.model_route(request.path)
+        route = oip_infer.model_route(request.path)
         if request.method != "POST" or route is None or route.verb != "infer":
             return None
         length, largest = request.header(INFER_HEADER_LENGTH), SMALL_BYTES

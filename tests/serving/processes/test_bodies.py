@@ -27,7 +27,7 @@ from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.bodies.pool import BodyWorkerCommand, BodyWorkers
 from workers.serving.metrics import Metrics
-from workers.serving.protocols import oip, tfs_predict
+from workers.serving.protocols import oip_infer, tfs_predict
 from workers.serving.protocols.target import Target
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
@@ -157,9 +157,9 @@ async def test_a_long_string_among_numbers_is_refused_before_numpy_copies_it(cod
 async def test_large_answers_are_encoded_by_a_worker(codec: BodyCodec) -> None:
     encoded = await codec.encode_predict([VALUES], ONE, rows=True, deadline=soon())
     assert bytes(encoded) == tfs_predict.encode_predict([VALUES], ONE, rows=True)
-    call = oip.InferCall([], [oip.RequestedOutput(0, False)], "an id")
+    call = oip_infer.InferCall([], [oip_infer.RequestedOutput(0, False)], "an id")
     answer = await codec.encode_infer(call, [VALUES], "m", 3, ONE, soon())
-    assert bytes(answer.body) == oip.encode_infer(call, [VALUES], "m", 3, ONE).body
+    assert bytes(answer.body) == oip_infer.encode_infer(call, [VALUES], "m", 3, ONE).body
     assert len(processes()) == 1
 
 
@@ -169,7 +169,7 @@ async def test_the_open_inference_protocol_is_parsed_by_a_worker(codec: BodyCode
     body = json.dumps({"id": "an id", "inputs": [tensor], "outputs": asked}).encode()
     call = await codec.parse_infer(body, None, ONE, soon())
     np.testing.assert_array_equal(call.arrays[0], VALUES)
-    assert (call.outputs, call.id) == ([oip.RequestedOutput(0, True)], "an id")
+    assert (call.outputs, call.id) == ([oip_infer.RequestedOutput(0, True)], "an id")
 
 
 async def test_raw_tensors_need_no_worker(codec: BodyCodec) -> None:

@@ -15,7 +15,7 @@ from workers.model_process.errors import BadRequest, BodyTooLarge, ServingError
 from workers.model_process.frames import Frame
 from workers.serving.bodies.packed import PackedBody
 from workers.serving.bodies.pool import BodyWorkers
-from workers.serving.protocols import oip, tfs_examples, tfs_predict
+from workers.serving.protocols import oip_infer, tfs_examples, tfs_predict
 from workers.serving.protocols.table_rows import is_quick
 from workers.serving.table import ServedTable
 from workers.serving.versions.child_process import ChildFailed
@@ -74,8 +74,8 @@ class BodyCodec:
         signature: Signature,
         deadline: float,
         table: ServedTable | None = None,
-    ) -> oip.InferCall:
-        """Parse an infer body; see `oip.parse_infer`.
+    ) -> oip_infer.InferCall:
+        """Parse an infer body; see `oip_infer.parse_infer`.
 
         Raises:
             ServingError: it does not fit, or could not be parsed in time.
@@ -86,11 +86,11 @@ class BodyCodec:
         small = self._small(body, length)
         raw = 0 if small is None or length is None else max(len(small) - length, 0)
         if small is not None and (table is None or is_quick(small, table.size, raw=raw)):
-            return oip.parse_infer(small, header_length, signature, table and table.pipeline)
+            return oip_infer.parse_infer(small, header_length, signature, table and table.pipeline)
         header = {"op": "parse_infer", "header_length": header_length}
         frame = await self._parse(header, body, signature, deadline, table)
-        outputs = [oip.RequestedOutput(*each) for each in frame.header["outputs"]]
-        return oip.InferCall(frame.tensors, outputs, frame.header["call"])
+        outputs = [oip_infer.RequestedOutput(*each) for each in frame.header["outputs"]]
+        return oip_infer.InferCall(frame.tensors, outputs, frame.header["call"])
 
     async def encode_predict(
         self, outputs: Sequence[Array], signature: Signature, *, rows: bool, deadline: float
@@ -118,17 +118,17 @@ class BodyCodec:
 
     async def encode_infer(
         self,
-        call: oip.InferCall,
+        call: oip_infer.InferCall,
         outputs: Sequence[Array],
         model: str,
         version: int,
         signature: Signature,
         deadline: float,
-    ) -> oip.Encoded:
-        """Return the body of an infer response; see `oip.encode_infer`."""
+    ) -> oip_infer.Encoded:
+        """Return the body of an infer response; see `oip_infer.encode_infer`."""
         plain = [outputs[position] for position, binary in call.outputs if not binary]
         if self.is_small_output(plain):
-            return oip.encode_infer(call, outputs, model, version, signature)
+            return oip_infer.encode_infer(call, outputs, model, version, signature)
         header = {
             "op": "encode_infer",
             "outputs": [list(each) for each in call.outputs],
@@ -137,7 +137,7 @@ class BodyCodec:
             "version": version,
         }
         frame = await self._run(header, outputs, signature, deadline)
-        return oip.Encoded(frame.tensors[0].data, frame.header["header_length"])
+        return oip_infer.Encoded(frame.tensors[0].data, frame.header["header_length"])
 
     async def _parse(
         self,

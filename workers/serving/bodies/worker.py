@@ -15,7 +15,7 @@ from workers.features.pipeline import Pipeline
 from workers.model_process.errors import ServingError, plain_text
 from workers.model_process.frames import Frame, FrameReader, write_frame
 from workers.serving.bodies.packed import PackedBody
-from workers.serving.protocols import oip, tfs_examples, tfs_predict
+from workers.serving.protocols import oip_infer, tfs_examples, tfs_predict
 from workers.serving.table import read_table
 
 logger = logging.getLogger("trainyard.serving")
@@ -72,7 +72,7 @@ def _answer(frame: Frame) -> Answer:
         case "parse_examples":
             return Answer({}, tfs_examples.parse_examples(_body(frame), signature))
         case "parse_infer":
-            infer = oip.parse_infer(_body(frame), header["header_length"], signature, _pipeline(frame))
+            infer = oip_infer.parse_infer(_body(frame), header["header_length"], signature, _pipeline(frame))
             return Answer({"outputs": [list(each) for each in infer.outputs], "call": infer.id}, infer.arrays)
         case "encode_results":
             body = tfs_examples.encode_results(header["verb"], tensors, header["labels"])
@@ -81,10 +81,10 @@ def _answer(frame: Frame) -> Answer:
             body = tfs_predict.encode_predict(tensors, signature, rows=header["rows"])
             return Answer({}, [np.frombuffer(body, np.uint8)])
         case _:
-            call = oip.InferCall(
-                [], [oip.RequestedOutput(*each) for each in header["outputs"]], header["call"]
+            call = oip_infer.InferCall(
+                [], [oip_infer.RequestedOutput(*each) for each in header["outputs"]], header["call"]
             )
-            encoded = oip.encode_infer(call, tensors, header["model"], header["version"], signature)
+            encoded = oip_infer.encode_infer(call, tensors, header["model"], header["version"], signature)
             return Answer({"header_length": encoded.header_length}, [np.frombuffer(encoded.body, np.uint8)])
 
 
