@@ -10,7 +10,8 @@ from workers.model_process.errors import BadRequest
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_paths import route
 from workers.serving.protocols.tfs_predict import encode_predict, parse_predict
-from workers.serving.protocols.tfs_views import VersionStatus, encode_metadata, encode_status
+from workers.serving.protocols.tfs_views import encode_metadata, encode_status
+from workers.serving.version_status import VersionStatus
 
 ONE = Signature(
     inputs=(TensorSpec(name="x", dtype="float32", shape=(2,)),),

@@ -28,13 +28,14 @@ from workers.serving.hosts import check_host
 from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip_infer, tfs_examples, tfs_paths, tfs_views
 from workers.serving.protocols.oip_infer import InferCall
-from workers.serving.protocols.target import Target
+from workers.serving.protocols.target import Target, not_found
 from workers.serving.protocols.tfs_predict import Array, PredictCall
 from workers.serving.releases.catalog import Catalog
-from workers.serving.releases.endpoint import PickedVersion, not_found
+from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
 from workers.serving.table import ServedTable
 from workers.serving.traffic import Traffic
+from workers.serving.version_status import VersionStatus
 
 logger = logging.getLogger("trainyard.serving")
 
@@ -201,7 +202,7 @@ class ServingApp:
                 self._counter.count, target.model, request.version, api, status, seconds
             )
 
-    def _statuses(self, target: Target) -> list[tfs_views.VersionStatus]:
+    def _statuses(self, target: Target) -> list[VersionStatus]:
         try:
             statuses = self._catalog.endpoint(target).statuses()
         except NotFound:

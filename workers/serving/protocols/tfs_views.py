@@ -1,7 +1,6 @@
 """Encodes status and metadata in TensorFlow Serving's format."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
 
 import orjson
 
@@ -9,16 +8,7 @@ from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.dtypes import TYPES
 from workers.serving.protocols.table_rows import tensorflow_columns
 from workers.serving.protocols.tfs_predict import SIGNATURE_NAME
-
-State = Literal["START", "LOADING", "AVAILABLE", "UNLOADING", "END"]
-
-
-class VersionStatus(NamedTuple):
-    """The state of one version, and its error if it failed."""
-
-    number: int
-    state: State
-    error: str | None = None
+from workers.serving.version_status import VersionStatus
 
 
 def encode_status(statuses: Iterable[VersionStatus]) -> bytes:

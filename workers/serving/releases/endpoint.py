@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from jobs.messages.release import Release, ReleasedVersion, ReplicaReport, SignedRelease
 from workers.model_process.errors import BadRequest, NotFound, Unavailable
-from workers.serving.protocols.target import Target
-from workers.serving.protocols.tfs_views import VersionStatus
+from workers.serving.protocols.target import Target, not_found
 from workers.serving.releases.state import EndpointState
 from workers.serving.releases.verification import ReleaseRefused
+from workers.serving.version_status import VersionStatus
 from workers.serving.versions.version import LoadedVersion
 
 logger = logging.getLogger("trainyard.serving")
@@ -219,13 +219,6 @@ class Endpoint:
         for key in list(self._versions):
             self._unload(self._versions.pop(key))
         await asyncio.gather(*self._unloading.values())
-
-
-def not_found(target: Target) -> str:
-    """Return TensorFlow Serving's message for a model or version that does not exist."""
-    if target.version is None:
-        return f"Servable not found for request: Latest({target.model})"
-    return f"Servable not found for request: Specific({target.model}, {target.version})"
 
 
 def _number(release: Release, target: Target) -> tuple[int | None, str]:
