@@ -20,7 +20,6 @@ from workers.model_process.frames import Frame
 from workers.serving import auth
 from workers.serving.access import Access
 from workers.serving.app import ServingApp
-from workers.serving.asgi import Headers
 from workers.serving.auth import TokenAuthenticator
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.pool import BodyWorkers
@@ -31,6 +30,7 @@ from workers.serving.metrics import Metrics
 from workers.serving.protocols.target import Target
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.response import Headers
 from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem

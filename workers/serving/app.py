@@ -6,21 +6,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-import orjson
-
 from jobs.spec.signature import Signature
 from workers.model_process.errors import (
-    BodyTooLarge,
     Forbidden,
-    NoRoom,
     NotFound,
     ServingError,
     Unavailable,
-    UnsupportedEncoding,
-    plain_text,
 )
 from workers.serving.access import Access
-from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
+from workers.serving.asgi import Receive, Request, Scope
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.memory import BodyMemory
 from workers.serving.counting import RequestCounter
@@ -32,6 +26,16 @@ from workers.serving.protocols.target import Target, not_found
 from workers.serving.protocols.tfs_predict import Array, PredictCall
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.response import (
+    BINARY,
+    JSON,
+    TEXT,
+    Headers,
+    Response,
+    Send,
+    error_response,
+    json_response,
+)
 from workers.serving.settings import Limits
 from workers.serving.table import ServedTable
 from workers.serving.traffic import Traffic
@@ -227,14 +231,14 @@ class ServingApp:
     async def _inference(self, request: Request) -> Response:
         match request.method, request.path:
             case "GET", "/v2":
-                return _json(oip_infer.SERVER)
+                return json_response(oip_infer.SERVER)
             case "GET", "/v2/health/live":
-                return _json({"live": True})
+                return json_response({"live": True})
             case "GET", "/v2/health/ready":
                 self._catalog.check_ready()
-                return _json({"ready": True})
+                return json_response({"ready": True})
             case "POST", "/v2/repository/index":
-                return _json(self._index(self._reached(request)))
+                return json_response(self._index(self._reached(request)))
             case "POST", path if path.startswith("/v2/repository/"):
                 raise Forbidden("The dashboard decides what to load")
         route = oip_infer.model_route(request.path)
@@ -251,7 +255,7 @@ class ServingApp:
                 picked = self._catalog.pick(route.target)
                 if picked.version.state != "AVAILABLE":
                     raise Unavailable(f"Model {route.target.model} is not ready", retry_after=1)
-                return _json({"name": route.target.model, "ready": True})
+                return json_response({"name": route.target.model, "ready": True})
             case _:
                 version = self._catalog.pick(route.target).version
                 available = self._catalog.endpoint(route.target).available()
@@ -294,23 +298,6 @@ def no_versions(target: Target) -> str:
     return f"Could not find {what} of model {target.model}"
 
 
-def error_response(error: ServingError) -> Response:
-    """Return the response for an error: `{"error": …}` with the status of its class."""
-    headers = [*JSON]
-    if error.retry_after is not None:
-        headers.append((b"retry-after", str(error.retry_after).encode()))
-    if error.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if isinstance(error, UnsupportedEncoding):
-        headers.append((b"accept-encoding", b"gzip, deflate"))
-    # The body is not read, so the connection cannot be used for another request.
-    if isinstance(error, BodyTooLarge | NoRoom | UnsupportedEncoding):
-        headers.append((b"connection", b"close"))
-    # A message may quote the request, however long it is.
-    message = plain_text(str(error), limit=2000)
-    return Response(orjson.dumps({"error": message}), error.status, headers)
-
-
 def predict_response(picked: PickedVersion, body: bytes | memoryview) -> Response:
     """Return the response to a predict request."""
     return Response(body, headers=with_version_headers(picked, JSON))
@@ -331,7 +318,3 @@ def with_version_headers(picked: PickedVersion, headers: Headers) -> Headers:
         *picked.version.headers,
         (b"x-trainyard-variant", picked.variant.encode("latin-1", "replace")),
     ]
-
-
-def _json(value: object) -> Response:
-    return Response(orjson.dumps(value))

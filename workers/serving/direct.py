@@ -16,11 +16,10 @@ from workers.model_process.errors import ClientGone, DeadlineExceeded, ServingEr
 from workers.serving.app import (
     INFER_HEADER_LENGTH,
     Authenticator,
-    error_response,
     infer_response,
     predict_response,
 )
-from workers.serving.asgi import Request, Response
+from workers.serving.asgi import Request
 from workers.serving.bodies.codec import SMALL_BYTES, BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.counting import RequestCounter
@@ -32,6 +31,7 @@ from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_predict import PredictCall, encode_predict, parse_predict
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.response import Response, error_response
 from workers.serving.settings import Limits
 from workers.serving.versions.batcher import Outputs, WorkItem
 
