@@ -501,7 +501,7 @@ async def test_an_unforeseen_error_is_answered_and_logged(
     serving: Serving, client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await client.ask(request())
-    monkeypatch.setattr("workers.serving.direct.encode_predict", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("workers.serving.protocols.tensorflow_serving.encode_predict", lambda *_, **__: 1 / 0)
     head, body = await client.ask(request())
     assert head.startswith(b"HTTP/1.1 500 ")
     assert json.loads(body) == {"error": "Internal error"}

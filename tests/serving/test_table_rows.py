@@ -12,7 +12,7 @@ from tests.features.making import ALL, COLUMNS, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols import oip_infer, table_rows, tfs_predict, tfs_views
+from workers.serving.protocols import oip_infer, open_inference, table_rows, tfs_predict, tfs_views
 
 PIPELINE = Pipeline(fit(plans(), COLUMNS, ALL))
 WIDTH = PIPELINE.features.width
@@ -142,7 +142,7 @@ def test_a_request_of_many_empty_rows_is_refused_before_it_takes_memory(
 
 
 def test_metadata_name_the_columns_with_their_types() -> None:
-    ours = json.loads(oip_infer.encode_metadata("m", [1], SIGNATURE))["inputs"]
+    ours = json.loads(open_inference.encode_metadata("m", [1], SIGNATURE))["inputs"]
     assert {tensor["name"]: tensor["datatype"] for tensor in ours} == {
         "age": "FP64", "rooms": "INT64", "member": "BOOL", "plan": "BYTES", "city": "BYTES",
         "street": "BYTES", "bought": "BYTES", "review": "BYTES",

@@ -1,7 +1,7 @@
 """Parses and encodes TensorFlow Serving's predict bodies: rows (`instances`) or columns (`inputs`)."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy.typing as npt
 
@@ -28,6 +28,15 @@ class PredictCall(NamedTuple):
 
     arrays: list[Array]
     rows: bool
+
+    def fields(self) -> dict[str, Any]:
+        """Return everything but the arrays as JSON."""
+        return {"rows": self.rows}
+
+    @classmethod
+    def restore(cls, arrays: list[Array], fields: dict[str, Any]) -> Self:
+        """Return the call of these arrays and `fields`."""
+        return cls(arrays, fields["rows"])
 
 
 def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = None) -> PredictCall:
