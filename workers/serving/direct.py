@@ -107,7 +107,7 @@ class DirectPredictions:
         prediction, target = route
         header = None if prediction.header is None else request.header(prediction.header)
         json_bytes, largest = None, SMALL_BYTES
-        if header is not None:
+        if header is not None and prediction.json_bytes is not None:
             json_bytes = prediction.json_bytes(header)
             if json_bytes is None or json_bytes > SMALL_BYTES:
                 return None

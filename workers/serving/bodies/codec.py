@@ -67,7 +67,9 @@ class BodyCodec:
         """
         if not prediction.reads_columns:
             table = None
-        json_bytes = None if header is None else prediction.json_bytes(header)
+        json_bytes = None
+        if header is not None and prediction.json_bytes is not None:
+            json_bytes = prediction.json_bytes(header)
         small = self._small(body, json_bytes)
         raw = 0 if small is None or json_bytes is None else max(len(small) - json_bytes, 0)
         if small is not None and (table is None or is_quick(small, table.size, raw=raw)):

@@ -49,10 +49,6 @@ def _all_outputs(_: Any, outputs: Sequence[Array]) -> Sequence[Array]:
     return outputs
 
 
-def _no_number(_: str) -> int | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Prediction[C: Call]:
     """An operation that sends the inputs in a request through a model.
@@ -65,8 +61,8 @@ class Prediction[C: Call]:
             `ServingError` if the body does not fit.
         encode: returns the response for the call, the outputs in the signature's order and the version.
         header: the request header that `parse` needs, in lower case; None if it needs none.
-        json_bytes: returns how many bytes of a body are JSON, from the value of `header`; the rest is raw
-            tensors, which take no time to parse. None: all bytes, or the value is invalid.
+        json_bytes: returns how many bytes of a body are JSON, from the value of `header`, or None if it is
+            invalid. The rest is raw tensors, which take no time to parse. None: bodies have no raw tensors.
         json_outputs: returns the outputs that `encode` writes as JSON, which takes long.
         check: raises BadRequest if versions with this signature and these class labels cannot answer. None:
             every version can.
@@ -78,7 +74,7 @@ class Prediction[C: Call]:
     parse: Callable[[Body, str | None, Signature, Pipeline | None], C]
     encode: Callable[[C, Sequence[Array], AnsweringVersion], Response]
     header: bytes | None = None
-    json_bytes: Callable[[str], int | None] = _no_number
+    json_bytes: Callable[[str], int | None] | None = None
     json_outputs: Callable[[C, Sequence[Array]], Sequence[Array]] = _all_outputs
     check: Callable[[Signature, Sequence[str]], None] | None = None
     reads_columns: bool = True
