@@ -1,4 +1,4 @@
-"""A protocol of the prediction server is its modules and an entry in a table; other modules do not name it."""
+"""A protocol of the server is its modules and an entry in a table; no other module names it."""
 
 import ast
 import inspect
