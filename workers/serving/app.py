@@ -20,7 +20,6 @@ from workers.serving.protocols.protocol import (
     Call,
     PredictionRoute,
     Protocol,
-    Route,
     protocol_of,
 )
 from workers.serving.protocols.table import PROTOCOLS
@@ -74,15 +73,14 @@ class ServingApp:
         """Answer one HTTP request (the ASGI entry point)."""
         request = Request(scope, receive)
         protocol = protocol_of(request.path, self._protocols)
-        encode_error = json_error if protocol is None else protocol.encode_error
         try:
             response = await self._answer(request, protocol)
         except ServingError as error:
-            response = error_response(error, encode_error)
+            response = error_response(error, error_encoder(protocol))
         # Whatever fails, the client receives an answer, and the next request is not affected.
         except Exception:
             logger.exception("%s %s", request.method, request.path)
-            response = error_response(ServingError("Internal error"), encode_error)
+            response = error_response(ServingError("Internal error"), error_encoder(protocol))
         finally:
             self._memory.free(request.held)
         if request.access is not None and request.access.warning is not None:
@@ -94,16 +92,11 @@ class ServingApp:
         path = request.path
         if self._hosts is not None:
             check_host(request, self._hosts)
-        is_open = protocol is not None and path in protocol.open_paths
-        if self._authenticator is not None and not is_open:
+        if self._authenticator is not None and (protocol is None or path not in protocol.open_paths):
             request.access = await self._authenticator.check(request)
-        if protocol is not None:
-            return await self._answer_route(request, protocol.route(request.method, path))
-        if path == METRICS_PATH and request.method == "GET":
-            return Response(self._metrics.text(self._reached(request)), headers=TEXT)
-        raise NotFound("Not found")
-
-    async def _answer_route(self, request: Request, route: Route) -> Response:
+        if protocol is None:
+            return self._metrics_response(request)
+        route = protocol.route(request.method, path)
         if isinstance(route, PredictionRoute):
             if not await self._reaches(request, route.target):
                 raise NotFound(not_found(route.target))
@@ -111,6 +104,11 @@ class ServingApp:
         if route.target is not None and not await self._reaches(request, route.target):
             raise NotFound(route.unknown(route.target))
         return route.respond(self._catalog, self._reached(request))
+
+    def _metrics_response(self, request: Request) -> Response:
+        if request.path != METRICS_PATH or request.method != "GET":
+            raise NotFound("Not found")
+        return Response(self._metrics.text(self._reached(request)), headers=TEXT)
 
     async def _predict(self, request: Request, route: PredictionRoute) -> Response:
         prediction, target = route
@@ -190,7 +188,13 @@ class ServingApp:
 
 def name_version(response: Response, picked: PickedVersion) -> Response:
     """Add the headers that name the version to a response, behind its content type."""
-    content_type, *others = response.headers or JSON
-    variant = picked.variant.encode("latin-1", "replace")
-    response.headers = [content_type, *picked.version.headers, (b"x-trainyard-variant", variant), *others]
+    headers = [*(response.headers or JSON)]
+    variant = (b"x-trainyard-variant", picked.variant.encode("latin-1", "replace"))
+    headers[1:1] = (*picked.version.headers, variant)
+    response.headers = headers
     return response
+
+
+def error_encoder(protocol: Protocol | None) -> Callable[[str, int], Response]:
+    """Return the form of errors of a protocol, or that of paths without one."""
+    return json_error if protocol is None else protocol.encode_error

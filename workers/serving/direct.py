@@ -164,7 +164,7 @@ class DirectPrediction:
     def begin(self, body: bytes) -> None:
         """Parse the body and queue the request."""
         self._predictions.bodies.open_requests += 1
-        self._attempt(lambda: self._queue(body))
+        self._attempt(self._queue, body)
 
     def _queue(self, body: bytes) -> None:
         predictions, caller = self._predictions, self._caller
@@ -206,40 +206,37 @@ class DirectPrediction:
             self._picked.version.cancel(self._item, error)
 
     def _encode(self, outputs: Outputs) -> None:
-        prediction, bodies = self._caller.prediction, self._predictions.bodies
-        if bodies.is_small_output(prediction.json_outputs(self._call, outputs)):
-            self._send(lambda: prediction.encode(self._call, outputs, self._version()))
+        assert self._picked is not None  # noqa: S101
+        call, caller, bodies, picked = self._call, self._caller, self._predictions.bodies, self._picked
+        prediction, approved = caller.prediction, picked.version.approved
+        version = AnsweringVersion(
+            caller.target.model, approved.number, self._signature, approved.class_labels
+        )
+        if bodies.encodes_at_once(prediction, call, outputs):
+            response = self._attempt(prediction.encode, call, outputs, version)
+            if response is not None:
+                self._finish(name_version(response, picked))
             return
         deadline = self._arrived + self._predictions.seconds
-        self._encoding = asyncio.create_task(
-            bodies.encode(prediction, self._call, outputs, self._version(), deadline)
-        )
+        encoding = bodies.encode(prediction, call, outputs, version, deadline)
+        self._encoding = asyncio.create_task(encoding)
         self._encoding.add_done_callback(self._send_encoded)
-
-    def _version(self) -> AnsweringVersion:
-        assert self._picked is not None  # noqa: S101
-        approved = self._picked.version.approved
-        return AnsweringVersion(
-            self._caller.target.model, approved.number, self._signature, approved.class_labels
-        )
 
     def _send_encoded(self, encoding: asyncio.Task[Response]) -> None:
         """Answer with the response that a body worker has encoded."""
         # The event loop cancels it when it ends.
-        if not encoding.cancelled():
-            self._send(encoding.result)
-
-    def _send(self, encode: Callable[[], Response]) -> None:
-        """Answer with the response that `encode` returns, or with its error."""
-        assert self._picked is not None  # noqa: S101
-        response = self._attempt(encode)
-        if response is not None:
+        if encoding.cancelled():
+            return
+        response = self._attempt(encoding.result)
+        if response is not None and self._picked is not None:
             self._finish(name_version(response, self._picked))
 
-    def _attempt[Result](self, step: Callable[[], Result]) -> Result | None:
+    def _attempt[*Arguments, Result](
+        self, step: Callable[[*Arguments], Result], *arguments: *Arguments
+    ) -> Result | None:
         """Return the result of a step. If it fails, the request is answered with an error."""
         try:
-            return step()
+            return step(*arguments)
         except ServingError as error:
             self._fail(error)
         # Whatever fails, the client receives an answer, and the next request is not affected.

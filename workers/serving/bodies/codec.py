@@ -71,9 +71,12 @@ class BodyCodec:
         if header is not None and prediction.json_bytes is not None:
             json_bytes = prediction.json_bytes(header)
         small = self._small(body, json_bytes)
-        raw = 0 if small is None or json_bytes is None else max(len(small) - json_bytes, 0)
-        if small is not None and (table is None or is_quick(small, table.size, raw=raw)):
-            return prediction.parse(small, header, signature, table and table.pipeline)
+        if small is not None and table is None:
+            return prediction.parse(small, header, signature, None)
+        if small is not None and table is not None:
+            raw = 0 if json_bytes is None else max(len(small) - json_bytes, 0)
+            if is_quick(small, table.size, raw=raw):
+                return prediction.parse(small, header, signature, table.pipeline)
         fields = {"op": "parse", "prediction": prediction.name, "header": header}
         frame = await self._parse(fields, body, signature, deadline, table)
         return prediction.call.restore(frame.tensors, frame.header["call"])
@@ -98,7 +101,7 @@ class BodyCodec:
         Raises:
             ServingError: it could not be encoded in time.
         """
-        if self.is_small_output(prediction.json_outputs(call, outputs)):
+        if self.encodes_at_once(prediction, call, outputs):
             return prediction.encode(call, outputs, version)
         fields = {
             "op": "encode",
@@ -164,7 +167,9 @@ class BodyCodec:
                 raise
             return None
 
-    def is_small_output(self, outputs: Sequence[Array]) -> bool:
-        """Return whether outputs are so small that they are encoded at once."""
+    def encodes_at_once[C: Call](self, prediction: Prediction[C], call: C, outputs: Sequence[Array]) -> bool:
+        """Return whether the outputs for a call are so small that they are encoded at once."""
+        if prediction.json_outputs is not None:
+            outputs = prediction.json_outputs(call, outputs)
         size = sum(output.nbytes for output in outputs)
         return size <= (4 * _SMALL_OUTPUT_BYTES if self.open_requests <= 1 else _SMALL_OUTPUT_BYTES)

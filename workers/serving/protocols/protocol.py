@@ -45,10 +45,6 @@ class AnsweringVersion(NamedTuple):
     class_labels: tuple[str, ...]
 
 
-def _all_outputs(_: Any, outputs: Sequence[Array]) -> Sequence[Array]:
-    return outputs
-
-
 @dataclass(frozen=True, slots=True)
 class Prediction[C: Call]:
     """An operation that sends the inputs in a request through a model.
@@ -63,7 +59,7 @@ class Prediction[C: Call]:
         header: the request header that `parse` needs, in lower case; None if it needs none.
         json_bytes: returns how many bytes of a body are JSON, from the value of `header`, or None if it is
             invalid. The rest is raw tensors, which take no time to parse. None: bodies have no raw tensors.
-        json_outputs: returns the outputs that `encode` writes as JSON, which takes long.
+        json_outputs: returns the outputs that `encode` writes as JSON, which takes long. None: all of them.
         check: raises BadRequest if versions with this signature and these class labels cannot answer. None:
             every version can.
         reads_columns: whether `parse` uses the pipeline.
@@ -75,7 +71,7 @@ class Prediction[C: Call]:
     encode: Callable[[C, Sequence[Array], AnsweringVersion], Response]
     header: bytes | None = None
     json_bytes: Callable[[str], int | None] | None = None
-    json_outputs: Callable[[C, Sequence[Array]], Sequence[Array]] = _all_outputs
+    json_outputs: Callable[[C, Sequence[Array]], Sequence[Array]] | None = None
     check: Callable[[Signature, Sequence[str]], None] | None = None
     reads_columns: bool = True
 
