@@ -27,7 +27,7 @@ from workers.serving.protocols.json_tensors import (
     parse_unique,
     to_array,
 )
-from workers.serving.protocols.table_rows import names_columns, read_tensors
+from workers.serving.protocols.oip_columns import names_columns, read_tensors
 
 Array = npt.NDArray[Any]
 

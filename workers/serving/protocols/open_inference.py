@@ -13,6 +13,7 @@ from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.dtypes import TYPES
 from workers.model_process.errors import Forbidden, NotFound, Unavailable
 from workers.serving.protocols.catalog_view import CatalogView
+from workers.serving.protocols.oip_columns import column_tensors
 from workers.serving.protocols.oip_infer import InferCall, encode_infer, parse_infer
 from workers.serving.protocols.protocol import (
     AnsweringVersion,
@@ -22,7 +23,6 @@ from workers.serving.protocols.protocol import (
     Route,
     ViewRoute,
 )
-from workers.serving.protocols.table_rows import oip_columns
 from workers.serving.protocols.target import Target
 from workers.serving.response import BINARY, JSON, Response, json_response
 
@@ -147,7 +147,7 @@ def encode_metadata(model: str, versions: list[int], signature: Signature) -> by
             "name": model,
             "versions": [str(number) for number in sorted(versions)],
             "platform": "keras_jax",
-            "inputs": oip_columns(signature) or [_metadata(spec) for spec in signature.inputs],
+            "inputs": column_tensors(signature) or [_metadata(spec) for spec in signature.inputs],
             "outputs": [_metadata(spec) for spec in signature.outputs],
         }
     )

@@ -4,11 +4,14 @@ from collections.abc import Iterable
 
 import orjson
 
+from jobs.spec.data.columns import ColumnType
 from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.dtypes import TYPES
-from workers.serving.protocols.table_rows import tensorflow_columns
 from workers.serving.protocols.tfs_predict import SIGNATURE_NAME
 from workers.serving.version_status import VersionStatus
+
+_DATATYPES: dict[ColumnType, str] = {"number": "DT_DOUBLE", "integer": "DT_INT64", "boolean": "DT_BOOL"}
+"""Those of all other types are texts."""
 
 
 def encode_status(statuses: Iterable[VersionStatus]) -> bytes:
@@ -44,4 +47,18 @@ def _tensor(spec: TensorSpec) -> dict[str, object]:
         "dtype": TYPES[spec.dtype].tensorflow,
         "tensor_shape": {"dim": [{"size": str(size), "name": ""} for size in sizes], "unknown_rank": False},
         "name": f"{spec.name}:0",
+    }
+
+
+def tensorflow_columns(signature: Signature) -> dict[str, dict[str, object]]:
+    """Return the columns as tensors of the metadata."""
+    sizes = (-1,) if signature.window is None else (-1, signature.window.rows)
+    shape = {"dim": [{"size": str(size), "name": ""} for size in sizes], "unknown_rank": False}
+    return {
+        column.name: {
+            "dtype": _DATATYPES.get(column.type, "DT_STRING"),
+            "tensor_shape": shape,
+            "name": f"{column.name}:0",
+        }
+        for column in signature.columns
     }
