@@ -98,17 +98,17 @@ def _read_inputs(
     tensors: list[dict[str, Any]], signature: Signature, raw: memoryview, *, strict: bool
 ) -> list[Array]:
     """Return the input arrays of a request, in the signature's order."""
-    given: dict[str, Array] = {}
+    inputs: dict[str, Array] = {}
     for tensor in tensors:
         spec = _spec_named(tensor.get("name"), signature.inputs, "input")
-        if spec.name in given:
+        if spec.name in inputs:
             raise BadRequest(f"input {spec.name!r} is given twice")
-        given[spec.name], raw = _read(tensor, spec, raw, strict=strict)
+        inputs[spec.name], raw = _read(tensor, spec, raw, strict=strict)
     if raw:
         raise BadRequest(f"{len(raw)} bytes follow the last binary tensor")
-    if missing := [spec.name for spec in signature.inputs if spec.name not in given]:
+    if missing := [spec.name for spec in signature.inputs if spec.name not in inputs]:
         raise BadRequest(f"inputs {missing} are missing")
-    arrays = [given[spec.name] for spec in signature.inputs]
+    arrays = [inputs[spec.name] for spec in signature.inputs]
     if len({len(array) for array in arrays}) > 1 or len(arrays[0]) == 0:
         raise BadRequest("all inputs need the same first dimension, of at least 1")
     return arrays

@@ -86,19 +86,19 @@ def _check_keys(body: Body, request: Mapping[str, Any]) -> None:
     """Check that no object of a body has a key twice: the parser has kept the last one."""
     rows = request.get("instances", ())
     objects = [request, *rows] if "instances" in request else [request, request["inputs"]]
-    kept = sum(len(each) for each in objects if isinstance(each, dict))
+    keys = sum(len(item) for item in objects if isinstance(item, dict))
     # Images and the rows of windows are objects inside of these.
-    kept += sum(len(value) for value in _values(objects) if isinstance(value, dict))
+    keys += sum(len(value) for value in _values(objects) if isinstance(value, dict))
     # Texts may contain these characters too.
-    if kept != sum(1 for _ in _KEY.finditer(body)):
+    if keys != sum(1 for _ in _KEY.finditer(body)):
         parse_unique(body)
 
 
 def _values(objects: list[Any]) -> Iterator[object]:
     """Yield the values of rows, and of columns."""
-    for each in objects[1:]:
-        if isinstance(each, dict):
-            for value in each.values():
+    for item in objects[1:]:
+        if isinstance(item, dict):
+            for value in item.values():
                 yield from value if isinstance(value, list) else (value,)
 
 

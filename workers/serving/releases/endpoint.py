@@ -118,8 +118,8 @@ class Endpoint:
 
     def needed_digests(self) -> set[str]:
         """Return the digests named by the saved releases."""
-        signed = (self.serving or self._served_before, self.newest)
-        versions = (version for each in signed if each for version in each.release.versions)
+        releases = (self.serving or self._served_before, self.newest)
+        versions = (version for signed in releases if signed for version in signed.release.versions)
         return {digest for version in versions for digest, _ in version.files}
 
     def statuses(self) -> list[VersionStatus]:
@@ -127,8 +127,10 @@ class Endpoint:
 
         One that is loaded again before it was unloaded has the state of its new process.
         """
-        found = {version.approved.number: version for version in (*self._unloading, *self._versions.values())}
-        return [version.status for version in found.values()]
+        by_number = {
+            version.approved.number: version for version in (*self._unloading, *self._versions.values())
+        }
+        return [version.status for version in by_number.values()]
 
     def available(self) -> list[LoadedVersion]:
         """Return the versions of the serving release that have been warmed up."""
