@@ -12,7 +12,7 @@ from tests.features.making import ALL, COLUMNS, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols import oip_infer, open_inference, table_rows, tfs_predict, tfs_views
+from workers.serving.protocols import oip_infer, open_inference, table_rows, tensorflow_serving, tfs_predict
 
 PIPELINE = Pipeline(fit(plans(), COLUMNS, ALL))
 WIDTH = PIPELINE.features.width
@@ -148,7 +148,9 @@ def test_metadata_name_the_columns_with_their_types() -> None:
         "street": "BYTES", "bought": "BYTES", "review": "BYTES",
         "title": "BYTES", "note": "BYTES",
     }  # fmt: skip
-    definition = json.loads(tfs_views.encode_metadata("m", 1, SIGNATURE))["metadata"]["signature_def"]
+    definition = json.loads(tensorflow_serving.encode_metadata("m", 1, SIGNATURE))["metadata"][
+        "signature_def"
+    ]
     inputs = definition["signature_def"]["serving_default"]["inputs"]
     assert (inputs["city"]["dtype"], inputs["age"]["dtype"]) == ("DT_STRING", "DT_DOUBLE")
 

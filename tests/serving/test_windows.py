@@ -12,7 +12,7 @@ from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols import oip_columns, oip_infer, table_rows, tfs_predict, tfs_views
+from workers.serving.protocols import oip_columns, oip_infer, table_rows, tensorflow_serving, tfs_predict
 
 WINDOW = InputWindow(rows=2, horizon=1, time="day")
 USED = ("age", "plan", "city")
@@ -129,7 +129,7 @@ def test_too_many_rows_in_all_windows_are_refused(monkeypatch: pytest.MonkeyPatc
 
 def test_the_metadata_of_both_protocols_name_the_rows() -> None:
     assert oip_columns.column_tensors(SIGNATURE)[0] == {"name": "age", "datatype": "FP64", "shape": [-1, 2]}
-    (age, *_) = tfs_views.tensorflow_columns(SIGNATURE).values()
+    (age, *_) = tensorflow_serving.column_tensors(SIGNATURE).values()
     assert [dim["size"] for dim in age["tensor_shape"]["dim"]] == ["-1", "2"]  # type: ignore[index]
 
 

@@ -1,15 +1,19 @@
 """The REST API of TensorFlow Serving: predict, classify, regress, status and metadata."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
+from urllib.parse import unquote
 
 import numpy.typing as npt
+import orjson
 
-from jobs.spec.signature import Signature
+from jobs.spec.data.columns import ColumnType
+from jobs.spec.signature import Signature, TensorSpec
 from workers.features.pipeline import Pipeline
-from workers.model_process.errors import NotFound
-from workers.serving.protocols import tfs_paths, tfs_views
+from workers.model_process.dtypes import TYPES
+from workers.model_process.errors import BadRequest, NotFound
 from workers.serving.protocols.catalog_view import CatalogView
 from workers.serving.protocols.json_tensors import Body
 from workers.serving.protocols.protocol import (
@@ -22,11 +26,19 @@ from workers.serving.protocols.protocol import (
 )
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_examples import Verb, check_allowed, encode_results, parse_examples
-from workers.serving.protocols.tfs_predict import PredictCall, encode_predict, parse_predict
+from workers.serving.protocols.tfs_predict import SIGNATURE_NAME, PredictCall, encode_predict, parse_predict
 from workers.serving.response import JSON, Response
 from workers.serving.version_status import VersionStatus
 
 Array = npt.NDArray[Any]
+
+_SELECTOR = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+_INFER = re.compile(rf"(?i)/v1/models/(?P<model>[^/:]+){_SELECTOR}:(?P<verb>predict|classify|regress)")
+_READ = re.compile(rf"(?i)/v1/models(?:/(?P<model>[^/:]+){_SELECTOR}(?P<verb>/metadata)?)?")
+# Versions are int64 in TensorFlow Serving.
+_MAX_VERSION = 2**63 - 1
+_DATATYPES: dict[ColumnType, str] = {"number": "DT_DOUBLE", "integer": "DT_INT64", "boolean": "DT_BOOL"}
+"""Those of all other types are texts."""
 
 
 class ExamplesCall(NamedTuple):
@@ -74,12 +86,41 @@ def _examples_prediction(verb: Verb) -> Prediction[ExamplesCall]:
 
 
 PREDICT = Prediction(name="predict", call=PredictCall, parse=_parse_predict, encode=_encode_predict)
-CLASSIFY, REGRESS = _examples_prediction("classify"), _examples_prediction("regress")
-_PREDICTIONS: dict[tfs_paths.Verb, Prediction[Any]] = {
+_PREDICTIONS: dict[str, Prediction[Any]] = {
     "predict": PREDICT,
-    "classify": CLASSIFY,
-    "regress": REGRESS,
+    "classify": _examples_prediction("classify"),
+    "regress": _examples_prediction("regress"),
 }
+
+
+class ModelRoute(NamedTuple):
+    """The operation and the model."""
+
+    verb: str
+    target: Target
+
+
+def model_route(method: str, path: str) -> ModelRoute:
+    """Parse a path below /v1, not percent-decoded. Keywords are case-insensitive.
+
+    Raises:
+        BadRequest: the path is unknown, or has another method.
+    """
+    pattern = {"POST": _INFER, "GET": _READ}.get(method)
+    match = pattern.fullmatch(path) if pattern else None
+    if match is None:
+        raise BadRequest(f"Malformed request: {method} {path}")
+    if match["model"] is None:
+        raise BadRequest("Missing model name in request.")
+    digits = match["version"]
+    # The length first: Python refuses to convert thousands of digits.
+    if digits and (len(digits) > 19 or int(digits) > _MAX_VERSION):
+        raise BadRequest(f"Failed to convert version: {digits[:40]} to numeric.")
+    verb = (match["verb"] or "status").lower().removeprefix("/")
+    label = unquote(match["label"]) if match["label"] else None
+    # Decoded after the path is split: a %2F inside a name is no separator.
+    target = Target(unquote(match["model"]), int(digits) if digits else None, label)
+    return ModelRoute(verb, target)
 
 
 def _owns(path: str) -> bool:
@@ -88,7 +129,7 @@ def _owns(path: str) -> bool:
 
 
 def _route(method: str, path: str) -> Route:
-    verb, target = tfs_paths.route(method, path)
+    verb, target = model_route(method, path)
     if verb == "status":
         return ViewRoute(partial(_status, target), target, no_versions)
     if verb == "metadata":
@@ -97,7 +138,7 @@ def _route(method: str, path: str) -> Route:
 
 
 def _status(target: Target, catalog: CatalogView, _: frozenset[str] | None) -> Response:
-    return Response(tfs_views.encode_status(_statuses(target, catalog)))
+    return Response(encode_status(_statuses(target, catalog)))
 
 
 def _statuses(target: Target, catalog: CatalogView) -> Sequence[VersionStatus]:
@@ -123,7 +164,57 @@ def _statuses(target: Target, catalog: CatalogView) -> Sequence[VersionStatus]:
 
 def _metadata(target: Target, catalog: CatalogView, _: frozenset[str] | None) -> Response:
     version = catalog.pick(target).version
-    return Response(tfs_views.encode_metadata(target.model, version.approved.number, version.signature_now()))
+    return Response(encode_metadata(target.model, version.approved.number, version.signature_now()))
+
+
+def encode_status(statuses: Iterable[VersionStatus]) -> bytes:
+    """Return the status body, newest version first."""
+    entries = []
+    for status in sorted(statuses, key=lambda status: -status.number):
+        # A version that is loaded again keeps the error of its last load.
+        failed = status.state == "END" and status.error is not None
+        code = {"error_code": "UNKNOWN" if failed else "OK", "error_message": status.error if failed else ""}
+        entries.append({"version": str(status.number), "state": status.state, "status": code})
+    return orjson.dumps({"model_version_status": entries})
+
+
+def encode_metadata(model: str, version: int, signature: Signature) -> bytes:
+    """Return the metadata body. Sizes are strings; -1 means any size."""
+    definition = {
+        "inputs": column_tensors(signature) or {spec.name: _tensor(spec) for spec in signature.inputs},
+        "outputs": {spec.name: _tensor(spec) for spec in signature.outputs},
+        "method_name": "tensorflow/serving/predict",
+        "defaults": {},
+    }
+    return orjson.dumps(
+        {
+            "model_spec": {"name": model, "signature_name": "", "version": str(version)},
+            "metadata": {"signature_def": {"signature_def": {SIGNATURE_NAME: definition}}},
+        }
+    )
+
+
+def _tensor(spec: TensorSpec) -> dict[str, object]:
+    sizes = [-1 if size is None else size for size in (None, *spec.shape)]
+    return {
+        "dtype": TYPES[spec.dtype].tensorflow,
+        "tensor_shape": {"dim": [{"size": str(size), "name": ""} for size in sizes], "unknown_rank": False},
+        "name": f"{spec.name}:0",
+    }
+
+
+def column_tensors(signature: Signature) -> dict[str, dict[str, object]]:
+    """Return the columns as tensors of the metadata."""
+    sizes = (-1,) if signature.window is None else (-1, signature.window.rows)
+    shape = {"dim": [{"size": str(size), "name": ""} for size in sizes], "unknown_rank": False}
+    return {
+        column.name: {
+            "dtype": _DATATYPES.get(column.type, "DT_STRING"),
+            "tensor_shape": shape,
+            "name": f"{column.name}:0",
+        }
+        for column in signature.columns
+    }
 
 
 def no_versions(target: Target) -> str:
