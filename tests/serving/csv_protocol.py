@@ -49,7 +49,7 @@ def parse(body: Body, decimals: str | None, signature: Signature, _: Pipeline | 
     width = signature.inputs[0].shape[0]
     if not rows or any(len(row) != width for row in rows):
         raise BadRequest(f"each line needs {width} numbers")
-    return CsvCall([np.float32(rows)], int(decimals or 1))
+    return CsvCall([np.array(rows, np.float32)], int(decimals or 1))
 
 
 def encode(call: CsvCall, outputs: Sequence[Array], version: AnsweringVersion) -> Response:

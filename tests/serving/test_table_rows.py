@@ -148,10 +148,8 @@ def test_metadata_name_the_columns_with_their_types() -> None:
         "street": "BYTES", "bought": "BYTES", "review": "BYTES",
         "title": "BYTES", "note": "BYTES",
     }  # fmt: skip
-    definition = json.loads(tensorflow_serving.encode_metadata("m", 1, SIGNATURE))["metadata"][
-        "signature_def"
-    ]
-    inputs = definition["signature_def"]["serving_default"]["inputs"]
+    answer = json.loads(tensorflow_serving.encode_metadata("m", 1, SIGNATURE))
+    inputs = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]["inputs"]
     assert (inputs["city"]["dtype"], inputs["age"]["dtype"]) == ("DT_STRING", "DT_DOUBLE")
 
 
