@@ -27,7 +27,7 @@ from workers.features.images import decode, read_header
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols import oip, table_rows, tfs_predict
+from workers.serving.protocols import oip_infer, table_rows, tfs_predict
 
 GREY = ImageShape(height=8, width=12, channels=1, fit="fit")
 COLOUR = ImageShape(height=8, width=12, channels=3, fit="fit")
@@ -195,7 +195,7 @@ def b64(body: bytes) -> str:
 
 def inferred(tensor: dict[str, Any], raw: bytes = b"") -> np.ndarray:
     head = json.dumps({"inputs": [{"name": "image", "shape": [3], "datatype": "BYTES", **tensor}]}).encode()
-    return oip.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
+    return oip_infer.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
 
 
 def test_stored_images_and_those_of_requests_give_equal_bits() -> None:

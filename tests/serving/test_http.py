@@ -11,8 +11,9 @@ from uvicorn.server import ServerState
 
 from transport import http as limits
 from workers.serving import http
-from workers.serving.asgi import Request, Response
+from workers.serving.asgi import Request
 from workers.serving.bodies.memory import BodyMemory
+from workers.serving.response import Response
 
 GOOD = b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workers.serving.router import kept_running, replica_name
+from workers.serving.router import replica_name, run_with_restarts
 
 
 async def test_a_loop_that_fails_starts_again() -> None:
@@ -13,7 +13,7 @@ async def test_a_loop_that_fails_starts_again() -> None:
         if len(runs) == 1:
             raise LookupError("unforeseen")
 
-    await kept_running("testing", fails_once, pause=0.0)
+    await run_with_restarts("testing", fails_once, pause=0.0)
     assert runs == [0, 1]
 
 

@@ -1,9 +1,8 @@
-"""Minimal ASGI request and response objects with limits on body size and time."""
+"""Minimal ASGI request with limits on body size and time."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 
 from jobs.messages.traffic import NO_VERSION
@@ -16,30 +15,10 @@ from workers.model_process.errors import (
 from workers.serving.access import Access
 from workers.serving.bodies.memory import BodyMemory
 from workers.serving.bodies.packed import PackedBody, coding_of
+from workers.serving.response import Headers
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
-
-JSON: Headers = [(b"content-type", b"application/json")]
-BINARY: Headers = [(b"content-type", b"application/octet-stream")]
-TEXT: Headers = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
-
-
-@dataclass(slots=True)
-class Response:
-    """One complete response."""
-
-    body: bytes | bytearray | memoryview
-    status: int = 200
-    headers: Headers | None = None
-
-    async def send(self, send: Send) -> None:
-        """Send status, headers and body."""
-        headers = [*(self.headers or JSON), (b"content-length", str(len(self.body)).encode())]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body})
 
 
 class Request:

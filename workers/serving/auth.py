@@ -98,7 +98,7 @@ class TokenAuthenticator:
         """Ask the dashboard, and store the answer."""
         try:
             async with self._lookups:
-                found = _Cached(await self._lookup.access_of(token), time.monotonic())
+                answer = _Cached(await self._lookup.access_of(token), time.monotonic())
         except OSError:
             # An outage of the dashboard must not interrupt serving for known callers.
             if (last := self._cached(key)) is None:
@@ -106,11 +106,11 @@ class TokenAuthenticator:
             return last
         self._known.pop(key, None)
         self._unknown.pop(key, None)
-        answers = self._unknown if found.access is None else self._known
-        answers[key] = found
+        answers = self._unknown if answer.access is None else self._known
+        answers[key] = answer
         while len(answers) > _MAX_CACHED:
             answers.popitem(last=False)
-        return found
+        return answer
 
 
 def _covers(access: Access, model: str) -> bool:

@@ -7,57 +7,59 @@ coroutines, which run several times as much code.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from jobs.messages.traffic import NO_VERSION
 from jobs.spec.signature import Signature
 from workers.model_process.errors import ClientGone, DeadlineExceeded, ServingError
-from workers.serving.app import (
-    INFER_HEADER_LENGTH,
-    Authenticator,
-    error_response,
-    infer_response,
-    predict_response,
-)
-from workers.serving.asgi import Request, Response
+from workers.serving.app import Authenticator, name_version
+from workers.serving.asgi import Request
 from workers.serving.bodies.codec import SMALL_BYTES, BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.counting import RequestCounter
 from workers.serving.hosts import check_host
-from workers.serving.protocols import oip, tfs_paths
-from workers.serving.protocols.oip import InferCall, encode_infer, parse_infer
+from workers.serving.protocols.protocol import (
+    AnsweringVersion,
+    Call,
+    Prediction,
+    PredictionRoute,
+    Protocol,
+    protocol_of,
+)
+from workers.serving.protocols.table import PROTOCOLS
 from workers.serving.protocols.table_rows import is_quick
 from workers.serving.protocols.target import Target
-from workers.serving.protocols.tfs_predict import PredictCall, encode_predict, parse_predict
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.response import Response, error_response
 from workers.serving.settings import Limits
 from workers.serving.versions.batcher import Outputs, WorkItem
 
 logger = logging.getLogger("trainyard.serving")
 
 # These change how a request is read, or how long it may take.
-_UNUSUAL = {
-    *(b"content-encoding", b"expect", b"transfer-encoding", b"upgrade"),
-    b"x-request-timeout-ms",
-}
+_UNUSUAL = {b"content-encoding", b"expect", b"transfer-encoding", b"upgrade", b"x-request-timeout-ms"}
 
 
 class Caller(NamedTuple):
     """The head of a request for predictions, and its meaning.
 
     Attributes:
-        api: the operation.
+        protocol: the protocol of its path.
+        prediction: the operation.
         target: the model.
-        header_length: the header of the bytes of JSON before raw tensors, if it was sent.
+        header: the value of the header that the operation needs, if it was sent.
+        json_bytes: the bytes of JSON before raw tensors, if the header gives them.
         body_bytes: larger bodies are not accepted.
     """
 
     request: Request
-    api: Literal["predict", "infer"]
+    protocol: Protocol
+    prediction: Prediction[Any]
     target: Target
-    header_length: str | None
+    header: str | None
+    json_bytes: int | None
     body_bytes: int
 
 
@@ -72,41 +74,44 @@ class DirectPredictions:
         authenticator: Authenticator | None,
         bodies: BodyCodec,
         hosts: tuple[str, ...] | None,
+        protocols: Sequence[Protocol] = PROTOCOLS,
     ) -> None:
         self.catalog, self.counter, self.bodies = catalog, counter, bodies
         self.seconds = limits.request_seconds
         self._body_bytes = limits.body_bytes
-        self._authenticator, self._hosts = authenticator, hosts
+        self._authenticator, self._hosts, self._protocols = authenticator, hosts, protocols
 
     def caller(self, request: Request) -> Caller | None:
         """Return the caller of a request that was parsed; None if others like it are not accepted."""
-        if any(name in _UNUSUAL for name, _ in request.headers):
+        protocol = protocol_of(request.path, self._protocols)
+        if protocol is None or any(name in _UNUSUAL for name, _ in request.headers):
             return None
         try:
             if self._hosts is not None:
                 check_host(request, self._hosts)
-            if request.path.startswith("/v2/"):
-                return self._caller_of_infer(request)
-            verb, target = tfs_paths.route(request.method, request.path)
+            route = protocol.route(request.method, request.path)
         except ServingError:
             return None
+        if not isinstance(route, PredictionRoute) or not route.prediction.is_direct:
+            return None
+        label = route.target.label
         # A label is sent back in a header.
-        is_plain = target.label is None or (target.label.isascii() and target.label.isprintable())
-        if verb != "predict" or not is_plain:
+        if label is not None and not (label.isascii() and label.isprintable()):
             return None
-        return Caller(request, verb, target, None, min(self._body_bytes, SMALL_BYTES))
+        return self._caller_of(request, protocol, route)
 
-    def _caller_of_infer(self, request: Request) -> Caller | None:
-        route = oip.model_route(request.path)
-        if request.method != "POST" or route is None or route.verb != "infer":
-            return None
-        length, largest = request.header(INFER_HEADER_LENGTH), SMALL_BYTES
-        if length is not None:
-            # All that follows the JSON is raw tensors, which are not parsed.
-            if not (length.isdecimal() and len(length) < 6 and int(length) <= SMALL_BYTES):
+    def _caller_of(self, request: Request, protocol: Protocol, route: PredictionRoute) -> Caller | None:
+        prediction, target = route
+        header = None if prediction.header is None else request.header(prediction.header)
+        json_bytes, largest = None, SMALL_BYTES
+        if header is not None and prediction.json_bytes is not None:
+            json_bytes = prediction.json_bytes(header)
+            if json_bytes is None or json_bytes > SMALL_BYTES:
                 return None
+            # All that follows the JSON is raw tensors, which are not parsed.
             largest = FREE_BYTES
-        return Caller(request, "infer", route.target, length, min(self._body_bytes, largest))
+        body_bytes = min(self._body_bytes, largest)
+        return Caller(request, protocol, prediction, target, header, json_bytes, body_bytes)
 
     def is_known(self, caller: Caller) -> bool:
         """Return whether it is known that the caller may ask now."""
@@ -115,41 +120,8 @@ class DirectPredictions:
 
     def is_quick(self, caller: Caller, body: bytes) -> bool:
         """Return whether the body is read quickly."""
-        raw = 0 if caller.header_length is None else max(0, len(body) - int(caller.header_length))
+        raw = 0 if caller.json_bytes is None else max(0, len(body) - caller.json_bytes)
         return is_quick(body, self.catalog.columns_size(caller.target.model), raw=raw)
-
-
-class _Answer(NamedTuple):
-    """The outputs for a request, and what their encoding needs."""
-
-    picked: PickedVersion
-    model: str
-    signature: Signature
-    call: PredictCall | InferCall
-    outputs: Outputs
-
-    def as_json(self) -> Outputs:
-        """Return the outputs that are written as JSON."""
-        if isinstance(self.call, PredictCall):
-            return self.outputs
-        return [self.outputs[position] for position, binary in self.call.outputs if not binary]
-
-    def encode(self) -> Response:
-        picked, model, signature, call, outputs = self
-        if isinstance(call, PredictCall):
-            return predict_response(picked, encode_predict(outputs, signature, rows=call.rows))
-        number = picked.version.approved.number
-        return infer_response(picked, encode_infer(call, outputs, model, number, signature))
-
-    async def encode_by(self, bodies: BodyCodec, deadline: float) -> Response:
-        """Return the response, which a body worker encodes."""
-        picked, model, signature, call, outputs = self
-        if isinstance(call, PredictCall):
-            body = await bodies.encode_predict(outputs, signature, rows=call.rows, deadline=deadline)
-            return predict_response(picked, body)
-        number = picked.version.approved.number
-        encoded = await bodies.encode_infer(call, outputs, model, number, signature, deadline)
-        return infer_response(picked, encoded)
 
 
 class DirectPrediction:
@@ -181,25 +153,22 @@ class DirectPrediction:
         self._picked: PickedVersion | None = None
         # Known once the request is queued.
         self._signature: Signature
-        self._call: PredictCall | InferCall
+        self._call: Call
         self._item: WorkItem | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._encoding: asyncio.Task[None] | None = None
+        self._encoding: asyncio.Task[Response] | None = None
 
     def begin(self, body: bytes) -> None:
         """Parse the body and queue the request."""
         self._predictions.bodies.open_requests += 1
-        self._attempt(lambda: self._queue(body))
+        self._attempt(self._queue, body)
 
     def _queue(self, body: bytes) -> None:
         predictions, caller = self._predictions, self._caller
         self._picked = picked = predictions.catalog.pick(caller.target)
         self._signature = signature = picked.version.signature_now()
         pipeline = picked.version.table and picked.version.table.pipeline
-        if caller.api == "infer":
-            self._call = parse_infer(body, caller.header_length, signature, pipeline)
-        else:
-            self._call = parse_predict(body, signature, pipeline)
+        self._call = caller.prediction.parse(body, caller.header, signature, pipeline)
         self._item = picked.version.submit(self._call.arrays, self)
         left = self._arrived + predictions.seconds - time.monotonic()
         self._timer = asyncio.get_running_loop().call_later(max(0.0, left), self._expire)
@@ -235,39 +204,46 @@ class DirectPrediction:
 
     def _encode(self, outputs: Outputs) -> None:
         assert self._picked is not None  # noqa: S101
-        answer = _Answer(self._picked, self._caller.target.model, self._signature, self._call, outputs)
-        if not self._predictions.bodies.is_small_output(answer.as_json()):
-            self._encoding = asyncio.create_task(self._encode_large(answer))
+        call, caller, bodies, picked = self._call, self._caller, self._predictions.bodies, self._picked
+        prediction, approved = caller.prediction, picked.version.approved
+        version = AnsweringVersion(
+            caller.target.model, approved.number, self._signature, approved.class_labels
+        )
+        if bodies.encodes_at_once(prediction, call, outputs):
+            response = self._attempt(prediction.encode, call, outputs, version)
+            if response is not None:
+                self._finish(name_version(response, picked))
             return
-        response = self._attempt(answer.encode)
-        if response is not None:
-            self._finish(response)
-
-    async def _encode_large(self, answer: _Answer) -> None:
         deadline = self._arrived + self._predictions.seconds
-        try:
-            response = await answer.encode_by(self._predictions.bodies, deadline)
-        except ServingError as error:
-            self._fail(error)
-        except Exception:
-            logger.exception("a response could not be encoded")
-            self._fail(ServingError("Internal error"))
-        else:
-            self._finish(response)
+        encoding = bodies.encode(prediction, call, outputs, version, deadline)
+        self._encoding = asyncio.create_task(encoding)
+        self._encoding.add_done_callback(self._send_encoded)
 
-    def _attempt[Result](self, step: Callable[[], Result]) -> Result | None:
+    def _send_encoded(self, encoding: asyncio.Task[Response]) -> None:
+        """Answer with the response that a body worker has encoded."""
+        # The event loop cancels it when it ends.
+        if encoding.cancelled():
+            return
+        response = self._attempt(encoding.result)
+        if response is not None and self._picked is not None:
+            self._finish(name_version(response, self._picked))
+
+    def _attempt[*Arguments, Result](
+        self, step: Callable[[*Arguments], Result], *arguments: *Arguments
+    ) -> Result | None:
         """Return the result of a step. If it fails, the request is answered with an error."""
         try:
-            return step()
+            return step(*arguments)
         except ServingError as error:
             self._fail(error)
+        # Whatever fails, the client receives an answer, and the next request is not affected.
         except Exception:
             logger.exception("a prediction failed")
             self._fail(ServingError("Internal error"))
         return None
 
     def _fail(self, error: ServingError) -> None:
-        self._finish(error_response(error))
+        self._finish(error_response(error, self._caller.protocol.encode_error))
 
     def _finish(self, response: Response) -> None:
         predictions, caller = self._predictions, self._caller
@@ -277,7 +253,8 @@ class DirectPrediction:
         version = NO_VERSION if self._picked is None else self._picked.version.approved.number
         seconds = time.monotonic() - self._arrived
         # Later: the request is answered first.
+        model, name = caller.target.model, caller.prediction.name
         asyncio.get_running_loop().call_soon(
-            predictions.counter.count, caller.target.model, version, caller.api, response.status, seconds
+            predictions.counter.count, model, version, name, response.status, seconds
         )
         self._finished(response)

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from workers.serving.asgi import JSON, Headers, Request, Response
+from workers.serving.asgi import Request
 from workers.serving.direct import Caller, DirectPrediction, DirectPredictions
 from workers.serving.http import HttpProtocol
 from workers.serving.repeated_heads import BodyPlace, RepeatedHead, head_of
+from workers.serving.response import JSON, Headers, Response
 
 _CLOSE = (b"connection", b"close")
 

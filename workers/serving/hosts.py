@@ -35,12 +35,12 @@ def check_host(request: Request, allowed: Collection[str]) -> None:
     Raises:
         BadRequest: it is missing, malformed or not allowed.
     """
-    given = request.header(b"host") or ""
-    match = _HOST.fullmatch(given)
+    header = request.header(b"host") or ""
+    match = _HOST.fullmatch(header)
     name = match[1].strip("[]").lower().removesuffix(".") if match else ""
     is_allowed = any(
         name == host or (host.startswith(".") and (name.endswith(host) or name == host[1:]))
         for host in allowed
     )
     if not name or not is_allowed:
-        raise BadRequest(f"The host {given[:200]!r} is not allowed: add its name to TRAINYARD_ALLOWED_HOSTS")
+        raise BadRequest(f"The host {header[:200]!r} is not allowed: add its name to TRAINYARD_ALLOWED_HOSTS")

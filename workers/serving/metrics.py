@@ -24,8 +24,8 @@ def _escape(value: str) -> str:
 
 def _is_of(line: str, models: Collection[str]) -> bool:
     """Return whether a sample is of one of these models, or of none. The model is the first label."""
-    found = re.search(r'\{model_name="((?:[^"\\]|\\.)*)"', line)
-    return found is None or found[1] in {_escape(model) for model in models}
+    match = re.search(r'\{model_name="((?:[^"\\]|\\.)*)"', line)
+    return match is None or match[1] in {_escape(model) for model in models}
 
 
 class Counter:
@@ -88,8 +88,8 @@ class Histogram:
             total = 0
             for bound, count in zip((*self._bounds, float("inf")), counts, strict=True):
                 total += count
-                shown = "+Inf" if bound == float("inf") else f"{bound:g}"
-                yield f"{self.name}_bucket{_format_labels(labels, ('le', shown))} {total}"
+                upper = "+Inf" if bound == float("inf") else f"{bound:g}"
+                yield f"{self.name}_bucket{_format_labels(labels, ('le', upper))} {total}"
             # All digits: of a long sum, fewer would not change with every observation.
             yield f"{self.name}_sum{_format_labels(labels)} {self._sums[labels]:.15g}"
             yield f"{self.name}_count{_format_labels(labels)} {total}"
@@ -130,8 +130,8 @@ class Metrics:
         """Count one prediction request for a model that exists."""
         labels = self._request_labels.get((model, api, status))
         if labels is None:
-            name, shown = ("model_name", model), "OK" if status < 400 else str(status)
-            labels = (name, ("status", shown)), (name, ("API", api), ("entrypoint", "REST"))
+            name, outcome = ("model_name", model), "OK" if status < 400 else str(status)
+            labels = (name, ("status", outcome)), (name, ("API", api), ("entrypoint", "REST"))
             self._request_labels[model, api, status] = labels
         self.requests.add_to(labels[0])
         self.latency.observe_at(labels[1], seconds * 1e6)

@@ -26,7 +26,7 @@ class ProcessFacts:
 
     async def refresh(self, catalog: Catalog) -> None:
         """Read the memory of new processes, and that of all if it was last read long ago."""
-        versions = [version for each in catalog.endpoints.values() for version in each.available()]
+        versions = [version for endpoint in catalog.endpoints.values() for version in endpoint.available()]
         groups = {
             version.child_pid: version.child_pids for version in versions if version.child_pid is not None
         }
@@ -35,8 +35,8 @@ class ProcessFacts:
             self._read_at = time.monotonic()
         unread = running if is_due else running - self._memory.keys()
         if unread:
-            found = await asyncio.to_thread(_read_memory, {pid: groups.get(pid, [pid]) for pid in unread})
-            self._memory = {pid: found.get(pid, self._memory.get(pid)) for pid in running}
+            sizes = await asyncio.to_thread(_read_memory, {pid: groups.get(pid, [pid]) for pid in unread})
+            self._memory = {pid: sizes.get(pid, self._memory.get(pid)) for pid in running}
 
     def of(self, endpoint: Endpoint) -> dict[str, Any]:
         """Return the fields of a report about the processes of an endpoint."""
@@ -63,11 +63,11 @@ class ProcessFacts:
 
 def _read_memory(groups: Mapping[int, Sequence[int]]) -> dict[int, int | None]:
     """Return the memory of each group of processes, by its first one. Those in a sandbox are several."""
-    found: dict[int, int | None] = {}
+    memory: dict[int, int | None] = {}
     for pid, members in groups.items():
-        known = [size for size in map(private_bytes, members) if size is not None]
-        found[pid] = sum(known) if known else None
-    return found
+        sizes = [size for size in map(private_bytes, members) if size is not None]
+        memory[pid] = sum(sizes) if sizes else None
+    return memory
 
 
 def private_bytes(pid: int) -> int | None:

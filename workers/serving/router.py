@@ -120,7 +120,7 @@ class Router:
             "preparing body workers": self._body_workers.prepare,
             "evicting compiled programs": lambda: evict_programs(*self._compiled),
         }
-        self._loops = [asyncio.create_task(kept_running(name, loop)) for name, loop in loops.items()]
+        self._loops = [asyncio.create_task(run_with_restarts(name, loop)) for name, loop in loops.items()]
 
     async def stop(self) -> None:
         """End the loops and all children."""
@@ -154,7 +154,7 @@ class Router:
         ]
 
 
-async def kept_running(name: str, loop: Callable[[], Awaitable[None]], pause: float = 1.0) -> None:
+async def run_with_restarts(name: str, loop: Callable[[], Awaitable[None]], pause: float = 1.0) -> None:
     """Run a loop until it returns or is cancelled. After an unforeseen error it starts again.
 
     Args:
@@ -165,6 +165,7 @@ async def kept_running(name: str, loop: Callable[[], Awaitable[None]], pause: fl
     while True:
         try:
             await loop()
+        # Whatever fails, the server needs the loop until it ends: a release would never arrive without it.
         except Exception:
             logger.exception("%s failed and starts again", name)
             await asyncio.sleep(pause)
@@ -252,8 +253,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def write_address(path: Path, host: str, port: int) -> None:
     """Write the address file atomically."""
-    shown = f"[{host}]" if ":" in host else host
-    content: dict[str, Any] = {"host": host, "port": port, "url": f"http://{shown}:{port}"}
+    url_host = f"[{host}]" if ":" in host else host
+    content: dict[str, Any] = {"host": host, "port": port, "url": f"http://{url_host}:{port}"}
     temporary = path.with_name(f"{path.name}.new")
     temporary.write_text(json.dumps(content))
     temporary.replace(path)

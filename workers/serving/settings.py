@@ -100,36 +100,36 @@ def is_loopback(host: str) -> bool:
 def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
     """Parse the command line; `TRAINYARD_SERVING_*` variables set the defaults."""
     parser = _parser(environment)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
         gpu_variables(environment)
         hosts = allowed_hosts(environment)
     except ValueError as error:
         parser.error(str(error))
     limits = Limits(
-        max_batch=given.max_batch,
-        queue_rows=given.queue_rows,
-        body_bytes=given.body_limit,
-        child_threads=given.child_threads,
-        code_memory_bytes=given.code_memory_bytes,
-        max_programs=given.max_programs,
-        compile_cache_bytes=given.compile_cache_bytes,
-        request_seconds=given.request_seconds,
-        connections=given.max_connections,
-        connections_per_address=given.max_connections_per_address,
-        trusted_proxies=_networks(given.trusted_proxies),
+        max_batch=options.max_batch,
+        queue_rows=options.queue_rows,
+        body_bytes=options.body_limit,
+        child_threads=options.child_threads,
+        code_memory_bytes=options.code_memory_bytes,
+        max_programs=options.max_programs,
+        compile_cache_bytes=options.compile_cache_bytes,
+        request_seconds=options.request_seconds,
+        connections=options.max_connections,
+        connections_per_address=options.max_connections_per_address,
+        trusted_proxies=_networks(options.trusted_proxies),
     )
     return Settings(
-        host=given.host,
-        port=given.port,
-        dashboard=given.dashboard.rstrip("/"),
-        token_file=given.token_file,
-        public_key_file=given.public_key_file,
-        home=given.home.absolute(),
-        artifacts=given.artifacts,
-        environments=given.environments,
-        address_file=given.address_file,
-        health_socket=given.health_socket,
+        host=options.host,
+        port=options.port,
+        dashboard=options.dashboard.rstrip("/"),
+        token_file=options.token_file,
+        public_key_file=options.public_key_file,
+        home=options.home.absolute(),
+        artifacts=options.artifacts,
+        environments=options.environments,
+        address_file=options.address_file,
+        health_socket=options.health_socket,
         allowed_hosts=hosts,
         allow_anonymous=environment.get("TRAINYARD_SERVING_OPEN") == "1",
         fork_children=environment.get("TRAINYARD_SERVING_FORK") != "0",
@@ -139,8 +139,8 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
 
 def _networks(text: str) -> list[str]:
     """Return a comma-separated list; `none` is an empty one."""
-    found = [each.strip() for each in text.split(",") if each.strip()]
-    return [] if found == ["none"] else found
+    networks = [word.strip() for word in text.split(",") if word.strip()]
+    return [] if networks == ["none"] else networks
 
 
 def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:

@@ -27,8 +27,11 @@ from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.bodies.pool import BodyWorkerCommand, BodyWorkers
 from workers.serving.metrics import Metrics
-from workers.serving.protocols import oip, tfs_predict
+from workers.serving.protocols import oip_infer, tfs_predict
+from workers.serving.protocols.open_inference import INFER
+from workers.serving.protocols.protocol import AnsweringVersion
 from workers.serving.protocols.target import Target
+from workers.serving.protocols.tensorflow_serving import PREDICT
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
@@ -88,7 +91,7 @@ async def test_a_body_is_parsed_again_if_another_version_serves_by_then(codec: B
     app = ServingApp(catalog, Metrics(), Traffic(1), Limits(), None, codec)
     parsed: list[Signature] = []
 
-    async def parse(signature: Signature, _: object) -> int:
+    async def parse(_: object, signature: Signature) -> int:
         parsed.append(signature)
         return len(parsed)
 
@@ -130,13 +133,13 @@ def soon(seconds: float = 60.0) -> float:
 
 
 async def test_a_small_body_needs_no_worker(codec: BodyCodec) -> None:
-    call = await codec.parse_predict(b'{"instances": [[1, 2, 3, 4]]}', ONE, soon())
+    call = await codec.parse(PREDICT, b'{"instances": [[1, 2, 3, 4]]}', None, ONE, soon())
     assert call.arrays[0].tolist() == [[1, 2, 3, 4]]
     assert processes() == []
 
 
 async def test_a_large_body_is_parsed_by_a_worker(codec: BodyCodec) -> None:
-    call = await codec.parse_predict(bytearray(ROWS), ONE, soon())
+    call = await codec.parse(PREDICT, bytearray(ROWS), None, ONE, soon())
     np.testing.assert_array_equal(call.arrays[0], VALUES)
     assert call.rows
     assert len(processes()) == 1
@@ -144,22 +147,24 @@ async def test_a_large_body_is_parsed_by_a_worker(codec: BodyCodec) -> None:
 
 async def test_an_error_of_a_large_body_is_the_same_as_of_a_small_one(codec: BodyCodec) -> None:
     with pytest.raises(BadRequest, match="JSON Value: true Type: True is not of expected type: float"):
-        await codec.parse_predict(ROWS[:-2] + b", [true, 1, 1, 1]]}", ONE, soon())
+        await codec.parse(PREDICT, ROWS[:-2] + b", [true, 1, 1, 1]]}", None, ONE, soon())
 
 
 async def test_a_long_string_among_numbers_is_refused_before_numpy_copies_it(codec: BodyCodec) -> None:
     text = b'"' + b"a" * 1_000_000 + b'"'
     body = b'{"instances": [[' + text + b"," + b",".join([b"1"] * 100_000) + b"]]}"
     with pytest.raises(BadRequest, match="is not of expected type: float"):
-        await codec.parse_predict(body, ONE, soon())
+        await codec.parse(PREDICT, body, None, ONE, soon())
 
 
 async def test_large_answers_are_encoded_by_a_worker(codec: BodyCodec) -> None:
-    encoded = await codec.encode_predict([VALUES], ONE, rows=True, deadline=soon())
-    assert bytes(encoded) == tfs_predict.encode_predict([VALUES], ONE, rows=True)
-    call = oip.InferCall([], [oip.RequestedOutput(0, False)], "an id")
-    answer = await codec.encode_infer(call, [VALUES], "m", 3, ONE, soon())
-    assert bytes(answer.body) == oip.encode_infer(call, [VALUES], "m", 3, ONE).body
+    version = AnsweringVersion("m", 3, ONE, ())
+    by_row = tfs_predict.PredictCall([], rows=True)
+    answer = await codec.encode(PREDICT, by_row, [VALUES], version, soon())
+    assert bytes(answer.body) == tfs_predict.encode_predict([VALUES], ONE, rows=True)
+    call = oip_infer.InferCall([], [oip_infer.RequestedOutput(0, False)], "an id")
+    answer = await codec.encode(INFER, call, [VALUES], version, soon())
+    assert bytes(answer.body) == oip_infer.encode_infer(call, [VALUES], "m", 3, ONE).body
     assert len(processes()) == 1
 
 
@@ -167,24 +172,24 @@ async def test_the_open_inference_protocol_is_parsed_by_a_worker(codec: BodyCode
     tensor = {"name": "x", "datatype": "FP32", "shape": VALUES.shape, "data": VALUES.tolist()}
     asked = [{"name": "y", "parameters": {"binary_data": True}}]
     body = json.dumps({"id": "an id", "inputs": [tensor], "outputs": asked}).encode()
-    call = await codec.parse_infer(body, None, ONE, soon())
+    call = await codec.parse(INFER, body, None, ONE, soon())
     np.testing.assert_array_equal(call.arrays[0], VALUES)
-    assert (call.outputs, call.id) == ([oip.RequestedOutput(0, True)], "an id")
+    assert (call.outputs, call.id) == ([oip_infer.RequestedOutput(0, True)], "an id")
 
 
 async def test_raw_tensors_need_no_worker(codec: BodyCodec) -> None:
     tensor = {"name": "x", "datatype": "FP32", "shape": VALUES.shape}
     head = json.dumps({"inputs": [{**tensor, "parameters": {"binary_data_size": VALUES.nbytes}}]}).encode()
-    call = await codec.parse_infer(head + VALUES.tobytes(), str(len(head)), ONE, soon())
+    call = await codec.parse(INFER, head + VALUES.tobytes(), str(len(head)), ONE, soon())
     np.testing.assert_array_equal(call.arrays[0], VALUES)
     assert processes() == []
 
 
 async def test_a_worker_that_was_killed_is_replaced(codec: BodyCodec) -> None:
-    await codec.parse_predict(ROWS, ONE, soon())
+    await codec.parse(PREDICT, ROWS, None, ONE, soon())
     (worker,) = processes()
     worker.suspend()
-    parsing = asyncio.create_task(codec.parse_predict(ROWS, ONE, soon()))
+    parsing = asyncio.create_task(codec.parse(PREDICT, ROWS, None, ONE, soon()))
     await asyncio.sleep(0.05)
     worker.kill()
     np.testing.assert_array_equal((await parsing).arrays[0], VALUES)
@@ -195,9 +200,9 @@ async def test_a_worker_that_was_killed_is_replaced(codec: BodyCodec) -> None:
 async def test_a_worker_that_ended_while_it_was_idle_costs_no_request(
     codec: BodyCodec, workers: BodyWorkers
 ) -> None:
-    await codec.parse_predict(ROWS, ONE, soon())
+    await codec.parse(PREDICT, ROWS, None, ONE, soon())
     workers._idle[0]._transport.close()
-    assert (await codec.parse_predict(ROWS, ONE, soon())).rows
+    assert (await codec.parse(PREDICT, ROWS, None, ONE, soon())).rows
 
 
 class _SmallWorkerCommand(BodyWorkerCommand):
@@ -214,21 +219,21 @@ async def test_a_worker_that_a_large_process_has_started_is_kept(
 ) -> None:
     monkeypatch.setattr(pool, "BodyWorkerCommand", _SmallWorkerCommand)
     large = np.ones(2**28, np.uint8)
-    await codec.parse_predict(ROWS, ONE, soon())
+    await codec.parse(PREDICT, ROWS, None, ONE, soon())
     del large
     (worker,) = processes()
-    await codec.parse_predict(ROWS, ONE, soon())
+    await codec.parse(PREDICT, ROWS, None, ONE, soon())
     assert processes() == [worker]
 
 
 async def test_a_worker_that_was_stopped_costs_one_request_and_is_replaced(codec: BodyCodec) -> None:
-    await codec.parse_predict(ROWS, ONE, soon())
+    await codec.parse(PREDICT, ROWS, None, ONE, soon())
     (worker,) = processes()
     worker.suspend()
     with pytest.raises(DeadlineExceeded):
-        await codec.parse_predict(ROWS, ONE, soon(0.2))
+        await codec.parse(PREDICT, ROWS, None, ONE, soon(0.2))
     assert not worker.is_running()
-    assert (await codec.parse_predict(ROWS, ONE, soon())).rows
+    assert (await codec.parse(PREDICT, ROWS, None, ONE, soon())).rows
 
 
 async def test_a_worker_that_cannot_start_costs_one_request(
@@ -240,15 +245,15 @@ async def test_a_worker_that_cannot_start_costs_one_request(
     with monkeypatch.context() as patch:
         patch.setattr(ChildProcess, "spawn", no_process)
         with pytest.raises(Unavailable) as failed:
-            await codec.parse_predict(ROWS, ONE, soon())
+            await codec.parse(PREDICT, ROWS, None, ONE, soon())
     assert failed.value.retry_after == 1
-    assert (await codec.parse_predict(ROWS, ONE, soon())).rows
+    assert (await codec.parse(PREDICT, ROWS, None, ONE, soon())).rows
 
 
 async def test_many_clients_may_wait_together(codec: BodyCodec) -> None:
     body = json.dumps({"instances": VALUES[:2000].tolist()}).encode()
     codec.open_requests = 64
-    answers = await asyncio.gather(*[codec.parse_predict(body, ONE, soon()) for _ in range(64)])
+    answers = await asyncio.gather(*[codec.parse(PREDICT, body, None, ONE, soon()) for _ in range(64)])
     assert [len(answer.arrays[0]) for answer in answers] == 64 * [2000]
 
 
@@ -256,7 +261,7 @@ async def test_the_bytes_that_wait_are_bounded() -> None:
     workers = BodyWorkers(1, waiting_bytes=3 * len(ROWS))
     codec = BodyCodec(workers)
     answers = await asyncio.gather(
-        *[codec.parse_predict(ROWS, ONE, soon()) for _ in range(5)], return_exceptions=True
+        *[codec.parse(PREDICT, ROWS, None, ONE, soon()) for _ in range(5)], return_exceptions=True
     )
     await workers.close()
     refused = [answer for answer in answers if isinstance(answer, Exception)]

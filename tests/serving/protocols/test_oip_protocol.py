@@ -8,14 +8,8 @@ import pytest
 
 from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols.oip import (
-    InferCall,
-    RequestedOutput,
-    encode_infer,
-    encode_metadata,
-    model_route,
-    parse_infer,
-)
+from workers.serving.protocols.oip_infer import InferCall, RequestedOutput, encode_infer, parse_infer
+from workers.serving.protocols.open_inference import encode_metadata, model_route
 from workers.serving.protocols.target import Target
 
 SIGNATURE = Signature(

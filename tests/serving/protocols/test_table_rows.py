@@ -12,7 +12,7 @@ from tests.features.making import ALL, COLUMNS, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols import oip, table_rows, tfs_predict, tfs_views
+from workers.serving.protocols import oip_infer, open_inference, table_rows, tensorflow_serving, tfs_predict
 
 PIPELINE = Pipeline(fit(plans(), COLUMNS, ALL))
 WIDTH = PIPELINE.features.width
@@ -31,7 +31,7 @@ def predicted(body: Any) -> tfs_predict.PredictCall:
 
 def inferred(tensors: list[dict[str, Any]], raw: bytes = b"") -> np.ndarray:
     head = json.dumps({"inputs": tensors}).encode()
-    return oip.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
+    return oip_infer.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
 
 
 def test_rows_by_name_give_the_bits_of_the_training() -> None:
@@ -143,14 +143,14 @@ def test_a_request_of_many_empty_rows_is_refused_before_it_takes_memory(
 
 
 def test_metadata_name_the_columns_with_their_types() -> None:
-    ours = json.loads(oip.encode_metadata("m", [1], SIGNATURE))["inputs"]
+    ours = json.loads(open_inference.encode_metadata("m", [1], SIGNATURE))["inputs"]
     assert {tensor["name"]: tensor["datatype"] for tensor in ours} == {
         "age": "FP64", "rooms": "INT64", "member": "BOOL", "plan": "BYTES", "city": "BYTES",
         "street": "BYTES", "bought": "BYTES", "review": "BYTES",
         "title": "BYTES", "note": "BYTES",
     }  # fmt: skip
-    definition = json.loads(tfs_views.encode_metadata("m", 1, SIGNATURE))["metadata"]["signature_def"]
-    inputs = definition["signature_def"]["serving_default"]["inputs"]
+    answer = json.loads(tensorflow_serving.encode_metadata("m", 1, SIGNATURE))
+    inputs = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]["inputs"]
     assert (inputs["city"]["dtype"], inputs["age"]["dtype"]) == ("DT_STRING", "DT_DOUBLE")
 
 

@@ -8,9 +8,9 @@ import pytest
 from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.target import Target
-from workers.serving.protocols.tfs_paths import route
+from workers.serving.protocols.tensorflow_serving import encode_metadata, encode_status, model_route
 from workers.serving.protocols.tfs_predict import encode_predict, parse_predict
-from workers.serving.protocols.tfs_views import VersionStatus, encode_metadata, encode_status
+from workers.serving.version_status import VersionStatus
 
 ONE = Signature(
     inputs=(TensorSpec(name="x", dtype="float32", shape=(2,)),),
@@ -38,7 +38,7 @@ TWO = Signature(
     ],
 )
 def test_paths_are_read(method: str, path: str, verb: str, target: Target) -> None:
-    assert route(method, path) == (verb, target)
+    assert model_route(method, path) == (verb, target)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_paths_are_read(method: str, path: str, verb: str, target: Target) -> No
 )
 def test_wrong_paths_are_bad_requests(method: str, path: str, message: str) -> None:
     with pytest.raises(BadRequest, match=message):
-        route(method, path)
+        model_route(method, path)
 
 
 def parsed(body: object, signature: Signature = ONE) -> tuple[list[list[object]], bool]:

@@ -12,8 +12,7 @@ from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols import oip, table_rows, tfs_predict
-from workers.serving.protocols.table_rows import tensorflow_columns
+from workers.serving.protocols import oip_columns, oip_infer, table_rows, tensorflow_serving, tfs_predict
 
 WINDOW = InputWindow(rows=2, horizon=1, time="day")
 USED = ("age", "plan", "city")
@@ -37,7 +36,7 @@ def predicted(body: Any) -> np.ndarray:
 
 def inferred(tensors: list[dict[str, Any]], raw: bytes = b"") -> np.ndarray:
     head = json.dumps({"inputs": tensors}).encode()
-    return oip.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
+    return oip_infer.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
 
 
 def test_windows_of_rows_give_the_bits_of_the_training() -> None:
@@ -129,8 +128,8 @@ def test_too_many_rows_in_all_windows_are_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_metadata_of_both_protocols_name_the_rows() -> None:
-    assert table_rows.oip_columns(SIGNATURE)[0] == {"name": "age", "datatype": "FP64", "shape": [-1, 2]}
-    (age, *_) = tensorflow_columns(SIGNATURE).values()
+    assert oip_columns.column_tensors(SIGNATURE)[0] == {"name": "age", "datatype": "FP64", "shape": [-1, 2]}
+    (age, *_) = tensorflow_serving.column_tensors(SIGNATURE).values()
     assert [dim["size"] for dim in age["tensor_shape"]["dim"]] == ["-1", "2"]  # type: ignore[index]
 
 

@@ -14,12 +14,12 @@ from jobs.messages.release import Release, ReleasedVersion
 from tests.serving.fakes import Signer
 from workers.model_process.errors import BadRequest, NotFound, Unavailable
 from workers.serving.protocols.target import Target
-from workers.serving.protocols.tfs_views import State as VersionState
-from workers.serving.protocols.tfs_views import VersionStatus
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import Endpoint
 from workers.serving.releases.state import StateFile
 from workers.serving.releases.verification import ReleaseRefused, ReleaseVerifier
+from workers.serving.version_status import State as VersionState
+from workers.serving.version_status import VersionStatus
 from workers.serving.versions.artifacts import ArtifactRefused, Artifacts
 from workers.serving.versions.version import LoadedVersion
 

@@ -15,8 +15,9 @@ from workers.model_process.errors import BadRequest, BodyTooLarge, ServingError
 from workers.model_process.frames import Frame
 from workers.serving.bodies.packed import PackedBody
 from workers.serving.bodies.pool import BodyWorkers
-from workers.serving.protocols import oip, tfs_examples, tfs_predict
+from workers.serving.protocols.protocol import AnsweringVersion, Call, Prediction
 from workers.serving.protocols.table_rows import is_quick
+from workers.serving.response import Response
 from workers.serving.table import ServedTable
 from workers.serving.versions.child_process import ChildFailed
 
@@ -32,7 +33,7 @@ _SMALL_OUTPUT_BYTES = 32 * 2**10
 
 
 class BodyCodec:
-    """Parses and encodes the bodies of both protocols.
+    """Parses and encodes the bodies of requests for predictions.
 
     Attributes:
         open_requests: the number of requests that are being answered, kept by the application.
@@ -42,102 +43,79 @@ class BodyCodec:
         self._workers = workers
         self.open_requests = 0
 
-    async def parse_predict(
-        self, body: Body, signature: Signature, deadline: float, table: ServedTable | None = None
-    ) -> tfs_predict.PredictCall:
-        """Parse a predict body; see `tfs_predict.parse_predict`.
-
-        Raises:
-            ServingError: it does not fit, or could not be parsed in time.
-        """
-        small = self._small(body)
-        if small is not None and (table is None or is_quick(small, table.size)):
-            return tfs_predict.parse_predict(small, signature, table and table.pipeline)
-        frame = await self._parse({"op": "parse_predict"}, body, signature, deadline, table)
-        return tfs_predict.PredictCall(frame.tensors, frame.header["rows"])
-
-    async def parse_examples(self, body: Body, signature: Signature, deadline: float) -> list[Array]:
-        """Parse a classify or regress body; see `tfs_examples.parse_examples`.
-
-        Raises:
-            ServingError: it does not fit, or could not be parsed in time.
-        """
-        small = self._small(body)
-        if small is not None:
-            return tfs_examples.parse_examples(small, signature)
-        return (await self._parse({"op": "parse_examples"}, body, signature, deadline)).tensors
-
-    async def parse_infer(
+    async def parse[C: Call](
         self,
+        prediction: Prediction[C],
         body: Body,
-        header_length: str | None,
+        header: str | None,
         signature: Signature,
         deadline: float,
         table: ServedTable | None = None,
-    ) -> oip.InferCall:
-        """Parse an infer body; see `oip.parse_infer`.
+    ) -> C:
+        """Parse the body of a request for a prediction.
+
+        Args:
+            prediction: the operation.
+            body: as it was received.
+            header: the value of the header that the operation needs, if it was sent.
+            signature: of the version that answers.
+            deadline: time of the monotonic clock.
+            table: the pipeline of this version, if it takes the columns of a table.
 
         Raises:
             ServingError: it does not fit, or could not be parsed in time.
         """
-        # Raw tensors are not parsed.
-        is_valid = header_length is not None and header_length.isdecimal() and len(header_length) < 10
-        length = int(header_length) if is_valid and header_length is not None else None
-        small = self._small(body, length)
-        raw = 0 if small is None or length is None else max(len(small) - length, 0)
-        if small is not None and (table is None or is_quick(small, table.size, raw=raw)):
-            return oip.parse_infer(small, header_length, signature, table and table.pipeline)
-        header = {"op": "parse_infer", "header_length": header_length}
-        frame = await self._parse(header, body, signature, deadline, table)
-        outputs = [oip.RequestedOutput(*each) for each in frame.header["outputs"]]
-        return oip.InferCall(frame.tensors, outputs, frame.header["call"])
+        if not prediction.reads_columns:
+            table = None
+        json_bytes = None
+        if header is not None and prediction.json_bytes is not None:
+            json_bytes = prediction.json_bytes(header)
+        small = self._small(body, json_bytes)
+        if small is not None and table is None:
+            return prediction.parse(small, header, signature, None)
+        if small is not None and table is not None:
+            raw = 0 if json_bytes is None else max(len(small) - json_bytes, 0)
+            if is_quick(small, table.size, raw=raw):
+                return prediction.parse(small, header, signature, table.pipeline)
+        fields = {"op": "parse", "prediction": prediction.name, "header": header}
+        frame = await self._parse(fields, body, signature, deadline, table)
+        return prediction.call.restore(frame.tensors, frame.header["call"])
 
-    async def encode_predict(
-        self, outputs: Sequence[Array], signature: Signature, *, rows: bool, deadline: float
-    ) -> bytes | memoryview:
-        """Return the body of a predict response; see `tfs_predict.encode_predict`."""
-        if self.is_small_output(outputs):
-            return tfs_predict.encode_predict(outputs, signature, rows=rows)
-        frame = await self._run({"op": "encode_predict", "rows": rows}, outputs, signature, deadline)
-        return frame.tensors[0].data
-
-    async def encode_results(
+    async def encode[C: Call](
         self,
-        verb: tfs_examples.Verb,
+        prediction: Prediction[C],
+        call: C,
         outputs: Sequence[Array],
-        labels: Sequence[str],
-        signature: Signature,
+        version: AnsweringVersion,
         deadline: float,
-    ) -> bytes | memoryview:
-        """Return the body of a classify or regress response; see `tfs_examples.encode_results`."""
-        if self.is_small_output(outputs):
-            return tfs_examples.encode_results(verb, outputs, labels)
-        header = {"op": "encode_results", "verb": verb, "labels": list(labels)}
-        frame = await self._run(header, outputs, signature, deadline)
-        return frame.tensors[0].data
+    ) -> Response:
+        """Return the response to a request for a prediction.
 
-    async def encode_infer(
-        self,
-        call: oip.InferCall,
-        outputs: Sequence[Array],
-        model: str,
-        version: int,
-        signature: Signature,
-        deadline: float,
-    ) -> oip.Encoded:
-        """Return the body of an infer response; see `oip.encode_infer`."""
-        plain = [outputs[position] for position, binary in call.outputs if not binary]
-        if self.is_small_output(plain):
-            return oip.encode_infer(call, outputs, model, version, signature)
-        header = {
-            "op": "encode_infer",
-            "outputs": [list(each) for each in call.outputs],
-            "call": call.id,
-            "model": model,
-            "version": version,
+        Args:
+            prediction: the operation.
+            call: the parsed request.
+            outputs: arrays in the signature's order.
+            version: the version that answers.
+            deadline: time of the monotonic clock.
+
+        Raises:
+            ServingError: it could not be encoded in time.
+        """
+        if self.encodes_at_once(prediction, call, outputs):
+            return prediction.encode(call, outputs, version)
+        fields = {
+            "op": "encode",
+            "prediction": prediction.name,
+            "call": call.fields(),
+            "model": version.model,
+            "number": version.number,
+            "labels": list(version.class_labels),
         }
-        frame = await self._run(header, outputs, signature, deadline)
-        return oip.Encoded(frame.tensors[0].data, frame.header["header_length"])
+        frame = await self._run(fields, outputs, version.signature, deadline)
+        headers = [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in frame.header["headers"]
+        ]
+        return Response(frame.tensors[0].data, frame.header["status"], headers)
 
     async def _parse(
         self,
@@ -170,16 +148,16 @@ class BodyCodec:
                 case _:
                     raise ServingError(str(error)) from None
 
-    def _small(self, body: Body, parsed: int | None = None) -> PlainBody | None:
+    def _small(self, body: Body, json_bytes: int | None = None) -> PlainBody | None:
         """Return the body, unpacked, if it is so small that it is parsed at once; else None.
 
         Args:
             body: the whole body.
-            parsed: the bytes that are parsed, if not all.
+            json_bytes: the number of its bytes that are parsed, if not all.
         """
         limit = _SMALL_BYTES_ALONE if self.open_requests <= 1 else SMALL_BYTES
         if not isinstance(body, PackedBody):
-            return body if (len(body) if parsed is None else parsed) <= limit else None
+            return body if (len(body) if json_bytes is None else json_bytes) <= limit else None
         if len(body.data) > limit:
             return None
         try:
@@ -189,7 +167,9 @@ class BodyCodec:
                 raise
             return None
 
-    def is_small_output(self, outputs: Sequence[Array]) -> bool:
-        """Return whether outputs are so small that they are encoded at once."""
+    def encodes_at_once[C: Call](self, prediction: Prediction[C], call: C, outputs: Sequence[Array]) -> bool:
+        """Return whether the outputs for a call are so small that they are encoded at once."""
+        if prediction.json_outputs is not None:
+            outputs = prediction.json_outputs(call, outputs)
         size = sum(output.nbytes for output in outputs)
         return size <= (4 * _SMALL_OUTPUT_BYTES if self.open_requests <= 1 else _SMALL_OUTPUT_BYTES)

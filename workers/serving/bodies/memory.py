@@ -27,12 +27,12 @@ class BodyMemory:
         Raises:
             NoRoom: with it, the bodies would take too much memory.
         """
-        wanted = max(held, size - FREE_BYTES)
+        counted = max(held, size - FREE_BYTES)
         others = self._used - held
-        if others and wanted > held and others + wanted > self._most:
+        if others and counted > held and others + counted > self._most:
             raise NoRoom("Too many large bodies are being read", retry_after=1)
-        self._used = others + wanted
-        return wanted
+        self._used = others + counted
+        return counted
 
     def free(self, held: int) -> None:
         """Stop counting a body."""

@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,9 @@ from workers.features.pipeline import Pipeline
 from workers.model_process.errors import ServingError, plain_text
 from workers.model_process.frames import Frame, FrameReader, write_frame
 from workers.serving.bodies.packed import PackedBody
-from workers.serving.protocols import oip, tfs_examples, tfs_predict
+from workers.serving.protocols.protocol import AnsweringVersion, Prediction, Protocol, predictions_by_name
+from workers.serving.protocols.table import PROTOCOLS
+from workers.serving.response import JSON
 from workers.serving.table import read_table
 
 logger = logging.getLogger("trainyard.serving")
@@ -33,26 +35,31 @@ class Answer(NamedTuple):
     tensors: Sequence[Array]
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: socket.socket, protocols: Iterable[Protocol] = PROTOCOLS) -> None:
     """Answer frames until the router closes the connection, or this process has grown too large.
+
+    Args:
+        connection: to the router.
+        protocols: the protocols whose bodies the router sends.
 
     Raises:
         ConnectionError: the router closed the connection inside a frame.
         InvalidFrame: the stream contains invalid data.
     """
     frames, itself = FrameReader(connection), psutil.Process()
+    predictions = predictions_by_name(protocols)
     while (frame := frames.read()) is not None:
         try:
-            answer = _answer(frame)
+            answer = _answer(frame, predictions)
         except ServingError as error:
             # A message may quote the body.
             text = plain_text(str(error), limit=2000)
             write_frame(connection, {"op": "error", "kind": str(error.status), "error": text})
         except MemoryError:
             write_frame(connection, {"op": "error", "kind": "413", "error": "The body needs too much memory"})
-        # The router answers 500.
+        # Any failure of a protocol: the router answers 500, and the worker continues with the next body.
         except Exception:
-            logger.exception("%s failed", frame.header["op"])
+            logger.exception("%(op)s of %(prediction)s failed", frame.header)
             write_frame(connection, {"op": "error", "kind": "500", "error": "Internal error"})
         else:
             write_frame(connection, {"op": "outputs", **answer.fields}, answer.tensors)
@@ -62,30 +69,21 @@ def serve(connection: socket.socket) -> None:
             return
 
 
-def _answer(frame: Frame) -> Answer:
-    header, tensors = frame
-    signature = Signature.model_validate(header["signature"])
-    match header["op"]:
-        case "parse_predict":
-            predict = tfs_predict.parse_predict(_body(frame), signature, _pipeline(frame))
-            return Answer({"rows": predict.rows}, predict.arrays)
-        case "parse_examples":
-            return Answer({}, tfs_examples.parse_examples(_body(frame), signature))
-        case "parse_infer":
-            infer = oip.parse_infer(_body(frame), header["header_length"], signature, _pipeline(frame))
-            return Answer({"outputs": [list(each) for each in infer.outputs], "call": infer.id}, infer.arrays)
-        case "encode_results":
-            body = tfs_examples.encode_results(header["verb"], tensors, header["labels"])
-            return Answer({}, [np.frombuffer(body, np.uint8)])
-        case "encode_predict":
-            body = tfs_predict.encode_predict(tensors, signature, rows=header["rows"])
-            return Answer({}, [np.frombuffer(body, np.uint8)])
-        case _:
-            call = oip.InferCall(
-                [], [oip.RequestedOutput(*each) for each in header["outputs"]], header["call"]
-            )
-            encoded = oip.encode_infer(call, tensors, header["model"], header["version"], signature)
-            return Answer({"header_length": encoded.header_length}, [np.frombuffer(encoded.body, np.uint8)])
+def _answer(frame: Frame, predictions: Mapping[str, Prediction[Any]]) -> Answer:
+    prediction = predictions[frame.header["prediction"]]
+    signature = Signature.model_validate(frame.header["signature"])
+    if frame.header["op"] == "parse":
+        call = prediction.parse(_body(frame), frame.header["header"], signature, _pipeline(frame))
+        return Answer({"call": call.fields()}, call.arrays)
+    return _encode(frame, prediction, signature)
+
+
+def _encode(frame: Frame, prediction: Prediction[Any], signature: Signature) -> Answer:
+    header, outputs = frame
+    version = AnsweringVersion(header["model"], header["number"], signature, tuple(header["labels"]))
+    response = prediction.encode(prediction.call.restore([], header["call"]), outputs, version)
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers or JSON]
+    return Answer({"status": response.status, "headers": headers}, [np.frombuffer(response.body, np.uint8)])
 
 
 def _pipeline(frame: Frame) -> Pipeline | None:

@@ -41,13 +41,13 @@ class AheadCompiler:
             seconds: the time limit.
         """
         deadline = time.monotonic() + seconds
-        fitting = [each for each in sizes if fits(each, self._programs.model.signature.inputs)]
-        for each in fitting:
+        fitting = [shapes for shapes in sizes if fits(shapes, self._programs.model.signature.inputs)]
+        for shapes in fitting:
             if time.monotonic() > deadline or self._programs.is_full():
                 break
-            self._compile((self._programs.buckets[0], each))
-        for each in reversed(fitting):
-            self.see(each)
+            self._compile((self._programs.buckets[0], shapes))
+        for shapes in reversed(fitting):
+            self.see(shapes)
 
     def see(self, sizes: Sizes) -> None:
         """Add the sizes of a row that was computed."""
@@ -98,7 +98,8 @@ class AheadCompiler:
             self._programs.compile(key)
         except ShapesRefused:
             self._refuse(key)
-        # It is only an attempt. A request that needs this program reports the failure.
+        # It is only an attempt of a background thread, which must not end whatever a layer or XLA raises. A
+        # request that needs this program reports the failure.
         except Exception:
             logger.exception("a program could not be compiled ahead")
             self._refuse(key)

@@ -53,8 +53,8 @@ def compile_program(model: PureModel, jitted: Any, shapes: Sequence[tuple[int, .
             raise
         logger.warning("inputs of %s were refused: %s", shapes, plain_text(str(error), limit=300))
         named = zip(specs, shapes, strict=True)
-        shown = ", ".join(f"{spec.name!r} of {list(shape[1:])}" for spec, shape in named)
-        raise ShapesRefused(f"The model cannot compute rows with {shown}") from error
+        row_shapes = ", ".join(f"{spec.name!r} of {list(shape[1:])}" for spec, shape in named)
+        raise ShapesRefused(f"The model cannot compute rows with {row_shapes}") from error
     output_bytes = sum(math.prod(out.shape) * out.dtype.itemsize for out in lowered.out_info)
     compiled = lowered.compile()
     analysis = compiled.memory_analysis()

@@ -100,7 +100,7 @@ class Programs:
                 self._call(program, [array[start : start + bucket] for array in inputs], bucket)
                 for start in starts
             ]
-            outputs = [np.concatenate(each) for each in zip(*parts, strict=True)]
+            outputs = [np.concatenate(slices) for slices in zip(*parts, strict=True)]
         self._has_run.add((bucket, sizes))
         return outputs
 

@@ -30,10 +30,10 @@ def between(seen: Iterable[Sizes], specs: Sequence[TensorSpec]) -> list[Sizes]:
         seen: sizes that fit the signature.
         specs: the inputs.
     """
-    found = sorted({length for sizes in seen if (length := _length(sizes, specs)) is not None})
+    lengths = sorted({length for sizes in seen if (length := _length(sizes, specs)) is not None})
     return [
         tuple(tuple(length if want is None else want for want in spec.shape) for spec in specs)
-        for low, high in pairwise(found)
+        for low, high in pairwise(lengths)
         if high - low <= _MAX_GAP
         for length in range(low + 1, high)
     ]

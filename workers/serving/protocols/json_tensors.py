@@ -62,15 +62,17 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     Raises:
         BadRequest: a key is given twice.
     """
-    found: dict[str, Any] = {}
+    unique: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
-            raise BadRequest(f"JSON Parse error: An object has the key {shown(key)} twice; give it once")
-        found[key] = value
-    return found
+        if key in unique:
+            raise BadRequest(
+                f"JSON Parse error: An object has the key {quote_value(key)} twice; give it once"
+            )
+        unique[key] = value
+    return unique
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """Return the start of a value as JSON, for messages."""
     text = ""
     # Not `dumps`: the value may be as long as the body.
@@ -115,7 +117,7 @@ def to_array(value: object, spec: TensorSpec, *, strict: bool) -> Array:
     try:
         if strict:
             _check_leaves(value, spec.dtype)
-        array = _cast(_as_found(value, spec), value, spec)
+        array = _cast(_as_array(value, spec), value, spec)
     except RecursionError:
         raise BadRequest(f"Input {spec.name!r} is nested too deeply") from None
     check_shape(array.shape, spec)
@@ -139,13 +141,13 @@ def check_shape(shape: Sequence[int], spec: TensorSpec, *, any_size: str = "?") 
     )
     if fits and 0 not in shape[1:]:
         return
-    wanted = ", ".join(any_size if size is None else str(size) for size in (None, *spec.shape))
+    sizes = ", ".join(any_size if size is None else str(size) for size in (None, *spec.shape))
     if not fits:
-        raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; the model takes [{wanted}]")
-    raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; each row of [{wanted}] needs a value")
+        raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; the model takes [{sizes}]")
+    raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; each row of [{sizes}] needs a value")
 
 
-def _as_found(value: object, spec: TensorSpec) -> Array:
+def _as_array(value: object, spec: TensorSpec) -> Array:
     try:
         return np.asarray(value)
     except ValueError:
@@ -154,23 +156,23 @@ def _as_found(value: object, spec: TensorSpec) -> Array:
         raise BadRequest(f"Input {spec.name!r} is nested too deeply") from None
 
 
-def _cast(found: Array, value: object, spec: TensorSpec) -> Array:
+def _cast(array: Array, value: object, spec: TensorSpec) -> Array:
     target = TYPES[computed_dtype(spec.dtype)].numpy
-    if found.dtype == target:
-        return found
-    kind, wanted = found.dtype.kind, target.kind
+    if array.dtype == target:
+        return array
+    kind, target_kind = array.dtype.kind, target.kind
     # NumPy gives empty lists the type float64.
-    if found.size == 0:
-        return found.astype(target)
-    if wanted == "f" and kind in "iuf":
+    if array.size == 0:
+        return array.astype(target)
+    if target_kind == "f" and kind in "iuf":
         # Too large numbers become infinite, as in TensorFlow Serving.
         with np.errstate(over="ignore"):
-            return found.astype(target)
-    if wanted in "iu" and kind in "iu":
-        return in_range(found, spec)
+            return array.astype(target)
+    if target_kind in "iu" and kind in "iu":
+        return in_range(array, spec)
     # Mixed types, booleans, text or integers beyond 64 bits: name the invalid one, or convert via float64
     _check_leaves(value, spec.dtype)
-    if wanted == "f":
+    if target_kind == "f":
         try:
             with np.errstate(over="ignore"):
                 return np.array(value, np.float64).astype(target)
@@ -179,7 +181,7 @@ def _cast(found: Array, value: object, spec: TensorSpec) -> Array:
     raise BadRequest(f"Input {spec.name!r} has an integer beyond 64 bits: out of range for {target.name}")
 
 
-def in_range(found: Array, spec: TensorSpec) -> Array:
+def in_range(array: Array, spec: TensorSpec) -> Array:
     """Return integers in the dtype that the tensor is computed in.
 
     Raises:
@@ -187,13 +189,13 @@ def in_range(found: Array, spec: TensorSpec) -> Array:
     """
     target: np.dtype[Any] = TYPES[computed_dtype(spec.dtype)].numpy
     bounds = np.iinfo(target)
-    for extreme in (int(found.min()), int(found.max())):
+    for extreme in (int(array.min()), int(array.max())):
         if not bounds.min <= extreme <= bounds.max:
             raise BadRequest(
                 f"JSON Value: {extreme} Type: Number is not of expected type: {spec.dtype}: out of range, "
                 f"input {spec.name!r} takes {bounds.min} to {bounds.max}"
             )
-    return found.astype(target)
+    return array.astype(target)
 
 
 def _check_leaves(value: object, dtype: str) -> None:
@@ -205,7 +207,7 @@ def _check_leaves(value: object, dtype: str) -> None:
     accepted = _ACCEPTED[TYPES[dtype].numpy.kind]
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
         raise BadRequest(
-            f"JSON Value: {shown(value)} Type: {type_name(value)} is not of expected type: "
+            f"JSON Value: {quote_value(value)} Type: {type_name(value)} is not of expected type: "
             f"{_NAMES.get(dtype, dtype)}"
         )
 

@@ -1,24 +1,18 @@
 """Reads the rows of a table by the names of its columns, for versions whose file has a pipeline.
 
-TensorFlow Serving's bodies have objects as rows (`instances`) or lists by column (`inputs`); the Open
-Inference Protocol has one tensor for each column, `BYTES` for categories, texts and dates.
-
-An instance of a version that takes windows is a list of rows: `{"rows": [{…}, {…}]}`, by column a list of
-values, and a row of a tensor.
+A body has objects as rows (`instances`) or lists by column (`inputs`). An instance of a version that takes
+windows is a list of rows: `{"rows": [{…}, {…}]}`, and by column a list of values.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.data.columns import ColumnType
 from jobs.spec.signature import Signature
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
-from workers.model_process.dtypes import TYPES
 from workers.model_process.errors import BadRequest, BodyTooLarge
 from workers.serving.protocols.json_tensors import Body, parse_unique
 
@@ -33,17 +27,9 @@ VALUES_PER_COLUMN = 25
 """A column takes as long as this many values, however few rows there are."""
 POSITIONS_PER_COLUMN = 1_000
 """Positions of the input that take as long as a column."""
-BYTES = "BYTES"
 ROWS = "rows"
 """The key of the rows of a window."""
-DATATYPES: dict[ColumnType, tuple[str, str]] = {
-    "number": ("FP64", "DT_DOUBLE"),
-    "integer": ("INT64", "DT_INT64"),
-    "boolean": ("BOOL", "DT_BOOL"),
-}
-"""Names of the types in the Open Inference Protocol and in TensorFlow. Those of all other types are texts."""
 _KEY = re.compile(rb'"\s*:')
-_NUMBERS = {each.inference: each.numpy for each in TYPES.values()}
 
 
 def has_rows(request: Mapping[str, Any], signature: Signature, pipeline: Pipeline) -> bool:
@@ -77,7 +63,7 @@ def read_rows(body: Body, request: Mapping[str, Any], pipeline: Pipeline) -> Arr
                 return _read_windows(rows, pipeline)
             _check_size(len(rows), pipeline)
             return pipeline.of_rows(rows)
-        return _from_columns(request["inputs"], pipeline)
+        return read_columns(request["inputs"], pipeline)
     except BadValue as error:
         raise BadRequest(str(error)) from None
 
@@ -100,23 +86,30 @@ def _check_keys(body: Body, request: Mapping[str, Any]) -> None:
     """Check that no object of a body has a key twice: the parser has kept the last one."""
     rows = request.get("instances", ())
     objects = [request, *rows] if "instances" in request else [request, request["inputs"]]
-    kept = sum(len(each) for each in objects if isinstance(each, dict))
+    keys = sum(len(item) for item in objects if isinstance(item, dict))
     # Images and the rows of windows are objects inside of these.
-    kept += sum(len(value) for value in _values(objects) if isinstance(value, dict))
+    keys += sum(len(value) for value in _values(objects) if isinstance(value, dict))
     # Texts may contain these characters too.
-    if kept != sum(1 for _ in _KEY.finditer(body)):
+    if keys != sum(1 for _ in _KEY.finditer(body)):
         parse_unique(body)
 
 
 def _values(objects: list[Any]) -> Iterator[object]:
     """Yield the values of rows, and of columns."""
-    for each in objects[1:]:
-        if isinstance(each, dict):
-            for value in each.values():
+    for item in objects[1:]:
+        if isinstance(item, dict):
+            for value in item.values():
                 yield from value if isinstance(value, list) else (value,)
 
 
-def _from_columns(columns: Mapping[str, object], pipeline: Pipeline) -> Array:
+def read_columns(columns: Mapping[str, object], pipeline: Pipeline) -> Array:
+    """Return the model's input for lists of values by column, (rows, …) float32.
+
+    Raises:
+        BadRequest: a column is no list, or they differ in their number of rows.
+        BadValue: a value does not fit its column.
+        BodyTooLarge: the rows become too many numbers.
+    """
     lists = {name: values for name, values in columns.items() if isinstance(values, list)}
     if other := [name for name in columns if name not in lists]:
         raise BadRequest(f"column {other[0]!r} must be a list with one value for each row")
@@ -154,149 +147,6 @@ def _check_size(rows: int, pipeline: Pipeline) -> None:
     most = max(MAX_INPUT_BYTES // (4 * pipeline.features.width), 1)
     if rows > most:
         raise BodyTooLarge(f"{rows} rows are too many for one request; send at most {most}")
-
-
-def names_columns(tensors: list[dict[str, Any]], signature: Signature, pipeline: Pipeline) -> bool:
-    """Return whether the tensors of an infer request are columns, not the model's input."""
-    name = signature.inputs[0].name
-    return name in pipeline.columns or any(tensor.get("name") != name for tensor in tensors)
-
-
-def read_tensors(tensors: list[dict[str, Any]], raw: memoryview, pipeline: Pipeline) -> Array:
-    """Return the model's input for the columns of an infer request, (rows, …) float32.
-
-    Args:
-        tensors: name, shape, datatype and data of each column.
-        raw: the bytes of binary tensors, in order.
-        pipeline: of the version.
-
-    Raises:
-        BadRequest: a tensor does not fit its column.
-        BodyTooLarge: the rows become too many numbers.
-    """
-    columns: dict[str, object] = {}
-    for tensor in tensors:
-        name = tensor.get("name")
-        if not isinstance(name, str) or name not in pipeline.columns:
-            known = ", ".join(list(pipeline.columns)[:20])
-            raise BadRequest(f"unexpected input {name!r}; the columns are {known}")
-        if name in columns:
-            raise BadRequest(f"input {name!r} is given twice")
-        if pipeline.features.window is not None:
-            columns[name], raw = _read_windows_of(tensor, name, raw, pipeline.rows_of_window)
-            continue
-        columns[name], raw = _read_tensor(tensor, name, raw, is_image=pipeline.columns[name] == "image")
-    if raw:
-        raise BadRequest(f"{len(raw)} bytes follow the last binary tensor")
-    try:
-        return _from_columns(columns, pipeline)
-    except BadValue as error:
-        raise BadRequest(str(error)) from None
-
-
-def _read_windows_of(
-    tensor: dict[str, Any], name: str, raw: memoryview, size: int
-) -> tuple[list[object], memoryview]:
-    """Return the values of a column in each window as lists, and the bytes after the tensor."""
-    shape, data = tensor.get("shape"), tensor.get("data")
-    is_shape = isinstance(shape, list) and len(shape) == 2 and all(type(each) is int for each in shape)
-    if not isinstance(shape, list) or not is_shape or shape[0] < 0 or shape[1] != size:
-        raise BadRequest(f"input {name!r}: shape must be [instances, {size}]")
-    if isinstance(data, list) and all(isinstance(each, list) and len(each) == size for each in data):
-        data = [value for each in data for value in each]
-    flat = {**tensor, "shape": [shape[0] * size], "data": data}
-    values, raw = _read_tensor(flat, name, raw, is_image=False)
-    return [values[start : start + size] for start in range(0, len(values), size)], raw
-
-
-def _read_tensor(
-    tensor: dict[str, Any], name: str, raw: memoryview, *, is_image: bool
-) -> tuple[list[object], memoryview]:
-    """Return the values of a tensor and the bytes after it; images are bytes, or base64 in JSON."""
-    shape, datatype = tensor.get("shape"), tensor.get("datatype")
-    # `type(...) is int`, because JSON's true is an instance of int in Python.
-    if (
-        not isinstance(shape, list)
-        or len(shape) == 0
-        or shape[1:] not in ([], [1])
-        or type(shape[0]) is not int
-    ):
-        raise BadRequest(f"input {name!r}: shape must be [rows] or [rows, 1]")
-    if datatype != BYTES and datatype not in _NUMBERS:
-        raise BadRequest(f"input {name!r}: datatype {datatype!r} is unknown")
-    rows: int = shape[0]
-    parameters = tensor.get("parameters")
-    size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
-    if size is None:
-        values = tensor.get("data")
-        if isinstance(values, list) and values and all(isinstance(v, list) and len(v) == 1 for v in values):
-            values = [value[0] for value in values]
-        if not isinstance(values, list) or len(values) != rows:
-            raise BadRequest(f"input {name!r}: data must be a list of {rows} values")
-        if is_image:
-            values = [{"b64": value} if isinstance(value, str) else value for value in values]
-        return values, raw
-    if type(size) is not int or not 0 <= size <= len(raw):
-        raise BadRequest(f"input {name!r}: binary_data_size {size!r} does not fit the body")
-    if datatype != BYTES:
-        values = _numbers(raw[:size], _NUMBERS[datatype], name)
-    elif is_image:
-        values = list(_byte_strings(raw[:size], name))
-    else:
-        values = _texts(raw[:size], name)
-    if len(values) != rows:
-        raise BadRequest(f"input {name!r}: {len(values)} values do not fit shape {shape}")
-    return values, raw[size:]
-
-
-def _numbers(raw: memoryview, dtype: np.dtype[Any], name: str) -> list[object]:
-    if len(raw) % dtype.itemsize:
-        raise BadRequest(f"input {name!r}: {len(raw)} bytes are no whole number of values")
-    found: list[object] = np.frombuffer(raw, dtype.newbyteorder("<")).tolist()
-    return found
-
-
-def _texts(raw: memoryview, name: str) -> list[object]:
-    texts: list[object] = []
-    for number, value in enumerate(_byte_strings(raw, name), start=1):
-        try:
-            texts.append(str(value, "utf-8"))
-        except UnicodeDecodeError:
-            raise BadRequest(f"input {name!r}: text {number} is not UTF-8") from None
-    return texts
-
-
-def _byte_strings(raw: memoryview, name: str) -> Iterator[bytes]:
-    """Yield byte strings, each of which follows its length in four bytes."""
-    while raw:
-        length = int.from_bytes(raw[:4], "little")
-        if len(raw) < 4 + length:
-            raise BadRequest(f"input {name!r}: a text ends after the binary data")
-        yield bytes(raw[4 : 4 + length])
-        raw = raw[4 + length :]
-
-
-def oip_columns(signature: Signature) -> list[dict[str, object]]:
-    """Return the columns as tensors of the Open Inference Protocol's metadata."""
-    shape = [-1] if signature.window is None else [-1, signature.window.rows]
-    return [
-        {"name": column.name, "datatype": DATATYPES.get(column.type, (BYTES,))[0], "shape": shape}
-        for column in signature.columns
-    ]
-
-
-def tensorflow_columns(signature: Signature) -> dict[str, dict[str, object]]:
-    """Return the columns as tensors of TensorFlow Serving's metadata."""
-    sizes = (-1,) if signature.window is None else (-1, signature.window.rows)
-    shape = {"dim": [{"size": str(size), "name": ""} for size in sizes], "unknown_rank": False}
-    return {
-        column.name: {
-            "dtype": DATATYPES.get(column.type, ("", "DT_STRING"))[1],
-            "tensor_shape": shape,
-            "name": f"{column.name}:0",
-        }
-        for column in signature.columns
-    }
 
 
 def size_of(pipeline: Pipeline) -> int:

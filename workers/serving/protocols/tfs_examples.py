@@ -13,7 +13,14 @@ import numpy.typing as npt
 
 from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols.json_tensors import Body, dump_answer, needs_check, shown, to_array, type_name
+from workers.serving.protocols.json_tensors import (
+    Body,
+    dump_answer,
+    needs_check,
+    quote_value,
+    to_array,
+    type_name,
+)
 from workers.serving.protocols.tfs_predict import check_signature_name, parse_object
 
 Array = npt.NDArray[Any]
@@ -66,14 +73,14 @@ def parse_examples(body: Body, signature: Signature) -> list[Array]:
 def _examples(request: dict[str, Any]) -> list[dict[str, Any]]:
     if "examples" not in request:
         raise BadRequest(
-            f"JSON Value: {shown(request)} When method is classify, key 'examples' is expected and was not "
-            "found"
+            f"JSON Value: {quote_value(request)} When method is classify, key 'examples' is expected and was "
+            "not found"
         )
     examples = request["examples"]
     if not isinstance(examples, list):
-        raise BadRequest(f"JSON Value: {shown(request)} Expecting 'examples' value to be an list/array")
+        raise BadRequest(f"JSON Value: {quote_value(request)} Expecting 'examples' value to be an list/array")
     if not examples:
-        raise BadRequest(f"JSON Value: {shown(request)} 'examples' value is an empty array")
+        raise BadRequest(f"JSON Value: {quote_value(request)} 'examples' value is an empty array")
     return [_features(example) for example in examples]
 
 
@@ -96,7 +103,7 @@ def _values(row: dict[str, Any], number: int, spec: TensorSpec) -> list[Any]:
         raise BadRequest(f"Feature: {spec.name} is required but could not be found in examples[{number}]")
     value = row[spec.name]
     values = value if isinstance(value, list) else [value]
-    if any(isinstance(each, list) for each in values):
+    if any(isinstance(item, list) for item in values):
         raise BadRequest(
             f"Feature: {spec.name} has element with unexpected JSON type: Array; send a flat list"
         )

@@ -1,7 +1,7 @@
 """Parses and encodes TensorFlow Serving's predict bodies: rows (`instances`) or columns (`inputs`)."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy.typing as npt
 
@@ -13,7 +13,7 @@ from workers.serving.protocols.json_tensors import (
     dump_answer,
     needs_check,
     parse,
-    shown,
+    quote_value,
     to_array,
 )
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
@@ -28,6 +28,15 @@ class PredictCall(NamedTuple):
 
     arrays: list[Array]
     rows: bool
+
+    def fields(self) -> dict[str, Any]:
+        """Return everything but the arrays as JSON."""
+        return {"rows": self.rows}
+
+    @classmethod
+    def restore(cls, arrays: list[Array], fields: dict[str, Any]) -> Self:
+        """Return the call of these arrays and `fields`."""
+        return cls(arrays, fields["rows"])
 
 
 def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = None) -> PredictCall:
@@ -48,7 +57,7 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
     check_signature_name(request, 'Serving signature name: "{}" not found in signature def')
     if "instances" in request and "inputs" in request:
         raise BadRequest(
-            f"JSON Value: {shown(request)} Not formatted correctly expecting only one of 'inputs' or "
+            f"JSON Value: {quote_value(request)} Not formatted correctly expecting only one of 'inputs' or "
             "'instances' keys to exist"
         )
     if pipeline is not None and has_rows(request, signature, pipeline):
@@ -82,7 +91,7 @@ def parse_object(body: Body) -> dict[str, Any]:
     """
     request = parse(body)
     if not isinstance(request, dict):
-        raise BadRequest(f"JSON Value: {shown(request)} Is not object")
+        raise BadRequest(f"JSON Value: {quote_value(request)} Is not object")
     return request
 
 
@@ -99,8 +108,8 @@ def check_signature_name(request: dict[str, Any], unknown: str) -> None:
     name = request.get("signature_name", SIGNATURE_NAME)
     if not isinstance(name, str):
         raise BadRequest(
-            f"JSON Value: {shown(request)} not formatted correctly. 'signature_name' key must be a string "
-            "value."
+            f"JSON Value: {quote_value(request)} not formatted correctly. 'signature_name' key must be a "
+            "string value."
         )
     if name not in ("", SIGNATURE_NAME):
         raise BadRequest(unknown.format(name))
@@ -109,9 +118,9 @@ def check_signature_name(request: dict[str, Any], unknown: str) -> None:
 def _columns_of_rows(request: dict[str, Any], inputs: tuple[TensorSpec, ...]) -> dict[str, object]:
     instances = request["instances"]
     if not isinstance(instances, list):
-        raise BadRequest(f"JSON Value: {shown(request)} Expecting 'instances' to be an list/array")
+        raise BadRequest(f"JSON Value: {quote_value(request)} Expecting 'instances' to be an list/array")
     if not instances:
-        raise BadRequest(f"JSON Value: {shown(request)} No values in 'instances' array")
+        raise BadRequest(f"JSON Value: {quote_value(request)} No values in 'instances' array")
     if not isinstance(instances[0], dict):
         if len(inputs) > 1:
             raise BadRequest(
@@ -128,25 +137,25 @@ def _columns_of_rows(request: dict[str, Any], inputs: tuple[TensorSpec, ...]) ->
             raise BadRequest(f"Expecting object but got list at item {number} of input list")
         if row.keys() != keys:
             raise BadRequest(
-                f"Failed to process element: {number} of 'instances' list. JSON object: {shown(row)} keys "
-                f"must be equal to: {_names(inputs)}"
+                f"Failed to process element: {number} of 'instances' list. JSON object: {quote_value(row)} "
+                f"keys must be equal to: {_names(inputs)}"
             )
     return {name: [row[name] for row in instances] for name in keys}
 
 
-def _named_columns(given: object, inputs: tuple[TensorSpec, ...]) -> dict[str, object]:
-    if not isinstance(given, dict):
+def _named_columns(columns: object, inputs: tuple[TensorSpec, ...]) -> dict[str, object]:
+    if not isinstance(columns, dict):
         if len(inputs) > 1:
             raise BadRequest(
                 "inputs is a plain value/list, but expecting an object as multiple input tensors required as "
                 f"per tensorinfo_map: {_names(inputs)}"
             )
-        return {inputs[0].name: given}
+        return {inputs[0].name: columns}
     # Unlike in row format, TensorFlow Serving ignores additional names here.
     for spec in inputs:
-        if spec.name not in given:
+        if spec.name not in columns:
             raise BadRequest(f"Missing named input: {spec.name} in 'inputs' object.")
-    return given
+    return columns
 
 
 def _names(inputs: tuple[TensorSpec, ...]) -> str:

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from jobs.messages.release import SignedRelease
 from workers.model_process.errors import NotFound, Unavailable
-from workers.serving.protocols.target import Target
-from workers.serving.releases.endpoint import Endpoint, PickedVersion, not_found
+from workers.serving.protocols.target import Target, not_found
+from workers.serving.releases.endpoint import Endpoint, PickedVersion
 from workers.serving.releases.state import EndpointState, State, StateFile
 from workers.serving.releases.verification import ReleaseRefused, ReleaseVerifier
 from workers.serving.versions.artifacts import Artifacts

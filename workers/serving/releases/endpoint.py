@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from jobs.messages.release import Release, ReleasedVersion, ReplicaReport, SignedRelease
 from workers.model_process.errors import BadRequest, NotFound, Unavailable
-from workers.serving.protocols.target import Target
-from workers.serving.protocols.tfs_views import VersionStatus
+from workers.serving.protocols.target import Target, not_found
 from workers.serving.releases.state import EndpointState
 from workers.serving.releases.verification import ReleaseRefused
+from workers.serving.version_status import VersionStatus
 from workers.serving.versions.version import LoadedVersion
 
 logger = logging.getLogger("trainyard.serving")
@@ -118,8 +118,8 @@ class Endpoint:
 
     def needed_digests(self) -> set[str]:
         """Return the digests named by the saved releases."""
-        signed = (self.serving or self._served_before, self.newest)
-        versions = (version for each in signed if each for version in each.release.versions)
+        releases = (self.serving or self._served_before, self.newest)
+        versions = (version for signed in releases if signed for version in signed.release.versions)
         return {digest for version in versions for digest, _ in version.files}
 
     def statuses(self) -> list[VersionStatus]:
@@ -127,8 +127,10 @@ class Endpoint:
 
         One that is loaded again before it was unloaded has the state of its new process.
         """
-        found = {version.approved.number: version for version in (*self._unloading, *self._versions.values())}
-        return [version.status for version in found.values()]
+        by_number = {
+            version.approved.number: version for version in (*self._unloading, *self._versions.values())
+        }
+        return [version.status for version in by_number.values()]
 
     def available(self) -> list[LoadedVersion]:
         """Return the versions of the serving release that have been warmed up."""
@@ -219,13 +221,6 @@ class Endpoint:
         for key in list(self._versions):
             self._unload(self._versions.pop(key))
         await asyncio.gather(*self._unloading.values())
-
-
-def not_found(target: Target) -> str:
-    """Return TensorFlow Serving's message for a model or version that does not exist."""
-    if target.version is None:
-        return f"Servable not found for request: Latest({target.model})"
-    return f"Servable not found for request: Specific({target.model}, {target.version})"
 
 
 def _number(release: Release, target: Target) -> tuple[int | None, str]:

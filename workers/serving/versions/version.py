@@ -22,12 +22,13 @@ from workers.model_process.errors import (
     Unavailable,
 )
 from workers.model_process.signature_check import SignatureMismatch, check_signature
-from workers.serving.asgi import Headers, Request
+from workers.serving.asgi import Request
 from workers.serving.metrics import Metrics
-from workers.serving.protocols.tfs_views import State, VersionStatus
+from workers.serving.response import Headers
 from workers.serving.settings import Limits
 from workers.serving.table import ServedTable, columns_of, read_table, window_of
 from workers.serving.traffic import Traffic
+from workers.serving.version_status import State, VersionStatus
 from workers.serving.versions.artifacts import CODE, MODEL, ArtifactRefused
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel

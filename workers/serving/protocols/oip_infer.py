@@ -1,4 +1,4 @@
-"""Implements the Open Inference Protocol v2 over REST, with Triton's binary tensor extension.
+"""Parses and encodes infer bodies of the Open Inference Protocol v2, with Triton's binary tensor extension.
 
 A binary request has `Inference-Header-Content-Length: N`: N bytes of JSON, then the raw little-endian bytes
 of each input whose parameters contain `binary_data_size`, in order. Outputs are returned the same way if
@@ -6,14 +6,11 @@ requested.
 """
 
 import math
-import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-from urllib.parse import unquote
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from jobs.spec.signature import Signature, TensorSpec
 from workers.features.pipeline import Pipeline
@@ -30,35 +27,12 @@ from workers.serving.protocols.json_tensors import (
     parse_unique,
     to_array,
 )
-from workers.serving.protocols.table_rows import names_columns, oip_columns, read_tensors
-from workers.serving.protocols.target import Target
+from workers.serving.protocols.oip_columns import names_columns, read_tensors
 
 Array = npt.NDArray[Any]
 
-SERVER = {"name": "trainyard", "version": "1", "extensions": ["binary_tensor_data", "model_repository"]}
-_MODEL = re.compile(
-    r"/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>\d{1,18}))?(?:/(?P<verb>ready|infer))?"
-)
-
-
 # The answer repeats it.
 _MAX_ID = 1000
-
-
-class Route(NamedTuple):
-    """The operation (`""` is model metadata) and the model."""
-
-    verb: str
-    target: Target
-
-
-def model_route(path: str) -> Route | None:
-    """Parse a path below /v2/models; None if it is unknown."""
-    match = _MODEL.fullmatch(path)
-    if match is None:
-        return None
-    version = int(match["version"]) if match["version"] else None
-    return Route(match["verb"] or "", Target(unquote(match["model"]), version))
 
 
 class RequestedOutput(NamedTuple):
@@ -74,6 +48,15 @@ class InferCall(NamedTuple):
     arrays: list[Array]
     outputs: list[RequestedOutput]
     id: str | None
+
+    def fields(self) -> dict[str, Any]:
+        """Return everything but the arrays as JSON."""
+        return {"outputs": [list(output) for output in self.outputs], "id": self.id}
+
+    @classmethod
+    def restore(cls, arrays: list[Array], fields: dict[str, Any]) -> Self:
+        """Return the call of these arrays and `fields`."""
+        return cls(arrays, [RequestedOutput(*output) for output in fields["outputs"]], fields["id"])
 
 
 def parse_infer(
@@ -115,17 +98,17 @@ def _read_inputs(
     tensors: list[dict[str, Any]], signature: Signature, raw: memoryview, *, strict: bool
 ) -> list[Array]:
     """Return the input arrays of a request, in the signature's order."""
-    given: dict[str, Array] = {}
+    inputs: dict[str, Array] = {}
     for tensor in tensors:
         spec = _spec_named(tensor.get("name"), signature.inputs, "input")
-        if spec.name in given:
+        if spec.name in inputs:
             raise BadRequest(f"input {spec.name!r} is given twice")
-        given[spec.name], raw = _read(tensor, spec, raw, strict=strict)
+        inputs[spec.name], raw = _read(tensor, spec, raw, strict=strict)
     if raw:
         raise BadRequest(f"{len(raw)} bytes follow the last binary tensor")
-    if missing := [spec.name for spec in signature.inputs if spec.name not in given]:
+    if missing := [spec.name for spec in signature.inputs if spec.name not in inputs]:
         raise BadRequest(f"inputs {missing} are missing")
-    arrays = [given[spec.name] for spec in signature.inputs]
+    arrays = [inputs[spec.name] for spec in signature.inputs]
     if len({len(array) for array in arrays}) > 1 or len(arrays[0]) == 0:
         raise BadRequest("all inputs need the same first dimension, of at least 1")
     return arrays
@@ -273,24 +256,3 @@ def encode_infer(
 def _raw(array: Array) -> memoryview:
     """Return the bytes of an array; a contiguous one is not copied."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def encode_metadata(model: str, versions: list[int], signature: Signature) -> bytes:
-    """Return the model metadata; -1 means any size."""
-    return orjson.dumps(
-        {
-            "name": model,
-            "versions": [str(number) for number in sorted(versions)],
-            "platform": "keras_jax",
-            "inputs": oip_columns(signature) or [_metadata(spec) for spec in signature.inputs],
-            "outputs": [_metadata(spec) for spec in signature.outputs],
-        }
-    )
-
-
-def _metadata(spec: TensorSpec) -> dict[str, object]:
-    return {"name": spec.name, "datatype": TYPES[spec.dtype].inference, "shape": _shape(spec)}
-
-
-def _shape(spec: TensorSpec) -> list[int]:
-    return [-1, *(-1 if size is None else size for size in spec.shape)]

@@ -1,0 +1,69 @@
+"""Declares the part of the catalog that protocols read to describe models.
+
+It is declared here because body workers import the protocols, but need no catalog.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from jobs.spec.signature import Signature
+from workers.serving.protocols.target import Target
+from workers.serving.version_status import State, VersionStatus
+
+
+class ApprovedView(Protocol):
+    """The entry of a version in its release."""
+
+    @property
+    def number(self) -> int:
+        """The number of the version."""
+
+
+class VersionView(Protocol):
+    """One loaded version."""
+
+    @property
+    def approved(self) -> ApprovedView:
+        """Its entry in the release."""
+
+    @property
+    def state(self) -> State:
+        """Its state."""
+
+    def signature_now(self) -> Signature:
+        """Return the signature. Raises Unavailable if the version has not been loaded yet."""
+
+
+class PickedView(Protocol):
+    """The version that answers a request."""
+
+    @property
+    def version(self) -> VersionView:
+        """The version."""
+
+
+class EndpointView(Protocol):
+    """The versions of one model."""
+
+    def statuses(self) -> Sequence[VersionStatus]:
+        """Return the state of each version."""
+
+    def available(self) -> Sequence[VersionView]:
+        """Return the versions that answer requests."""
+
+
+class CatalogView(Protocol):
+    """All models."""
+
+    @property
+    def endpoints(self) -> Mapping[str, EndpointView]:
+        """The endpoints by the names of their models."""
+
+    def endpoint(self, target: Target) -> EndpointView:
+        """Return the endpoint of a model. Raises NotFound if the model has none."""
+
+    def pick(self, target: Target) -> PickedView:
+        """Return the version that answers a request. Raises a `ServingError` if none does."""
+
+    def check_ready(self) -> None:
+        """Raise Unavailable unless all models are loaded."""

@@ -1,0 +1,149 @@
+"""Defines a protocol of the prediction server: its routes, its operations and the form of its errors.
+
+`table.PROTOCOLS` lists all of them. The application, the direct path and the body workers read everything
+about a protocol from its `Protocol`, so another one costs a module beside this one and an entry there.
+"""
+
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy.typing as npt
+
+from jobs.spec.signature import Signature
+from workers.features.pipeline import Pipeline
+from workers.serving.protocols.catalog_view import CatalogView
+from workers.serving.protocols.json_tensors import Body
+from workers.serving.protocols.target import Target, not_found
+from workers.serving.response import Response, json_error
+
+Array = npt.NDArray[Any]
+
+
+class Call(typing.Protocol):
+    """The parsed body of a request for a prediction."""
+
+    @property
+    def arrays(self) -> list[Array]:
+        """The inputs of the model, in the signature's order."""
+
+    def fields(self) -> dict[str, Any]:
+        """Return everything but the arrays as JSON, for another process."""
+
+    @classmethod
+    def restore(cls, arrays: list[Array], fields: dict[str, Any]) -> Self:
+        """Return the call of these arrays and `fields`."""
+
+
+class AnsweringVersion(NamedTuple):
+    """The version whose outputs are encoded."""
+
+    model: str
+    number: int
+    signature: Signature
+    class_labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction[C: Call]:
+    """An operation that sends the inputs in a request through a model.
+
+    Attributes:
+        name: the label `API` of its metrics; unique among all protocols.
+        call: the class of parsed bodies.
+        parse: returns the call in a body, for the value of `header`, the signature of the version that
+            answers, and the pipeline of this version if it takes the columns of a table. Raises a
+            `ServingError` if the body does not fit.
+        encode: returns the response for the call, the outputs in the signature's order and the version.
+        header: the request header that `parse` needs, in lower case; None if it needs none.
+        json_bytes: returns how many bytes of a body are JSON, from the value of `header`, or None if it is
+            invalid. The rest is raw tensors, which take no time to parse. None: bodies have no raw tensors.
+        json_outputs: returns the outputs that `encode` writes as JSON, which takes long. None: all of them.
+        check: raises BadRequest if versions with this signature and these class labels cannot answer. None:
+            every version can.
+        reads_columns: whether `parse` uses the pipeline.
+    """
+
+    name: str
+    call: type[C]
+    parse: Callable[[Body, str | None, Signature, Pipeline | None], C]
+    encode: Callable[[C, Sequence[Array], AnsweringVersion], Response]
+    header: bytes | None = None
+    json_bytes: Callable[[str], int | None] | None = None
+    json_outputs: Callable[[C, Sequence[Array]], Sequence[Array]] | None = None
+    check: Callable[[Signature, Sequence[str]], None] | None = None
+    reads_columns: bool = True
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the direct path may answer, which neither checks versions nor withholds pipelines."""
+        return self.check is None and self.reads_columns
+
+
+class PredictionRoute(NamedTuple):
+    """A request for a prediction."""
+
+    prediction: Prediction[Any]
+    target: Target
+
+
+class ViewRoute(NamedTuple):
+    """A request for information about the server or a model.
+
+    Attributes:
+        respond: returns the response from the catalog and the models that the caller may ask; None for all.
+            Raises a `ServingError` if there is none.
+        target: the model that the caller must be allowed to ask; None if it needs no model.
+        unknown: returns the message if the caller may not ask this model.
+    """
+
+    respond: Callable[[CatalogView, frozenset[str] | None], Response]
+    target: Target | None = None
+    unknown: Callable[[Target], str] = not_found
+
+
+Route = PredictionRoute | ViewRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One protocol.
+
+    Attributes:
+        owns: returns whether a path belongs to it.
+        route: parses a method and a path that it owns, not percent-decoded. Raises a `ServingError` if they
+            are unknown.
+        predictions: its operations that `route` may return.
+        encode_error: returns the response for the message and the status of an error.
+        open_paths: paths that need no token: a load balancer has none.
+    """
+
+    owns: Callable[[str], bool]
+    route: Callable[[str, str], Route]
+    predictions: tuple[Prediction[Any], ...]
+    encode_error: Callable[[str, int], Response] = json_error
+    open_paths: frozenset[str] = frozenset()
+
+
+def protocol_of(path: str, protocols: Iterable[Protocol]) -> Protocol | None:
+    """Return the protocol that a path belongs to; None if it belongs to none."""
+    for protocol in protocols:
+        if protocol.owns(path):
+            return protocol
+    return None
+
+
+def predictions_by_name(protocols: Iterable[Protocol]) -> dict[str, Prediction[Any]]:
+    """Return all operations by their names.
+
+    Raises:
+        ValueError: two operations have the same name.
+    """
+    by_name: dict[str, Prediction[Any]] = {}
+    for protocol in protocols:
+        for prediction in protocol.predictions:
+            if prediction.name in by_name:
+                raise ValueError(f"two operations have the name {prediction.name!r}; rename one of them")
+            by_name[prediction.name] = prediction
+    return by_name
