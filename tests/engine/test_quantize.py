@@ -16,8 +16,8 @@ from jobs.messages.reports.quantization import (
 from jobs.spec.sections.after import Ensemble, Quantize
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.next_steps import has_next_step
+from workers.engine.exports.int8 import NotQuantizable, compare_layers, quantize_file
 from workers.engine.models.files import load_model
-from workers.engine.models.int8 import NotQuantizable, compare_layers, quantize_file
 from workers.engine.models.predict import Predictor
 from workers.engine.tasks import ensemble, quantize
 from workers.engine.tasks.quantize import agreement, quantization_warnings

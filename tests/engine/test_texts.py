@@ -149,8 +149,8 @@ def test_executions_in_one_call_train_as_they_do_one_by_one(
 def test_a_quantized_model_of_texts_predicts_nearly_the_same(
     tmp_path: Path, file: DatasetFile, template: str
 ) -> None:
+    from workers.engine.exports.int8 import compare_layers, quantize_file
     from workers.engine.models.files import load_model, save_model
-    from workers.engine.models.int8 import compare_layers, quantize_file
     from workers.engine.models.predict import Predictor
     from workers.engine.models.size_limit import check_budget
     from workers.engine.models.untrusted import scan

@@ -24,9 +24,9 @@ from workers.engine.data.rows import selected
 from workers.engine.evaluation.classification import predicted_classes
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.regression import columns
+from workers.engine.exports.int8 import ComparedLayers, compare_layers, quantize_file
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
-from workers.engine.models.int8 import ComparedLayers, compare_layers, quantize_file
 from workers.engine.models.own_code import using_code
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
