@@ -21,6 +21,7 @@ from django.utils.safestring import SafeString, mark_safe
 from jobs import clock, program
 from jobs.queries.storage import deletions
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable
+from jobs.spec.exports import STORED
 from jobs.spec.problems import Problem
 from webapp.templatetags import words
 from webapp.templatetags.states import look
@@ -42,6 +43,12 @@ def icon(name: str, css: str = "", label: str = "") -> SafeString:
     return format_html(
         '<svg class="icon {}" {}><use href="{}#{}"></use></svg>', css, attributes, static(SPRITE), name
     )
+
+
+@register.simple_tag
+def model_suffix() -> str:
+    """Return the suffix of the files in which models are stored."""
+    return STORED.suffix
 
 
 @register.inclusion_tag("components/state.html")

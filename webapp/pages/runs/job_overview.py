@@ -18,6 +18,7 @@ from jobs.queries.search import (
     retraining,
     templates_tried,
 )
+from jobs.spec.sections.script_model import MODEL_FILE
 from webapp import analysis
 from webapp.pages.search.importance import Tendency, tendency
 from webapp.pages.shortcuts import Request
@@ -67,7 +68,7 @@ TRAINED_AGAIN = Again(
 SCRIPT_AGAIN = Again(
     "Run as a job",
     "Runs the script once more with these values, as a job of its own.",
-    "Runs the script once more with these values, and registers its model.keras as a version.",
+    f"Runs the script once more with these values, and registers its {MODEL_FILE} as a version.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Runs the ensemble task: combines trained members into one `.keras` file of built-in layers.
+"""Runs the ensemble task: combines trained members into one stored model of built-in layers.
 
 Weights are fitted to predictions that the members made before they were trained on validation data. They are
 then applied to the members retrained on training and validation data.
@@ -15,6 +15,7 @@ import numpy as np
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.messages.reports.ensemble import EnsembleReport
 from jobs.spec.data.features import Features
+from jobs.spec.exports import STORED
 from workers.engine.arrays import Array, Floats
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.errors import EngineError
@@ -27,8 +28,10 @@ from workers.engine.evaluation.members import (
     ensemble_warnings,
     read_predictions,
 )
+from workers.engine.exports.source import ExportSource
+from workers.engine.exports.writing import write_model
 from workers.engine.models.build import signature_of
-from workers.engine.models.files import load_model, save_model
+from workers.engine.models.files import load_model
 from workers.engine.models.losses import compute_metrics, loss_name, metric_names
 from workers.engine.models.own_code import using_code
 from workers.engine.models.predict import Predictor
@@ -47,7 +50,7 @@ from workers.features.files import read_features
 
 CHECKED_ROWS = 64
 """Validation rows for which the saved ensemble is compared with its members."""
-FILE = "ensemble.keras"
+FILE = STORED.file_name("ensemble")
 
 
 def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
@@ -83,9 +86,8 @@ def _run(task: EnsembleTask, report: Report) -> dict[str, Any]:
     folder = Path(task.folder)
     members = [load_model(Path(member.model), folder) for member in task.members]
     features = common_features([Path(member.model) for member in task.members])
-    save_model(combine(members, weights), folder / FILE, features)
     # The file is what will be served, so it is evaluated rather than the model in memory.
-    model = load_model(folder / FILE, folder)
+    model = write_model(STORED, ExportSource(combine(members, weights), features), folder / FILE).model
 
     steps.begin("evaluating on test data")
     predict = Predictor(model)

@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-MODEL, CODE = ".keras", ".code"
+from jobs.spec.exports import STORED
+
+MODEL, CODE = STORED.suffix, ".code"
 """The suffixes of cached files. Keras detects the format of a model by it."""
 _CHUNK = 1 << 20
 _PART = ".part-"

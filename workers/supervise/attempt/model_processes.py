@@ -25,6 +25,7 @@ from typing import NamedTuple
 from jobs.messages.events import Log
 from jobs.messages.sandbox import MIB, Limits, SandboxRecord, SandboxRequest
 from jobs.messages.task import ModelWithCode, OwnCode
+from jobs.spec.exports import STORED
 from workers.confinement.isolation.access import INPUTS, Isolation, RunnerAccess
 from workers.confinement.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.confinement.sandbox.process import SandboxProcess
@@ -208,7 +209,7 @@ class ModelProcesses:
             put_code(code, folders.code)
             stored = _linked(file, folders.inputs) if access is None else access.read_only(file)
             # The store names files by their digests, but Keras needs the suffix.
-            place = folders.inputs / "model.keras"
+            place = folders.inputs / STORED.file_name()
             place.symlink_to(stored.name)
         except BaseException:
             if access is not None:

@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.base import Frozen
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.exports import QUANTIZATIONS
 from jobs.spec.sections.evaluation import Holdout, KFold
 from jobs.spec.sections.optimizers import ARGUMENTS
 from jobs.spec.sections.pruning import PRUNERS
@@ -40,6 +41,9 @@ VARIANTS: dict[str, Variant] = {
     "/fit/schedule/kind": Variant("/fit/schedule", KINDS),
     "/search/algorithm": Variant(
         "/search/options", {name: info.options or Frozen for name, info in ALGORITHMS.items()}
+    ),
+    "/after/quantize/mode": Variant(
+        "/after/quantize/options", {name: entry.options or Frozen for name, entry in QUANTIZATIONS.items()}
     ),
     "/search/evaluation/kind": Variant("/search/evaluation", {"holdout": Holdout, "k_fold": KFold}),
     "/search/pruner/kind": Variant("/search/pruner", PRUNERS),

@@ -10,7 +10,7 @@ from jobs.queries.data.datasets import READY
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
-from jobs.spec.sections.script_model import MAX_TEXT
+from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
 from webapp.forms.reading import ReadForm
 
 NO_DATA = ""
@@ -96,7 +96,7 @@ class ScriptForm(ReadForm):
         label="Register as",
         required=False,
         max_length=63,
-        help_text="A model of which the file model.keras in the folder of outputs becomes a version.",
+        help_text=f"A model of which the file {MODEL_FILE} in the folder of outputs becomes a version.",
     )
     pool = forms.CharField(label="Pool", max_length=63, initial="default")
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
