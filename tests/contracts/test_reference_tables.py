@@ -1,4 +1,4 @@
-"""The tables of templates, algorithms and hyperparameters in docs/experiment-spec.md match the registries."""
+"""The reference tables in docs/experiment-spec.md match the registries."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import pytest
 
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.base import Frozen
+from jobs.spec.exports import EXPORTS
 from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.spec.templates import TEMPLATES
 
@@ -36,6 +37,12 @@ def algorithms() -> Iterator[str]:
         yield f"| `{name}` | {info.help} | {' | '.join(traits)} | {fields_of(info.options)} |"
 
 
+def formats() -> Iterator[str]:
+    for name, entry in EXPORTS.items():
+        traits = [entry.help, ", ".join(entry.runs_in), "yes" if entry.quantizes else "no"]
+        yield f"| `{name}` | {' | '.join(traits)} | {fields_of(entry.options)} |"
+
+
 def hyperparameters() -> Iterator[str]:
     parts = [name.rpartition("/")[0] for name in SEARCHABLE_FIT_FIELDS]
     for part in sorted(set(parts)):
@@ -47,6 +54,7 @@ def hyperparameters() -> Iterator[str]:
 ROWS: dict[str, Callable[[], Iterator[str]]] = {
     "template": templates,
     "algorithm": algorithms,
+    "format": formats,
     "part of fit": hyperparameters,
 }
 
