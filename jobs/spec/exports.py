@@ -18,7 +18,7 @@ class ExportFormat:
     Attributes:
         name: the name in specs: for a quantization the value of `after.quantize.mode`.
         label: the name for users.
-        help: what a file contains, in a few words.
+        help: the content of a file, in a few words.
         runs_in: the programs that load a file.
         writer: the engine function that writes a file, as `module:function`; imported at the first use.
         suffix: of its files.

@@ -62,11 +62,11 @@ ROWS: dict[str, Callable[[], Iterator[str]]] = {
 @pytest.mark.parametrize("column", ROWS)
 def test_the_documented_table_matches_the_registry(column: str) -> None:
     text = DOCUMENT.read_text()
-    wanted = "".join(f"{row}\n" for row in ROWS[column]())
+    expected = "".join(f"{row}\n" for row in ROWS[column]())
     table = re.search(rf"(^\| `{column}` \|.*\n\|[-|]+\n)((?:\|.*\n)*)", text, re.MULTILINE)
     assert table is not None
     if os.environ.get("UPDATE_DOCS"):
-        text = text[: table.start(2)] + wanted + text[table.end(2) :]
+        text = text[: table.start(2)] + expected + text[table.end(2) :]
         DOCUMENT.write_text(text)
         return
-    assert table[2] == wanted, f"the registry changed: {UPDATE}"
+    assert table[2] == expected, f"the registry changed: {UPDATE}"

@@ -151,11 +151,11 @@ def test_both_are_measured_on_the_same_test_rows(done):
 
 
 def test_predictions_stay_nearly_the_same(done):
-    found = done[0]["agreement"]
-    if found["share"] is not None:
-        assert found["share"] >= 0.98
+    agreed = done[0]["agreement"]
+    if agreed["share"] is not None:
+        assert agreed["share"] >= 0.98
     else:
-        assert found["mean_difference"] <= found["max_difference"] < 0.1
+        assert agreed["mean_difference"] <= agreed["max_difference"] < 0.1
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path):
     )
     assert result["quantized_layers"] == 4
     assert result["agreement"]["share"] >= 0.97
-    layers = [each.layer for each in read(report).layers]
+    layers = [layer.layer for layer in read(report).layers]
     assert len(set(layers)) == 4, "the layers of different members have different names"
     assert all("/" in layer for layer in layers), layers
 

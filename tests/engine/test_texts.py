@@ -58,11 +58,11 @@ def built(spec: ExperimentSpec, data: Dataset) -> Any:
 
 
 def test_the_profile_counts_the_words_of_texts(file: DatasetFile) -> None:
-    found = {column["name"]: column for column in file.profile["columns"]}
+    columns = {column["name"]: column for column in file.profile["columns"]}
     # The number of words that 95 of 100 reviews do not exceed; 20 words in all.
-    assert (found["review"]["length"], found["review"]["vocabulary"]) == (10, 20)
-    assert (found["title"]["length"], found["title"]["vocabulary"]) == (3, 10)
-    assert found["price"]["length"] is None
+    assert (columns["review"]["length"], columns["review"]["vocabulary"]) == (10, 20)
+    assert (columns["title"]["length"], columns["title"]["vocabulary"]) == (3, 10)
+    assert columns["price"]["length"] is None
 
 
 @pytest.mark.parametrize("template", ["mlp", "text_bow", "text_transformer"])
@@ -296,9 +296,9 @@ def test_searched_templates_must_take_the_encoding_of_the_experiment(
     search = {"space": [{"name": "template", "kind": "choice", "values": names}], "max_trials": 2}
     body = spec_for("text_bow", args={}, search=search).to_json()
     body["data"] |= {"texts": texts}
-    found = problems(ExperimentSpec.model_validate(body), Profile.model_validate(file.profile))
-    assert found.keys() == ({"/search/space/0"} if message else set())
-    assert (message or "") in found.get("/search/space/0", "")
+    errors = problems(ExperimentSpec.model_validate(body), Profile.model_validate(file.profile))
+    assert errors.keys() == ({"/search/space/0"} if message else set())
+    assert (message or "") in errors.get("/search/space/0", "")
 
 
 def test_the_search_for_a_good_model_has_templates_that_take_the_same_texts(file: DatasetFile) -> None:

@@ -103,9 +103,9 @@ class ReadAgainIn(RolesIn):
             before: those of the version.
         """
         columns = self.given_columns()
-        given = Roles.read(self.target, self.features, self.task, columns, self.rows_without_target or "")
-        kept = before if self.dialect is None else replace(before, columns=())
-        chosen = kept.changed_by(given)
+        requested = Roles.read(self.target, self.features, self.task, columns, self.rows_without_target or "")
+        base = before if self.dialect is None else replace(before, columns=())
+        chosen = base.changed_by(requested)
         rows = self.rows_without_target or before.rows_without_target
         return replace(chosen, rows_without_target=rows)
 

@@ -62,10 +62,10 @@ class RegisterForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Require a name for a new model."""
-        given = self.cleaned_data
-        if not (self.errors or given["model"] or given["name"]):
+        values = self.cleaned_data
+        if not (self.errors or values["model"] or values["name"]):
             self.add_error("name", "Enter a name for the new model.")
-        return given
+        return values
 
 
 class AliasForm(ReadForm):

@@ -255,14 +255,14 @@ def _check_entry(entry: dict[str, Any]) -> None:
         raise BadModel("its config has a class whose name is not a text")
     if module is None and name in MARKERS:
         return
-    known = (
+    is_accepted = (
         (module, name) in MODELS
         or (module == "keras.layers" and name in LAYERS)
         or (module is not None and name in OPERATIONS.get(module, ()))
         or module in PLAIN_MODULES
         or (module, name) == ("keras", "DTypePolicy")
     )
-    if not known:
+    if not is_accepted:
         raise BadModel(
             f"it uses {module}.{name}, which is not among the layers and operations that are accepted from "
             "other sources"

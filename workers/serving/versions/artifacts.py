@@ -77,10 +77,10 @@ class Artifacts:
         part = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
-                found = await self._copy(digest, _HashingWriter(file, size))
+                actual = await self._copy(digest, _HashingWriter(file, size))
             # Before the file gets its name: under it, every file is one that was verified.
-            if found != digest:
-                raise ArtifactRefused(f"the bytes have digest {found}, approved was {digest}")
+            if actual != digest:
+                raise ArtifactRefused(f"the bytes have digest {actual}, approved was {digest}")
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

@@ -201,10 +201,10 @@ class ModelProcesses:
         try:
             folders = _Folders(*(folder / name for name in (INPUTS, "code", "program", "scratch")))
             folders.inputs.mkdir(exist_ok=True)
-            for each in folders[1:]:
-                each.mkdir()
+            for path in folders[1:]:
+                path.mkdir()
                 # Only this process can enter the folder around them.
-                each.chmod(ENTER if each == folders.scratch else FOR_ALL)
+                path.chmod(ENTER if path == folders.scratch else FOR_ALL)
             self._sandboxes.link_program(folders.program)
             put_code(code, folders.code)
             stored = _linked(file, folders.inputs) if access is None else access.read_only(file)
@@ -342,8 +342,8 @@ async def _accepted(listener: socket.socket, runner: int) -> socket.socket:
     loop = asyncio.get_running_loop()
     while True:
         connection, _ = await loop.sock_accept(listener)
-        found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        if _CREDENTIALS.unpack(found)[0] == runner:
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        if _CREDENTIALS.unpack(credentials)[0] == runner:
             return connection
         connection.close()
 

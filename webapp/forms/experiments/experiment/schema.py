@@ -69,17 +69,17 @@ def leaves() -> dict[str, Leaf]:
 
     A choice has the values of all kinds; see `options_of`.
     """
-    found: dict[str, Leaf] = {}
+    by_pointer: dict[str, Leaf] = {}
     for leaf in _leaves_of_model(ExperimentSpec, ""):
-        found.setdefault(leaf.pointer, leaf)
+        by_pointer.setdefault(leaf.pointer, leaf)
     for variant in VARIANTS.values():
-        found.pop(variant.arguments, None)
+        by_pointer.pop(variant.arguments, None)
         for kind in variant.kinds.values():
             for leaf in _leaves_of_model(kind, variant.arguments):
-                first = found.setdefault(leaf.pointer, leaf)
+                first = by_pointer.setdefault(leaf.pointer, leaf)
                 options = tuple(dict.fromkeys(first.options + leaf.options))
-                found[leaf.pointer] = first._replace(options=options)
-    return found
+                by_pointer[leaf.pointer] = first._replace(options=options)
+    return by_pointer
 
 
 def options_of(kind: type[BaseModel]) -> dict[str, tuple[str, ...]]:
