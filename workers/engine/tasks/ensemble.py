@@ -178,23 +178,29 @@ def combine(members: Sequence[Any], weights: Floats) -> Any:
     Raises:
         BadMembers: the members' input shapes differ.
     """
-    kept = [(member, float(weight)) for member, weight in zip(members, weights, strict=True) if weight > 0]
-    shapes = {tuple(member.input_shape) for member, _ in kept}
+    weighted_members = [
+        (member, float(weight)) for member, weight in zip(members, weights, strict=True) if weight > 0
+    ]
+    shapes = {tuple(member.input_shape) for member, _ in weighted_members}
     if len(shapes) > 1:
         raise BadMembers(f"the members have different input shapes: {sorted(map(str, shapes))}")
     # Keras rejects a model with two layers of one name, and members may have equal names.
-    for number, (member, _) in enumerate(kept):
-        if [m.name for m, _ in kept].count(member.name) > 1:
+    for number, (member, _) in enumerate(weighted_members):
+        if [m.name for m, _ in weighted_members].count(member.name) > 1:
             member.name = f"{member.name}_{number}"
-    first = kept[0][0].inputs[0]
+    first = weighted_members[0][0].inputs[0]
     inputs = keras.Input(first.shape[1:], dtype=first.dtype, name=first.name)
     # The last layer has the name of a template's, so clients of a single model find the same output. If one
     # member is left, it is the `Rescaling` of that member.
-    names = [f"weight_{number}" for number in range(1, len(kept) + 1)] if len(kept) > 1 else ["output"]
+    names = (
+        [f"weight_{number}" for number in range(1, len(weighted_members) + 1)]
+        if len(weighted_members) > 1
+        else ["output"]
+    )
     # In float32 even if members compute in 16 bits, like all output layers.
     parts = [
         keras.layers.Rescaling(weight, dtype="float32", name=name)(member(inputs))
-        for name, (member, weight) in zip(names, kept, strict=True)
+        for name, (member, weight) in zip(names, weighted_members, strict=True)
     ]
     outputs = keras.layers.Add(dtype="float32", name="output")(parts) if len(parts) > 1 else parts[0]
     return keras.Model(inputs, outputs, name="ensemble")
