@@ -220,7 +220,9 @@ def _random_rows(tensor: TensorSpec) -> Array:
 
 def fits(shape: tuple[int, ...], accepted: tuple[int | None, ...]) -> bool:
     """Return whether rows of `shape` can be an input of shape `accepted`, where None accepts any size."""
-    return len(shape) == len(accepted) and all(size in (None, length) for length, size in zip(shape, accepted, strict=True))
+    if len(shape) != len(accepted):
+        return False
+    return all(size in (None, length) for length, size in zip(shape, accepted, strict=True))
 
 
 def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
