@@ -6,6 +6,7 @@ from typing import Literal
 from jobs.errors import BadInput
 from jobs.model_formats import how_to_convert
 from jobs.spec.data.dialect import encoding_of
+from jobs.spec.exports import STORED
 from jobs.spec.problems import Problem
 
 Source = Literal["csv", "json_lines", "npz", "npy", "parquet", "arrow", "images"]
@@ -103,7 +104,10 @@ def check_keras(path: Path) -> None:
     if (advice := how_to_convert(head, tail)) is not None:
         raise _bad_upload(advice)
     if not head.startswith(_ZIP):
-        raise _bad_upload("The file is not a .keras archive; save the model with model.save('name.keras')")
+        example = STORED.file_name("name")
+        raise _bad_upload(
+            f"The file is not a {STORED.suffix} archive; save the model with model.save({example!r})"
+        )
 
 
 def _matches(source: Source, head: bytes, tail: bytes) -> bool:

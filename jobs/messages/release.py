@@ -14,6 +14,7 @@ from jobs.messages.audit import AuditAnchor
 from jobs.messages.environments import InstalledPackage, digest_of_set
 from jobs.messages.traffic import TrafficReport
 from jobs.spec.base import Frozen
+from jobs.spec.exports import STORED
 from jobs.spec.json_types import JsonObject
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
@@ -70,7 +71,7 @@ class ReleasedVersion(Frozen):
     """A version that may answer requests."""
 
     number: int
-    digest: str = Field(description="SHA-256 of the .keras file.")
+    digest: str = Field(description=f"SHA-256 of the {STORED.suffix} file.")
     bytes: int
     signature: JsonObject
     class_labels: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The tables of templates, algorithms and hyperparameters in docs/experiment-spec.md match the registries."""
+"""The reference tables in docs/experiment-spec.md match the registries."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import pytest
 
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.base import Frozen
+from jobs.spec.exports import EXPORTS
 from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.spec.templates import TEMPLATES
 
@@ -36,6 +37,12 @@ def algorithms() -> Iterator[str]:
         yield f"| `{name}` | {info.help} | {' | '.join(traits)} | {fields_of(info.options)} |"
 
 
+def formats() -> Iterator[str]:
+    for name, entry in EXPORTS.items():
+        traits = [entry.help, ", ".join(entry.runs_in), "yes" if entry.quantizes else "no"]
+        yield f"| `{name}` | {' | '.join(traits)} | {fields_of(entry.options)} |"
+
+
 def hyperparameters() -> Iterator[str]:
     parts = [name.rpartition("/")[0] for name in SEARCHABLE_FIT_FIELDS]
     for part in sorted(set(parts)):
@@ -47,6 +54,7 @@ def hyperparameters() -> Iterator[str]:
 ROWS: dict[str, Callable[[], Iterator[str]]] = {
     "template": templates,
     "algorithm": algorithms,
+    "format": formats,
     "part of fit": hyperparameters,
 }
 
@@ -54,11 +62,11 @@ ROWS: dict[str, Callable[[], Iterator[str]]] = {
 @pytest.mark.parametrize("column", ROWS)
 def test_the_documented_table_matches_the_registry(column: str) -> None:
     text = DOCUMENT.read_text()
-    wanted = "".join(f"{row}\n" for row in ROWS[column]())
+    expected = "".join(f"{row}\n" for row in ROWS[column]())
     table = re.search(rf"(^\| `{column}` \|.*\n\|[-|]+\n)((?:\|.*\n)*)", text, re.MULTILINE)
     assert table is not None
     if os.environ.get("UPDATE_DOCS"):
-        text = text[: table.start(2)] + wanted + text[table.end(2) :]
+        text = text[: table.start(2)] + expected + text[table.end(2) :]
         DOCUMENT.write_text(text)
         return
-    assert table[2] == wanted, f"the registry changed: {UPDATE}"
+    assert table[2] == expected, f"the registry changed: {UPDATE}"

@@ -5,6 +5,7 @@ import io
 import random
 from typing import Any
 
+from jobs.spec.exports import DEFAULT_QUANTIZATION
 from webapp.demo.client import Body
 from webapp.demo.scenario import Row, Scenario
 
@@ -36,7 +37,7 @@ SPEC: dict[str, Any] = {
     "after": {
         "retrain": {"top": 3, "epochs_factor": 1.2, "patience": 10, "epochs_cap": 100},
         "ensemble": {"method": "weighted", "weights": "nelder-mead"},
-        "quantize": {"mode": "int8"},
+        "quantize": {"mode": DEFAULT_QUANTIZATION.name},
         "register": {"model": MODEL, "what": ["best", "ensemble", "quantized"]},
     },
 }

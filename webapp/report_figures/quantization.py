@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from jobs.messages.reports.base import MetricValue
 from jobs.messages.reports.quantization import CallTime, QuantizationReport
+from jobs.spec.exports import label_of
 from jobs.spec.sections.measures import EVALUATION_METRICS
 from webapp.report_figures import geometry
 from webapp.report_figures.intervals import methods_of
@@ -26,12 +27,13 @@ def context(report: QuantizationReport) -> dict[str, Any]:
     latency = {which: report.latency.get(which, {}) for which in ("original", "quantized")}
     largest = max((time.p95_ms for times in latency.values() for time in times.values()), default=1.0)
     return {
+        "label": label_of(report.mode),
         "sizes": [
             _size("File", report.bytes.file.before, report.bytes.file.after),
             _size("Weights in memory", report.bytes.weights.before, report.bytes.weights.after),
         ],
         "compared": compared,
-        "intervals": methods_of(value for each in compared for value in (each.before, each.after)),
+        "intervals": methods_of(value for row in compared for value in (row.before, row.after)),
         "latency": [
             {
                 "size": size,
@@ -50,7 +52,9 @@ def context(report: QuantizationReport) -> dict[str, Any]:
             for size in sorted({*latency["original"], *latency["quantized"]}, key=int)
         ],
         "layers": list(
-            zip(report.layers, geometry.shares(report.layers, lambda each: each.relative_error), strict=True)
+            zip(
+                report.layers, geometry.shares(report.layers, lambda layer: layer.relative_error), strict=True
+            )
         ),
     }
 

@@ -21,6 +21,7 @@ from django.utils.safestring import SafeString, mark_safe
 from jobs import clock, program
 from jobs.queries.storage import deletions
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable
+from jobs.spec.exports import STORED
 from jobs.spec.problems import Problem
 from webapp.templatetags import words
 from webapp.templatetags.states import look
@@ -44,6 +45,12 @@ def icon(name: str, css: str = "", label: str = "") -> SafeString:
     )
 
 
+@register.simple_tag
+def model_suffix() -> str:
+    """Return the suffix of the files in which models are stored."""
+    return STORED.suffix
+
+
 @register.inclusion_tag("components/state.html")
 def state_badge(state: str, word: str = "", title: str = "") -> dict[str, Any]:
     """Show the state of a job, trial, version, worker or gate as icon, word and colour."""
@@ -63,8 +70,8 @@ def metric(
 
     A standard deviation of zero or None is not shown, as that of a single execution is meaningless.
     """
-    shown = {"value": words.number(value, digits), "split": split, "rows": rows}
-    return {**shown, "std": words.number(std, digits) if std else None}
+    context = {"value": words.number(value, digits), "split": split, "rows": rows}
+    return {**context, "std": words.number(std, digits) if std else None}
 
 
 @register.inclusion_tag("components/person.html")
@@ -175,8 +182,8 @@ def empty_state(
     content: str, title: str, *, url: str = "", label: str = "", icon: str = "notes", command: str = ""
 ) -> SafeString:
     """Show that a list is empty, with a link to the next step; the content of the block is a hint."""
-    shown = {"title": title, "hint": _one_line(content), "url": url, "label": label, "icon": icon}
-    return render_to_string("components/empty.html", {**shown, "command": command})
+    context = {"title": title, "hint": _one_line(content), "url": url, "label": label, "icon": icon}
+    return render_to_string("components/empty.html", {**context, "command": command})
 
 
 @register.simple_block_tag(takes_context=True)
@@ -197,7 +204,7 @@ def confirm_button(
 
     The content of the block names the consequences; `tip` is the tooltip; `fields` are posted with the form.
     """
-    shown = {
+    values = {
         "url": url,
         "label": label,
         "title": title or f"{label}?",
@@ -209,7 +216,7 @@ def confirm_button(
         "csrf_token": context.get("csrf_token"),
         "next": context["request"].get_full_path() if "request" in context else "",
     }
-    return render_to_string("components/confirm.html", shown)
+    return render_to_string("components/confirm.html", values)
 
 
 @register.inclusion_tag("components/post.html", takes_context=True)
@@ -253,16 +260,16 @@ def table_head(*labels: str, hidden: str = "") -> dict[str, Any]:
 
 
 @register.inclusion_tag("components/pager.html", takes_context=True)
-def pager(context: template.Context, shown: Any, what: str = "rows") -> dict[str, Any]:
+def pager(context: template.Context, page: Any, what: str = "rows") -> dict[str, Any]:
     """Show the number of rows and a link to the next page of a `jobs.queries.paging.Page`."""
-    return {"page": shown, "what": what, "request": context["request"]}
+    return {"page": page, "what": what, "request": context["request"]}
 
 
 @register.inclusion_tag("components/deletion.html", takes_context=True)
 def deletion_link(context: template.Context, row: Deletable, *, small: bool = False) -> dict[str, Any]:
     """Show a link to the page that deletes a row, for those who may."""
-    shown = deletions.may_delete(context["request"].user, row)
-    return {"kind": DELETION_KINDS[type(row)], "target": row.pk if shown else None, "small": small}
+    may_delete = deletions.may_delete(context["request"].user, row)
+    return {"kind": DELETION_KINDS[type(row)], "target": row.pk if may_delete else None, "small": small}
 
 
 @register.inclusion_tag("components/breadcrumb.html")
@@ -282,8 +289,8 @@ def kpi(
     label: str, value: Any, *, hint: str = "", icon: str = "", url: str = "", state: str = ""
 ) -> dict[str, Any]:
     """Show one key figure as a card; a value of zero has no colour."""
-    shown = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
-    return {**shown, "look": look(state) if state and value else None}
+    context = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
+    return {**context, "look": look(state) if state and value else None}
 
 
 @register.inclusion_tag("components/problems.html")
@@ -401,8 +408,8 @@ def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
 @register.filter
 def percent(share: float | None) -> str:
     """Show a share between 0 and 1 as a percentage."""
-    known = _none_if_empty(share)
-    return words.NONE if known is None else f"{100 * known:.0f} %"
+    finite_share = _none_if_empty(share)
+    return words.NONE if finite_share is None else f"{100 * finite_share:.0f} %"
 
 
 @register.filter
@@ -422,4 +429,4 @@ def in_words(value: Any) -> str:
         return ", ".join(in_words(item) for item in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return DIGEST.sub(lambda found: f"{found[0][:12]}…", str(value))
+    return DIGEST.sub(lambda match: f"{match[0][:12]}…", str(value))

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from jobs.answers.base import Answer, CauseOut, Figures, Parameter, SignatureOut, Stored, Time
 from jobs.messages.environments import InstalledPackage
+from jobs.spec.exports import STORED
 from jobs.spec.json_types import JsonValue
 
 
@@ -90,7 +91,7 @@ class VersionOut(Answer):
 
     model: str
     number: int
-    digest: str = Field(description="SHA-256 of the .keras file.")
+    digest: str = Field(description=f"SHA-256 of the {STORED.suffix} file.")
     identity: str = Field(
         description="What approvals and releases are bound to: `digest`, or for a version that needs code a "
         "digest of its file, its code and its packages."

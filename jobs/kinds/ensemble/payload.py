@@ -9,6 +9,7 @@ from jobs.messages.reports.ensemble import MemberWeight
 from jobs.messages.task import DatasetFile, InputPath, Task
 from jobs.spec.base import Frozen
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.exports import STORED
 from jobs.spec.sections.after import Ensemble
 from jobs.spec.space.search_space import Value
 
@@ -38,7 +39,7 @@ class Member(Frozen):
     """One retrained model, and its predictions from before it was trained on validation data."""
 
     name: str
-    model: InputPath = Field(description="path of its .keras")
+    model: InputPath = Field(description=f"path of its {STORED.suffix}")
     validation_predictions: InputPath = Field(description="path of an .npz: y_true, y_pred, rows")
     score: float | None = None
     values: dict[str, Value] = Field(default_factory=dict)

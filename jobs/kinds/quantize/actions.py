@@ -37,7 +37,7 @@ class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
             return []
         ensemble = root.children.filter(kind=ENSEMBLE.name, state=JobState.COMPLETED).first()
         payload = QuantizePayload(source=(ensemble or outcomes.best_single(root)).pk)
-        title = f"Quantize to {spec.after.quantize.mode}"
+        title = f"Quantize to {spec.after.quantize.format.label}"
         return [submit.create_step(root, QUANTIZE, 1, title=title, payload=payload)]
 
 

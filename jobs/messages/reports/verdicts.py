@@ -11,6 +11,7 @@ from jobs.messages.reports.evaluation import (
     RegressionEvaluation,
 )
 from jobs.messages.reports.quantization import QuantizationReport
+from jobs.spec.exports import label_of
 from jobs.spec.sections.measures import primary_metric
 
 SAME_SIZE = 0.05
@@ -38,7 +39,7 @@ def _quantization_finding(report: QuantizationReport) -> str:
     if speed := _speed(report):
         findings.append(speed)
     *others, last = findings
-    sentence = f"{report.mode} {', '.join(others)}{',' if len(others) > 1 else ''} and {last}"
+    sentence = f"{label_of(report.mode)} {', '.join(others)}{',' if len(others) > 1 else ''} and {last}"
     metric, direction = primary_metric(report.task)
     before, after = (report.metrics[which].get(metric) for which in ("original", "quantized"))
     if before is None or after is None or before.value is None or after.value is None:

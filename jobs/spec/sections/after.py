@@ -1,13 +1,22 @@
 """Declares the section `after` of a spec: the steps that follow a search or a training."""
 
-from typing import Literal, Self
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from jobs.spec.base import Frozen
+from jobs.spec.base import DocumentedAs, Frozen
+from jobs.spec.exports import DEFAULT_QUANTIZATION, QUANTIZATIONS, ExportFormat
 from jobs.spec.sections.data import Slug
 
 Registered = Literal["best", "ensemble", "quantized"]
+if TYPE_CHECKING:
+    QuantizationMode = str
+else:
+    # Computed from the table, which a type checker cannot do.
+    QuantizationMode = Literal[tuple(QUANTIZATIONS)]
+_OPTION_CLASSES = [entry.options for entry in QUANTIZATIONS.values() if entry.options is not None]
 
 
 class Retrain(Frozen):
@@ -40,7 +49,33 @@ class Ensemble(Frozen):
 class Quantize(Frozen):
     """Quantize the weights of the best model after training."""
 
-    mode: Literal["int8"] = "int8"
+    mode: QuantizationMode = DEFAULT_QUANTIZATION.name
+    # Without options in the table there is no field, so that REST documents none that is always null.
+    if _OPTION_CLASSES:
+        options: Annotated[SerializeAsAny[Frozen], DocumentedAs(reduce(or_, _OPTION_CLASSES))] | None = Field(
+            default=None, description="an instance of the mode's options class"
+        )
+
+        @field_validator("options", mode="before")
+        @classmethod
+        def _parse_options(cls, options: Any, context: ValidationInfo) -> Frozen | None:
+            # A refused mode is missing in the data and has its own error.
+            if options is None or "mode" not in context.data:
+                return None
+            entry = QUANTIZATIONS[context.data["mode"]]
+            if entry.options is None:
+                raise ValueError(f"{entry.name} has no options; leave them out")
+            return entry.options.model_validate(options)
+
+    @property
+    def format(self) -> ExportFormat:
+        """Return the entry of the mode in the table of formats."""
+        return QUANTIZATIONS[self.mode]
+
+    def format_options(self) -> Frozen | None:
+        """Return the options of the format, or their defaults; None if it has none."""
+        kind = self.format.options
+        return None if kind is None else getattr(self, "options", None) or kind()
 
 
 class Register(Frozen):

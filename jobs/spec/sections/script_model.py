@@ -8,13 +8,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from jobs.spec.base import Frozen
 from jobs.spec.data.profile import Profile
+from jobs.spec.exports import STORED
 from jobs.spec.sections.model_base import ModelBase
 from jobs.spec.space.hyperparameters import Value
 from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
 
 ENTRY = "train.py"
 """An example of a script, in messages."""
-MODEL_FILE = "model.keras"
+MODEL_FILE = STORED.file_name()
 """The file in the folder of outputs that is registered."""
 MODULE = "-m "
 """The start of an entry that is a module."""

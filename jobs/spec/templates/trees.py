@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.exports import QUANTIZATIONS
 from jobs.spec.templates.info import OPTIMIZER_FIELDS, TemplateInfo
 
 Method = Literal["boosting", "random_forest", "extra_trees"]
@@ -89,5 +90,9 @@ INFO = TemplateInfo(
         "/fit/augmentation": _WHOLE,
         **dict.fromkeys(OPTIMIZER_FIELDS, "its trees are not trained by gradients of weights"),
     },
-    refused={"/after/quantize": "int8 is for the kernels of layers, and trees have none"},
+    refused={
+        "/after/quantize": "; ".join(
+            f"{entry.label} is for {entry.quantizes}, and trees have none" for entry in QUANTIZATIONS.values()
+        )
+    },
 )

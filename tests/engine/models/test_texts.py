@@ -12,6 +12,7 @@ from jobs.spec.data.encoding import encoded
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.exports import EXPORTS
 from jobs.spec.plan import find_model
 from jobs.spec.plan.plan import Situation, make_plan
 from jobs.spec.plan.variables import variables
@@ -58,11 +59,11 @@ def built(spec: ExperimentSpec, data: Dataset) -> Any:
 
 
 def test_the_profile_counts_the_words_of_texts(file: DatasetFile) -> None:
-    found = {column["name"]: column for column in file.profile["columns"]}
+    columns = {column["name"]: column for column in file.profile["columns"]}
     # The number of words that 95 of 100 reviews do not exceed; 20 words in all.
-    assert (found["review"]["length"], found["review"]["vocabulary"]) == (10, 20)
-    assert (found["title"]["length"], found["title"]["vocabulary"]) == (3, 10)
-    assert found["price"]["length"] is None
+    assert (columns["review"]["length"], columns["review"]["vocabulary"]) == (10, 20)
+    assert (columns["title"]["length"], columns["title"]["vocabulary"]) == (3, 10)
+    assert columns["price"]["length"] is None
 
 
 @pytest.mark.parametrize("template", ["mlp", "text_bow", "text_transformer"])
@@ -150,8 +151,9 @@ def test_executions_in_one_call_train_as_they_do_one_by_one(
 def test_a_quantized_model_of_texts_predicts_nearly_the_same(
     tmp_path: Path, file: DatasetFile, template: str
 ) -> None:
-    from workers.engine.models.files import load_model, save_model
-    from workers.engine.models.int8 import compare_layers, quantize_file
+    from workers.engine.exports.source import ExportSource
+    from workers.engine.exports.writing import write_model
+    from workers.engine.models.files import save_model
     from workers.engine.models.predict import Predictor
     from workers.engine.models.size_limit import check_budget
     from workers.engine.models.untrusted import scan
@@ -160,10 +162,11 @@ def test_a_quantized_model_of_texts_predicts_nearly_the_same(
     data = loaded(file, spec)
     save_model(built(spec, data), tmp_path / "m.keras", data.features)
     check_budget(tmp_path / "m.keras", scan(tmp_path / "m.keras"))
-    original, x = load_model(tmp_path / "m.keras", tmp_path), data.x[:40]
-    quantized = quantize_file(tmp_path / "m.keras", tmp_path / "q.keras", x)
-    assert np.abs(Predictor(original)(x) - Predictor(quantized)(x)).max() < 0.03
-    assert compare_layers(original, quantized).quantized
+    x = data.x[:40]
+    source = ExportSource.of_file(tmp_path / "m.keras", tmp_path, x)
+    quantized = write_model(EXPORTS["int8"], source, tmp_path / "q.keras")
+    assert np.abs(Predictor(source.model)(x) - Predictor(quantized.model)(x)).max() < 0.03
+    assert quantized.layers.quantized
 
 
 def test_padding_and_other_rows_do_not_affect_a_prediction(file: DatasetFile) -> None:
@@ -296,9 +299,9 @@ def test_searched_templates_must_take_the_encoding_of_the_experiment(
     search = {"space": [{"name": "template", "kind": "choice", "values": names}], "max_trials": 2}
     body = spec_for("text_bow", args={}, search=search).to_json()
     body["data"] |= {"texts": texts}
-    found = problems(ExperimentSpec.model_validate(body), Profile.model_validate(file.profile))
-    assert found.keys() == ({"/search/space/0"} if message else set())
-    assert (message or "") in found.get("/search/space/0", "")
+    errors = problems(ExperimentSpec.model_validate(body), Profile.model_validate(file.profile))
+    assert errors.keys() == ({"/search/space/0"} if message else set())
+    assert (message or "") in errors.get("/search/space/0", "")
 
 
 def test_the_search_for_a_good_model_has_templates_that_take_the_same_texts(file: DatasetFile) -> None:

@@ -16,12 +16,15 @@ from jobs.messages.reports.quantization import (
     QuantizationReport,
     QuantizedBytes,
 )
+from jobs.spec.exports import EXPORTS
 from jobs.spec.sections.after import Ensemble, Quantize
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.next_steps import has_next_step
 from tests.present import present
+from workers.engine.exports.int8 import NotQuantizable
+from workers.engine.exports.source import ExportedFile, ExportSource
+from workers.engine.exports.writing import write_model
 from workers.engine.models.files import load_model
-from workers.engine.models.int8 import NotQuantizable, compare_layers, quantize_file
 from workers.engine.models.predict import Predictor
 from workers.engine.tasks import ensemble, quantize
 from workers.engine.tasks.quantize import agreement, quantization_warnings
@@ -67,6 +70,11 @@ def stored(folder: Path, form: Callable[[Any], Any]) -> Path:
     return (folder / "m.keras").rename(folder / "digest")
 
 
+def quantize_file(source, path) -> ExportedFile:
+    """Write the model in `source` as int8 to `path`."""
+    return write_model(EXPORTS["int8"], ExportSource.of_file(source, path.parent, X), path)
+
+
 @pytest.mark.parametrize(
     ("form", "quantized", "skipped"),
     [(dense, 3, 0), (half, 3, 0), (convolution, 1, 1), (attention, 2, 4), (nested, 4, 1)],
@@ -76,9 +84,8 @@ def test_every_kind_of_model_predicts_the_same_after_loading(
     tmp_path: Path, form: Any, quantized: int, skipped: int
 ) -> None:
     source = stored(tmp_path, form)
-    loaded = quantize_file(source, tmp_path / "q.keras", X)
+    loaded, (done, left) = quantize_file(source, tmp_path / "q.keras")
     original = load_model(source, tmp_path)
-    done, left = compare_layers(original, loaded)
     assert (len(done), len(left)) == (quantized, skipped)
     assert all(0 < present(layer.relative_error) < 0.02 for layer in done)
     again = keras.saving.load_model(tmp_path / "q.keras", safe_mode=True)
@@ -88,14 +95,14 @@ def test_every_kind_of_model_predicts_the_same_after_loading(
 
 def test_a_skipped_layer_has_a_reason(tmp_path: Path) -> None:
     source = stored(tmp_path, attention)
-    _, left = compare_layers(load_model(source, tmp_path), quantize_file(source, tmp_path / "q.keras", X))
+    _, left = quantize_file(source, tmp_path / "q.keras").layers
     assert {layer.reason for layer in left} == {"part of an attention layer, which could not be loaded"}
 
 
 def test_a_model_without_quantizable_layers_is_rejected(tmp_path: Path) -> None:
     source = stored(tmp_path, lambda x: keras.layers.Activation("tanh")(x))
     with pytest.raises(NotQuantizable, match="no layer that can be quantized"):
-        quantize_file(source, tmp_path / "q.keras", X)
+        quantize_file(source, tmp_path / "q.keras")
 
 
 def read(report: ArtifactReport) -> QuantizationReport:
@@ -154,11 +161,11 @@ def test_both_are_measured_on_the_same_test_rows(done: tuple[dict[str, Any], Art
 
 
 def test_predictions_stay_nearly_the_same(done: tuple[dict[str, Any], ArtifactReport]) -> None:
-    found = done[0]["agreement"]
-    if found["share"] is not None:
-        assert found["share"] >= 0.98
+    agreed = done[0]["agreement"]
+    if agreed["share"] is not None:
+        assert agreed["share"] >= 0.98
     else:
-        assert found["mean_difference"] <= found["max_difference"] < 0.1
+        assert agreed["mean_difference"] <= agreed["max_difference"] < 0.1
 
 
 @pytest.mark.parametrize(
@@ -187,7 +194,7 @@ def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path: Path) -> None:
     )
     assert result["quantized_layers"] == 4
     assert result["agreement"]["share"] >= 0.97
-    layers = [each.layer for each in read(report).layers]
+    layers = [layer.layer for layer in read(report).layers]
     assert len(set(layers)) == 4, "the layers of different members have different names"
     assert all("/" in layer for layer in layers), layers
 

@@ -14,6 +14,7 @@ from jobs.spec.data.credentials import CREDENTIAL
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
 from jobs.spec.data.fetching import FetchMode, FetchRequest
 from jobs.spec.data.images import ImageOptions
+from jobs.spec.exports import STORED
 from jobs.spec.problems import problems
 from jobs.spec.sections.data import RowsWithoutTarget
 from webapp.api.shapes import In, Text
@@ -102,9 +103,9 @@ class ReadAgainIn(RolesIn):
             before: those of the version.
         """
         columns = self.given_columns()
-        given = Roles.read(self.target, self.features, self.task, columns, self.rows_without_target or "")
-        kept = before if self.dialect is None else replace(before, columns=())
-        chosen = kept.changed_by(given)
+        requested = Roles.read(self.target, self.features, self.task, columns, self.rows_without_target or "")
+        base = before if self.dialect is None else replace(before, columns=())
+        chosen = base.changed_by(requested)
         rows = self.rows_without_target or before.rows_without_target
         return replace(chosen, rows_without_target=rows)
 
@@ -229,7 +230,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "description": "A new version from a file.",
         "required": ["file"],
         "properties": {
-            "file": FILE | {"description": "A .keras file."},
+            "file": FILE | {"description": f"A {STORED.suffix} file."},
             "code": TEXT
             | {
                 "description": "The digest of code of the model's project, for a file with layers or other "

@@ -7,6 +7,7 @@ from ninja import Router
 
 from jobs import access
 from jobs.queries.storage import artifacts as queries
+from jobs.spec.exports import STORED
 from jobs.store import store
 from webapp.api.auth import actor, caller, needs
 from webapp.downloads import attachment, described
@@ -26,4 +27,4 @@ def get_artifact(request: HttpRequest, digest: str) -> StreamingHttpResponse:
     artifact = access.get_artifact(user, digest) if is_reader else queries.released_artifact(user, digest)
     # The same bytes may have other names in jobs that the caller may not see.
     name = UNSAFE.sub("-", queries.artifact_name(artifact, user)).strip(".-")[:120]
-    return attachment(request, store().path(artifact.digest), name or f"{artifact.digest[:12]}.keras")
+    return attachment(request, store().path(artifact.digest), name or STORED.file_name(artifact.digest[:12]))

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from jobs.models import CodeVersion, ModelVersion, Project
+from jobs.spec.exports import STORED
 from webapp.forms.reading import ReadForm, SharedTextForm
 
 
@@ -26,7 +27,9 @@ class ModelForm(forms.Form):
 class UploadForm(forms.Form):
     """A model file; with code of users only for who may have it executed."""
 
-    file = forms.FileField(label="Model file", help_text="A .keras archive; it is validated by a worker.")
+    file = forms.FileField(
+        label="Model file", help_text=f"A {STORED.suffix} archive; it is validated by a worker."
+    )
     code = forms.ChoiceField(
         required=False,
         help_text="For a file with layers or other objects of your own. It runs in a sandbox only.",
@@ -59,10 +62,10 @@ class RegisterForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Require a name for a new model."""
-        given = self.cleaned_data
-        if not (self.errors or given["model"] or given["name"]):
+        values = self.cleaned_data
+        if not (self.errors or values["model"] or values["name"]):
             self.add_error("name", "Enter a name for the new model.")
-        return given
+        return values
 
 
 class AliasForm(ReadForm):

@@ -18,6 +18,7 @@ from jobs.queries.search import (
     retraining,
     templates_tried,
 )
+from jobs.spec.sections.script_model import MODEL_FILE
 from webapp import analysis
 from webapp.pages.search.importance import Tendency, tendency
 from webapp.pages.shortcuts import Request
@@ -67,7 +68,7 @@ TRAINED_AGAIN = Again(
 SCRIPT_AGAIN = Again(
     "Run as a job",
     "Runs the script once more with these values, as a job of its own.",
-    "Runs the script once more with these values, and registers its model.keras as a version.",
+    f"Runs the script once more with these values, and registers its {MODEL_FILE} as a version.",
 )
 
 
@@ -79,14 +80,16 @@ def runs_script(row: Job) -> bool:
 def context(request: Request, row: Job) -> dict[str, Any]:
     """Return the additional context of the overview of a job."""
     # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
-    own = [row] if row.facts.evaluates else []
-    members = [*own, *row.children.evaluating()]
+    evaluated = [row] if row.facts.evaluates else []
+    members = [*evaluated, *row.children.evaluating()]
     candidates = [entry for member in members if (entry := evaluations.summarize_candidate(member))]
-    made = versions.versions_by_job(request.user, [member.pk for member in members])
-    registered = [version for each in made.values() for version in each]
+    versions_of_jobs = versions.versions_by_job(request.user, [member.pk for member in members])
+    registered = [version for job_versions in versions_of_jobs.values() for version in job_versions]
     return {
         "by_code": versions.measured_by_code(row),
-        "candidates": [entry | {"versions": made.get(entry["job"].pk, [])} for entry in candidates],
+        "candidates": [
+            entry | {"versions": versions_of_jobs.get(entry["job"].pk, [])} for entry in candidates
+        ],
         "has_versions": bool(registered),
         "to_request": versions.unrequested_candidates(registered),
         "validated": versions.validated_version(request.user, row),
@@ -111,9 +114,9 @@ def _training(row: Job) -> TrainResult | None:
 
 
 def _search_context(request: Request, row: Job) -> dict[str, Any]:
-    found = answer.answer_of_search(row) if answer.is_over(row) else None
+    answer_out = answer.answer_of_search(row) if answer.is_over(row) else None
     may_run = sandboxes.may_run(request.user, row)
-    if found is None or found.best is None:
+    if answer_out is None or answer_out.best is None:
         best = outcomes.best_trials(row, limit=1).prefetch_related("executions").first()
         ranked = answer.ranked_trial_out(best) if best is not None else None
         return {
@@ -127,15 +130,15 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
     # Stored as JSON, and not read into its class by the query.
     result = importance.result and ImportanceAnswer.model_validate(importance.result)
     return {
-        "answer": found,
-        "templates_tried": found.templates,
-        "ranked": found.best,
-        "tied": _tied(row, found.best),
-        "verdict": verdict(found),
+        "answer": answer_out,
+        "templates_tried": answer_out.templates,
+        "ranked": answer_out.best,
+        "tied": _tied(row, answer_out.best),
+        "verdict": verdict(answer_out),
         "importance": importance,
         "bars": _bars(result) if result else [],
-        "widens": [name for name in found.at_edge if name not in found.at_declared_edge],
-        **_next_steps(request, row, found.best, may_run=may_run),
+        "widens": [name for name in answer_out.at_edge if name not in answer_out.at_declared_edge],
+        **_next_steps(request, row, answer_out.best, may_run=may_run),
     }
 
 
@@ -148,17 +151,17 @@ def _next_steps(request: Request, row: Job, best: RankedTrialOut | None, *, may_
     if best is None:
         return {}
     training = retrained_models.retrained_step(row, best.number)
-    made = None
+    best_model = None
     if training is not None:
         digest = retrained_models.model_digest(training)
         registered = versions.versions_by_artifact(request.user, [digest]).get(digest, []) if digest else []
-        made = BestModel(training, digest, registered)
+        best_model = BestModel(training, digest, registered)
     may_train = may_run and row.experiment_id is not None
     return {
-        "best_model": made,
+        "best_model": best_model,
         "may_train": may_train,
         "again": SCRIPT_AGAIN if runs_script(row) else TRAINED_AGAIN,
-        **(registration_context(row) if may_train and (made is None or made.digest) else {}),
+        **(registration_context(row) if may_train and (best_model is None or best_model.digest) else {}),
     }
 
 
@@ -174,19 +177,19 @@ def _bars(result: ImportanceAnswer) -> list[tuple[str, float, Tendency]]:
     return [(entry.name, entry.alone, tendency(entry.influence)) for entry in entries[:MOST_BARS]]
 
 
-def verdict(found: AnswerOut) -> Verdict | None:
+def verdict(answer_out: AnswerOut) -> Verdict | None:
     """Return whether the lead of the best trial is more than luck, in words; None with several objectives."""
-    if found.next is None:
+    if answer_out.next is None:
         return Verdict("info-circle", "", "Only one configuration has a score, so there is no lead to judge.")
-    if found.lead is None:
+    if answer_out.lead is None:
         return None
-    other, lead = f"trial {found.next.number}", found.lead
+    other, lead = f"trial {answer_out.next.number}", answer_out.lead
     if lead.verdict == "clear":
         sentence = f"Yes. Its lead over {other} is more than luck."
-        return Verdict("check", "completed", sentence, _numbers(found, lead), METHODS[lead.method])
+        return Verdict("check", "completed", sentence, _numbers(answer_out, lead), METHODS[lead.method])
     if lead.verdict == "unclear":
         sentence = f"No. It cannot be distinguished from {other}, the next one."
-        detail = f"{_numbers(found, lead)} {_how_to_tell(lead)}"
+        detail = f"{_numbers(answer_out, lead)} {_how_to_tell(lead)}"
         return Verdict("scale", "retrying", sentence, detail, METHODS[lead.method])
     if min(lead.trainings) < 2:
         reason = (
@@ -195,23 +198,22 @@ def verdict(found: AnswerOut) -> Verdict | None:
         sentence = f"That is not known yet. {reason[0].upper()}{reason[1:]}."
     else:
         sentence = "That is not known yet. Their repeated trainings have exactly the same scores."
-    detail = (
-        f"{_difference(found, lead)} Trainings with other seeds differ by an amount that is not known yet."
-    )
+    difference = _difference(answer_out, lead)
+    detail = f"{difference} Trainings with other seeds differ by an amount that is not known yet."
     return Verdict("help", "retrying", sentence, f"{detail} To find out, train both again with new seeds.")
 
 
-def _difference(found: AnswerOut, lead: LeadOut) -> str:
+def _difference(answer_out: AnswerOut, lead: LeadOut) -> str:
     if lead.value == 0:
-        return f"Both have the same {found.scoring.metric}."
+        return f"Both have the same {answer_out.scoring.metric}."
     better = "better" if lead.value > 0 else "worse over all trainings with its values"
-    return f"Its {found.scoring.metric} is {words.number(abs(lead.value), 3)} {better}."
+    return f"Its {answer_out.scoring.metric} is {words.number(abs(lead.value), 3)} {better}."
 
 
-def _numbers(found: AnswerOut, lead: LeadOut) -> str:
+def _numbers(answer_out: AnswerOut, lead: LeadOut) -> str:
     first, second = lead.trainings
     return (
-        f"{_difference(found, lead)} {100 * lead.confidence:.0f} % interval of the difference: "
+        f"{_difference(answer_out, lead)} {100 * lead.confidence:.0f} % interval of the difference: "
         f"{words.number(lead.low, 3)} to {words.number(lead.high, 3)}, from {first} and {second} trainings."
     )
 

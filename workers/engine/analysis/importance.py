@@ -44,13 +44,13 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
     columns, scores = _sample(request)
     if all(np.ptp(row) == 0 for row in scores):
         raise ValueError("all trials have the same score, so importance is undefined")
-    found = _divergences(request, columns, scores)
+    divergences = _divergences(request, columns, scores)
     # Not by Optuna, which gives equal shares if all are 0.
-    total = sum(found.values()) or 1.0
+    total = sum(divergences.values()) or 1.0
     entries = (
         Importance(
             name=name,
-            alone=round(found.get(name, 0.0) / total, 5),
+            alone=round(divergences.get(name, 0.0) / total, 5),
             influence=_influence(request, name, columns[:, index], scores[0]),
         )
         for index, name in enumerate(request.names)

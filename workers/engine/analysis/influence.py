@@ -36,13 +36,13 @@ def of_number(values: Floats, goodness: Floats) -> Influence:
     count = len(values)
     if count < FEWEST_TRIALS or np.ptp(values) == 0 or np.ptp(goodness) == 0:
         return Influence(verdict="unclear", trials=count)
-    found = float(np.corrcoef(rankdata(values), rankdata(goodness))[0, 1])
-    centre = math.atanh(min(max(found, -0.999999), 0.999999))
-    margin = Z95 * math.sqrt((1 + found**2 / 2) / (count - 3))
+    correlation = float(np.corrcoef(rankdata(values), rankdata(goodness))[0, 1])
+    centre = math.atanh(min(max(correlation, -0.999999), 0.999999))
+    margin = Z95 * math.sqrt((1 + correlation**2 / 2) / (count - 3))
     low, high = math.tanh(centre - margin), math.tanh(centre + margin)
     return Influence(
         verdict="higher" if low > 0 else "lower" if high < 0 else "unclear",
-        correlation=round(found, 4),
+        correlation=round(correlation, 4),
         low=round(low, 4),
         high=round(high, 4),
         trials=count,
@@ -61,9 +61,9 @@ def of_choice(indices: Floats, goodness: Floats, choices: tuple[Value, ...]) -> 
         choices: the values.
     """
     scores = {
-        value: found
+        value: group
         for index, value in enumerate(choices)
-        if len(found := goodness[indices == index]) >= MIN_TRIALS_PER_CHOICE
+        if len(group := goodness[indices == index]) >= MIN_TRIALS_PER_CHOICE
     }
     count = int((~np.isnan(indices)).sum())
     unclear = Influence(verdict="unclear", trials=count)
@@ -78,7 +78,7 @@ def of_choice(indices: Floats, goodness: Floats, choices: tuple[Value, ...]) -> 
 
 def _best_by_rank(scores: dict[Value, Floats]) -> Value:
     ranks = rankdata(np.concatenate(list(scores.values())))
-    ends = np.cumsum([len(found) for found in scores.values()])
+    ends = np.cumsum([len(group) for group in scores.values()])
     means = dict(zip(scores, (part.mean() for part in np.split(ranks, ends[:-1])), strict=True))
     return max(means, key=lambda value: means[value])
 

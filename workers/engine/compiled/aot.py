@@ -96,7 +96,7 @@ class AheadOfTimeFunction:
 
 
 def _shapes(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple((each.shape, each.dtype) for each in arguments if hasattr(each, "shape"))
+    return tuple((argument.shape, argument.dtype) for argument in arguments if hasattr(argument, "shape"))
 
 
 def json_digest(body: Mapping[str, Any]) -> str:

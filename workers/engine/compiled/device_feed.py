@@ -114,5 +114,5 @@ class DeviceFeed:
         # JAX returns before they are copied, and waiting for them is waiting for data.
         jax.block_until_ready((x, y))
         # The rows were put in order above, so the batches of the block are consecutive rows of it.
-        own = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
-        return Block(start, start + len(rows), self._batches.steps, (x, y, own, weights))
+        positions = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
+        return Block(start, start + len(rows), self._batches.steps, (x, y, positions, weights))

@@ -78,7 +78,7 @@ class Program:
 
     def hyperparameters(self) -> Array:
         """Return the current values of the traced hyperparameters, (hyperparameters,) float32."""
-        return np.array([each.read() for each in self._traced], dtype=np.float32)
+        return np.array([hyperparameter.read() for hyperparameter in self._traced], dtype=np.float32)
 
     def state(self) -> State:
         """Return a copy of the model's variables."""

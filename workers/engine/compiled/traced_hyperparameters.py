@@ -107,15 +107,17 @@ def find_traced_hyperparameters(model: Any) -> tuple[TracedHyperparameter, ...]:
     # By exact type: a layer derived from Dropout, such as SpatialDropout2D, draws another mask.
     layers = [layer for layer in layers_inside(model) if type(layer) is keras.layers.Dropout]
     dropouts = [layer for layer in layers if layer.rate > 0]
-    found: list[TracedHyperparameter] = [
+    hyperparameters: list[TracedHyperparameter] = [
         TracedKeepProbability(layer) for layer in dropouts if layer.noise_shape is None
     ]
     penalties = (getattr(layer, "kernel_regularizer", None) for layer in model.layers)
-    found += [TracedAttribute(each, "l2") for each in penalties if isinstance(each, keras.regularizers.L2)]
+    hyperparameters += [
+        TracedAttribute(penalty, "l2") for penalty in penalties if isinstance(penalty, keras.regularizers.L2)
+    ]
     optimizer = unwrap_optimizer(model.optimizer)
     names = (*TRACED_OPTIMIZER_ARGUMENTS, RATE_FACTOR)
     arguments = (name for name in names if getattr(optimizer, name, None))
-    return (*found, *(TracedAttribute(optimizer, name) for name in arguments))
+    return (*hyperparameters, *(TracedAttribute(optimizer, name) for name in arguments))
 
 
 @contextmanager

@@ -68,9 +68,9 @@ def row_losses(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Floats:
 
 def _confusion(truth: Ints, guess: Ints, classes: int, weights: Weights = None) -> Array:
     """Count (true, predicted) pairs, or add their weights. Rows without a predicted class are left out."""
-    known = guess >= 0
-    pairs = truth[known] * classes + guess[known]
-    flat = np.bincount(pairs, of_rows(weights, known), minlength=classes * classes)
+    has_class = guess >= 0
+    pairs = truth[has_class] * classes + guess[has_class]
+    flat = np.bincount(pairs, of_rows(weights, has_class), minlength=classes * classes)
     return flat.reshape(classes, classes)
 
 
@@ -128,15 +128,17 @@ def calibration(confidence: Floats, correct: Bools, weights: Weights = None) -> 
     bins = []
     for number in np.unique(index if weights is None else index[weights > 0]):
         inside = index == number
-        each = of_rows(weights, inside)
+        weights_inside = of_rows(weights, inside)
         bins.append(
             CalibrationBin(
                 low=number / BINS,
                 high=(number + 1) / BINS,
                 rows=int(inside.sum()),
-                share=None if each is None or weights is None else float(each.sum() / weights.sum()),
-                confidence=mean(confidence[inside], each),
-                accuracy=mean(correct[inside], each),
+                share=None
+                if weights_inside is None or weights is None
+                else float(weights_inside.sum() / weights.sum()),
+                confidence=mean(confidence[inside], weights_inside),
+                accuracy=mean(correct[inside], weights_inside),
             )
         )
     if weights is None:
@@ -234,7 +236,7 @@ def macro_f1_of_classes(truth: Ints, guess: Ints, classes: int, weights: Weights
 
 def macro_f1_of_labels(truth: Bools, guess: Bools, weights: Weights = None) -> float:
     """Return macro F1 of labels, (rows, labels)."""
-    return _macro_f1(*(column_sums(each, weights) for each in (truth & guess, guess, truth)))
+    return _macro_f1(*(column_sums(flags, weights) for flags in (truth & guess, guess, truth)))
 
 
 def _macro_f1_entry(truth: Ints, guess: Ints, classes: int, seed: int, weights: Weights) -> MetricValue:
@@ -295,7 +297,7 @@ def evaluate_labels(
     calibrated = calibration(confidence.reshape(-1), right.reshape(-1), of_each_label)
     hits, predicted, support = (truth & guess).sum(axis=0), guess.sum(axis=0), truth.sum(axis=0)
     labels = class_names(class_labels, count)
-    weighed = [column_sums(each, weights) for each in (truth & guess, guess, truth)]
+    weighed = [column_sums(flags, weights) for flags in (truth & guess, guess, truth)]
     per_label = _per_class(weighed[0], weighed[1], weighed[2], labels, support)
     return LabelEvaluation(
         task="multilabel",

@@ -108,8 +108,8 @@ def fit_weights(task: Task, terms: Floats, rows: Weights = None) -> FittedWeight
     runs = [_descend(task, terms, start[:-1] - start[-1], rows) for start in starts]
     best = min(runs, key=lambda run: run.fun)
     weights = _softmax(best.x)
-    kept = np.where(weights < MIN_WEIGHT, 0.0, weights)
-    weights = kept / kept.sum()
+    clipped = np.where(weights < MIN_WEIGHT, 0.0, weights)
+    weights = clipped / clipped.sum()
     loss = pooled_loss(task, terms, weights, rows)
     return FittedWeights(weights, loss, sum(int(run.nfev) for run in runs))
 
@@ -136,10 +136,14 @@ def held_out_losses(task: Task, terms: Floats, seed: int, weights_of_rows: Weigh
     losses = np.empty(len(rows))
     for fold in folds:
         rest = np.setdiff1d(rows, fold)
-        given = of_rows(weights_of_rows, rest)
+        rest_weights = of_rows(weights_of_rows, rest)
         # Rows that have no weight choose nothing.
-        is_known = given is None or given.any()
-        fit = fit_weights(task, terms[:, rest], given) if is_known else equal_weights(task, terms[:, rest])
+        is_known = rest_weights is None or rest_weights.any()
+        fit = (
+            fit_weights(task, terms[:, rest], rest_weights)
+            if is_known
+            else equal_weights(task, terms[:, rest])
+        )
         weights = fit.weights
         losses[fold] = pooled_losses(task, terms[:, fold], weights)
     return losses

@@ -49,14 +49,14 @@ def evaluate(
     if len(truth) != len(guess) or len(truth) == 0:
         raise ValueError(f"{len(truth)} true rows and {len(guess)} predicted ones cannot be compared")
     values = None if weights is None else weights.values
-    found: EvaluationReport
+    report: EvaluationReport
     if task == "multilabel":
-        found = evaluate_labels(truth, guess, class_labels, seed, values)
+        report = evaluate_labels(truth, guess, class_labels, seed, values)
     elif task == "regression":
-        found = evaluate_regression(truth, guess, class_labels, seed, values)
+        report = evaluate_regression(truth, guess, class_labels, seed, values)
     else:
-        found = evaluate_classes(task, truth, guess, class_labels, seed, values)
-    return found if weights is None else found.model_copy(update={"weighted_by": weights.column})
+        report = evaluate_classes(task, truth, guess, class_labels, seed, values)
+    return report if weights is None else report.model_copy(update={"weighted_by": weights.column})
 
 
 def scores(evaluation: EvaluationReport) -> dict[str, float | None]:

@@ -110,8 +110,10 @@ def slice_gate(
     limit, why = (max if direction == "max" else min)(limits, key=lambda pair: pair[0])
     passed = reaches(measured.value.value, limit, direction)
     rule = f"{where} {measured.bound} {limit:.4g}, {why}"
-    known = champion if champion is not None and np.isfinite(champion) else None
-    return measured.outcome(slice_rule.gate, state_of(passed), limit=limit, champion=known, rule=rule)
+    finite_champion = champion if champion is not None and np.isfinite(champion) else None
+    return measured.outcome(
+        slice_rule.gate, state_of(passed), limit=limit, champion=finite_champion, rule=rule
+    )
 
 
 def latency_gate(p95: float, ceiling: float | None, detail: str) -> GateOutcome:
@@ -151,7 +153,7 @@ def baseline_gate(
         y_pred: predictions for the test rows.
         weights: of the training rows and of the test rows; None if each row counts once.
     """
-    of_train, of_test = (None, None) if weights is None else (each.values for each in weights)
+    of_train, of_test = (None, None) if weights is None else (part.values for part in weights)
     truth, guess = np.asarray(y_test), np.asarray(y_pred)
     classes = 0
     if task in ("binary", "multiclass"):

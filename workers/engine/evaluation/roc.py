@@ -48,7 +48,7 @@ def roc_curve(positive: Bools, score: Floats, weights: Weights = None) -> RocCur
     order = np.argsort(-score, kind="stable")
     # A threshold cannot separate rows of equal score, so they give one point.
     last_of_tie = np.append(np.flatnonzero(np.diff(score[order])), score.size - 1)
-    ones, zeros = (each if weights is None else each * weights for each in (positive, ~positive))
+    ones, zeros = (mask if weights is None else mask * weights for mask in (positive, ~positive))
     tpr = np.cumsum(ones[order])[last_of_tie] / ones.sum()
     fpr = np.cumsum(zeros[order])[last_of_tie] / zeros.sum()
     keep = np.unique(np.linspace(0, fpr.size - 1, min(fpr.size, CURVE_POINTS)).astype(int))

@@ -48,12 +48,12 @@ def _window_problems(challenger: Signature, champion: Signature) -> list[str]:
     if old is None or new is None:
         was, now = ("one row" if window is None else "a window of rows" for window in (old, new))
         return [] if old is new else [f"an instance was {was}, is {now}"]
-    found = []
+    problems = []
     if new.rows > old.rows:
-        found.append(f"a window had {old.rows} rows, has {new.rows}")
+        problems.append(f"a window had {old.rows} rows, has {new.rows}")
     if new.horizon != old.horizon:
-        found.append(f"the predicted row was {old.horizon} rows after the window, is {new.horizon}")
-    return found
+        problems.append(f"the predicted row was {old.horizon} rows after the window, is {new.horizon}")
+    return problems
 
 
 def _column_problems(challenger: Signature, champion: Signature) -> list[str]:
@@ -90,7 +90,7 @@ def _accepts(tensor: TensorSpec, sent: TensorSpec) -> bool:
     return (
         tensor.dtype == sent.dtype
         and len(tensor.shape) == len(sent.shape)
-        and all(own in (None, size) for own, size in zip(tensor.shape, sent.shape, strict=True))
+        and all(accepted in (None, size) for accepted, size in zip(tensor.shape, sent.shape, strict=True))
     )
 
 

@@ -1,4 +1,4 @@
-"""Loads and saves `.keras` files without an optimizer, and in safe mode unless the task has code of users."""
+"""Loads and saves stored models without an optimizer, and in safe mode unless the task has code of users."""
 
 import os
 import tempfile
@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from jobs.spec.data.features import Features
+from jobs.spec.exports import STORED
 from workers.engine.models.own_code import is_active
 from workers.engine.models.own_objects import objects_for
 from workers.features.files import add_features
@@ -26,7 +27,7 @@ def load_model(path: Path, folder: Path) -> Any:
         CodeImportFailure: a module of the code in use cannot be imported.
     """
     with tempfile.TemporaryDirectory(dir=folder, prefix="load-") as place:
-        link = Path(place) / "model.keras"
+        link = Path(place) / STORED.file_name()
         link.symlink_to(path.resolve())
         # Safe mode rejects lambdas, whose code would run in this process. A task with code of its own runs
         # such code anyway, in a sandbox.
@@ -42,7 +43,8 @@ def save_model(model: Any, path: Path, features: Features | None = None) -> None
         path: of the file.
         features: the pipeline that makes the model's input of the columns of a table.
     """
-    partial = path.with_name(f"{path.stem}.partial.keras")  # Keras chooses the format by the suffix
+    # Keras chooses the format by the suffix.
+    partial = path.with_name(STORED.file_name(f"{path.stem}.partial"))
     model.save(partial)
     if features is not None:
         add_features(partial, features)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.spec.exports import STORED
 from workers.engine.data.reading.archive import open_archive
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadModel
@@ -39,6 +40,7 @@ MAX_PARAMETERS = 2_000_000_000
 SLACK_PARAMETERS = 1_000_000
 """Small models may exceed the limits relative to the file by this many parameters."""
 
+SAVE_AGAIN = f"save the model again with model.save({STORED.file_name('name')!r})"
 TOO_DEEP = "too many of its layers follow one another or are nested for Keras, which visits them recursively"
 
 MODELS = {
@@ -113,7 +115,7 @@ def scan(path: Path, *, names_in_compile_config: bool = True) -> Scan:
     """
     _check_start(path)
     with (
-        reading(path, ".keras", "save the model again with model.save('name.keras')"),
+        reading(path, STORED.suffix, SAVE_AGAIN),
         open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive,
     ):
         _check_members(archive)
@@ -140,7 +142,7 @@ def scan_archive(path: Path) -> None:
     """
     _check_start(path)
     with (
-        reading(path, ".keras", "save the model again with model.save('name.keras')"),
+        reading(path, STORED.suffix, SAVE_AGAIN),
         open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive,
     ):
         _check_members(archive)
@@ -155,14 +157,16 @@ def _check_start(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(4)
     if start != b"PK\x03\x04":
-        raise BadModel("it is not a .keras file: pickles, .h5 files and others are never loaded")
+        raise BadModel(f"it is not a {STORED.suffix} file: pickles, .h5 files and others are never loaded")
 
 
 def _check_members(archive: zipfile.ZipFile) -> None:
     members = archive.infolist()
     names = [member.filename for member in members]
     if sorted(name for name in names if name != PIPELINE) != sorted(MEMBERS) or names.count(PIPELINE) > 1:
-        raise BadModel(f"a .keras file holds {', '.join(sorted(MEMBERS))}; this one holds {names[:10]}")
+        raise BadModel(
+            f"a {STORED.suffix} file holds {', '.join(sorted(MEMBERS))}; this one holds {names[:10]}"
+        )
     if sum(member.file_size for member in members) > MAX_BYTES:
         raise BadModel(f"it unpacks to more than {MAX_BYTES:,} bytes")
     for member in members:
@@ -251,14 +255,14 @@ def _check_entry(entry: dict[str, Any]) -> None:
         raise BadModel("its config has a class whose name is not a text")
     if module is None and name in MARKERS:
         return
-    known = (
+    is_accepted = (
         (module, name) in MODELS
         or (module == "keras.layers" and name in LAYERS)
         or (module is not None and name in OPERATIONS.get(module, ()))
         or module in PLAIN_MODULES
         or (module, name) == ("keras", "DTypePolicy")
     )
-    if not known:
+    if not is_accepted:
         raise BadModel(
             f"it uses {module}.{name}, which is not among the layers and operations that are accepted from "
             "other sources"

@@ -25,10 +25,10 @@ from workers.engine.search.suggest import ALGORITHM_ERRORS, suggest  # noqa: E40
 def answer(line: str) -> dict[str, Any]:
     """Return the answer to one request; an invalid request or a failed model gives an error."""
     try:
-        found = suggest(SuggestRequest.model_validate_json(line))
+        suggestions = suggest(SuggestRequest.model_validate_json(line))
     except ALGORITHM_ERRORS as error:
         return {"error": f"{type(error).__name__}: {error}"}
-    return {"answer": found.model_dump(mode="json")}
+    return {"answer": suggestions.model_dump(mode="json")}
 
 
 def main(requests: TextIO, answers: TextIO) -> None:

@@ -16,11 +16,11 @@ def answer(history: History, count: int) -> Answer:
     """Promote trials, from the highest rung down, and fill the rest of `count` with new trials."""
     rungs = history.search.rung_options().rung_epochs(history.epochs)
     rankings = _rankings(history, len(rungs))
-    found = list(islice(_promotions(rankings, rungs), count))
-    while len(found) < count and history.left > 0:
-        found.append(new_trial(history, bracket=0, epochs=rungs[0]))
-    if found or any(row.is_pending() for row in history.own):
-        return Answer(suggestions=tuple(found))
+    suggestions = list(islice(_promotions(rankings, rungs), count))
+    while len(suggestions) < count and history.left > 0:
+        suggestions.append(new_trial(history, bracket=0, epochs=rungs[0]))
+    if suggestions or any(row.is_pending() for row in history.own):
+        return Answer(suggestions=tuple(suggestions))
     # No result can arrive any more, so no ranking can change.
     dropped = []
     for row in history.own:

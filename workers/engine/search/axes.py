@@ -55,8 +55,8 @@ class Axis:
             return min(max(round((int(value) - self.points.start) / self.points.step), 0), self.last)
         if isinstance(self.points, Steps):
             return self.points.place(float(value))
-        if (found := self._places.get(value)) is not None:
-            return found
+        if (index := self._places.get(value)) is not None:
+            return index
         # Not a point of this grid: from an earlier search, or from before the space was changed.
         numbers = [float(point) for point in self.points]
         right = min(bisect_left(numbers, float(value)), self.last)
@@ -77,8 +77,8 @@ class Axis:
             return self.points[min(int(unit * len(self.points)), self.last)]
         low, high, sampling = self._scale()
         # Rounding may exceed a bound.
-        found = min(max(value_at(unit, low, high, sampling), low), high)
-        return round(found) if isinstance(self.parameter, IntParameter) else found
+        number = min(max(value_at(unit, low, high, sampling), low), high)
+        return round(number) if isinstance(self.parameter, IntParameter) else number
 
     def near(self, unit: float) -> Value:
         """Return the value whose coordinate is nearest to `unit`."""

@@ -148,8 +148,8 @@ def _without_validation() -> Any:
 
 
 def _minimize(loss: Callable[..., Any], begin: Floats, bounds: Floats) -> tuple[Floats, float]:
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS})
-    return found.x, float(found.fun)
+    optimum = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS})
+    return optimum.x, float(optimum.fun)
 
 
 def clipped(costs: Floats) -> Floats:

@@ -32,10 +32,10 @@ class Columns:
 
     def matrix(self, configurations: Sequence[Values]) -> npt.NDArray[np.float64]:
         """Return an array of shape (configurations, width)."""
-        found = np.zeros((len(configurations), self.width))
+        matrix = np.zeros((len(configurations), self.width))
         for axis, begin in zip(self._axes, self._begins, strict=True):
-            self._fill(found, axis, begin, configurations)
-        return found
+            self._fill(matrix, axis, begin, configurations)
+        return matrix
 
     def _values_of(self, axis: Axis) -> int:
         return len(axis.points) if self._is_one_hot(axis) else 1
@@ -44,16 +44,16 @@ class Columns:
         return not axis.is_ordered and 2 < len(axis.points) <= ONE_HOT_UP_TO
 
     def _fill(
-        self, found: npt.NDArray[np.float64], axis: Axis, begin: int, configurations: Sequence[Values]
+        self, matrix: npt.NDArray[np.float64], axis: Axis, begin: int, configurations: Sequence[Values]
     ) -> None:
         name, one_hot = axis.parameter.name, self._is_one_hot(axis)
         for row, values in enumerate(configurations):
             if name not in values:
-                found[row, begin] = 0.0 if one_hot else INACTIVE
+                matrix[row, begin] = 0.0 if one_hot else INACTIVE
                 continue
             if one_hot:
-                found[row, begin + axis.place(values[name])] = 1.0
+                matrix[row, begin + axis.place(values[name])] = 1.0
             else:
-                found[row, begin] = axis.unit(values[name])
+                matrix[row, begin] = axis.unit(values[name])
             if name in self._conditional:
-                found[row, begin + self._values_of(axis)] = 1.0
+                matrix[row, begin + self._values_of(axis)] = 1.0

@@ -22,22 +22,22 @@ def answer(history: History, count: int) -> Answer:
     for row in history.own:
         members[row.bracket].append(row)
     brackets = history.search.brackets(history.epochs)
-    found: list[Suggestion] = []
+    suggestions: list[Suggestion] = []
     dropped: list[Dropped] = []
     for bracket in brackets:
         promoted, not_promoted = _decide(bracket, members[bracket.number], history.search.objective)
-        found += promoted
+        suggestions += promoted
         dropped += not_promoted
     # The promotions beyond `count` are suggested by the next answer, since their trials still wait.
-    found = found[:count]
+    suggestions = suggestions[:count]
     for bracket in brackets:
         free = bracket.sizes[0] - len(members[bracket.number])
-        for _ in range(min(free, count - len(found))):
-            found.append(new_trial(history, bracket=bracket.number, epochs=bracket.epochs[0]))
-    if found or any(row.is_pending() for row in history.own):
-        return Answer(suggestions=tuple(found), dropped=tuple(dropped))
-    known = {drop.trial for drop in dropped}
-    rest = [row for row in history.own if row.waits() and row.number not in known]
+        for _ in range(min(free, count - len(suggestions))):
+            suggestions.append(new_trial(history, bracket=bracket.number, epochs=bracket.epochs[0]))
+    if suggestions or any(row.is_pending() for row in history.own):
+        return Answer(suggestions=tuple(suggestions), dropped=tuple(dropped))
+    dropped_trials = {drop.trial for drop in dropped}
+    rest = [row for row in history.own if row.waits() and row.number not in dropped_trials]
     return Answer(dropped=(*dropped, *(Dropped(trial=row.number) for row in rest)), exhausted=True)
 
 

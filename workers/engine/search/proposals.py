@@ -25,13 +25,13 @@ def one_by_one(start: Callable[[History], Propose]) -> AnswerFunction:
 
     def answer(history: History, count: int) -> Answer:
         propose = start(history)
-        found: list[Suggestion] = []
-        while len(found) < count and history.left > 0:
+        suggestions: list[Suggestion] = []
+        while len(suggestions) < count and history.left > 0:
             values = first_values(history) or propose(history)
             if values is None:
                 break
-            found.append(suggestion_for(history, values))
-            history.add(found[-1])
-        return Answer(suggestions=tuple(found), exhausted=len(found) < count)
+            suggestions.append(suggestion_for(history, values))
+            history.add(suggestions[-1])
+        return Answer(suggestions=tuple(suggestions), exhausted=len(suggestions) < count)
 
     return answer

@@ -56,6 +56,6 @@ def promotion(row: TrialRow, epochs: int, why: dict[str, Any]) -> Suggestion:
 def new_trial(history: History, *, bracket: int, epochs: int) -> Suggestion:
     """Return a new random trial at the first rung of a bracket, and add it to the history."""
     fresh = suggestion_for(history, first_values(history) or draw_any(history))
-    found = fresh.model_copy(update={"bracket": bracket, "epochs": epochs})
-    history.add(found)
-    return found
+    suggestion = fresh.model_copy(update={"bracket": bracket, "epochs": epochs})
+    history.add(suggestion)
+    return suggestion

@@ -16,5 +16,5 @@ def suggest(request: SuggestRequest) -> Answer:
     module is imported at its first use.
     """
     answer = pkgutil.resolve_name(request.search.info.answer)
-    found: Answer = answer(History(request), request.count)
-    return found
+    result: Answer = answer(History(request), request.count)
+    return result

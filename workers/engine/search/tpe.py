@@ -41,12 +41,12 @@ def start(history: History) -> Callable[[History], dict[str, Value]]:
     axes = axes_of(history.search.space)
     study = optuna.create_study(directions=[DIRECTIONS[o.direction] for o in history.search.ranked_by()])
     study.add_trials(_trials(axes, history.model_rows(ROWS)))
-    known = history.next_number
+    next_number = history.next_number
 
     def propose(history: History) -> dict[str, Value]:
-        nonlocal known
-        study.add_trials(_trials(axes, [row for row in history.rows if row.number >= known]))
-        known = history.next_number
+        nonlocal next_number
+        study.add_trials(_trials(axes, [row for row in history.rows if row.number >= next_number]))
+        next_number = history.next_number
         seed = seed_of(history.search.seed, history.next_number)
         with warnings.catch_warnings():
             # Optuna marks `multivariate`, `group` and `constant_liar` as experimental
@@ -82,7 +82,7 @@ def _suggested(trial: Trial, axis: Axis) -> Value:
 def _trials(axes: list[Axis], rows: Iterable[TrialRow]) -> list[FrozenTrial]:
     """Return the trials with a result and the pending ones as Optuna's trials."""
     distributions = {axis.parameter.name: _distribution(axis) for axis in axes}
-    found = []
+    trials = []
     for row in rows:
         result = row.result()
         if result is None and not row.is_pending():
@@ -94,7 +94,7 @@ def _trials(axes: list[Axis], rows: Iterable[TrialRow]) -> list[FrozenTrial]:
             for axis in axes
             if axis.parameter.name in row.values
         }
-        found.append(
+        trials.append(
             create_trial(
                 state=TrialState.RUNNING if result is None else TrialState.COMPLETE,
                 values=result,
@@ -102,7 +102,7 @@ def _trials(axes: list[Axis], rows: Iterable[TrialRow]) -> list[FrozenTrial]:
                 distributions={name: distributions[name] for name in places},
             )
         )
-    return found
+    return trials
 
 
 answer = one_by_one(start)

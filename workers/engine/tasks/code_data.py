@@ -62,25 +62,25 @@ def _result(file: LoadedFile) -> dict[str, Any]:
 
 def _loaded(function: Callable[..., Any], task: CodeDataTask, report: Report) -> dict[Part, Pair]:
     name = task.entry.rpartition(":")[2]
-    found: dict[Part, Pair] = {}
+    parts: dict[Part, Pair] = {}
     if not takes_split(function):
         what = f"{name}()"
         # Values of the code may execute it again when they are read.
         with _calling(what):
-            found = _parts_of(function(), what, task)
+            parts = _parts_of(function(), what, task)
     else:
         for part in PARTS:
             what = f"{name}({part!r})"
             with _calling(what):
                 returned = function(part)
                 if returned is not None or part == "train":
-                    found[part] = pair_of(returned, what, task.limits)
+                    parts[part] = pair_of(returned, what, task.limits)
             report.phase("working")
     for part in PARTS:
         report.log(
-            f"{part}: {_description(found[part])}" if part in found else f"{part}: nothing was returned"
+            f"{part}: {_description(parts[part])}" if part in parts else f"{part}: nothing was returned"
         )
-    return found
+    return parts
 
 
 @contextmanager
@@ -96,9 +96,9 @@ def _calling(what: str) -> Iterator[None]:
 
 def _description(pair: Pair) -> str:
     columns = [*pair.columns.items()]
-    shown = ", ".join(f"{name} {_shape(column)}" for name, column in columns[:MOST_SHOWN])
+    listed = ", ".join(f"{name} {_shape(column)}" for name, column in columns[:MOST_SHOWN])
     more = f" and {len(columns) - MOST_SHOWN:,} more" if len(columns) > MOST_SHOWN else ""
-    return f"{pair.rows:,} rows of {shown}{more}; y {_shape(pair.y)}"
+    return f"{pair.rows:,} rows of {listed}{more}; y {_shape(pair.y)}"
 
 
 def _shape(column: Any) -> str:
@@ -131,8 +131,8 @@ def _parts_of(returned: Any, what: str, task: CodeDataTask) -> dict[Part, Pair]:
         )
     names: tuple[Part, ...] = PARTS if len(returned) == 3 else ("train", "test")
     return {
-        part: pair_of(each, f"{what}, {part}", task.limits)
-        for part, each in zip(names, returned, strict=True)
+        part: pair_of(pair, f"{what}, {part}", task.limits)
+        for part, pair in zip(names, returned, strict=True)
     }
 
 

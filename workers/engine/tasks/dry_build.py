@@ -62,26 +62,26 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
 
     explorer.explore(build)
     code_space.clear()
-    made = build_code(hypermodel, explorer.defaults(), shape)
+    code_build = build_code(hypermodel, explorer.defaults(), shape)
     metrics: tuple[str, ...] = ()
-    if made.own_fit:
-        metrics = _fit_once(made, explorer, hypermodel)
-    elif made.is_plain and made.is_compiled:
-        metrics = _compiled_metrics(made)
+    if code_build.own_fit:
+        metrics = _fit_once(code_build, explorer, hypermodel)
+    elif code_build.is_plain and code_build.is_compiled:
+        metrics = _compiled_metrics(code_build)
     space = explorer.space()
     report.log(f"{len(space)} hyperparameters in {explorer.builds} builds")
-    model = made.model
+    model = code_build.model
     return BuiltModel(
         space=space,
-        is_compiled=made.is_compiled,
-        own_fit=made.own_fit,
-        one_call=not made.is_plain,
-        loss=_loss_name(model) if made.is_compiled else "",
+        is_compiled=code_build.is_compiled,
+        own_fit=code_build.own_fit,
+        one_call=not code_build.is_plain,
+        loss=_loss_name(model) if code_build.is_compiled else "",
         metrics=metrics,
         input_shape=tuple(_shape(model.input_shape)) if getattr(model, "inputs", None) else shape.input_shape,
-        output_shape=(2 if made.output.startswith("two_") else shape_width(shape),),
-        output=made.output,
-        one_hot=made.one_hot,
+        output_shape=(2 if code_build.output.startswith("two_") else shape_width(shape),),
+        output=code_build.output,
+        one_hot=code_build.one_hot,
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
         builds=explorer.builds,
@@ -89,8 +89,8 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     )
 
 
-def _shape(found: Any) -> tuple[int | None, ...]:
-    return tuple(found[1:])
+def _shape(shape: Any) -> tuple[int | None, ...]:
+    return tuple(shape[1:])
 
 
 def shape_width(shape: DataShape) -> int:
@@ -114,29 +114,29 @@ def random_rows(shape: DataShape) -> tuple[Array, Array]:
     return x, generator.random((ROWS, shape.outputs), dtype=np.float32)
 
 
-def _compiled_metrics(made: CodeBuild) -> tuple[str, ...]:
+def _compiled_metrics(code_build: CodeBuild) -> tuple[str, ...]:
     """Return the names of the values that validation computes, after loss and metrics were called once."""
-    x, y = random_rows(made.shape)
+    x, y = random_rows(code_build.shape)
     with calling(CodeFitFailure, "computing the loss and the metrics"):
-        compile_for_batches(made)
-        build_metrics(made.model, (x, made.targets(y), np.ones(ROWS, np.float32)))
-        metrics = compiled_metrics(made.model)
+        compile_for_batches(code_build)
+        build_metrics(code_build.model, (x, code_build.targets(y), np.ones(ROWS, np.float32)))
+        metrics = compiled_metrics(code_build.model)
         names = () if metrics is None else tuple(metrics.result())
     return ("val_loss", *(f"val_{name}" for name in names))
 
 
-def _fit_once(made: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -> tuple[str, ...]:
+def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -> tuple[str, ...]:
     """Call the `fit` of the class with random rows; return the names of the values that it measured."""
     measured: dict[str, None] = {}
 
     def fit(hyperparameters: Any) -> None:
         code_space.clear()
-        built = build_code(hypermodel, hyperparameters, made.shape)
-        x, y = random_rows(made.shape)
+        built = build_code(hypermodel, hyperparameters, code_build.shape)
+        x, y = random_rows(code_build.shape)
         targets = built.targets(y)
         with calling(CodeFitFailure, "fit"):
             keras.config.disable_interactive_logging()
-            found = hypermodel.fit(
+            returned = hypermodel.fit(
                 hyperparameters,
                 built.model,
                 x,
@@ -145,12 +145,12 @@ def _fit_once(made: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -> tupl
                 validation_data=(x, targets),
                 callbacks=[_Names(measured)],
             )
-        if found is None:
+        if returned is None:
             raise CodeFitFailure(
                 "fit returned nothing: return the history of model.fit, or the value of the objective"
             )
-        if isinstance(found, dict):
-            measured.update(dict.fromkeys(map(str, found)))
+        if isinstance(returned, dict):
+            measured.update(dict.fromkeys(map(str, returned)))
 
     _with_new_values(explorer, fit)
     return tuple(measured)
@@ -158,10 +158,12 @@ def _fit_once(made: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -> tupl
 
 def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> None:
     """Call `fit` with the defaults, and again with the last values of choices that it declares."""
-    before = {each.name for each in explorer.defaults().space}
+    before = {parameter.name for parameter in explorer.defaults().space}
     explorer.use(fit, {})
-    new = [each for each in explorer.defaults().space if each.name not in before]
-    last: dict[str, Value] = {each.name: values[-1] for each in new if (values := code_space.values_of(each))}
+    new = [parameter for parameter in explorer.defaults().space if parameter.name not in before]
+    last: dict[str, Value] = {
+        parameter.name: values[-1] for parameter in new if (values := code_space.values_of(parameter))
+    }
     if last:
         explorer.attempt(fit, last)
 

@@ -1,4 +1,4 @@
-"""Runs the ensemble task: combines trained members into one `.keras` file of built-in layers.
+"""Runs the ensemble task: combines trained members into one stored model of built-in layers.
 
 Weights are fitted to predictions that the members made before they were trained on validation data. They are
 then applied to the members retrained on training and validation data.
@@ -15,6 +15,7 @@ import numpy as np
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.messages.reports.ensemble import EnsembleReport
 from jobs.spec.data.features import Features
+from jobs.spec.exports import STORED
 from workers.engine.arrays import Array, Floats
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.errors import EngineError
@@ -27,8 +28,10 @@ from workers.engine.evaluation.members import (
     ensemble_warnings,
     read_predictions,
 )
+from workers.engine.exports.source import ExportSource
+from workers.engine.exports.writing import write_model
 from workers.engine.models.build import signature_of
-from workers.engine.models.files import load_model, save_model
+from workers.engine.models.files import load_model
 from workers.engine.models.losses import compute_metrics, loss_name, metric_names
 from workers.engine.models.own_code import using_code
 from workers.engine.models.predict import Predictor
@@ -47,7 +50,7 @@ from workers.features.files import read_features
 
 CHECKED_ROWS = 64
 """Validation rows for which the saved ensemble is compared with its members."""
-FILE = "ensemble.keras"
+FILE = STORED.file_name("ensemble")
 
 
 def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
@@ -83,9 +86,8 @@ def _run(task: EnsembleTask, report: Report) -> dict[str, Any]:
     folder = Path(task.folder)
     members = [load_model(Path(member.model), folder) for member in task.members]
     features = common_features([Path(member.model) for member in task.members])
-    save_model(combine(members, weights), folder / FILE, features)
     # The file is what will be served, so it is evaluated rather than the model in memory.
-    model = load_model(folder / FILE, folder)
+    model = write_model(STORED, ExportSource(combine(members, weights), features), folder / FILE).model
 
     steps.begin("evaluating on test data")
     predict = Predictor(model)
@@ -176,23 +178,29 @@ def combine(members: Sequence[Any], weights: Floats) -> Any:
     Raises:
         BadMembers: the members' input shapes differ.
     """
-    kept = [(member, float(weight)) for member, weight in zip(members, weights, strict=True) if weight > 0]
-    shapes = {tuple(member.input_shape) for member, _ in kept}
+    weighted_members = [
+        (member, float(weight)) for member, weight in zip(members, weights, strict=True) if weight > 0
+    ]
+    shapes = {tuple(member.input_shape) for member, _ in weighted_members}
     if len(shapes) > 1:
         raise BadMembers(f"the members have different input shapes: {sorted(map(str, shapes))}")
     # Keras rejects a model with two layers of one name, and members may have equal names.
-    for number, (member, _) in enumerate(kept):
-        if [m.name for m, _ in kept].count(member.name) > 1:
+    for number, (member, _) in enumerate(weighted_members):
+        if [m.name for m, _ in weighted_members].count(member.name) > 1:
             member.name = f"{member.name}_{number}"
-    first = kept[0][0].inputs[0]
+    first = weighted_members[0][0].inputs[0]
     inputs = keras.Input(first.shape[1:], dtype=first.dtype, name=first.name)
     # The last layer has the name of a template's, so clients of a single model find the same output. If one
     # member is left, it is the `Rescaling` of that member.
-    names = [f"weight_{number}" for number in range(1, len(kept) + 1)] if len(kept) > 1 else ["output"]
+    names = (
+        [f"weight_{number}" for number in range(1, len(weighted_members) + 1)]
+        if len(weighted_members) > 1
+        else ["output"]
+    )
     # In float32 even if members compute in 16 bits, like all output layers.
     parts = [
         keras.layers.Rescaling(weight, dtype="float32", name=name)(member(inputs))
-        for name, (member, weight) in zip(names, kept, strict=True)
+        for name, (member, weight) in zip(names, weighted_members, strict=True)
     ]
     outputs = keras.layers.Add(dtype="float32", name="output")(parts) if len(parts) > 1 else parts[0]
     return keras.Model(inputs, outputs, name="ensemble")

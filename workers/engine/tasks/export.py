@@ -1,4 +1,4 @@
-"""Exports a trained model as the `.keras` file that is registered and served."""
+"""Exports a trained model as the file that is registered and served."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,20 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from jobs.spec.exports import STORED
 from jobs.spec.signature import Signature
 from workers.engine.errors import EngineError
+from workers.engine.exports.source import ExportSource
+from workers.engine.exports.writing import write_model
 from workers.engine.models.build import signature_of
-from workers.engine.models.files import load_model, save_model
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.training.loops import predict
 from workers.engine.training.prepare import Prepared, predict_batch_size
-
-TOLERANCE = {"float32": 1e-5, "mixed_float16": 2e-2, "mixed_bfloat16": 5e-2}
-"""Tolerated difference between the saved and the trained model, relative to the largest prediction.
-
-It is larger in 16 bits: a mesh sums in another order, which rounds differently.
-"""
 
 
 class BadExport(EngineError):
@@ -63,12 +59,10 @@ def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
     expected = prepared.predict(sample, batch_size)
     plain = prepared.model_to_save(name)
     spec, profile = prepared.spec, prepared.dataset.profile
-    path = Path(report.folder) / "model.keras"
-    save_model(plain, path, prepared.dataset.features)
-    loaded = load_model(path, Path(report.folder))
-    found = predict(loaded, sample, batch_size)
-    difference = float(np.abs(expected - found).max())
-    limit = TOLERANCE[spec.precision.policy] * max(float(np.abs(expected).max()), 1.0)
+    path = Path(report.folder) / STORED.file_name()
+    loaded = write_model(STORED, ExportSource(plain, prepared.dataset.features), path).model
+    difference = float(np.abs(expected - predict(loaded, sample, batch_size)).max())
+    limit = STORED.tolerances[spec.precision.policy] * max(float(np.abs(expected).max()), 1.0)
     # `not … <=` instead of `>`: a difference that is NaN is an error too.
     if not difference <= limit:
         raise BadExport(f"the saved model's predictions differ from the trained one's by {difference:.3g}")
@@ -78,7 +72,7 @@ def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
     report.artifact(
         "model",
         path.name,
-        name=f"{name}.keras",
+        name=STORED.file_name(name),
         meta={"signature": signature.model_dump(mode="json"), "class_labels": list(profile.class_labels)},
     )
     return ExportedModel(loaded, signature, int(plain.count_params()), path.stat().st_size)

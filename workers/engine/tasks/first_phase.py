@@ -39,10 +39,10 @@ class FirstPhase:
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Self:
         """Return the result that a checkpoint of the second phase stores."""
-        found = cls(**snapshot.state["extra"]["found"])
+        result = cls(**snapshot.state["extra"]["found"])
         # Checkpoints of older releases have the rates in `found`.
         rates = snapshot.arrays.get(RATES)
-        return found if rates is None else replace(found, rates=tuple(rates[0].tolist()))
+        return result if rates is None else replace(result, rates=tuple(rates[0].tolist()))
 
     def to_extra(self) -> dict[str, Any]:
         """Return the JSON values with which a checkpoint of the second phase stores this result."""

@@ -138,8 +138,8 @@ def _gates(
         gates.append(_batch_invariance(inputs))
         gates.append(_latency(inputs))
     except ModelFailed as error:
-        known = {gate.name for gate in gates}
-        names = [name for name in (*AFTER_LOADING, *task.rules.own_gates()) if name not in known]
+        finished = {gate.name for gate in gates}
+        names = [name for name in (*AFTER_LOADING, *task.rules.own_gates()) if name not in finished]
         gates += [GateOutcome(name, "failed", detail=str(error)) for name in names]
     steps.done()
     return _result(gates, metrics, test_rows)
@@ -147,16 +147,16 @@ def _gates(
 
 def _connected(task: GateTask, stack: contextlib.ExitStack) -> Clients:
     """Have the versions that need code loaded by their processes, at the same time."""
-    found: dict[str, ModelClient | BadModel] = {}
+    clients: dict[str, ModelClient | BadModel] = {}
     for model in task.models:
         try:
             client = SandboxedModel.connect(model)
         except BadModel as error:
-            found[model.name] = error
+            clients[model.name] = error
         else:
             stack.callback(client.close)
-            found[model.name] = client
-    return found
+            clients[model.name] = client
+    return clients
 
 
 def _how(clients: Clients) -> str:
@@ -253,9 +253,9 @@ def _predictions(model: JudgedModel, x: Rows, order: Array | None) -> Array:
     """Return the predictions for all rows, which the model gets in another order."""
     if order is None:
         return model(x)
-    found = model(Reordered(x, order))
-    y_pred = np.empty_like(found)
-    y_pred[order] = found
+    reordered = model(Reordered(x, order))
+    y_pred = np.empty_like(reordered)
+    y_pred[order] = reordered
     return y_pred
 
 
@@ -267,15 +267,20 @@ def _refuse_targets(model: JudgedModel, dataset: Dataset) -> None:
     Raises:
         ModelFailed: it takes them.
     """
-    target, features, own = dataset.profile.target, model.features, dataset.features
+    target, features, data_features = dataset.profile.target, model.features, dataset.features
     if not model.is_sandboxed or features is None or target not in _columns(features):
         return
-    if own is None or own.window is None or own.window != features.window or target not in _columns(own):
+    if (
+        data_features is None
+        or data_features.window is None
+        or data_features.window != features.window
+        or target not in _columns(data_features)
+    ):
         raise ModelFailed(f"its pipeline takes the target {target!r} as a feature")
 
 
 def _columns(features: Features) -> list[str]:
-    return [each.column for each in features.columns]
+    return [feature.column for feature in features.columns]
 
 
 def _of_champion(inputs: GateInputs, dataset: Dataset, order: Array | None) -> Array:
@@ -306,7 +311,7 @@ class _TestDataGates:
         unknown = {problem.pointer: problem.message for problem in rules.problems(dataset.task)}
         if "/metric" in unknown:
             names = ("metric", "better_than_baseline")
-            found = [GateOutcome(name, "not_evaluated", detail=unknown["/metric"]) for name in names]
+            outcomes = [GateOutcome(name, "not_evaluated", detail=unknown["/metric"]) for name in names]
         else:
             train = dataset.parts.train
             before = dataset.weights_of(train)
@@ -314,20 +319,20 @@ class _TestDataGates:
             baseline = baseline_gate(
                 self._metric, dataset.task, dataset.y[train], self._y, self._ours, weights
             )
-            found = [self._against_champion(), baseline]
+            outcomes = [self._against_champion(), baseline]
         for i, floor in enumerate(rules.floors):
             if (why := unknown.get(f"/floors/{i}/metric")) is not None:
-                found.append(GateOutcome(floor.gate, "not_evaluated", detail=why))
+                outcomes.append(GateOutcome(floor.gate, "not_evaluated", detail=why))
                 continue
-            found.append(floor_gate(floor, self._measured(floor.metric, TEST_METRICS[floor.metric][1])))
+            outcomes.append(floor_gate(floor, self._measured(floor.metric, TEST_METRICS[floor.metric][1])))
         for i, slice_rule in enumerate(rules.slices):
             why = unknown.get(f"/slices/{i}/metric" if slice_rule.metric else "/metric")
-            found.append(
+            outcomes.append(
                 self._on_slice(slice_rule)
                 if why is None
                 else GateOutcome(slice_rule.gate, "not_evaluated", detail=why)
             )
-        return found
+        return outcomes
 
     def _measured(self, metric: str, direction: Direction, inside: Array | None = None) -> ChallengerMetric:
         """Return the challenger's metric on the test rows with the given numbers among them, or on all."""
@@ -391,9 +396,9 @@ def _evaluated(inputs: GateInputs, dataset: Dataset, y_pred: Array) -> dict[str,
         return _scores(dataset, y_pred)
     test, labels = dataset.parts.test, dataset.profile.class_labels
     seed = inputs.task.spec.required_data.split.seed if inputs.task.spec is not None else 0
-    found = evaluate(dataset.task, dataset.y[test], y_pred, labels, seed, dataset.weights_of(test))
-    write_json(inputs.report, "evaluation", "evaluation.json", found)
-    return scores(found)
+    evaluation = evaluate(dataset.task, dataset.y[test], y_pred, labels, seed, dataset.weights_of(test))
+    write_json(inputs.report, "evaluation", "evaluation.json", evaluation)
+    return scores(evaluation)
 
 
 def _batch_invariance(inputs: GateInputs) -> GateOutcome:
@@ -426,9 +431,9 @@ def _latency(inputs: GateInputs) -> GateOutcome:
         return GateOutcome(
             "latency", "not_evaluated", detail="only models with one input and one output are timed"
         )
-    found = measure_latency(model, inputs.sample[0][: max(BATCH_SIZES)])
-    detail = ", ".join(f"batch {size}: p50 {t.p50_ms} ms, p95 {t.p95_ms} ms" for size, t in found.items())
+    times = measure_latency(model, inputs.sample[0][: max(BATCH_SIZES)])
+    detail = ", ".join(f"batch {size}: p50 {t.p50_ms} ms, p95 {t.p95_ms} ms" for size, t in times.items())
     detail = f"{detail} on {hardware(inputs.task.threads, on_cpu=model.is_sandboxed)}"
     if model.is_sandboxed:
         detail = f"{detail}; {FROM_OUTSIDE}"
-    return latency_gate(found["1"].p95_ms, inputs.task.rules.latency_p95_ms, detail)
+    return latency_gate(times["1"].p95_ms, inputs.task.rules.latency_p95_ms, detail)

@@ -112,13 +112,13 @@ class SandboxedModel(JudgedModel):
     def __init__(self, client: ModelClient, path: Path, registered: dict[str, Any]) -> None:
         self._client = client
         try:
-            found = client.loaded()
-            check_signature(registered, found)
+            reported = client.loaded()
+            check_signature(registered, reported)
         except ModelFailed as error:
             raise BadModel(str(error)) from error
         except SignatureMismatch as error:
             raise BadModel(f"its process reported another signature: {error}") from error
-        plain = Signature.model_validate(registered) if registered else found
+        plain = Signature.model_validate(registered) if registered else reported
         self.features = features_for(plain, path)
         window = None if self.features is None else self.features.window
         self.signature = plain.model_copy(update={"columns": _columns_of(self.features), "window": window})
@@ -177,15 +177,15 @@ def computes_in_16_bits(path: Path) -> bool:
     """Return whether a layer of a model computes in 16 bits, by the config in its file."""
     with zipfile.ZipFile(path) as archive:
         config = json.loads(archive.read("config.json"))
-    found, open_parts = False, [config]
-    while open_parts and not found:
+    has_16_bits, open_parts = False, [config]
+    while open_parts and not has_16_bits:
         part = open_parts.pop()
         if isinstance(part, dict):
-            found = "16" in _policy_in(part.get("dtype"))
+            has_16_bits = "16" in _policy_in(part.get("dtype"))
             open_parts += part.values()
         elif isinstance(part, list):
             open_parts += part
-    return found
+    return has_16_bits
 
 
 def _policy_in(dtype: object) -> str:

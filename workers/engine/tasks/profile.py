@@ -97,8 +97,8 @@ def _write_sample(table: Table, task: ProfileTask, report: Report) -> None:
     """Write the first rows, which are shown until the columns are described."""
     if isinstance(table, ImageTable):
         return  # images are shown as thumbnails
-    found = Sample(rows=table.rows, columns=tuple(table.columns), preview=statistics.preview(table))
-    (Path(task.folder) / SAMPLE).write_text(found.model_dump_json())
+    sample = Sample(rows=table.rows, columns=tuple(table.columns), preview=statistics.preview(table))
+    (Path(task.folder) / SAMPLE).write_text(sample.model_dump_json())
     report.artifact("sample", SAMPLE, name=SAMPLE)
 
 
@@ -133,7 +133,7 @@ def _read_file(task: ProfileTask, path: Path, spill: Spill, report: Report) -> T
     share = task.reading.max_bad_share
     bad = BadRows(share)
     if task.more:
-        return _read_files(task, [path, *(Path(each.path) for each in task.more)], bad, spill)
+        return _read_files(task, [path, *(Path(file.path) for file in task.more)], bad, spill)
     limits = _limits(task, [path], spill)
     table: Table
     match task.source:
@@ -232,16 +232,16 @@ def _prepared(table: Table, target: str | None, prediction_task: Task | None, ta
         return _prepared_arrays(table, target, prediction_task, task)
     schema, left_out = with_target(proposed, task.rows_without_target, table)
     column = schema.table.columns[schema.target]
-    found = TableTarget(*encode_target(schema.target, column, prediction_task))
-    arrays, columns = {"y": found.y}, schema.table.columns
+    encoded = TableTarget(*encode_target(schema.target, column, prediction_task))
+    arrays, columns = {"y": encoded.y}, schema.table.columns
     if isinstance(table, ImageTable):
-        arrays, columns = {"x": columns[IMAGE], "y": found.y}, _values(schema.table)
+        arrays, columns = {"x": columns[IMAGE], "y": encoded.y}, _values(schema.table)
 
     def describe(pool: ThreadPoolExecutor) -> tuple[Profile, Iterator[Overview]]:
-        profile = _with_left_out(make_table_profile(schema, found, task.limits, pool), left_out)
+        profile = _with_left_out(make_table_profile(schema, encoded, task.limits, pool), left_out)
         if isinstance(table, ImageTable):
-            return profile, of_arrays(columns, arrays["x"], found.y, profile)
-        return profile, of_table(columns, found.y, profile)
+            return profile, of_arrays(columns, arrays["x"], encoded.y, profile)
+        return profile, of_table(columns, encoded.y, profile)
 
     return Prepared(Content(arrays, columns), describe)
 

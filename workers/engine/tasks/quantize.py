@@ -1,4 +1,4 @@
-"""Runs the quantize task: quantizes a model to int8 and compares both in size, accuracy and latency."""
+"""Runs the quantize task: quantizes a model and compares both in size, accuracy and latency."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from jobs.messages.reports.quantization import (
     QuantizedBytes,
     Which,
 )
+from jobs.spec.exports import STORED
 from jobs.spec.sections.data import Task
 from jobs.spec.sections.measures import primary_metric
 from workers.engine.arrays import Array
@@ -24,9 +25,10 @@ from workers.engine.data.rows import selected
 from workers.engine.evaluation.classification import predicted_classes
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.regression import columns
+from workers.engine.exports.source import ComparedLayers, ExportSource
+from workers.engine.exports.writing import write_model
 from workers.engine.models.build import signature_of
-from workers.engine.models.files import load_model, save_model
-from workers.engine.models.int8 import ComparedLayers, compare_layers, quantize_file
+from workers.engine.models.files import save_model
 from workers.engine.models.own_code import using_code
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
@@ -35,10 +37,6 @@ from workers.engine.tasks.artifacts import summary_of, write_json, write_test_pr
 from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
 from workers.engine.tasks.steps import Steps
 from workers.features.files import read_features
-
-CHECKED_ROWS = 64
-"""Training rows for which the loaded int8 model is compared with the one in memory."""
-FILE = "quantized.keras"
 
 
 @dataclass(frozen=True)
@@ -76,29 +74,32 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
 
 def _run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     steps = Steps(report, 4)
-    folder, source, seed = Path(task.folder), Path(task.model), task.spec.required_data.split.seed
+    folder, seed = Path(task.folder), task.spec.required_data.split.seed
+    mode = task.quantize.format
+    original_path, path = Path(task.model), folder / mode.file_name()
     with announced_to(report.phase):
         # A fine-tuned version keeps the pipeline of the version that it started from.
-        features = read_features(source) if task.spec.model.weights_digest is not None else None
+        features = read_features(original_path) if task.spec.model.weights_digest is not None else None
         data = task.spec.required_data
         dataset = load_dataset(task.dataset, data, task.spec.texts, task.in_memory_bytes, features)
 
-    steps.begin("quantizing to int8")
-    original = load_model(source, folder)
-    quantized = quantize_file(source, folder / FILE, dataset.x[dataset.parts.train[:CHECKED_ROWS]])
-    layers = compare_layers(original, quantized)
+    steps.begin(f"quantizing to {mode.label}")
+    sample = dataset.x[dataset.parts.train[: mode.checked_rows]]
+    source = ExportSource.of_file(original_path, folder, sample)
+    quantized = write_model(mode, source, path, task.quantize.format_options())
 
     steps.begin("comparing both models on test data")
     with announced_to(report.phase):
-        before, after = (EvaluatedModel.evaluate(model, dataset, seed) for model in (original, quantized))
+        models = (source.model, quantized.model)
+        before, after = (EvaluatedModel.evaluate(model, dataset, seed) for model in models)
 
     steps.begin("measuring latency")
-    comparison = compare(task, dataset, before, after, layers)
+    comparison = compare(task, dataset, before, after, quantized.layers)
     for code, message in quantization_warnings(comparison):
         report.warning(code, message)
 
     steps.begin("writing the report")
-    report.artifact("model", FILE, name=FILE)
+    report.artifact("model", path.name, name=path.name)
     write_json(report, "report", "quantization.json", comparison)
     write_json(report, "evaluation", "evaluation.json", after.evaluation)
     write_json(report, "summary", "summary.json", summary_of(after.model))
@@ -122,15 +123,17 @@ def compare(
         dataset: the data set with the test rows.
         before: the original model.
         after: the quantized model.
-        layers: quantized and skipped layers, from `compare_layers`.
+        layers: quantized and skipped layers.
     """
     models: dict[Which, EvaluatedModel] = {"original": before, "quantized": after}
     test = dataset.parts.test
+    original_path = Path(task.model)
+    quantized_path = Path(task.folder) / task.quantize.format.file_name()
     return QuantizationReport(
         mode=task.quantize.mode,
         task=dataset.task,
         test_rows=len(test),
-        bytes=sizes(before.model, after.model, Path(task.model), Path(task.folder)),
+        bytes=sizes(before.model, after.model, original_path, quantized_path),
         metrics={name: model.evaluation.metrics for name, model in models.items()},
         weighted_by=after.evaluation.weighted_by,
         agreement=agreement(dataset.task, dataset.y[test], before.y_pred, after.y_pred),
@@ -162,27 +165,27 @@ def _result(
     }
 
 
-def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> QuantizedBytes:
+def sizes(original: Any, quantized: Any, original_path: Path, quantized_path: Path) -> QuantizedBytes:
     """Return the sizes before and after quantization in bytes.
 
     Args:
         original: the model before quantization.
         quantized: the model after it.
-        source: file of the original.
-        folder: has the file of the quantized model.
+        original_path: file of the original.
+        quantized_path: file of the quantized model.
     """
     # A trained file may also contain the optimizer's state. For a fair comparison the original is saved again
     # without it.
-    bare = folder / "without-optimizer.keras"
-    save_model(original, bare, read_features(source))
+    bare = quantized_path.with_name(STORED.file_name("without-optimizer"))
+    save_model(original, bare, read_features(original_path))
     before = bare.stat().st_size
     bare.unlink()
-    after = (folder / FILE).stat().st_size
+    after = quantized_path.stat().st_size
     weights = summary_of(original).bytes, summary_of(quantized).bytes
     return QuantizedBytes(
         file=BytesBeforeAfter(before=before, after=after, ratio=after / before),
         weights=BytesBeforeAfter(before=weights[0], after=weights[1], ratio=weights[1] / max(weights[0], 1)),
-        stored=source.stat().st_size,
+        stored=original_path.stat().st_size,
     )
 
 

@@ -117,8 +117,8 @@ def check_digest(path: Path, digest: str) -> None:
     Raises:
         BadModel: it is not.
     """
-    if (found := file_digest(path)) != digest:
-        raise BadModel(f"the file's sha256 is {found}, but {digest} was registered")
+    if (actual := file_digest(path)) != digest:
+        raise BadModel(f"the file's sha256 is {actual}, but {digest} was registered")
 
 
 def load_checked(path: Path, folder: Path) -> Any:
@@ -218,9 +218,11 @@ def _random_rows(tensor: TensorSpec) -> Array:
     return np.random.default_rng(0).normal(size=shape).astype(tensor.dtype)
 
 
-def fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    """Return whether rows of `shape` can be an input of shape `wanted`, where None accepts any size."""
-    return len(shape) == len(wanted) and all(w in (None, s) for s, w in zip(shape, wanted, strict=True))
+def fits(shape: tuple[int, ...], accepted: tuple[int | None, ...]) -> bool:
+    """Return whether rows of `shape` can be an input of shape `accepted`, where None accepts any size."""
+    if len(shape) != len(accepted):
+        return False
+    return all(size in (None, length) for length, size in zip(shape, accepted, strict=True))
 
 
 def predict_sample(model: Any, sample: list[Array]) -> list[Array]:

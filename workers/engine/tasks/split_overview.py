@@ -31,8 +31,8 @@ def run(task: SplitOverviewTask, report: Report) -> dict[str, Any]:
     columns, y, x = _content(Path(task.dataset.path), profile)
     report.progress(1, STEPS, "steps")
     report.phase("working")
-    found = SplitOverview(rows=profile.rows, split=task.split, pending=("parts", "repeats"))
-    write_overviews(with_parts(found, columns, y, profile, x), report)
+    overview = SplitOverview(rows=profile.rows, split=task.split, pending=("parts", "repeats"))
+    write_overviews(with_parts(overview, columns, y, profile, x), report)
     report.progress(STEPS, STEPS, "steps")
     return {}
 

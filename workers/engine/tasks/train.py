@@ -279,7 +279,7 @@ class _TrainRun:
             "metrics": {"test": scores(evaluation), "validation": figures},
             "score": first.score,
             "choice": self._choice(prepared, first).model_dump(),
-            "measured": {part: found.model_dump() for part, found in compared.items()},
+            "measured": {part: values.model_dump() for part, values in compared.items()},
             "best_epoch": first.best_epoch,
             "epochs": epochs,
             "epochs_to_find": first.epochs,

@@ -98,7 +98,7 @@ def _train(
         verdicts = (execution.result.verdict for execution in ended)
         if (verdict := next(filter(None, verdicts), None)) is not None:
             break
-    rivals.add([pruning.curve_of(trial, each.plan, each.result) for each in done])
+    rivals.add([pruning.curve_of(trial, execution.plan, execution.result) for execution in done])
     summaries = [execution.summary() for execution in done]
     # Only a pruned execution may have a score that is not finite.
     scores = [entry["score"] for entry in summaries if math.isfinite(entry["score"])]

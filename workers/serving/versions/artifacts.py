@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-MODEL, CODE = ".keras", ".code"
+from jobs.spec.exports import STORED
+
+MODEL, CODE = STORED.suffix, ".code"
 """The suffixes of cached files. Keras detects the format of a model by it."""
 _CHUNK = 1 << 20
 _PART = ".part-"
@@ -75,10 +77,10 @@ class Artifacts:
         part = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
-                found = await self._copy(digest, _HashingWriter(file, size))
+                actual = await self._copy(digest, _HashingWriter(file, size))
             # Before the file gets its name: under it, every file is one that was verified.
-            if found != digest:
-                raise ArtifactRefused(f"the bytes have digest {found}, approved was {digest}")
+            if actual != digest:
+                raise ArtifactRefused(f"the bytes have digest {actual}, approved was {digest}")
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

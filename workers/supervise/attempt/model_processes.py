@@ -25,6 +25,7 @@ from typing import NamedTuple
 from jobs.messages.events import Log
 from jobs.messages.sandbox import MIB, Limits, SandboxRecord, SandboxRequest
 from jobs.messages.task import ModelWithCode, OwnCode
+from jobs.spec.exports import STORED
 from workers.confinement.isolation.access import INPUTS, Isolation, RunnerAccess
 from workers.confinement.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.confinement.sandbox.process import SandboxProcess
@@ -200,15 +201,15 @@ class ModelProcesses:
         try:
             folders = _Folders(*(folder / name for name in (INPUTS, "code", "program", "scratch")))
             folders.inputs.mkdir(exist_ok=True)
-            for each in folders[1:]:
-                each.mkdir()
+            for path in folders[1:]:
+                path.mkdir()
                 # Only this process can enter the folder around them.
-                each.chmod(ENTER if each == folders.scratch else FOR_ALL)
+                path.chmod(ENTER if path == folders.scratch else FOR_ALL)
             self._sandboxes.link_program(folders.program)
             put_code(code, folders.code)
             stored = _linked(file, folders.inputs) if access is None else access.read_only(file)
             # The store names files by their digests, but Keras needs the suffix.
-            place = folders.inputs / "model.keras"
+            place = folders.inputs / STORED.file_name()
             place.symlink_to(stored.name)
         except BaseException:
             if access is not None:
@@ -341,8 +342,8 @@ async def _accepted(listener: socket.socket, runner: int) -> socket.socket:
     loop = asyncio.get_running_loop()
     while True:
         connection, _ = await loop.sock_accept(listener)
-        found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        if _CREDENTIALS.unpack(found)[0] == runner:
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        if _CREDENTIALS.unpack(credentials)[0] == runner:
             return connection
         connection.close()
 

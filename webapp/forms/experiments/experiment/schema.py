@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.base import Frozen
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.exports import QUANTIZATIONS
 from jobs.spec.sections.evaluation import Holdout, KFold
 from jobs.spec.sections.optimizers import ARGUMENTS
 from jobs.spec.sections.pruning import PRUNERS
@@ -40,6 +41,9 @@ VARIANTS: dict[str, Variant] = {
     "/fit/schedule/kind": Variant("/fit/schedule", KINDS),
     "/search/algorithm": Variant(
         "/search/options", {name: info.options or Frozen for name, info in ALGORITHMS.items()}
+    ),
+    "/after/quantize/mode": Variant(
+        "/after/quantize/options", {name: entry.options or Frozen for name, entry in QUANTIZATIONS.items()}
     ),
     "/search/evaluation/kind": Variant("/search/evaluation", {"holdout": Holdout, "k_fold": KFold}),
     "/search/pruner/kind": Variant("/search/pruner", PRUNERS),
@@ -65,17 +69,17 @@ def leaves() -> dict[str, Leaf]:
 
     A choice has the values of all kinds; see `options_of`.
     """
-    found: dict[str, Leaf] = {}
+    by_pointer: dict[str, Leaf] = {}
     for leaf in _leaves_of_model(ExperimentSpec, ""):
-        found.setdefault(leaf.pointer, leaf)
+        by_pointer.setdefault(leaf.pointer, leaf)
     for variant in VARIANTS.values():
-        found.pop(variant.arguments, None)
+        by_pointer.pop(variant.arguments, None)
         for kind in variant.kinds.values():
             for leaf in _leaves_of_model(kind, variant.arguments):
-                first = found.setdefault(leaf.pointer, leaf)
+                first = by_pointer.setdefault(leaf.pointer, leaf)
                 options = tuple(dict.fromkeys(first.options + leaf.options))
-                found[leaf.pointer] = first._replace(options=options)
-    return found
+                by_pointer[leaf.pointer] = first._replace(options=options)
+    return by_pointer
 
 
 def options_of(kind: type[BaseModel]) -> dict[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.algorithms.info import AlgorithmInfo
+from jobs.spec.exports import DEFAULT_QUANTIZATION, QUANTIZATIONS
 from webapp.forms.experiments.experiment.description import (
     Field,
     Group,
@@ -184,10 +185,19 @@ AFTER = Section(
         ),
         Group(
             "Quantize",
-            (F("/after/quantize/mode", "To"),),
+            (
+                F(
+                    "/after/quantize/mode",
+                    "To",
+                    options=tuple(
+                        Option(json.dumps(name), entry.label) for name, entry in QUANTIZATIONS.items()
+                    ),
+                ),
+                *arguments("/after/quantize/mode"),
+            ),
             help="Compared with the original on the same test rows.",
             toggle="/after/quantize",
-            initial={"mode": "int8"},
+            initial={"mode": DEFAULT_QUANTIZATION.name},
         ),
         Group(
             "Register versions",

@@ -10,7 +10,7 @@ from jobs.queries.data.datasets import READY
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
-from jobs.spec.sections.script_model import MAX_TEXT
+from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
 from webapp.forms.reading import ReadForm
 
 NO_DATA = ""
@@ -96,7 +96,7 @@ class ScriptForm(ReadForm):
         label="Register as",
         required=False,
         max_length=63,
-        help_text="A model of which the file model.keras in the folder of outputs becomes a version.",
+        help_text=f"A model of which the file {MODEL_FILE} in the folder of outputs becomes a version.",
     )
     pool = forms.CharField(label="Pool", max_length=63, initial="default")
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
@@ -127,14 +127,14 @@ class ScriptForm(ReadForm):
 
     def clean_variables(self) -> dict[str, str]:
         """Return the environment variables by name."""
-        found: dict[str, str] = {}
+        variables: dict[str, str] = {}
         for line in self.cleaned_data["variables"].splitlines():
             name, equals, value = line.strip().partition("=")
             if line.strip() and not equals:
                 raise forms.ValidationError(f"{line.strip()[:50]!r} has no =; write NAME=value.")
             if line.strip():
-                found[name.strip()] = value.strip()
-        return found
+                variables[name.strip()] = value.strip()
+        return variables
 
     def has_objective(self, values: Mapping[str, Any]) -> bool:
         """Return whether the objective of a search is complete; if not, its fields have errors."""
@@ -190,7 +190,7 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
     after: Json = {}
     if values["register"].strip():
         after["register"] = {"model": values["register"].strip()}
-    found: Json = {
+    spec: Json = {
         "version": 1,
         "model": model,
         "fit": {"epochs": values["steps"], "seed": values["seed"]},
@@ -198,16 +198,16 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
         "resources": {**part(base, "resources"), "pool": values["pool"].strip(), "slots": values["slots"]},
     }
     if (data := _data(part(base, "data"), values["dataset"])) is not None:
-        found["data"] = data
+        spec["data"] = data
     if space:
-        found["search"] = _search(part(base, "search"), values, space)
-    return found
+        spec["search"] = _search(part(base, "search"), values, space)
+    return spec
 
 
 def part(spec: Json, name: str) -> Json:
     """Return a part of a spec; an empty one where a draft has something else in its place."""
-    found = spec.get(name)
-    return found if isinstance(found, dict) else {}
+    section = spec.get(name)
+    return section if isinstance(section, dict) else {}
 
 
 def _data(base: Json, chosen: str) -> Json | None:
@@ -215,40 +215,40 @@ def _data(base: Json, chosen: str) -> Json | None:
         return None
     slug, _, number = chosen.rpartition(":")
     # Another data set has other columns.
-    kept = dict(base) if base.get("dataset") == slug else {}
-    kept.pop("dataset_version", None)
-    return {**kept, "dataset": slug, **({"dataset_version": int(number)} if number else {})}
+    unchanged = dict(base) if base.get("dataset") == slug else {}
+    unchanged.pop("dataset_version", None)
+    return {**unchanged, "dataset": slug, **({"dataset_version": int(number)} if number else {})}
 
 
 def _search(base: Json, values: Mapping[str, Any], space: list[Json]) -> Json:
     rows = base.get("space")
-    known = (
+    earlier_rows = (
         {str(row.get("name")): row for row in rows if isinstance(row, dict)} if isinstance(rows, list) else {}
     )
     # A condition names an earlier row.
-    places = {name: place for place, name in enumerate(known)}
+    places = {name: place for place, name in enumerate(earlier_rows)}
     space = sorted(space, key=lambda row: places.get(row["name"], len(places)))
     objective = {"metric": values["metric"].strip(), "direction": values["direction"]}
     # Several objectives, of which the form shows the first.
-    shown = ("pruner", "parallel_trials", "objectives")
-    hidden = {name: part for name, part in base.items() if name not in shown}
-    found: Json = {
+    form_fields = ("pruner", "parallel_trials", "objectives")
+    hidden = {name: part for name, part in base.items() if name not in form_fields}
+    search: Json = {
         **hidden,
         "algorithm": values["algorithm"] or "random",
         "objective": objective,
         "max_trials": values["max_trials"] or 12,
         "executions_per_trial": values["executions"] or 1,
         # A row that was not changed keeps its conditions.
-        "space": [_kept(known.get(row["name"]), row) for row in space],
+        "space": [_kept(earlier_rows.get(row["name"]), row) for row in space],
     }
-    if found["algorithm"] != base.get("algorithm"):
-        found.pop("options", None)
+    if search["algorithm"] != base.get("algorithm"):
+        search.pop("options", None)
     if values["parallel"]:
-        found["parallel_trials"] = values["parallel"]
+        search["parallel_trials"] = values["parallel"]
     if values["pruner"]:
         before = part(base, "pruner")
-        found["pruner"] = before if before.get("kind") == values["pruner"] else {"kind": values["pruner"]}
-    return found
+        search["pruner"] = before if before.get("kind") == values["pruner"] else {"kind": values["pruner"]}
+    return search
 
 
 def _kept(before: Json | None, row: Json) -> Json:

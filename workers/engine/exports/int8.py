@@ -8,19 +8,20 @@ implementation; layers that compute in float16 are rejected.
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
 
 from jobs.messages.reports.quantization import LayerError, SkippedLayer
+from jobs.spec.base import Frozen
 from workers.engine.arrays import Array
 from workers.engine.errors import EngineError
+from workers.engine.exports.source import ComparedLayers, ExportedFile, ExportSource
 from workers.engine.models import keras_private
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.keras_private import layers_inside
 from workers.engine.models.predict import Predictor
-from workers.features.files import read_features
 
 LayerFilter = Callable[[Any], bool]
 """Returns whether a layer is selected."""
@@ -32,37 +33,38 @@ class NotQuantizable(EngineError):
     code = "not_quantizable"
 
 
-def quantize_file(original: Path, path: Path, x: Array) -> Any:
-    """Quantize the model in `original` to int8, write it to `path` and return it as loaded from there.
+def write(source: ExportSource, path: Path, options: Frozen | None) -> ExportedFile:
+    """Quantize a model to int8, write it to `path` and return it as loaded from there.
 
     Each selection of layers is tried until the loaded file predicts exactly the same as the model in memory.
-
-    Args:
-        original: a `.keras` file.
-        path: where the quantized file is written.
-        x: rows to compare predictions on, (rows, …).
 
     Raises:
         NotQuantizable: with the reason for each selection tried.
     """
-    reasons = []
+    del options
+    loaded = _write_quantized(source, path)
+    return ExportedFile(loaded, compare_layers(source.model, loaded))
+
+
+def _write_quantized(source: ExportSource, path: Path) -> Any:
+    sample, reasons = source.required_sample, []
     for name, make_filter in SELECTIONS.items():
         # Loaded again for each selection, since Keras cannot quantize a layer twice.
-        model = load_model(original, path.parent)
+        model = source.load_copy(path.parent)
         selected = [layer for layer in layers_inside(model) if make_filter(model)(layer)]
         if not selected:
             raise NotQuantizable(
                 "the model has no layer that can be quantized (Dense, EinsumDense, Embedding)"
             )
         _quantize(model, selected)
-        in_memory = Predictor(model)(x)
-        save_model(model, path, read_features(original))
+        expected = Predictor(model)(sample)
+        save_model(model, path, source.features)
         try:
             loaded = load_model(path, path.parent)
         except (ValueError, TypeError, KeyError) as error:
             reasons.append(f"{name}: the saved file does not load: {str(error).splitlines()[0]}")
             continue
-        difference = float(np.abs(Predictor(loaded)(x) - in_memory).max())
+        difference = float(np.abs(Predictor(loaded)(sample) - expected).max())
         if difference == 0.0:
             return loaded
         reasons.append(f"{name}: after loading, predictions differ by {difference:.3g}")
@@ -84,8 +86,8 @@ def _quantize(model: Any, selected: list[Any]) -> None:
 def is_quantizable(layer: Any) -> bool:
     """Return whether Keras can quantize this layer. Models do not count: they only call their layers."""
     # The base class has the method too, but it only raises NotImplementedError.
-    own = type(layer).quantize is not keras.layers.Layer.quantize
-    return own and not isinstance(layer, keras.Model) and bool(layer.weights)
+    has_implementation = type(layer).quantize is not keras.layers.Layer.quantize
+    return has_implementation and not isinstance(layer, keras.Model) and bool(layer.weights)
 
 
 def _outside_attention(model: Any) -> LayerFilter:
@@ -112,13 +114,6 @@ def _inside_attention(model: Any) -> set[int]:
     kinds = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
     attentions = [layer for layer in layers_inside(model) if isinstance(layer, kinds)]
     return {id(part) for layer in attentions for part in layers_inside(layer, include_self=False)}
-
-
-class ComparedLayers(NamedTuple):
-    """The layers with a kernel or table: those that were quantized, and those that stay as they are."""
-
-    quantized: tuple[LayerError, ...]
-    skipped: tuple[SkippedLayer, ...]
 
 
 def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
@@ -150,13 +145,13 @@ def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
 
 def _models_by_layer(model: Any, names: tuple[str, ...] = ()) -> dict[int, tuple[str, ...]]:
     """Return the names of the models inside `model` that contain a layer, by the id of the layer."""
-    found: dict[int, tuple[str, ...]] = {}
+    models: dict[int, tuple[str, ...]] = {}
     for layer in model.layers:
         if isinstance(layer, keras.Model):
-            found |= _models_by_layer(layer, (*names, layer.name))
+            models |= _models_by_layer(layer, (*names, layer.name))
         else:
-            found |= {id(part): names for part in layers_inside(layer)}
-    return found
+            models |= {id(part): names for part in layers_inside(layer)}
+    return models
 
 
 def has_kernel(layer: Any) -> bool:

@@ -1,0 +1,32 @@
+"""Writes a model in any format of the table; the entry point of this package."""
+
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+
+from jobs.spec.base import Frozen
+from jobs.spec.exports import ExportFormat
+from workers.engine.exports.source import ExportedFile, ExportSource
+
+Writer = Callable[[ExportSource, Path, Frozen | None], ExportedFile]
+"""Writes a model to a path with the options of the format, and returns it as loaded from there."""
+
+
+def write_model(
+    export_format: ExportFormat, source: ExportSource, path: Path, options: Frozen | None = None
+) -> ExportedFile:
+    """Write a model in a format. The module of the format is imported at its first use.
+
+    Args:
+        export_format: the entry in the table.
+        source: the model.
+        path: where the file is written; its folder is for temporary files.
+        options: an instance of the options class of the format; None: the defaults.
+
+    Raises:
+        EngineError: the format cannot hold this model; the message has the reason.
+    """
+    writer: Writer = pkgutil.resolve_name(export_format.writer)
+    if options is None and export_format.options is not None:
+        options = export_format.options()
+    return writer(source, path, options)
