@@ -15,8 +15,9 @@ import warnings  # noqa: F401  `os.execvpe` needs it, and the user of a run may 
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from workers.confinement.sandbox import kernel, landlock, monitor, seccomp
+from workers.confinement.sandbox import landlock, monitor, seccomp
 from workers.confinement.sandbox.plan import Plan
+from workers.system import kernel
 
 CANNOT_START, NOT_FOUND = 125, 127
 """Exit statuses: the sandbox, or the command in it, could not be started. The reason is on standard error."""

@@ -12,7 +12,7 @@ import signal
 import socket
 from typing import NoReturn
 
-from workers.confinement.sandbox import kernel, monitor
+from workers.confinement.sandbox import monitor
 from workers.confinement.sandbox.enter import (
     CANNOT_START,
     Run,
@@ -22,6 +22,7 @@ from workers.confinement.sandbox.enter import (
     guarded,
 )
 from workers.confinement.sandbox.plan import Plan
+from workers.system import kernel
 
 # Seconds. The waiting process ends at once, unless the run has stopped it.
 END_TIMEOUT = 5.0

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from workers.confinement.sandbox import kernel
+from workers.system import kernel
 
 
 class Machine(NamedTuple):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from workers.confinement.sandbox.kernel import become_subreaper
 from workers.engine.scripts.lines import Lines
+from workers.system.kernel import become_subreaper
 
 Stream = Literal["stdout", "stderr"]
 MAX_OUTPUT_BYTES = 64 * 2**20
