@@ -22,7 +22,8 @@ from workers.confinement.isolation.confine import confine
 from workers.runner.environment import Environment
 from workers.runner.registry import modules_with_jax
 from workers.runner.reproducibility import cpu_model, versions
-from workers.system.parent_death import become_subreaper, die_with_parent, set_process_name
+from workers.system.kernel import become_subreaper, set_process_name
+from workers.system.parent_death import die_with_parent
 
 _FURTHER = (
     "workers.runner.standby",

@@ -9,7 +9,7 @@ from workers.confinement.forking.interpreter import run_and_exit
 from workers.confinement.sandbox.enter import fail
 from workers.confinement.sandbox.forked import enter_forked
 from workers.confinement.sandbox.plan import Plan
-from workers.system.parent_death import set_process_name
+from workers.system.kernel import set_process_name
 
 
 def take_streams(descriptors: Sequence[int]) -> int:

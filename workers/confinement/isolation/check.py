@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from workers.confinement.isolation import kernel
 from workers.confinement.isolation.access import Isolation, RunnerAccess
 from workers.confinement.isolation.users import VARIABLE, RunnerUsers, UidRange
 from workers.confinement.isolation.view import View, ancestors
+from workers.system import kernel
 
 Level = Literal["own_user", "shared"]
 # Seconds. A probe takes half a second.

@@ -23,6 +23,7 @@ from workers.confinement.sandbox.enter import (
 )
 from workers.confinement.sandbox.plan import Plan
 from workers.system import kernel
+from workers.system.parent_death import die_with_parent
 
 # Seconds. The waiting process ends at once, unless the run has stopped it.
 END_TIMEOUT = 5.0
@@ -58,7 +59,7 @@ def _fork_to_join(plan: Plan, run: Run) -> int:
 
 def _join(plan: Plan, run: Run, holder: socket.socket, outside: int) -> NoReturn:
     """Join the namespaces of `hold`, fork the process of the run in them, and report how it ended."""
-    kernel.die_with_parent(outside)
+    die_with_parent(outside)
     _, handles, _, _ = socket.recv_fds(holder, 1, 1)
     # Otherwise bubblewrap has failed, and printed the reason.
     if handles:
@@ -74,7 +75,7 @@ def _join(plan: Plan, run: Run, holder: socket.socket, outside: int) -> NoReturn
             holder.sendall(_REFUSED + plan.as_json().encode())
         else:
             # Joining may have removed the setting.
-            kernel.die_with_parent(outside)
+            die_with_parent(outside)
             _run_and_report(plan, run, holder)
     os._exit(0)
 

@@ -20,10 +20,10 @@ from jobs.messages.sandbox import (
     choose_level,
     refusal,
 )
-from workers.confinement.isolation.kernel import CAP_SYS_ADMIN, effective_capabilities
 from workers.confinement.sandbox import bubblewrap, cgroups, landlock, view
 from workers.confinement.sandbox.plan import Plan
 from workers.confinement.sandbox.process import SandboxProcess, Started
+from workers.system.kernel import CAP_SYS_ADMIN, effective_capabilities
 
 _RUN = "import sys; sys.path.insert(0, sys.argv[1]); from workers.confinement.sandbox.stages import main; main(int(sys.argv[2]), sys.argv[3])"  # noqa: E501  one argument of Python
 # Seconds between SIGXCPU, which names the limit, and SIGKILL.

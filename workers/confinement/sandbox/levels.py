@@ -19,9 +19,9 @@ from jobs.messages.sandbox import (
     Limits,
     SandboxRequest,
 )
-from workers.confinement.isolation.kernel import effective_capabilities
 from workers.confinement.sandbox.bubblewrap import find as find_bubblewrap
 from workers.confinement.sandbox.launch import Owner, Streams, launch_at
+from workers.system.kernel import effective_capabilities
 
 # Seconds. A program at one level takes a fifth of a second on an idle machine.
 TIMEOUT = 30.0

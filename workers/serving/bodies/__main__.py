@@ -8,7 +8,8 @@ import sys
 
 from workers.model_process.frames import InvalidFrame
 from workers.serving.bodies.worker import serve
-from workers.system.parent_death import die_with_parent, set_process_name
+from workers.system.kernel import set_process_name
+from workers.system.parent_death import die_with_parent
 
 
 def main() -> int:
