@@ -254,7 +254,7 @@ async def test_a_runner_with_code_gets_its_gpus_by_their_uuids(
         assert (found.environment["CUDA_VISIBLE_DEVICES"], found.devices) == (visible, devices)
         assert ("/sys/devices" in found.readable) is bool(gpus)
         assert found.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.3"
-    sandboxes.close()
+    await sandboxes.close()
 
 
 def test_a_worker_reports_why_code_gets_no_gpu() -> None:

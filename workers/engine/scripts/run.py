@@ -29,6 +29,7 @@ from workers.engine.scripts.program import (
     cpu_ticks,
     descendants,
 )
+from workers.system.exit_status import describe_status
 
 HELPER = Path(__file__).resolve().parents[2] / "script_helper"
 """The folder of the module `trainyard_report`."""
@@ -283,7 +284,8 @@ class _Run:
         entry, trace = self._plan.script.entry, self._with_own_paths(_traceback(self._errors))
         if status < 0:
             hint = " The system may have run out of memory." if status == -signal.SIGKILL else ""
-            return ProgramFailed("script_crashed", f"{entry} was ended by {_signal(-status)}.{hint}", trace)
+            message = f"{entry} was ended {describe_status(status)}.{hint}"
+            return ProgramFailed("script_crashed", message, trace)
         last = trace.rstrip().rpartition("\n")[2].strip()[:500]
         cause = f": {last}" if last else ""
         return ProgramFailed("script_failed", f"{entry} ended with exit status {status}{cause}", trace)
@@ -323,13 +325,6 @@ def _traceback(lines: Sequence[bytes]) -> str:
     texts = [line.decode("utf-8", "replace") for line in lines]
     starts = [i for i, text in enumerate(texts) if text.startswith("Traceback (most recent call last)")]
     return "\n".join(texts[starts[-1] :] if starts else texts[-20:])
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def figures(metrics: Mapping[str, float]) -> dict[str, float | None]:

@@ -144,7 +144,7 @@ class RunnerPool:
         if self.fork_servers is not None:
             await self.fork_servers.close()
         if self.sandboxes is not None:
-            self.sandboxes.close()
+            await self.sandboxes.close()
 
     @property
     def pids(self) -> list[int]:

@@ -61,6 +61,11 @@ def remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
+def code_places(code: OwnCode) -> list[tuple[str, Path]]:
+    """Return the path of each file in a version of code, and its place."""
+    return [(file.path, Path(file.place)) for file in code.files]
+
+
 def put_code(code: OwnCode, folder: Path) -> OwnCode:
     """Copy files of users into a folder, and return the code with their new places."""
     files = []

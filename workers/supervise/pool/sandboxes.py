@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from jobs.messages.sandbox import Level, LevelState, SandboxRequest, choose_level, refusal
+from jobs.messages.sandbox import LevelState, SandboxRequest
 from jobs.messages.task import OwnCode
 from workers.confinement.environments.folder import EnvironmentFolder, Held
 from workers.confinement.isolation.access import Isolation, RunnerAccess
 from workers.confinement.sandbox import usage
 from workers.confinement.sandbox.launch import (
     Owner,
-    SandboxRefused,
     Starter,
     Streams,
     launch,
@@ -27,6 +26,7 @@ from workers.confinement.sandbox.launch import (
 from workers.confinement.sandbox.process import SandboxProcess
 from workers.confinement.sandbox.view import CODE_ROOT, PACKAGES
 from workers.confinement.sandbox.watch import Watch
+from workers.confinement.start.starter import CodeStarter
 from workers.supervise.pool.launcher import RunnerDescriptors, RunnerStart
 from workers.supervise.pool.runner_checkpoints import RunnerCheckpoints
 from workers.supervise.pool.runner_sandbox import Sandbox, SandboxedChild, SandboxNeeds
@@ -41,38 +41,20 @@ from workers.system.environment import runner_environment
 
 
 @dataclass
-class Sandboxes:
-    """Starts runners in sandboxes, by the levels that this machine offers.
+class Sandboxes(CodeStarter):
+    """Starts the code of users of a node: runners, and models beside a task.
 
     Attributes:
         attempts: the folder of all attempts of the node.
         readable: the folders of further packages that runners import.
         environments: has the packages of code.
-        states: gets the levels once they are found.
     """
 
     attempts: Path
     readable: tuple[str, ...] = ()
     environments: EnvironmentFolder | None = None
-    states: "asyncio.Future[tuple[LevelState, ...]]" = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
     have_own_users: bool = field(default_factory=lambda: os.geteuid() == 0)
     """Whether each runner needs a user of its own: only a worker that is root can give it one."""
-    # A sandbox ends with the thread that started it, so it needs one that lives as long as the node.
-    _starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "sandboxes"))
-
-    async def require(self, minimum: Level) -> Level:
-        """Return the level of a run with this minimum.
-
-        Raises:
-            SandboxRefused: the machine has none.
-        """
-        states = await asyncio.shield(self.states)
-        level = choose_level(states, minimum)
-        if level is None:
-            raise SandboxRefused(refusal(states, minimum))
-        return level
 
     def prepare(
         self,
@@ -127,7 +109,7 @@ class Sandboxes:
             request=request, code=code, before=before,
             command=((not code.own_versions and code.python) or sys.executable, "-m", module),
             states=self.states.result(), folders=folders, access=access, checkpoints=checkpoints,
-            packages=packages, starter=self._starter, start=start,
+            packages=packages, starter=self._thread, start=start,
         )  # fmt: skip
 
     def _hold(self, python: str) -> Held | None:
@@ -145,11 +127,6 @@ class Sandboxes:
         if held is None:
             raise OSError("the packages of the code were removed meanwhile")
         return held
-
-    @property
-    def starter(self) -> ThreadPoolExecutor:
-        """The thread that starts all sandboxes."""
-        return self._starter
 
     def link_program(self, folder: Path) -> None:
         """Put links to the packages of this program, and to further ones, into a folder."""
@@ -180,11 +157,6 @@ class Sandboxes:
             | {"PYTHONPATH": str(folders.program)},
             limits=needs.limits,
         )
-
-    def close(self) -> None:
-        """End the thread. All runners must have ended."""
-        self.states.cancel()
-        self._starter.shutdown(wait=False)
 
 
 @dataclass(frozen=True)
