@@ -28,8 +28,8 @@ from workers.runner.environment import Environment
 from workers.supervise.attempt import model_sockets
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.line_log import LineLog
+from workers.supervise.pool.code_files import code_places
 from workers.supervise.pool.runner_pool import RunnerPool
-from workers.supervise.pool.sandbox_folders import code_places
 from workers.supervise.pool.sandboxes import Sandboxes
 from workers.system.environment import runner_environment, thread_variables
 
