@@ -1,6 +1,7 @@
 """Starts processes with code of users, by the levels of sandboxes that this machine offers."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,15 +43,21 @@ class CodeStarter:
             raise SandboxRefused(refusal(states, minimum))
         return level
 
-    async def start(self, start: ProcessStart) -> CodeProcess:
-        """Start a process. If this is cancelled, nothing of it is left.
+    async def start(
+        self, start: ProcessStart, discard: Callable[[CodeProcess], object] = CodeProcess.close
+    ) -> CodeProcess:
+        """Start a process.
+
+        Args:
+            start: the process.
+            discard: ends it, if this is cancelled meanwhile.
 
         Raises:
             SandboxRefused: no level is strong enough.
             OSError: it could not be started.
         """
         states = await asyncio.shield(self.states)
-        return await call_in_thread(partial(start_process, start, states), CodeProcess.close, self._thread)
+        return await call_in_thread(partial(start_process, start, states), discard, self._thread)
 
     async def close(self) -> None:
         """End the thread. All processes must have ended."""
