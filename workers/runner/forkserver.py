@@ -43,11 +43,11 @@ def run(request: ForkRequest | ForkIntoSandbox, descriptors: Sequence[int], pare
     if isinstance(request, ForkIntoSandbox):
         enter_sandbox(descriptors, parent)
     set_process_name("ty-runner")
-    kept = take_streams(descriptors)
+    events = take_streams(descriptors)
     os.chdir(request.folder)
     if request.confinement is not None:
         confine(request.confinement)
-    command = ("-m", request.module, "--events-fd", str(kept), "--parent", str(parent))
+    command = ("-m", request.module, "--events-fd", str(events), "--parent", str(parent))
     return run_command((sys.executable, *command), request.environment, request.folder)
 
 

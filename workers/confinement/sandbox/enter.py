@@ -97,12 +97,12 @@ def _guard(plan: Plan, run: Run, parent: int) -> NoReturn:
     if sys.platform == "linux":
         kernel.become_subreaper()
     die_with_parent(parent, signal.SIGTERM)
-    own = os.getpid()
+    guardian = os.getpid()
     command = os.fork()
     if command == 0:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         os.setpgid(0, 0)
-        guarded(become, plan, run, own)
+        guarded(become, plan, run, guardian)
     group = monitor.Group(command, plan.uid)
     monitor.close_all_but()
     signal.signal(signal.SIGTERM, lambda *_: group.end())

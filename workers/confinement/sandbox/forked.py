@@ -111,15 +111,15 @@ def hold(descriptor: int) -> NoReturn:
             become(Plan.from_json(_rest_of(joining)), execute)
         if answer != _JOINED:
             os._exit(CANNOT_START)
-        _close_to_the_run(descriptor)
+        _harden_against_run(descriptor)
         joining.sendall(_CLOSED)
         status = _rest_of(joining)
         # Without a status, the other process was killed.
         monitor.end_like(int(status or signal.SIGKILL))
 
 
-def _close_to_the_run(descriptor: int) -> None:
-    """Keep this process from use by a run that has the same user."""
+def _harden_against_run(descriptor: int) -> None:
+    """Prevent the run, which may have the same user, from signalling or tracing this process."""
     kernel.drop_capabilities()
     # The run could write into the memory of this process, which the watch does not count. Not earlier: only a
     # process whose files in /proc are open can be joined.

@@ -111,7 +111,7 @@ def launch(
     level = choose_level(states, request.minimum)
     if level is None:
         raise SandboxRefused(refusal(states, request.minimum))
-    missing = tuple(each for each in states if each.level != level and each.reaches(level))
+    missing = tuple(state for state in states if state.level != level and state.reaches(level))
     return launch_at(
         level, request, command, owner=owner, streams=streams, scratch=scratch, missing=missing, start=start
     )
@@ -151,10 +151,10 @@ def launch_at(
 
 
 def _bubblewrap() -> str:
-    found = bubblewrap.find()
-    if found is None:
+    program = bubblewrap.find()
+    if program is None:
         raise FileNotFoundError("bubblewrap is not installed")
-    return found
+    return program
 
 
 def _plan(
@@ -228,9 +228,9 @@ def _filter(level: Level, request: SandboxRequest, owner: Owner | None, version:
     }
 
 
-def _environment(given: Mapping[str, str], temporary: str) -> dict[str, str]:
-    own = {"HOME": f"{temporary}/home", "TMPDIR": temporary, "USER": USER_NAME, "LOGNAME": USER_NAME}
-    return {"PATH": os.defpath, **given, **own}
+def _environment(requested: Mapping[str, str], temporary: str) -> dict[str, str]:
+    fixed = {"HOME": f"{temporary}/home", "TMPDIR": temporary, "USER": USER_NAME, "LOGNAME": USER_NAME}
+    return {"PATH": os.defpath, **requested, **fixed}
 
 
 def _limits(limits: Limits, *, gpus: bool) -> list[tuple[str, int, int]]:

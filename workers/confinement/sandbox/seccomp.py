@@ -261,6 +261,6 @@ def apply(options: Options) -> None:
     code = program(machine, options)
     packed = b"".join(instruction.pack() for instruction in code)
     buffer = ctypes.create_string_buffer(packed, len(packed))
-    given = _Filter(len(code), ctypes.cast(buffer, ctypes.c_char_p))
+    program_filter = _Filter(len(code), ctypes.cast(buffer, ctypes.c_char_p))
     set_seccomp, by_filter = 22, 2
-    kernel.prctl(set_seccomp, by_filter, ctypes.addressof(given))
+    kernel.prctl(set_seccomp, by_filter, ctypes.addressof(program_filter))

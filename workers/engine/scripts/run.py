@@ -186,7 +186,7 @@ class _Run:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
-        own = {
+        fixed = {
             "PYTHONPATH": str(HELPER),
             "PYTHONUNBUFFERED": "1",
             "PYTHONIOENCODING": "utf-8",
@@ -194,8 +194,8 @@ class _Run:
             "TRAINYARD_SEED": str(self._plan.seed),
         }
         if self._plan.data is not None:
-            own["TRAINYARD_DATA"] = str(self._plan.data)
-        return {**inherited, **self._plan.script.env, **own}
+            fixed["TRAINYARD_DATA"] = str(self._plan.data)
+        return {**inherited, **self._plan.script.env, **fixed}
 
     # While it runs
 
@@ -203,12 +203,12 @@ class _Run:
         self._is_active = True
         if stream == "stdout":
             try:
-                found = self._lines.read(line)
+                metrics = self._lines.read(line)
             except NotUnderstood as error:
                 self._warn_of_line(str(error))
-                found = None
-            if found is not None:
-                self._add(found)
+                metrics = None
+            if metrics is not None:
+                self._add(metrics)
                 return
         else:
             self._errors.append(line)

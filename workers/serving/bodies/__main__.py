@@ -17,13 +17,13 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m workers.serving.bodies")
     parser.add_argument("--socket", type=int, required=True, help="inherited descriptor of a unix socket")
     parser.add_argument("--parent", type=int, required=True, help="process id of the router")
-    given = parser.parse_args()
-    die_with_parent(given.parent)
+    options = parser.parse_args()
+    die_with_parent(options.parent)
     set_process_name("ty-bodies")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     try:
-        serve(socket.socket(fileno=given.socket))
+        serve(socket.socket(fileno=options.socket))
     except (ConnectionError, InvalidFrame):
         logging.getLogger("trainyard.serving").info("the connection to the router ended")
     return 0

@@ -43,24 +43,24 @@ _NEEDED = (
 
 def main() -> int:
     """Serve one model, or forks, over the inherited socket; return the exit status."""
-    given = _arguments()
+    options = _arguments()
     # A sandbox has a session of its own, and ends with the router.
-    if given.code is None:
+    if options.code is None:
         lead_group_of_session()
-        die_with_parent(given.parent)
+        die_with_parent(options.parent)
     # The router handles Ctrl-C, and ends its children after their last requests.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     # It logs every platform that is not available.
     logging.getLogger("jax").setLevel(logging.WARNING)
-    connection = socket.socket(fileno=given.socket)
+    connection = socket.socket(fileno=options.socket)
     import_keras()
-    if given.fork_server:
-        return _serve_forks(connection, given)
-    return _serve_model(connection, given)
+    if options.fork_server:
+        return _serve_forks(connection, options)
+    return _serve_model(connection, options)
 
 
-def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
+def _serve_forks(connection: socket.socket, options: argparse.Namespace) -> int:
     """Fork model children, which become children of the router, until the router closes the connection.
 
     Those in a sandbox may begin like the others: this process executes no model and no code of users, and has
@@ -71,7 +71,7 @@ def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
         if "into_sandbox" in request:
             enter_sandbox(descriptors, parent)
         die_with_parent(parent)
-        return _serve_model(socket.socket(fileno=descriptors[0]), given)
+        return _serve_model(socket.socket(fileno=descriptors[0]), options)
 
     def prepare(request: dict[str, bool]) -> None:
         if "into_sandbox" in request:
@@ -99,7 +99,7 @@ def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
     return 0
 
 
-def _serve_model(connection: socket.socket, given: argparse.Namespace) -> int:
+def _serve_model(connection: socket.socket, options: argparse.Namespace) -> int:
     """Serve one model over a connection to the router; return the exit status."""
     set_process_name("ty-model")
     # Imports JAX, whose environment is complete now.
@@ -109,16 +109,16 @@ def _serve_model(connection: socket.socket, given: argparse.Namespace) -> int:
     try:
         load_and_serve(
             frames,
-            code=given.code,
-            compiled=given.compile_cache,
-            max_batch=given.max_batch,
-            max_programs=given.max_programs,
+            code=options.code,
+            compiled=options.compile_cache,
+            max_batch=options.max_batch,
+            max_programs=options.max_programs,
         )
     except (ConnectionError, InvalidFrame) as error:
         logger.info("the connection to the router ended: %s", error)
     except Exception as error:
         logger.exception("the model could not be served")
-        reason = plain_text(_described(error, given.code), limit=500)
+        reason = plain_text(_described(error, options.code), limit=500)
         frames.send({"op": "failed", "error": reason})
         return 1
     return 0

@@ -112,20 +112,20 @@ class Packages:
         with contextlib.ExitStack() as undo:
             undo.callback(done.release)
             if task.code is not None and task.code.requirements:
-                found = await self._install(task.code, needs_engine(task), recorder, stop, ending)
-                if isinstance(found, AttemptEnd):
-                    return found
-                done.add(task.code, found)
+                result = await self._install(task.code, needs_engine(task), recorder, stop, ending)
+                if isinstance(result, AttemptEnd):
+                    return result
+                done.add(task.code, result)
             for model in task.models:
                 if model.code is None or not model.code.requirements or model.failure:
                     continue
-                found = await self._install(model.code, True, recorder, stop, ending)
-                if isinstance(found, AttemptEnd) and found.outcome is Outcome.FAILED:
-                    done.failures[model.name] = found.message
-                elif isinstance(found, AttemptEnd):
-                    return found
+                result = await self._install(model.code, True, recorder, stop, ending)
+                if isinstance(result, AttemptEnd) and result.outcome is Outcome.FAILED:
+                    done.failures[model.name] = result.message
+                elif isinstance(result, AttemptEnd):
+                    return result
                 else:
-                    done.add(model.code, found)
+                    done.add(model.code, result)
             undo.pop_all()
         return done
 

@@ -172,8 +172,8 @@ class RunnerTurn:
         start = await asyncio.to_thread(hand_over_in_sandbox, task, attempt, sandbox)
         owner = os.geteuid() if runner.access is None else runner.access.user.uid
         validator.work_in(self._work, owner)
-        if (own := sandbox.checkpoints) is not None:
-            validator.find_checkpoints(own.place)
+        if (checkpoints := sandbox.checkpoints) is not None:
+            validator.find_checkpoints(checkpoints.place)
         # Before the task begins: a run of which no sandbox is recorded had none.
         await self._record_sandbox(sandbox.process.record)
         return start
