@@ -167,26 +167,23 @@ async def test_a_started_process_has_its_output_its_status_and_its_cause(files: 
     await starter.close()
 
 
-async def test_a_start_that_is_cancelled_leaves_no_process(
-    files: ProcessFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_start_that_is_cancelled_leaves_no_process(files: ProcessFiles) -> None:
     begun, goes_on, closed = threading.Event(), threading.Event(), list[CodeProcess]()
-    close = CodeProcess.close
 
     def slow_watch(*arguments: Any) -> Watch:
         begun.set()
         assert goes_on.wait(60)
         return Watch(*arguments)
 
-    def closing(process: CodeProcess) -> None:
-        close(process)
+    def close(process: CodeProcess) -> None:
+        process.close()
         closed.append(process)
 
-    monkeypatch.setattr(CodeProcess, "close", closing)
     starter = CodeStarter()
     starter.states.set_result(STATES)
     lines = OutputLines(lambda _: None, limit=100)
-    starting = asyncio.create_task(starter.start(started(files, ["sleep", "60"], lines, watch=slow_watch)))
+    start = started(files, ["sleep", "60"], lines, watch=slow_watch)
+    starting = asyncio.create_task(starter.start(start, close))
     await asyncio.to_thread(begun.wait, 60)
     starting.cancel()
     goes_on.set()
