@@ -17,7 +17,7 @@ MIB = 2**20
 PROGRAM = """
 import json, os, resource, sys, tempfile, threading
 from jobs.messages.control import ProcessLimits
-from workers.confinement.isolation import kernel
+from workers.system import kernel
 from workers.runner import kernel_limits
 
 limits, uid = ProcessLimits.model_validate_json(sys.argv[1]), int(sys.argv[2])

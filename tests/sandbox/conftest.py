@@ -16,12 +16,12 @@ from jobs.messages.fork import Confinement
 from jobs.messages.sandbox import Level, LevelState
 from tests.sandbox.exercise import Results, exercise
 from tests.sandbox.unprivileged import FORKED
-from workers.confinement.isolation import kernel
 from workers.confinement.isolation.users import RunnerUser, RunnerUsers, UidRange
 from workers.confinement.isolation.view import CODE_ROOT, View
 from workers.confinement.sandbox import landlock
 from workers.confinement.sandbox.launch import Owner
 from workers.confinement.sandbox.levels import find_levels
+from workers.system import kernel
 
 VARIABLE = "TRAINYARD_REQUIRE_SANDBOXES"
 """With `1`, no level may be skipped that the machine could offer to a worker that is root."""

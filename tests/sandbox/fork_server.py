@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 from workers.confinement.forking.into_sandbox import enter_sandbox
 from workers.confinement.forking.server import Server
-from workers.confinement.sandbox.kernel import become_subreaper, die_with_parent
+from workers.system.kernel import become_subreaper
+from workers.system.parent_death import die_with_parent
 
 COMMAND = (sys.executable, "-m", "tests.sandbox.fork_server")
 REFUSE = "--refuse-joining"

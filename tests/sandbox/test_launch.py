@@ -249,7 +249,8 @@ def test_a_process_is_hidden_if_only_the_names_of_its_open_files_can_be_read(
 
 DOMAIN = """
 import os
-from workers.confinement.sandbox import kernel, landlock
+from workers.confinement.sandbox import landlock
+from workers.system import kernel
 rules = landlock.create_domain({version})
 kernel.forbid_new_privileges()
 landlock.restrict(rules)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.confinement.sandbox import kernel, seccomp
+from workers.confinement.sandbox import seccomp
 from workers.confinement.sandbox.seccomp import (
     ALLOW,
     KILL,
@@ -17,6 +17,7 @@ from workers.confinement.sandbox.seccomp import (
     Options,
     Program,
 )
+from workers.system import kernel
 
 HEADERS = {
     "x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h",

@@ -9,7 +9,8 @@ import sys
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_writer import EventWriter
 from workers.runner.serve import Runner
-from workers.system.parent_death import die_with_parent, set_process_name
+from workers.system.kernel import set_process_name
+from workers.system.parent_death import die_with_parent
 
 
 def main() -> None:

@@ -22,7 +22,8 @@ from workers.confinement.isolation.confine import confine
 from workers.runner.environment import Environment
 from workers.runner.registry import modules_with_jax
 from workers.runner.reproducibility import cpu_model, versions
-from workers.system.parent_death import become_subreaper, die_with_parent, set_process_name
+from workers.system.kernel import become_subreaper, set_process_name
+from workers.system.parent_death import die_with_parent
 
 _FURTHER = (
     "workers.runner.standby",
@@ -42,11 +43,11 @@ def run(request: ForkRequest | ForkIntoSandbox, descriptors: Sequence[int], pare
     if isinstance(request, ForkIntoSandbox):
         enter_sandbox(descriptors, parent)
     set_process_name("ty-runner")
-    kept = take_streams(descriptors)
+    events = take_streams(descriptors)
     os.chdir(request.folder)
     if request.confinement is not None:
         confine(request.confinement)
-    command = ("-m", request.module, "--events-fd", str(kept), "--parent", str(parent))
+    command = ("-m", request.module, "--events-fd", str(events), "--parent", str(parent))
     return run_command((sys.executable, *command), request.environment, request.folder)
 
 

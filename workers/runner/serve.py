@@ -18,7 +18,7 @@ from workers.runner.failures import describe, describe_exit
 from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.registry import load, needs_jax, runs_program
 from workers.runner.reproducibility import make_record
-from workers.system.parent_death import set_process_name
+from workers.system.kernel import set_process_name
 
 
 class Runner:

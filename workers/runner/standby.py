@@ -8,7 +8,7 @@ from jobs.messages.control import Rehearse
 from workers.runner.accelerator import use_accelerator
 from workers.runner.environment import PREALLOCATE, Environment
 from workers.runner.libraries import configure_jax, import_keras
-from workers.system.parent_death import set_process_name
+from workers.system.kernel import set_process_name
 
 
 def environment_of(request: Rehearse) -> Environment:

@@ -11,6 +11,7 @@ from jobs.errors import StaleFence, TrainyardError
 from jobs.messages.events import Failed, Result, Yielded
 from jobs.states import Outcome
 from workers.confinement.sandbox.launch import SandboxRefused
+from workers.system.exit_status import describe_status
 
 OUTCOME_OF_YIELD = {"pause": Outcome.PAUSED, "stop": Outcome.STOPPED}
 GIB = 2**30
@@ -62,8 +63,8 @@ class AttemptEnd:
         if status == -signal.SIGKILL:
             hint = " The system may have run out of memory; a memory cap would make this certain."
             return cls(Outcome.LOST, "runner_killed", f"The runner was killed from outside.{hint}")
-        how = f"by {signal_name(-status)}" if status < 0 else f"with status {status}"
-        return cls(Outcome.LOST, "runner_died", f"The runner ended {how} before its task was done.")
+        message = f"The runner ended {describe_status(status)} before its task was done."
+        return cls(Outcome.LOST, "runner_died", message)
 
     @classmethod
     def out_of_memory(cls, *, cap: int, peak: int) -> Self:
@@ -145,11 +146,3 @@ class AttemptEnd:
         log.error("internal error while running an attempt", exc_info=error)
         message = f"The worker could not run the job: {type(error).__name__}: {error}"
         return cls(Outcome.LOST, "worker_error", message[:MAX_MESSAGE], trace)
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"

@@ -54,6 +54,15 @@ def runner_environment(home: Path, *, devices: str | None = None) -> dict[str, s
     }
 
 
+def thread_variables(threads: int) -> dict[str, str]:
+    """Return the variables that size the thread pools of a process.
+
+    NPROC is the size of XLA's pool on the CPU. The others size the BLAS of NumPy, which starts its threads
+    when it is imported.
+    """
+    return dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+
+
 def secret_values(environment: Mapping[str, str]) -> set[str]:
     """Return the values to mask in logs: those of variables whose names mark them as secret."""
     return {value for name, value in environment.items() if names_secret(name)}

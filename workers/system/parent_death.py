@@ -1,29 +1,32 @@
-"""Sets the parent-death signal, the subreaper flag, the name (Linux prctl) and the group of this process."""
+"""Ends this process when its parent dies, and keeps the signals of the parent's group from it."""
 
-import ctypes
 import os
 import signal
 import sys
 
+from workers.system import kernel
+
 PR_SET_PDEATHSIG = 1
-PR_SET_NAME = 15
-PR_SET_CHILD_SUBREAPER = 36
 
 
-def die_with_parent(parent: int) -> None:
-    """Have the kernel send SIGKILL when the parent dies, and check that it has not died already.
+def die_with_parent(parent: int, signal_number: int = signal.SIGKILL) -> None:
+    """Have the kernel send a signal when the parent dies, and check that it has not died already.
 
     The signal is also sent when the parent's spawning *thread* ends, so supervisors spawn from a thread that
     lives as long as they do. Systems other than Linux have no such signal: there, runners and model children
     end when the pipe or socket to their parent is closed.
 
+    Call it after a change of user, which removes the setting.
+
+    Args:
+        parent: the pid of the parent; 0 if it is in another PID namespace.
+        signal_number: the signal.
+
     Raises:
         SystemExit: `parent` is not the parent of this process any more.
     """
     if sys.platform == "linux":
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+        kernel.prctl(PR_SET_PDEATHSIG, signal_number)
     # The parent may have died before the call above. Its children then have another parent, and get no
     # signal.
     if os.getppid() != parent:
@@ -42,16 +45,3 @@ def lead_group_of_session() -> None:
     # The leader of a session leads its group already, and may not change it.
     if os.getpgrp() != os.getpid():
         os.setpgid(0, 0)
-
-
-def become_subreaper() -> bool:
-    """Make descendants whose parent ends children of this process; return whether the kernel agreed."""
-    if sys.platform != "linux":
-        return False
-    return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
-
-
-def set_process_name(name: str) -> None:
-    """Set the name shown by `ps` and `top`, at most 15 characters. A fork has its parent's command line."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)

@@ -17,7 +17,7 @@ import yaml
 from tests.ops.conftest import NOTHING_TO_DO, PATIENCE, ROOT, answers, wait_for
 from webapp.ops import broker, ports
 from webapp.ops.home import Home
-from workers.confinement.isolation import kernel
+from workers.system import kernel
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]

@@ -4,6 +4,7 @@ import asyncio
 import os
 import tempfile
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -11,19 +12,22 @@ from typing import Any, NoReturn
 import pytest
 
 from jobs.messages.release import ReleasedCode
+from workers.serving.versions import sandbox_starter
 from workers.serving.versions.child_folder import shared_folder
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.sandbox_starter import SandboxStarter
-from workers.serving.versions.sandboxed_model import SandboxedModel, SandboxSettings
+from workers.serving.versions.sandboxed_model import CodeRefused, SandboxedModel, SandboxSettings
 from workers.serving.versions.started_sandbox import UNKNOWN_STATUS, StartedSandbox
 
 CODE = ReleasedCode(digest="c" * 64, files=(), requirements=(), packages=(), minimum="landlock")
-VERSION = SandboxedModel("own/1", Path("model.keras"), CODE, ())
+VERSION = SandboxedModel("own/1", Path("/models/model.keras"), CODE, ())
 UNUSED: Any = None
 
 
 class Packages:
     """Packages of code that are in use."""
+
+    python = "/environments/1/venv/bin/python"
 
     def __init__(self) -> None:
         self.released = threading.Event()
@@ -39,14 +43,22 @@ class Orphans:
 
 
 @pytest.fixture
-def starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SandboxStarter:
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+async def starter(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SandboxStarter]:
     async def no_server() -> None: ...
 
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    settings = SandboxSettings(tmp_path, ChildCommand(tmp_path), 2**30, tmp_path, no_server)
-    made = SandboxStarter(settings)
-    monkeypatch.setattr(made, "_levels", tuple)
-    return made
+    settings = SandboxSettings(temporary, ChildCommand(temporary), 2**30, temporary, no_server)
+    starter = SandboxStarter(settings)
+    monkeypatch.setattr(starter, "_find_levels", lambda _: ())
+    monkeypatch.setattr(sandbox_starter, "claim_user", lambda _: None)
+    yield starter
+    await starter.close()
 
 
 async def test_a_start_that_is_cancelled_during_the_installation_keeps_no_packages(
@@ -70,30 +82,44 @@ async def test_a_start_that_is_cancelled_during_the_installation_keeps_no_packag
 
 
 async def test_a_start_that_is_cancelled_while_it_connects_leaves_no_process(
-    starter: SandboxStarter, monkeypatch: pytest.MonkeyPatch
+    starter: SandboxStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     abandoned: list[bool] = []
-    started = SimpleNamespace(abandon=lambda: abandoned.append(True))
+
+    async def start(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(abandon=lambda: abandoned.append(True))
 
     async def connect(*_: object, **__: object) -> NoReturn:
         raise asyncio.CancelledError
 
     monkeypatch.setattr(starter, "_install", lambda *_: None)
-    monkeypatch.setattr(starter, "_start", lambda *_: started)
+    monkeypatch.setattr(starter, "_start", start)
     monkeypatch.setattr(asyncio.get_running_loop(), "create_unix_connection", connect)
     with pytest.raises(asyncio.CancelledError):
         await starter.start(VERSION)
     assert abandoned
+    assert list(tmp_path.glob("*/run-*")) == []
+
+
+async def test_a_start_that_fails_leaves_neither_its_folder_nor_its_packages(
+    starter: SandboxStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = Packages()
+    monkeypatch.setattr(starter, "_install", lambda *_: packages)
+    with pytest.raises(CodeRefused, match="landlock"):
+        await starter.start(VERSION)
+    assert packages.released.is_set()
+    assert list(tmp_path.glob("*/run-*")) == []
 
 
 async def test_a_start_without_a_free_user_leaves_no_folder(
     starter: SandboxStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def claim() -> NoReturn:
+    def claim(_: Path) -> NoReturn:
         raise OSError("all user ids are in use")
 
     monkeypatch.setattr(starter, "_install", lambda *_: None)
-    monkeypatch.setattr(starter, "_claim", claim)
+    monkeypatch.setattr(sandbox_starter, "claim_user", claim)
     with pytest.raises(OSError, match="all user ids"):
         await starter.start(VERSION)
     assert list(tmp_path.glob("*/run-*")) == []
@@ -102,29 +128,31 @@ async def test_a_start_without_a_free_user_leaves_no_folder(
 async def test_the_end_of_a_child_is_reported_even_if_its_files_cannot_be_removed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    packages: Any = Packages()
-
-    def fail() -> NoReturn:
+    def fail(*_: object) -> NoReturn:
         raise RecursionError("folders in folders")
 
-    process: Any = SimpleNamespace(pid=1, close=lambda: None)
-    watch: Any = SimpleNamespace(wait=lambda _: 3)
+    closed: list[bool] = []
+    process: Any = SimpleNamespace(pid=1, returncode=3, kill=lambda: None, close=lambda: closed.append(True))
+    watch: Any = SimpleNamespace(wait=lambda _: 3, stop=lambda: None)
     files: Any = SimpleNamespace(close=fail)
     orphans: Any = Orphans()
-    started = StartedSandbox(process, watch, UNUSED, files, UNUSED, packages, orphans)
-    ended = started.follow(asyncio.get_running_loop())
-    assert await asyncio.wait_for(ended, 10) == UNKNOWN_STATUS
-    assert packages.released.is_set()
+    started = StartedSandbox(process, watch, None, files, UNUSED, orphans)
+    assert await asyncio.wait_for(started.follow(), 10) == 3
+    assert closed
     assert "folders in folders" in caplog.text
+    # A process whose end could not be waited for has no status.
+    process.returncode, watch.wait, files.close = None, fail, lambda: closed.append(True)
+    assert await asyncio.wait_for(started.follow(), 10) == UNKNOWN_STATUS
+    assert len(closed) == 3
 
 
 def test_the_folder_of_children_is_another_one_where_its_name_is_taken(
-    starter: object, tmp_path: Path
+    temporary: Path,
 ) -> None:
-    usual = shared_folder(tmp_path)
+    usual = shared_folder(temporary)
     usual.rmdir()
     usual.touch()
-    other = shared_folder(tmp_path)
+    other = shared_folder(temporary)
     assert other != usual
     # Users of children must be able to enter it.
     assert other.stat().st_mode & 0o777 == 0o711

@@ -14,7 +14,9 @@ from tests.sandbox.conftest import owner, users
 from tests.sandbox.test_launch import folder, start
 from workers.confinement.sandbox.launch import Owner
 from workers.confinement.sandbox.watch import Watch
-from workers.supervise.attempt.model_processes import ModelProcesses, _Running
+from workers.confinement.start.files import ProcessFiles
+from workers.confinement.start.process import CodeProcess
+from workers.supervise.attempt.model_processes import ModelProcesses
 
 __all__ = ["folder", "owner", "users"]
 PRINTING = "echo first; until [ -e go ]; do sleep 0.01; done; echo last; exec sleep 60"
@@ -46,8 +48,7 @@ def test_all_lines_of_a_model_have_been_received_when_it_is_closed(
         stop()
 
     monkeypatch.setattr(watch, "stop", go_on_and_stop)
-    unused: Any = None
-    _Running(process, watch, unused, unused).close()
+    CodeProcess(process, watch, None).close()
     assert b"".join(received) == b"first\nlast\n"
 
 
@@ -61,7 +62,8 @@ async def test_a_process_without_a_free_descriptor_leaves_neither_its_folder_nor
         return folder
 
     unused: Any = None
-    prepared = SimpleNamespace(access=SimpleNamespace(close=closed.set))
+    access: Any = SimpleNamespace(close=closed.set)
+    prepared = SimpleNamespace(files=ProcessFiles(folder, access))
     pool: Any = SimpleNamespace(
         new_folder=new_folder,
         isolation=None,

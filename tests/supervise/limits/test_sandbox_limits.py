@@ -1,12 +1,10 @@
 """The limits of runs with code of users, and the ends of runs whose processes end by themselves."""
 
 import signal
-from pathlib import Path
 
 import pytest
 
 from jobs.messages.sandbox import MIB, Breach, Ended, Level
-from jobs.messages.task import OwnCode, OwnCodeFile
 from jobs.removed_settings import warn_of_removed
 from jobs.states import Outcome
 from workers.confinement.sandbox.enter import CANNOT_START
@@ -14,7 +12,6 @@ from workers.confinement.sandbox.levels import wanted_levels
 from workers.runner.failures import describe_exit
 from workers.supervise.limits.sandbox_end import CODES, end_of_breach, end_of_process
 from workers.supervise.limits.sandbox_limits import SandboxLimits
-from workers.supervise.pool import sandbox_folders
 
 
 def test_the_operator_sets_limits_by_variables_of_the_worker() -> None:
@@ -76,15 +73,6 @@ def test_code_that_calls_sys_exit_is_named_as_the_cause(given: int | str | None,
     failed = describe_exit(SystemExit(given), 1.0)
     assert failed.code == "code_exited"
     assert text in failed.message
-
-
-@pytest.mark.parametrize("path", ["/etc/cron.d/x", "../../x", "a/../../x"])
-def test_no_file_of_code_is_put_outside_of_its_folder(path: str, tmp_path: Path) -> None:
-    (tmp_path / "source").write_text("x")
-    files = (OwnCodeFile(path=path, place=str(tmp_path / "source")),)
-    code = OwnCode(digest="c" * 64, files=files, minimum=Level.PROCESS, network=False)
-    with pytest.raises(ValueError, match="cannot have the path"):
-        sandbox_folders.put_code(code, tmp_path / "code")
 
 
 def test_a_variable_of_an_earlier_release_is_not_ignored_in_silence(caplog: pytest.LogCaptureFixture) -> None:

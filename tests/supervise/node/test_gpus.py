@@ -13,6 +13,7 @@ import pytest
 from jobs.messages.sandbox import Level, LevelState
 from jobs.messages.task import OwnCode
 from workers.confinement.sandbox.gpus import GpuAccess, SandboxGpu
+from workers.confinement.start.files import ProcessFiles
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
 from workers.node.gpu_claims import GpuClaims
@@ -20,7 +21,6 @@ from workers.node.inventory import Inventory
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.limits.sandbox_limits import GIB, SandboxLimits
 from workers.supervise.pool.runner_sandbox import SandboxNeeds
-from workers.supervise.pool.sandbox_folders import SandboxFolders
 from workers.supervise.pool.sandbox_gpus import SandboxGpus
 from workers.supervise.pool.sandboxes import Sandboxes
 from workers.system.environment import runner_environment
@@ -249,13 +249,14 @@ async def test_a_runner_with_code_gets_its_gpus_by_their_uuids(
     access = GpuAccess("GPU-b", ("/dev/nvidiactl", "/dev/nvidia1"), ("/sys/devices",))
     code = OwnCode(digest="a", minimum=Level.LANDLOCK, network=False)
     limits = SandboxLimits().of_run(GIB)
-    sandboxes, folders = Sandboxes(tmp_path), SandboxFolders.of(tmp_path / "runner", tmp_path / "attempts")
+    sandboxes, files = Sandboxes(tmp_path), ProcessFiles(tmp_path / "runner")
     for gpus, visible, devices in ((access, "GPU-b", access.devices), (None, "", ())):
-        found = sandboxes._request(SandboxNeeds(1, code, "", "", limits, gpus), folders, None)
+        needs = SandboxNeeds(1, code, "", "", limits, gpus)
+        found = sandboxes._request(needs, files, tmp_path / "work", None)
         assert (found.environment["CUDA_VISIBLE_DEVICES"], found.devices) == (visible, devices)
         assert ("/sys/devices" in found.readable) is bool(gpus)
         assert found.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.3"
-    sandboxes.close()
+    await sandboxes.close()
 
 
 def test_a_worker_reports_why_code_gets_no_gpu() -> None:

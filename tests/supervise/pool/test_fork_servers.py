@@ -136,7 +136,7 @@ def test_a_failed_fork_is_reported_and_the_server_continues(monkeypatch: pytest.
 
     monkeypatch.setattr(os, "fork", no_fork)
     # The flag would last beyond this test, and this process does not wait for orphans.
-    monkeypatch.setattr(forkserver, "become_subreaper", lambda: True)
+    monkeypatch.setattr(forkserver, "become_subreaper", lambda: None)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, Path(os.devnull).open() as null:
         server = runner_server(theirs)

@@ -15,9 +15,10 @@ from jobs.messages.sandbox import Level, LevelState
 from jobs.messages.task import OwnCode
 from tests.supervise.conftest import FAKE, until
 from workers.confinement.isolation.access import Isolation, RunnerAccess
+from workers.confinement.start import process
+from workers.confinement.start.files import ProcessFiles
 from workers.runner.environment import Environment
 from workers.supervise.limits.sandbox_limits import SandboxLimits
-from workers.supervise.pool import sandboxes
 from workers.supervise.pool.fork_servers import ForkServers
 from workers.supervise.pool.launcher import RunnerStart, SpawnLauncher
 from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
@@ -91,7 +92,7 @@ async def test_a_start_in_a_sandbox_that_fails_leaves_no_folder(
     def fail(*_: object, **__: object) -> NoReturn:
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(sandboxes, "launch", fail)
+    monkeypatch.setattr(process, "launch", fail)
     pool = pool_with_sandboxes(tmp_path)
     with pytest.raises(BlockingIOError):
         await pool.take(key_with_code())
@@ -174,7 +175,10 @@ async def test_a_start_without_free_descriptors_keeps_none(
     monkeypatch.setattr(os, "pipe", second_fails)
     with pytest.raises(OSError, match="Too many open files"):
         await RunnerProcess.start(
-            tmp_path, SpawnLauncher(FAKE), start=RunnerStart(tmp_path, {}), masker=SecretMasker()
+            ProcessFiles(tmp_path),
+            SpawnLauncher(FAKE),
+            start=RunnerStart(tmp_path, {}),
+            masker=SecretMasker(),
         )
     assert {file.name for file in descriptors.iterdir()} == before
 

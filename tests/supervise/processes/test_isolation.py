@@ -20,7 +20,7 @@ from jobs.kinds.profile.payload import ProfileTask
 from jobs.messages.task import Task
 from jobs.store import LocalStore
 from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
-from workers.confinement.isolation import acl, check, kernel, users
+from workers.confinement.isolation import acl, check, users
 from workers.confinement.isolation.access import Isolation, RunnerAccess, clean_up
 from workers.confinement.isolation.check import Folders, find_isolation
 from workers.confinement.isolation.users import RunnerUsers, UidRange, lock
@@ -30,6 +30,7 @@ from workers.supervise.attempt import runner_turn
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.pool.runner_pool import RunnerPool
+from workers.system import kernel
 from workers.system.environment import runner_environment
 
 MISSING = [

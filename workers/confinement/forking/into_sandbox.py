@@ -9,16 +9,16 @@ from workers.confinement.forking.interpreter import run_and_exit
 from workers.confinement.sandbox.enter import fail
 from workers.confinement.sandbox.forked import enter_forked
 from workers.confinement.sandbox.plan import Plan
-from workers.system.parent_death import set_process_name
+from workers.system.kernel import set_process_name
 
 
 def take_streams(descriptors: Sequence[int]) -> int:
     """Make descriptors the standard streams of this process, and return the one that follows them."""
-    *streams, kept = descriptors
+    *streams, last = descriptors
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
         os.close(descriptor)
-    return kept
+    return last
 
 
 def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
@@ -30,15 +30,15 @@ def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
     """
     # That of the processes outside. The module in the sandbox sets its own.
     set_process_name("ty-sandbox")
-    file, *given = descriptors
+    file, *others = descriptors
     try:
         plan = _claimed_plan(file)._replace(parent=parent)
-        kept = take_streams(given)
+        connection = take_streams(others)
         # The command names the number that the descriptor has in the process that made the plan.
         (named,) = plan.keep
-        if kept != named:
-            os.dup2(kept, named)
-            os.close(kept)
+        if connection != named:
+            os.dup2(connection, named)
+            os.close(connection)
         enter_forked(plan, _run_in_sandbox)
     except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
         fail(error)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from workers.confinement.isolation import kernel
 from workers.confinement.isolation.access import Isolation, RunnerAccess
 from workers.confinement.isolation.users import VARIABLE, RunnerUsers, UidRange
 from workers.confinement.isolation.view import View, ancestors
+from workers.system import kernel
 
 Level = Literal["own_user", "shared"]
 # Seconds. A probe takes half a second.
@@ -93,9 +93,9 @@ def parents_of(folders: Folders) -> tuple[Path, ...]:
     """Return the folders that processes in the view of the machine must enter to reach their own."""
     parents = {
         parent
-        for each in (folders.runners, *folders.shared)
+        for folder in (folders.runners, *folders.shared)
         for top in (folders.home, folders.store)
-        for parent in ancestors(each, top)
+        for parent in ancestors(folder, top)
     }
     return (*sorted(parents), folders.runners, *folders.shared)
 
@@ -123,13 +123,13 @@ def _probe(isolation: Isolation, folders: Folders, environment: Mapping[str, str
     # Another worker may probe the same shared folders at this moment. It has another user id.
     scratch = [shared / f"probe-{access.user.uid}" for shared in folders.shared]
     try:
-        for each in scratch:
-            access.grant(each)
+        for path in scratch:
+            access.grant(path)
         readable = _run(isolation, access, scratch, folders.private_entries(), environment)
     finally:
         access.close()
-        for each in scratch:
-            shutil.rmtree(each, ignore_errors=True)
+        for path in scratch:
+            shutil.rmtree(path, ignore_errors=True)
     if readable:
         raise ProbeFailed(f"a runner could read {readable[0]}")
 
@@ -141,7 +141,7 @@ def _run(
     private: list[Path],
     environment: Mapping[str, str],
 ) -> list[str]:
-    asked = {
+    paths = {
         "needed": [str(path) for path in (access.home, *needed)],
         "private": [str(path) for path in private],
     }
@@ -154,7 +154,7 @@ def _run(
         "workers.confinement.isolation.probe",
     ]
     ended = subprocess.run(  # noqa: S603  all parts are this program's own
-        [*command, json.dumps(asked)],
+        [*command, json.dumps(paths)],
         cwd=access.home,
         env={**environment, "HOME": str(access.home)},
         capture_output=True,
@@ -165,5 +165,5 @@ def _run(
     if ended.returncode != 0:
         last = (ended.stderr.strip().splitlines() or [f"status {ended.returncode}"])[-1]
         raise ProbeFailed(f"a process with a user of its own cannot work here ({last[:300]})")
-    found: list[str] = json.loads(ended.stdout)
-    return found
+    readable: list[str] = json.loads(ended.stdout)
+    return readable

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.messages.fork import Confinement
-from workers.confinement.isolation import kernel
+from workers.system import kernel
 
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  replaced by private ones
 _EMPTY = "mode=0755,size=1m"

@@ -15,8 +15,10 @@ import warnings  # noqa: F401  `os.execvpe` needs it, and the user of a run may 
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from workers.confinement.sandbox import kernel, landlock, monitor, seccomp
+from workers.confinement.sandbox import landlock, monitor, seccomp
 from workers.confinement.sandbox.plan import Plan
+from workers.system import kernel
+from workers.system.parent_death import die_with_parent
 
 CANNOT_START, NOT_FOUND = 125, 127
 """Exit statuses: the sandbox, or the command in it, could not be started. The reason is on standard error."""
@@ -61,7 +63,7 @@ def enter(
         if not plan.privileged:
             become_user(plan)
         # Bubblewrap asks for it later: the worker could have died before.
-        kernel.die_with_parent(plan.parent)
+        die_with_parent(plan.parent)
         os.execv(plan.program[0], [*plan.program, *map(str, before_bubblewrap())])  # noqa: S606
     if keep is not None:
         os.close(keep)
@@ -75,7 +77,7 @@ def _run_in_group(plan: Plan, run: Run) -> NoReturn:
     """
     if sys.platform == "linux":
         kernel.become_subreaper()
-        kernel.die_with_parent(plan.parent)
+    die_with_parent(plan.parent)
     outside = os.getpid()
     guardian = os.fork()
     if guardian == 0:
@@ -94,13 +96,13 @@ def _guard(plan: Plan, run: Run, parent: int) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     if sys.platform == "linux":
         kernel.become_subreaper()
-        kernel.die_with_parent(parent, signal.SIGTERM)
-    own = os.getpid()
+    die_with_parent(parent, signal.SIGTERM)
+    guardian = os.getpid()
     command = os.fork()
     if command == 0:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         os.setpgid(0, 0)
-        guarded(become, plan, run, own)
+        guarded(become, plan, run, guardian)
     group = monitor.Group(command, plan.uid)
     monitor.close_all_but()
     signal.signal(signal.SIGTERM, lambda *_: group.end())
@@ -141,8 +143,8 @@ def become(plan: Plan, run: Run, parent: int | None = None) -> NoReturn:
         kernel.drop_capabilities()
         # The watch reads it. A new program would allow it in any case.
         kernel.allow_own_proc()
-        if parent is not None:
-            kernel.die_with_parent(parent)
+    if parent is not None:
+        die_with_parent(parent)
     os.umask(0o077 if plan.uid is not None else 0o022)
     os.chdir(plan.folder)
     if rules is not None:

@@ -12,7 +12,7 @@ import signal
 import socket
 from typing import NoReturn
 
-from workers.confinement.sandbox import kernel, monitor
+from workers.confinement.sandbox import monitor
 from workers.confinement.sandbox.enter import (
     CANNOT_START,
     Run,
@@ -22,6 +22,8 @@ from workers.confinement.sandbox.enter import (
     guarded,
 )
 from workers.confinement.sandbox.plan import Plan
+from workers.system import kernel
+from workers.system.parent_death import die_with_parent
 
 # Seconds. The waiting process ends at once, unless the run has stopped it.
 END_TIMEOUT = 5.0
@@ -57,7 +59,7 @@ def _fork_to_join(plan: Plan, run: Run) -> int:
 
 def _join(plan: Plan, run: Run, holder: socket.socket, outside: int) -> NoReturn:
     """Join the namespaces of `hold`, fork the process of the run in them, and report how it ended."""
-    kernel.die_with_parent(outside)
+    die_with_parent(outside)
     _, handles, _, _ = socket.recv_fds(holder, 1, 1)
     # Otherwise bubblewrap has failed, and printed the reason.
     if handles:
@@ -73,7 +75,7 @@ def _join(plan: Plan, run: Run, holder: socket.socket, outside: int) -> NoReturn
             holder.sendall(_REFUSED + plan.as_json().encode())
         else:
             # Joining may have removed the setting.
-            kernel.die_with_parent(outside)
+            die_with_parent(outside)
             _run_and_report(plan, run, holder)
     os._exit(0)
 
@@ -109,15 +111,15 @@ def hold(descriptor: int) -> NoReturn:
             become(Plan.from_json(_rest_of(joining)), execute)
         if answer != _JOINED:
             os._exit(CANNOT_START)
-        _close_to_the_run(descriptor)
+        _harden_against_run(descriptor)
         joining.sendall(_CLOSED)
         status = _rest_of(joining)
         # Without a status, the other process was killed.
         monitor.end_like(int(status or signal.SIGKILL))
 
 
-def _close_to_the_run(descriptor: int) -> None:
-    """Keep this process from use by a run that has the same user."""
+def _harden_against_run(descriptor: int) -> None:
+    """Prevent the run, which may have the same user, from signalling or tracing this process."""
     kernel.drop_capabilities()
     # The run could write into the memory of this process, which the watch does not count. Not earlier: only a
     # process whose files in /proc are open can be joined.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
-from workers.confinement.sandbox import kernel
+from workers.system import kernel
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _ASK_VERSION = 1

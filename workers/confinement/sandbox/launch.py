@@ -20,10 +20,10 @@ from jobs.messages.sandbox import (
     choose_level,
     refusal,
 )
-from workers.confinement.isolation.kernel import CAP_SYS_ADMIN, effective_capabilities
 from workers.confinement.sandbox import bubblewrap, cgroups, landlock, view
 from workers.confinement.sandbox.plan import Plan
 from workers.confinement.sandbox.process import SandboxProcess, Started
+from workers.system.kernel import CAP_SYS_ADMIN, effective_capabilities
 
 _RUN = "import sys; sys.path.insert(0, sys.argv[1]); from workers.confinement.sandbox.stages import main; main(int(sys.argv[2]), sys.argv[3])"  # noqa: E501  one argument of Python
 # Seconds between SIGXCPU, which names the limit, and SIGKILL.
@@ -111,7 +111,7 @@ def launch(
     level = choose_level(states, request.minimum)
     if level is None:
         raise SandboxRefused(refusal(states, request.minimum))
-    missing = tuple(each for each in states if each.level != level and each.reaches(level))
+    missing = tuple(state for state in states if state.level != level and state.reaches(level))
     return launch_at(
         level, request, command, owner=owner, streams=streams, scratch=scratch, missing=missing, start=start
     )
@@ -151,10 +151,10 @@ def launch_at(
 
 
 def _bubblewrap() -> str:
-    found = bubblewrap.find()
-    if found is None:
+    program = bubblewrap.find()
+    if program is None:
         raise FileNotFoundError("bubblewrap is not installed")
-    return found
+    return program
 
 
 def _plan(
@@ -228,9 +228,9 @@ def _filter(level: Level, request: SandboxRequest, owner: Owner | None, version:
     }
 
 
-def _environment(given: Mapping[str, str], temporary: str) -> dict[str, str]:
-    own = {"HOME": f"{temporary}/home", "TMPDIR": temporary, "USER": USER_NAME, "LOGNAME": USER_NAME}
-    return {"PATH": os.defpath, **given, **own}
+def _environment(requested: Mapping[str, str], temporary: str) -> dict[str, str]:
+    fixed = {"HOME": f"{temporary}/home", "TMPDIR": temporary, "USER": USER_NAME, "LOGNAME": USER_NAME}
+    return {"PATH": os.defpath, **requested, **fixed}
 
 
 def _limits(limits: Limits, *, gpus: bool) -> list[tuple[str, int, int]]:

@@ -19,9 +19,9 @@ from jobs.messages.sandbox import (
     Limits,
     SandboxRequest,
 )
-from workers.confinement.isolation.kernel import effective_capabilities
 from workers.confinement.sandbox.bubblewrap import find as find_bubblewrap
 from workers.confinement.sandbox.launch import Owner, Streams, launch_at
+from workers.system.kernel import effective_capabilities
 
 # Seconds. A program at one level takes a fifth of a second on an idle machine.
 TIMEOUT = 30.0
@@ -94,8 +94,7 @@ def wanted_levels(environment: Mapping[str, str] = os.environ) -> tuple[Level, .
     try:
         return tuple(map(Level, words))
     except ValueError:
-        known = ", ".join(Level)
-        message = f"{VARIABLE}={environment[VARIABLE]!r}: name levels, of {known}"
+        message = f"{VARIABLE}={environment[VARIABLE]!r}: name levels, of {', '.join(Level)}"
         if FORMER_LEVEL in words:
             message += f"; in place of {FORMER_LEVEL}, {INSTALL_BUBBLEWRAP}"
         raise ValueError(message) from None
@@ -123,19 +122,19 @@ def _try(level: Level, owner: Owner | None, python: str, parent: Path | None) ->
     if level is Level.BUBBLEWRAP and find_bubblewrap() is None:
         raise _Missing(f"bubblewrap is not installed; {INSTALL_BUBBLEWRAP}")
     with ExitStack() as stack:
-        made = tempfile.TemporaryDirectory(prefix="trainyard-probe-", dir=parent)
-        folder = Path(stack.enter_context(made))
+        temporary = tempfile.TemporaryDirectory(prefix="trainyard-probe-", dir=parent)
+        folder = Path(stack.enter_context(temporary))
         folder.chmod(0o711)
-        own, private = folder / "own", folder / "private"
-        own.mkdir(mode=0o700)
+        writable, private = folder / "own", folder / "private"
+        writable.mkdir(mode=0o700)
         if owner is not None:
-            os.chown(own, *owner)
+            os.chown(writable, *owner)
         private.write_text("secret")
         private.chmod(0o600)
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         port = listener.getsockname()[1]
-        program = [python, "-I", "-S", "-c", _PROGRAM, str(private), str(port), str(own)]
-        facts = _run(level, owner, own, program)
+        program = [python, "-I", "-S", "-c", _PROGRAM, str(private), str(port), str(writable)]
+        facts = _run(level, owner, writable, program)
         # A folder of the same name in the sandbox may be its own.
         facts["outside"] = (folder / "private.new").exists()
     _judge(level, owner, facts)

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from workers.confinement.sandbox import kernel
+from workers.system import kernel
 
 
 class Machine(NamedTuple):
@@ -261,6 +261,6 @@ def apply(options: Options) -> None:
     code = program(machine, options)
     packed = b"".join(instruction.pack() for instruction in code)
     buffer = ctypes.create_string_buffer(packed, len(packed))
-    given = _Filter(len(code), ctypes.cast(buffer, ctypes.c_char_p))
+    program_filter = _Filter(len(code), ctypes.cast(buffer, ctypes.c_char_p))
     set_seccomp, by_filter = 22, 2
-    kernel.prctl(set_seccomp, by_filter, ctypes.addressof(given))
+    kernel.prctl(set_seccomp, by_filter, ctypes.addressof(program_filter))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from workers.confinement.sandbox.kernel import become_subreaper
 from workers.engine.scripts.lines import Lines
+from workers.system.kernel import become_subreaper
 
 Stream = Literal["stdout", "stderr"]
 MAX_OUTPUT_BYTES = 64 * 2**20
@@ -141,10 +141,10 @@ class Program:
 
     def _watch(self, process: "subprocess.Popen[bytes]") -> None:
         """End the program if it is asked to, or has printed too much."""
-        wanted = self._on_tick()
+        should_end = self._on_tick()
         if self._printed_too_much:
             kill_group(process)
-        elif wanted and self._asked_at is None:
+        elif should_end and self._asked_at is None:
             self._asked_at = time.monotonic()
             signal_group(process, signal.SIGTERM)
         elif self._asked_at is not None and time.monotonic() - self._asked_at > self._grace:
@@ -190,13 +190,13 @@ def end_descendants(*, except_for: frozenset[int] = frozenset()) -> int:
     """
     ended: set[int] = set()
     for _ in range(100):  # each may start others before it is killed
-        found = set(descendants(os.getpid())) - except_for
-        if not found:
+        running = set(descendants(os.getpid())) - except_for
+        if not running:
             break
-        for pid in found:
+        for pid in running:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        ended |= found
+        ended |= running
         _collect()
         time.sleep(0.01)
     return len(ended)
@@ -218,12 +218,12 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                found += map(int, (task / "children").read_text().split())
-    return found
+                pids += map(int, (task / "children").read_text().split())
+    return pids
 
 
 def _has_ended(pid: int) -> bool:

@@ -29,6 +29,7 @@ from workers.engine.scripts.program import (
     cpu_ticks,
     descendants,
 )
+from workers.system.exit_status import describe_status
 
 HELPER = Path(__file__).resolve().parents[2] / "script_helper"
 """The folder of the module `trainyard_report`."""
@@ -185,7 +186,7 @@ class _Run:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
-        own = {
+        fixed = {
             "PYTHONPATH": str(HELPER),
             "PYTHONUNBUFFERED": "1",
             "PYTHONIOENCODING": "utf-8",
@@ -193,8 +194,8 @@ class _Run:
             "TRAINYARD_SEED": str(self._plan.seed),
         }
         if self._plan.data is not None:
-            own["TRAINYARD_DATA"] = str(self._plan.data)
-        return {**inherited, **self._plan.script.env, **own}
+            fixed["TRAINYARD_DATA"] = str(self._plan.data)
+        return {**inherited, **self._plan.script.env, **fixed}
 
     # While it runs
 
@@ -202,12 +203,12 @@ class _Run:
         self._is_active = True
         if stream == "stdout":
             try:
-                found = self._lines.read(line)
+                metrics = self._lines.read(line)
             except NotUnderstood as error:
                 self._warn_of_line(str(error))
-                found = None
-            if found is not None:
-                self._add(found)
+                metrics = None
+            if metrics is not None:
+                self._add(metrics)
                 return
         else:
             self._errors.append(line)
@@ -283,7 +284,8 @@ class _Run:
         entry, trace = self._plan.script.entry, self._with_own_paths(_traceback(self._errors))
         if status < 0:
             hint = " The system may have run out of memory." if status == -signal.SIGKILL else ""
-            return ProgramFailed("script_crashed", f"{entry} was ended by {_signal(-status)}.{hint}", trace)
+            message = f"{entry} was ended {describe_status(status)}.{hint}"
+            return ProgramFailed("script_crashed", message, trace)
         last = trace.rstrip().rpartition("\n")[2].strip()[:500]
         cause = f": {last}" if last else ""
         return ProgramFailed("script_failed", f"{entry} ended with exit status {status}{cause}", trace)
@@ -323,13 +325,6 @@ def _traceback(lines: Sequence[bytes]) -> str:
     texts = [line.decode("utf-8", "replace") for line in lines]
     starts = [i for i, text in enumerate(texts) if text.startswith("Traceback (most recent call last)")]
     return "\n".join(texts[starts[-1] :] if starts else texts[-20:])
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def figures(metrics: Mapping[str, float]) -> dict[str, float | None]:

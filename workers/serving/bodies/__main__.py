@@ -11,7 +11,8 @@ from workers.model_process.frames import InvalidFrame
 from workers.serving.bodies.worker import serve
 from workers.serving.protocols.protocol import Protocol
 from workers.serving.protocols.table import PROTOCOLS
-from workers.system.parent_death import die_with_parent, set_process_name
+from workers.system.kernel import set_process_name
+from workers.system.parent_death import die_with_parent
 
 
 def main(protocols: Iterable[Protocol] = PROTOCOLS) -> int:

@@ -25,11 +25,8 @@ from workers.model_process.errors import plain_text
 from workers.model_process.frames import InvalidFrame
 from workers.runner.libraries import import_for_code, import_keras, lasting_imports
 from workers.serving.child.connection import Connection
-from workers.system.parent_death import (
-    die_with_parent,
-    lead_group_of_session,
-    set_process_name,
-)
+from workers.system.kernel import set_process_name
+from workers.system.parent_death import die_with_parent, lead_group_of_session
 
 logger = logging.getLogger("trainyard.serving.child")
 _NEEDED = (

@@ -22,7 +22,7 @@ from workers.confinement.forking.client import Child, ForkServer
 from workers.model_process.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
 from workers.serving.versions.gpu_environment import gpu_variables
 from workers.serving.versions.seen_sizes import Sizes
-from workers.system.environment import names_secret
+from workers.system.environment import names_secret, thread_variables
 
 Array = npt.NDArray[Any]
 _ROOT = Path(__file__).parents[3]
@@ -80,10 +80,7 @@ class ChildCommand:
 
     def variables(self) -> dict[str, str]:
         """Return the environment of a child."""
-        # NPROC is the size of XLA's thread pool on the CPU. The others size the BLAS of NumPy, which would
-        # start its threads when it is imported; forks do not inherit them.
-        pools = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-        return {**child_environment(), **dict.fromkeys(pools, str(self.threads))}
+        return {**child_environment(), **thread_variables(self.threads)}
 
     def _shared(self) -> list[str]:
         return [

@@ -5,7 +5,7 @@ import logging
 
 from workers.confinement.forking.client import ForkServer, can_fork
 from workers.serving.versions.child_process import ChildCommand, ChildProcess
-from workers.system.parent_death import become_subreaper
+from workers.system.kernel import become_subreaper
 
 logger = logging.getLogger("trainyard.serving")
 FORK_SECONDS = 15.0
@@ -65,10 +65,11 @@ class ChildStarter:
         return await asyncio.shield(self._starting)
 
     async def _start_server(self) -> ForkServer | None:
-        # Else the kernel would give the children to another process than this one.
-        if not (self._forks and can_fork() and become_subreaper()):
+        if not (self._forks and can_fork()):
             return None
         try:
+            # Else the kernel would give the children to another process than this one.
+            become_subreaper()
             server = await ForkServer.spawn(
                 self._command.fork_server(), variables=self._command.variables(), own_session=False
             )

@@ -4,7 +4,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from jobs.messages.sandbox import Level
 from jobs.spec.signature import Signature
 from workers.confinement.forking.client import Child
 from workers.confinement.sandbox import usage
-from workers.confinement.sandbox.process import SandboxProcess
-from workers.confinement.sandbox.watch import Watch
 from workers.model_process.errors import plain_text
 from workers.model_process.frames import Frame, InvalidFrame
 from workers.model_process.output_check import problem_of
@@ -29,6 +27,7 @@ from workers.serving.versions.child_process import (
     LoadedModel,
 )
 from workers.serving.versions.seen_sizes import Sizes
+from workers.serving.versions.started_sandbox import StartedSandbox
 
 Array = npt.NDArray[Any]
 MAX_ANSWER = 256 * 2**20
@@ -46,44 +45,25 @@ class SandboxedChild(ChildProcess):
     def __init__(self) -> None:
         super().__init__()
         self._decoder.max_body = MAX_ANSWER
-        self._sandbox: SandboxProcess
-        self._watch: Watch
-        self._last_line: Callable[[], str]
-        self._end: Callable[[], None]
+        self._sandbox: StartedSandbox
         self._signature: Signature | None = None
         self._notices = 0
         self._since = time.monotonic()
 
-    def attach(
-        self,
-        process: SandboxProcess,
-        watch: Watch,
-        last_line: Callable[[], str],
-        ended: "asyncio.Future[int]",
-        end: Callable[[], None],
-    ) -> None:
-        """Set its process.
-
-        Args:
-            process: the sandbox.
-            watch: of the sandbox.
-            last_line: returns the last line that it has printed.
-            ended: its exit status, once everything of it is removed.
-            end: ends it, and returns when it has ended.
-        """
-        self._sandbox, self._watch, self._last_line = process, watch, last_line
-        self._process = Child(process.pid, ended)
-        self._end = end
+    def attach(self, sandbox: StartedSandbox) -> None:
+        """Set its process. From now on, everything of it is removed at its end."""
+        self._sandbox = sandbox
+        self._process = Child(sandbox.process.pid, sandbox.follow())
 
     @property
     def level(self) -> SandboxLevel:
         """The level of its sandbox."""
-        return Level(self._sandbox.record.level).value
+        return Level(self._sandbox.process.record.level).value
 
     def pids(self) -> list[int]:
         """Return its processes, the one outside of the sandbox included; none after its end."""
         try:
-            return [self.pid, *self._sandbox.processes()]
+            return [self.pid, *self._sandbox.process.processes()]
         except (usage.Unmeasurable, OSError):
             return []
 
@@ -109,14 +89,12 @@ class SandboxedChild(ChildProcess):
     @property
     def cause(self) -> str:
         """Why it has ended, for people."""
-        if self._watch.ended is not None:
-            return self._watch.ended.message
+        if self._sandbox.watch.ended is not None:
+            return self._sandbox.watch.ended.message
         if not self._process.ended.done():
             return "the model's process closed its connection"
-        line = plain_text(self._last_line(), limit=500)
-        return f"the model's process ended with status {self._process.ended.result()}" + (
-            f"; its last line: {line}" if line else ""
-        )
+        cause = self._sandbox.cause("the model's process", self._process.ended.result())
+        return plain_text(cause, limit=MAX_TEXT)
 
     def predict(self, tensors: Sequence[Array], answered: Answered) -> None:
         """Send one batch; `answered` gets outputs only if they fit the signature."""
@@ -132,7 +110,7 @@ class SandboxedChild(ChildProcess):
     def kill(self) -> None:
         """End all its processes. This returns at once."""
         if not self._process.ended.done():
-            threading.Thread(target=self._end, name=f"end of {self.pid}", daemon=True).start()
+            threading.Thread(target=self._sandbox.end, name=f"end of {self.pid}", daemon=True).start()
 
     def data_received(self, data: bytes) -> None:
         """Resolve the open request (asyncio callback); end a child that sends anything else."""

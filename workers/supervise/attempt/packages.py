@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from jobs.kinds.install.payload import InstallTask
-from jobs.messages.events import Log, Phase
+from jobs.messages.events import Phase
 from jobs.messages.sandbox import LevelState
 from jobs.messages.task import OwnCode, Task
 from jobs.spec.checks.packages import python_problem
@@ -30,7 +30,7 @@ from workers.confinement.sandbox.launch import Owner
 from workers.supervise.attempt.stop_request import StopRequest
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.events.event_recorder import EventRecorder
-from workers.supervise.events.log_file import level_of
+from workers.supervise.events.line_log import LineLog
 from workers.supervise.pool.sandboxes import Sandboxes
 
 SECONDS_VARIABLE = "TRAINYARD_PACKAGE_SECONDS"
@@ -112,20 +112,20 @@ class Packages:
         with contextlib.ExitStack() as undo:
             undo.callback(done.release)
             if task.code is not None and task.code.requirements:
-                found = await self._install(task.code, needs_engine(task), recorder, stop, ending)
-                if isinstance(found, AttemptEnd):
-                    return found
-                done.add(task.code, found)
+                result = await self._install(task.code, needs_engine(task), recorder, stop, ending)
+                if isinstance(result, AttemptEnd):
+                    return result
+                done.add(task.code, result)
             for model in task.models:
                 if model.code is None or not model.code.requirements or model.failure:
                     continue
-                found = await self._install(model.code, True, recorder, stop, ending)
-                if isinstance(found, AttemptEnd) and found.outcome is Outcome.FAILED:
-                    done.failures[model.name] = found.message
-                elif isinstance(found, AttemptEnd):
-                    return found
+                result = await self._install(model.code, True, recorder, stop, ending)
+                if isinstance(result, AttemptEnd) and result.outcome is Outcome.FAILED:
+                    done.failures[model.name] = result.message
+                elif isinstance(result, AttemptEnd):
+                    return result
                 else:
-                    done.add(model.code, found)
+                    done.add(model.code, result)
             undo.pop_all()
         return done
 
@@ -168,7 +168,7 @@ class Packages:
             raise BuildStopped from None
         recorder.add(Phase(time=time.time(), name="installing packages"))
         loop = asyncio.get_running_loop()
-        lines = _Lines(recorder)
+        lines = LineLog(SOURCE, recorder, MAX_LINES)
         ensure = partial(
             self.environments.ensure,
             Wanted.of(code, for_engine=for_engine),
@@ -223,23 +223,6 @@ class Installed:
         for held in self._held:
             held.release()
         self._held.clear()
-
-
-class _Lines:
-    """Writes the output of an installation to the log of an attempt."""
-
-    def __init__(self, recorder: EventRecorder) -> None:
-        self._recorder = recorder
-        self._count = 0
-
-    def add(self, line: str) -> None:
-        self._count += 1
-        if self._count > MAX_LINES:
-            return
-        text = line if self._count < MAX_LINES else f"more than {MAX_LINES} lines; further ones are left out"
-        # The end of the run follows when a line of its own cannot be written.
-        with contextlib.suppress(OSError):
-            self._recorder.add(Log(time=time.time(), level=level_of(line), source=SOURCE, line=text))
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, receive: Callable[[str], None], line: str) -> None:

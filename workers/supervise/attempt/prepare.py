@@ -140,9 +140,9 @@ def with_paths_of_sandbox(task: Task, sandbox: Sandbox, folder: Path) -> Task:
     """
     # Without the code: its files have been put into the sandbox, which has one version for all of its tasks.
     task = task.model_copy(update={"code": None})
-    task = with_inputs(task, lambda path: str(sandbox.read_only(Path(path))))
+    task = with_inputs(task, lambda path: str(sandbox.files.read_only(Path(path))))
     changes: dict[str, Any] = {"folder": str(folder), "code": sandbox.code}
-    if (own := sandbox.checkpoints) is not None:
-        task = with_checkpoints(task, lambda path: own.link(path, sandbox.folders.inputs))
-        changes["checkpoints"] = str(own.place)
+    if (checkpoints := sandbox.checkpoints) is not None:
+        task = with_checkpoints(task, lambda path: checkpoints.link(path, sandbox.files.inputs))
+        changes["checkpoints"] = str(checkpoints.place)
     return task.model_copy(update=changes)

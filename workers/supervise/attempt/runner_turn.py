@@ -12,6 +12,7 @@ from jobs.messages.control import Start
 from jobs.messages.sandbox import SandboxRecord
 from jobs.messages.task import Task
 from workers.confinement.sandbox.gpus import GpuAccess
+from workers.confinement.start.files import remove_tree
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax
 from workers.supervise.attempt.database_calls import DatabaseCalls
@@ -32,7 +33,6 @@ from workers.supervise.limits.limits import TaskLimits
 from workers.supervise.pool.runner_pool import RunnerKey
 from workers.supervise.pool.runner_process import RunnerProcess
 from workers.supervise.pool.runner_sandbox import Sandbox, SandboxNeeds
-from workers.supervise.pool.sandbox_folders import remove_tree
 from workers.system.pid_file import write_pid_file
 
 log = logging.getLogger(__name__)
@@ -168,12 +168,12 @@ class RunnerTurn:
         self, task: Task, runner: RunnerProcess, sandbox: Sandbox, validator: EventValidator
     ) -> Start:
         attempt = self.assignment.attempt
-        self._work = sandbox.folders.work / str(attempt)
+        self._work = sandbox.work / str(attempt)
         start = await asyncio.to_thread(hand_over_in_sandbox, task, attempt, sandbox)
         owner = os.geteuid() if runner.access is None else runner.access.user.uid
         validator.work_in(self._work, owner)
-        if (own := sandbox.checkpoints) is not None:
-            validator.find_checkpoints(own.place)
+        if (checkpoints := sandbox.checkpoints) is not None:
+            validator.find_checkpoints(checkpoints.place)
         # Before the task begins: a run of which no sandbox is recorded had none.
         await self._record_sandbox(sandbox.process.record)
         return start

@@ -5,8 +5,9 @@ import signal
 from jobs.messages.sandbox import Breach, Ended
 from jobs.states import Outcome
 from workers.confinement.sandbox.enter import CANNOT_START, NOT_FOUND
-from workers.supervise.attempt_end import AttemptEnd, signal_name
+from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.limits.sandbox_limits import variable_of
+from workers.system.exit_status import signal_name
 
 CODES: dict[Breach, str] = {
     Breach.MEMORY: "out_of_memory",

@@ -7,12 +7,15 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from workers.confinement.forking.sandbox_forks import SandboxForks
-from workers.confinement.isolation.access import Isolation, RunnerAccess
+from workers.confinement.isolation.access import Isolation
 from workers.confinement.sandbox.launch import SandboxRefused, Starter, spawn
+from workers.confinement.start.files import ProcessFiles
+from workers.confinement.start.starter import starter_for
+from workers.confinement.start.threads import call_in_thread, undone_on_error
 from workers.runner.environment import Environment
 from workers.supervise.pool.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.pool.launcher import (
@@ -23,8 +26,7 @@ from workers.supervise.pool.launcher import (
     SpawnLauncher,
 )
 from workers.supervise.pool.runner_process import RunnerProcess
-from workers.supervise.pool.runner_sandbox import SandboxNeeds
-from workers.supervise.pool.sandbox_folders import remove_if_empty
+from workers.supervise.pool.runner_sandbox import SandboxNeeds, remove_if_empty
 from workers.supervise.pool.sandboxes import Sandboxes, SandboxLauncher
 from workers.supervise.pool.standby import StandbyKey, Standbys, share_devices
 from workers.system.environment import runner_environment
@@ -144,7 +146,7 @@ class RunnerPool:
         if self.fork_servers is not None:
             await self.fork_servers.close()
         if self.sandboxes is not None:
-            self.sandboxes.close()
+            await self.sandboxes.close()
 
     @property
     def pids(self) -> list[int]:
@@ -198,24 +200,16 @@ class RunnerPool:
         starter = await self.sandbox_starter(environment) if may_fork else spawn
         # After the wait for imports, which may be cancelled.
         folder = self.new_folder()
-        preparing = asyncio.ensure_future(
-            asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module, starter)
-        )
-        try:
-            launcher = await asyncio.shield(preparing)
+        prepare = partial(sandboxes.prepare, needs, folder, isolation, self.module, starter)
+        launcher = await call_in_thread(prepare, SandboxLauncher.close)
+        async with undone_on_error(launcher.close):
             start = RunnerStart(folder, {})
-            return await RunnerProcess.start(
-                folder, launcher, start=start, masker=self.masker, access=launcher.access
-            )
-        # Also of a cancelled start.
-        except BaseException:
-            await asyncio.shield(_close_prepared(preparing, folder))
-            raise
+            return await RunnerProcess.start(launcher.files, launcher, start=start, masker=self.masker)
 
     async def sandbox_starter(self, environment: Environment) -> Starter:
         """Return what starts processes with JAX in sandboxes: by forks, where that is possible now."""
         server = None if self.fork_servers is None else await self.fork_servers.server_for(environment)
-        return spawn if server is None else SandboxForks(server)
+        return starter_for(server)
 
     def forget(self, work: Path) -> None:
         """Remove the folder of a runner's tasks after the last one, unless the runner still uses it."""
@@ -230,28 +224,19 @@ class RunnerPool:
         return folder
 
     async def _launch(self, launcher: Launcher, devices: str | None) -> RunnerProcess:
-        folder = self.new_folder()
-        try:
-            return await self._start_in(folder, launcher, devices)
-        # Also of a cancelled start.
-        except BaseException:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
-            raise
+        create = partial(ProcessFiles.create, self.new_folder(), self.isolation)
+        # With a user of its own, this takes a while.
+        files = create() if self.isolation is None else await call_in_thread(create, ProcessFiles.close)
+        async with undone_on_error(files.close):
+            start = self._runner_start(files, devices)
+            return await RunnerProcess.start(files, launcher, start=start, masker=self.masker)
 
-    async def _start_in(self, folder: Path, launcher: Launcher, devices: str | None) -> RunnerProcess:
-        if self.isolation is None:
-            start = RunnerStart(folder, runner_environment(folder, devices=devices))
-            return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker)
-        creating = asyncio.ensure_future(asyncio.to_thread(self.isolation.create_access, folder))
-        try:
-            access = await asyncio.shield(creating)
-            environment = runner_environment(access.home, devices=devices) | {"TMPDIR": str(access.home)}
-            start = RunnerStart(access.home, environment, self.isolation.confinement(access))
-            return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker, access=access)
-        # A cancelled start must not keep its user id.
-        except BaseException:
-            await asyncio.shield(_close_access(creating))
-            raise
+    def _runner_start(self, files: ProcessFiles, devices: str | None) -> RunnerStart:
+        if self.isolation is None or files.access is None:
+            return RunnerStart(files.folder, runner_environment(files.folder, devices=devices))
+        home = files.access.home
+        environment = runner_environment(home, devices=devices) | {"TMPDIR": str(home)}
+        return RunnerStart(home, environment, self.isolation.confinement(files.access))
 
     async def _end(self, runner: RunnerProcess) -> None:
         await runner.end()
@@ -259,21 +244,4 @@ class RunnerPool:
         if runner.sandbox is not None:
             await asyncio.to_thread(runner.sandbox.close)
         runner.close()
-        if runner.access is not None:
-            await asyncio.to_thread(runner.access.close)
-        await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)
-
-
-async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]", folder: Path) -> None:
-    """Withdraw the access of a runner in a sandbox that was not started, and delete its folders."""
-    await asyncio.wait({preparing})
-    if preparing.exception() is None:
-        await asyncio.to_thread(preparing.result().close)
-    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-
-async def _close_access(creating: "asyncio.Future[RunnerAccess]") -> None:
-    """Withdraw the access of a runner that was not started. The thread that gives it cannot be stopped."""
-    await asyncio.wait({creating})
-    if creating.exception() is None:
-        await asyncio.to_thread(creating.result().close)
+        await asyncio.to_thread(runner.files.close)

@@ -11,7 +11,7 @@ from typing import BinaryIO, Self, cast
 
 from jobs.messages.control import Control
 from workers.confinement.forking.client import Child
-from workers.confinement.isolation.access import RunnerAccess
+from workers.confinement.start.files import ProcessFiles
 from workers.supervise.events.log_file import LogFile
 from workers.supervise.events.spool import MAX_LINE_BYTES
 from workers.supervise.pool.launcher import Launcher, RunnerDescriptors, RunnerStart
@@ -40,16 +40,17 @@ class RunnerProcess:
         control: asyncio.WriteTransport,
         events: asyncio.StreamReader,
         logs: Sequence[LogFile],
-        folder: Path,
-        access: RunnerAccess | None = None,
+        files: ProcessFiles,
     ) -> None:
         self._control = control
         self._listener: Listener | None = None
         self._pause: Pause = _never
         self._reading = asyncio.create_task(self._read(events), name=f"events of runner {child.pid}")
         self.logs = logs
-        self.folder = folder
-        self.access = access
+        self.files = files
+        """Its folder and its user, which are closed after it."""
+        self.folder = files.folder
+        self.access = files.access
         """Its access to files if it has a user of its own; None if it has the user of this process."""
         self.sandbox: Sandbox | None = _sandbox_of(child)
         self.pid = child.pid
@@ -61,31 +62,30 @@ class RunnerProcess:
     @classmethod
     async def start(
         cls,
-        folder: Path,
+        files: ProcessFiles,
         launcher: Launcher,
         *,
         start: RunnerStart,
         masker: SecretMasker,
-        access: RunnerAccess | None = None,
     ) -> Self:
-        """Start a runner in its own session. Its logs and its pid file are in `folder`.
+        """Start a runner in its own session. Its logs and its pid file are in its folder.
 
         Raises:
             OSError: it could not be started.
         """
-        loop = asyncio.get_running_loop()
+        loop, folder = asyncio.get_running_loop(), files.folder
         with contextlib.ExitStack() as undo:
             logs = [
                 undo.enter_context(contextlib.closing(LogFile(folder / f"{source}.log", source, masker)))
                 for source in ("stdout", "stderr")
             ]
             # The runner has its own copies. While these are open, the event pipe would not end with it.
-            with contextlib.ExitStack() as given:
+            with contextlib.ExitStack() as passed_on:
                 control_read, control_write = os.pipe()
-                given.callback(os.close, control_read)
+                passed_on.callback(os.close, control_read)
                 control_pipe = undo.enter_context(_open(control_write, "wb"))
                 events_read, events_write = os.pipe()
-                given.callback(os.close, events_write)
+                passed_on.callback(os.close, events_write)
                 event_pipe = undo.enter_context(_open(events_read, "rb"))
                 descriptors = RunnerDescriptors(
                     control_read,
@@ -101,7 +101,7 @@ class RunnerProcess:
             control, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, control_pipe)
             events = asyncio.StreamReader(limit=CHUNK_BYTES)
             await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(events), event_pipe)
-            runner = cls(child, control, events, logs, folder, access)
+            runner = cls(child, control, events, logs, files)
             undo.pop_all()
         return runner
 
@@ -113,7 +113,7 @@ class RunnerProcess:
     def work_folder(self) -> Path:
         """The folder in which the runner may write."""
         if self.sandbox is not None:
-            return self.sandbox.folders.work
+            return self.sandbox.work
         return self.folder if self.access is None else self.access.home
 
     def tree(self) -> ProcessTree:

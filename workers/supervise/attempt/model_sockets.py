@@ -1,0 +1,41 @@
+"""The sockets at which the runner of a task connects to the processes of its models."""
+
+import asyncio
+import os
+import socket
+import struct
+from pathlib import Path
+
+from workers.system.socket_paths import short_path
+
+_CREDENTIALS = struct.Struct("3i")
+
+
+def listen(address: Path) -> socket.socket:
+    """Return a socket at which the runner of the attempt can connect."""
+    address.unlink(missing_ok=True)
+    # Each message arrives as a whole, also if the next one was sent before it was read.
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        with short_path(address) as path:
+            listener.bind(path)
+            # The runner may have a user of its own. No other process but this one can enter the folder.
+            os.chmod(path, 0o666)  # noqa: PTH101, S103
+        listener.listen()
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+async def accept(listener: socket.socket, runner: int) -> socket.socket:
+    """Return the connection of a runner. At some levels of sandboxes, others may find the socket."""
+    loop = asyncio.get_running_loop()
+    while True:
+        connection, _ = await loop.sock_accept(listener)
+        peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, _, _ = _CREDENTIALS.unpack(peer)
+        if pid == runner:
+            return connection
+        connection.close()
