@@ -46,6 +46,8 @@ KINDS: dict[str, Facts] = {
     )
 }
 
+_BY_PAYLOAD: dict[type[Payload], Facts] = {facts.payload: facts for facts in KINDS.values()}
+
 PIPELINE: tuple[str, ...] = ("search", "train", "ensemble", "quantize", "register")
 """The kinds of an experiment's steps, in the order in which they run."""
 
@@ -70,6 +72,11 @@ def kinds_with_public_name(public_name: str) -> tuple[str, ...]:
 def public_names() -> tuple[str, ...]:
     """Return the names of the kinds in REST and on pages, each once."""
     return tuple(dict.fromkeys(facts.public_name for facts in KINDS.values()))
+
+
+def facts_of_payload(payload: Payload) -> Facts:
+    """Return the facts of the kind that has such payloads."""
+    return _BY_PAYLOAD[type(payload)]
 
 
 def payload_of(kind: str, body: dict[str, Any]) -> Payload:

@@ -118,3 +118,8 @@ def test_a_kind_is_one_folder_of_three_files(facts: Facts) -> None:
 def test_the_pipeline_and_the_table_agree() -> None:
     assert set(PIPELINE) <= KINDS.keys()
     assert {facts.first_step for facts in KINDS.values()} - {""} <= set(PIPELINE)
+
+
+def test_each_kind_has_a_payload_model_of_its_own() -> None:
+    # `submit.queue` finds the kind of a job by the model of its payload.
+    assert len({facts.payload for facts in KINDS.values()}) == len(KINDS)

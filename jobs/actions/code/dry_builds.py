@@ -11,7 +11,6 @@ from jobs.actions.people import quotas
 from jobs.actions.runs import events, pipeline, submit
 from jobs.actions.runs.payloads import change_payload
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.dry_build.payload import DryBuildPayload
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import DatasetVersion, Job, Project, Revision, User
@@ -56,7 +55,6 @@ def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, a
             return
         quotas.require_room_for_job(project)
         job = submit.queue(
-            DRY_BUILD,
             payload,
             project=project,
             title=_job_title(payload),
@@ -121,7 +119,6 @@ def _build_first(root: Job, payload: DryBuildPayload) -> None:
     # One that failed before the search was queued, or queued again, is repeated.
     if job is None or (job.state in FINAL and job.created < (root.queued or root.created)):
         job = submit.queue(
-            DRY_BUILD,
             payload,
             project=root.project,
             title=_job_title(payload),

@@ -9,7 +9,6 @@ from jobs.actions.audit import audit
 from jobs.actions.people import quotas
 from jobs.actions.runs import submit
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.install.facts import INSTALL
 from jobs.kinds.install.payload import InstallPayload
 from jobs.models import CodeVersion, Job, User
 from jobs.queries.code import environments, package_installs
@@ -57,7 +56,6 @@ def request_installation(version: CodeVersion, *, by: User, use: str = "", pool:
             return job
         quotas.require_room_for_job(project)
         job = submit.queue(
-            INSTALL,
             payload,
             project=project,
             title=f"Packages of {version}",

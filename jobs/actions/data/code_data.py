@@ -14,7 +14,6 @@ from jobs.actions.runs import submit
 from jobs.actions.runs.kind_actions import ResultRefused
 from jobs.actions.storage.deletions import slug_taken
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult
 from jobs.models import CodeVersion, Dataset, DatasetVersion, Job, User
 from jobs.queries.data import code_data
@@ -82,7 +81,6 @@ def request_loading(version: CodeVersion, payload: CodeDataPayload, *, by: User,
             return earlier_job
         quotas.require_room_for_job(project)
         job = submit.queue(
-            CODE_DATA,
             payload,
             project=project,
             title=f"Load data: {payload.dataset}",

@@ -12,15 +12,11 @@ from jobs.actions.runs import events
 from jobs.actions.runs.kind_actions import actions_of
 from jobs.actions.storage import deletions
 from jobs.errors import BadSpec, Conflict, StaleState
-from jobs.kinds import KINDS, planned_steps
-from jobs.kinds.base import Facts, Payload
-from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds import KINDS, facts_of_payload, planned_steps
+from jobs.kinds.base import Payload
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
-from jobs.kinds.gate.facts import GATE
 from jobs.kinds.gate.payload import GatePayload
-from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.profile.payload import ProfilePayload
-from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import (
     CodeVersion,
@@ -62,7 +58,6 @@ def submit(revision: Revision, *, by: User) -> Job:
         # The version is stored in the payload: the spec may leave it open, and newer ones may follow.
         facts = KINDS[planned_steps(spec)[0]]
         job = queue(
-            facts,
             facts.payload(dataset_version=None if version is None else version.pk),
             project=experiment.project,
             experiment=experiment,
@@ -113,10 +108,10 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion 
     return version
 
 
-def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
-    """Create a queued root of a kind and notify the scheduler, inside the caller's transaction."""
+def queue(payload: Payload, **fields: Any) -> Job:
+    """Create a queued root of the payload's kind and notify the scheduler, in the caller's transaction."""
     job = Job.objects.create(
-        kind=facts.name,
+        kind=facts_of_payload(payload).name,
         payload_json=payload.to_json(),
         state=JobState.QUEUED,
         queued=clock.now(),
@@ -142,14 +137,12 @@ def _require_kept(job: Job) -> None:
         raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
 
 
-def create_step(
-    root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1
-) -> Job:
+def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots: int = 1) -> Job:
     """Create the job of a step under a root, or return the existing one."""
     # A unique constraint on these three columns makes concurrent calls create one row.
     row, _ = Job.objects.get_or_create(
         parent=root,
-        kind=facts.name,
+        kind=facts_of_payload(payload).name,
         ordinal=ordinal,
         defaults={
             "root": root,
@@ -172,7 +165,6 @@ def create_step(
 def queue_profile(version: DatasetVersion, *, by: User | None) -> Job:
     """Queue the job that reads and describes a dataset version."""
     return queue(
-        PROFILE,
         ProfilePayload(dataset_version=version.pk),
         project=version.dataset.project,
         title=f"Profile {version}",
@@ -191,7 +183,6 @@ def queue_registration(version: ModelVersion, *, by: User | None, without_code: 
     """
     digest = None if without_code else digest_of(version.code)
     return queue(
-        REGISTER,
         RegisterPayload(version=version.pk, code=digest, without_code=without_code),
         project=version.model.project,
         title=f"Validate {version}",
@@ -205,7 +196,6 @@ def queue_gates(promotion: PromotionRequest, *, by: User) -> Job:
     version, champion = promotion.version, promotion.baseline_version
     theirs = champion.needed_code if champion is not None else None
     return queue(
-        GATE,
         GatePayload(promotion=promotion.pk, code=digest_of(version.needed_code or theirs)),
         project=promotion.model.project,
         title=f"Gates of {promotion.version}",
@@ -237,7 +227,6 @@ def queue_ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Jo
         if like.project is not None:
             quotas.require_room_for_job(like.project)
         job = queue(
-            CHOSEN_ENSEMBLE,
             payload.changed(dataset_version=like.payload.dataset_version, failing=None),
             project=like.project,
             experiment=like.experiment,

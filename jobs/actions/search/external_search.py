@@ -24,7 +24,6 @@ from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import suggest
 from jobs.actions.transition import move
 from jobs.errors import BadInput, StaleState
-from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, with_defaults
 from jobs.kinds.external_search.rows import external_searches
 from jobs.messages import events as contract
@@ -79,7 +78,7 @@ def open_search(project: Project, name: str, settings: ExternalSearch, *, by: Us
         if job is None:
             quotas.require_room_for_job(project)
             payload = ExternalSearchPayload(search=settings)
-            job = submit.queue(EXTERNAL_SEARCH, payload, project=project, title=name, created_by=by)
+            job = submit.queue(payload, project=project, title=name, created_by=by)
             audit.record("job.submit", f"job:{job.pk}", by=by, project=project, outside=True)
     return job, is_new
 

@@ -38,7 +38,7 @@ class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
         ensemble = root.children.filter(kind=ENSEMBLE.name, state=JobState.COMPLETED).first()
         payload = QuantizePayload(source=(ensemble or outcomes.best_single(root)).pk)
         title = f"Quantize to {spec.after.quantize.mode}"
-        return [submit.create_step(root, QUANTIZE, 1, title=title, payload=payload)]
+        return [submit.create_step(root, payload, 1, title=title)]
 
 
 register_actions(QUANTIZE.name, QuantizeActions())

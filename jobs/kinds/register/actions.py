@@ -67,10 +67,9 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         return [
             submit.create_step(
                 root,
-                REGISTER,
+                RegisterPayload(version=version.pk, code=submit.digest_of(version.code)),
                 ordinal,
                 title=f"Register {version.model.name} v{version.number}",
-                payload=RegisterPayload(version=version.pk, code=submit.digest_of(version.code)),
             )
             for ordinal, version in enumerate(registration.register_outputs(root), start=1)
         ]
@@ -83,10 +82,9 @@ def _validate_without_code(job: Job, version: ModelVersion) -> None:
         return
     submit.create_step(
         job.parent,
-        REGISTER,
+        RegisterPayload(version=version.pk, without_code=True),
         WITHOUT_CODE + job.ordinal,
         title=f"{job.title} without its code",
-        payload=RegisterPayload(version=version.pk, without_code=True),
     )
 
 

@@ -64,10 +64,9 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         return [
             submit.create_step(
                 root,
-                TRAIN,
+                TrainPayload(trial=member.trial, values=member.values),
                 rank,
                 title=f"Retrain trial {member.trial}",
-                payload=TrainPayload(trial=member.trial, values=member.values),
                 slots=root.slots,
             )
             for rank, member in enumerate(members, start=1)
