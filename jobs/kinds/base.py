@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.messages.reports.base import ModelReport
 from jobs.messages.task import Task
@@ -34,6 +34,20 @@ TABS: tuple[Tab, ...] = (
 
 type Figures = dict[str, Any]
 """Metrics by name. Each is a number, or an object whose `value` is one."""
+
+
+class ChosenTrial(Frozen):
+    """A trial by its number, with a copy of its values: they remain when the trial's row is deleted."""
+
+    trial: int = Field(ge=1)
+    values: dict[str, Value]
+
+
+class SourceTrial(Frozen):
+    """A trial of another search, whose values an experiment of its own retrains."""
+
+    search: int
+    trial: int = Field(ge=1)
 
 
 class ChosenTrials(NamedTuple):

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from jobs import access
 from jobs.actions.runs import submit
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
+from jobs.kinds.base import ChosenTrial
+from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
 from jobs.models import Job, Trial, User
 from jobs.queries.search import ensembles as queries
 from jobs.spec.problems import Problem

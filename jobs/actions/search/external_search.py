@@ -24,12 +24,13 @@ from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import suggest
 from jobs.actions.transition import move
 from jobs.errors import BadInput, StaleState
-from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, with_defaults
+from jobs.kinds.external_search.payload import ExternalSearchPayload
 from jobs.kinds.external_search.rows import external_searches
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
 from jobs.queries.search.external_search import chief_command, external_payload
+from jobs.spec.external_search import ChiefAddress, ExternalSearch, with_defaults
 from jobs.spec.space.search_space import Values
 from jobs.states import FINAL, WAITING, AttemptState, Desired, JobState, Outcome
 
@@ -86,7 +87,7 @@ def open_search(project: Project, name: str, settings: ExternalSearch, *, by: Us
 def record_address(job_id: int, *, host: str, port: int) -> None:
     """Store the address on which a search's chief listens, for its page and for the next chief."""
     with transaction.atomic():
-        change_payload(Job.objects.get(pk=job_id), address=Address(host=host, port=port))
+        change_payload(Job.objects.get(pk=job_id), address=ChiefAddress(host=host, port=port))
 
 
 def heartbeat(job_id: int, *, connected: Collection[int] = ()) -> Job:

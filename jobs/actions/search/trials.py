@@ -14,7 +14,7 @@ from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import suggest
 from jobs.actions.transition import move_trial
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.kinds.train.payload import SourceTrial
+from jobs.kinds.base import SourceTrial
 from jobs.models import Job, Trial, User
 from jobs.queries.search import outcomes
 from jobs.queries.search import trials as queries

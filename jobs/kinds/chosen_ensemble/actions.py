@@ -4,7 +4,7 @@ from jobs.actions.runs import pipeline, submit
 from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
-from jobs.kinds.search.payload import RootResult
+from jobs.kinds.roots import RootResult
 from jobs.models import Job, User
 
 

@@ -1,6 +1,6 @@
 from jobs.kinds.base import TABS, Facts
 from jobs.kinds.external_search.payload import ExternalSearchPayload
-from jobs.kinds.search.payload import RootResult
+from jobs.kinds.roots import RootResult
 
 EXTERNAL_SEARCH = Facts(
     name="external_search",

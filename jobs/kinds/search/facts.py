@@ -1,5 +1,7 @@
 from jobs.kinds.base import TABS, Facts
-from jobs.kinds.search.payload import RootResult, SearchPayload, TrialTask
+from jobs.kinds.roots import RootResult
+from jobs.kinds.search.payload import SearchPayload
+from jobs.messages.training import TrialTask
 
 SEARCH = Facts(
     name="search",

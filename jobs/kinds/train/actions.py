@@ -6,9 +6,11 @@ from typing import Any
 from jobs.actions.runs import events, job_warnings, pipeline, submit
 from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
-from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
+from jobs.kinds.base import ChosenTrial
+from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
 from jobs.kinds.train.facts import TRAIN
-from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
+from jobs.kinds.train.payload import TrainPayload, TrainResult
+from jobs.messages.training import TrainTask
 from jobs.models import Attempt, Checkpoint, Job, User
 from jobs.queries.runs import steps
 from jobs.queries.search import outcomes, retraining

@@ -1,5 +1,6 @@
 from jobs.kinds.base import Facts
-from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
+from jobs.kinds.train.payload import TrainPayload, TrainResult
+from jobs.messages.training import TrainTask
 from jobs.spec.experiment import ExperimentSpec
 
 

@@ -1,24 +1,13 @@
-"""Defines the payload, the result and the task of a training."""
+"""Defines the payload and the result of a training; `jobs.messages.training` defines its task."""
 
 from typing import Any, Literal
 
 from pydantic import Field
 
-from jobs.kinds.base import Payload
-from jobs.kinds.search.payload import RootResult
-from jobs.messages.task import CheckpointFolder, DatasetFile, Task
-from jobs.spec.base import Frozen
-from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.sections.after import Retrain
-from jobs.spec.sections.search import Direction, Objective
+from jobs.kinds.base import Payload, SourceTrial
+from jobs.kinds.roots import RootResult
+from jobs.messages.training import Choice, Measured
 from jobs.spec.space.search_space import Value
-
-
-class SourceTrial(Frozen):
-    """A trial of another search, whose values an experiment of its own retrains."""
-
-    search: int
-    trial: int = Field(ge=1)
 
 
 class TrainPayload(Payload):
@@ -43,41 +32,6 @@ class TrainPayload(Payload):
         return {} if self.trial is None else {"trial": self.trial, "values": self.values}
 
 
-class Choice(Frozen):
-    """Which epoch a training chose, and why.
-
-    Attributes:
-        metric: the measure that chose it, see `jobs.spec.sections.monitors`.
-        direction: its better direction.
-        value: its value in that epoch.
-        epoch: counted from 1.
-        epochs: how many epochs were compared.
-        rows: the number of validation rows on which they were compared.
-        stopped_by: the measure whose patience ended the training; empty if all epochs ran.
-        keeps_last: whether the weights are those of the last epoch, as `restore_best` asked, or since it is a
-            forest.
-    """
-
-    metric: str
-    direction: Direction
-    value: float | None
-    epoch: int
-    epochs: int
-    rows: int
-    stopped_by: str = ""
-    keeps_last: bool = False
-
-
-class Measured(Frozen):
-    """The objective of a retrained model on one part of the data, with its 95 % interval."""
-
-    metric: str
-    value: float | None
-    low: float | None
-    high: float | None
-    rows: int
-
-
 class TrainResult(RootResult):
     """The result of a training. A root's result includes the results of its later steps.
 
@@ -97,19 +51,3 @@ class TrainResult(RootResult):
     parameters: int | None = None
     bytes: int | None = None
     train_rows: int | None = None
-
-
-class TrainTask(Task):
-    """Find the best epoch, retrain on training and validation rows, and evaluate on the test rows once."""
-
-    kind: Literal["train"] = "train"
-    spec: ExperimentSpec
-    dataset: DatasetFile | None
-    retrain: Retrain | None
-    objective: Objective
-    model_name: str = Field(description="unique name of the Keras model: two members may not share one")
-    resume: tuple[CheckpointFolder, ...] = Field(default=(), description="newest first")
-
-    def resumes_from(self) -> tuple[CheckpointFolder, ...]:
-        """Return the checkpoints of either phase."""
-        return self.resume

@@ -3,8 +3,9 @@
 import shlex
 
 from jobs import program
-from jobs.kinds.external_search.payload import Address, ExternalSearchPayload
+from jobs.kinds.external_search.payload import ExternalSearchPayload
 from jobs.models import Job
+from jobs.spec.external_search import ChiefAddress
 
 
 def external_payload(root: Job) -> ExternalSearchPayload:
@@ -18,7 +19,7 @@ def external_payload(root: Job) -> ExternalSearchPayload:
 
 def chief_command(root: Job) -> str:
     """Return the command that starts the chief of a search."""
-    address = external_payload(root).address or Address()
+    address = external_payload(root).address or ChiefAddress()
     words = ["chief", "--project", root.project.slug if root.project is not None else ""]
     words += ["--name", root.title, "--host", address.host, "--port", str(address.port)]
     return program.command_line(shlex.join(words))

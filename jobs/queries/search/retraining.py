@@ -8,7 +8,8 @@ too good because the best trial and its best epoch were chosen by it.
 
 from typing import NamedTuple
 
-from jobs.kinds.train.payload import Choice, Measured, TrainPayload, TrainResult
+from jobs.kinds.train.payload import TrainPayload, TrainResult
+from jobs.messages.training import Choice, Measured
 from jobs.models import Job, Trial
 from jobs.queries.runs import steps
 from jobs.queries.search import outcomes

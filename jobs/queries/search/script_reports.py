@@ -7,10 +7,10 @@ from statistics import fmean
 from typing import NamedTuple
 
 from jobs.errors import NotFound
-from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Job, MetricChunk, Trial
 from jobs.queries.runs.codec import unpack_columns
 from jobs.queries.search import outcomes
+from jobs.spec.external_search import ExternalSearch
 
 Reported = Mapping[str, Mapping[int, Sequence[float]]]
 """Metric → step → the values reported at this step. Steps count from 0, as in KerasTuner."""

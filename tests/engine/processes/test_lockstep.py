@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.messages.task import CheckpointFolder
+from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from tests.engine.helpers import RecordingReport, spec_of
 from tests.engine.training import blobs_file
 from workers.engine.training.checkpointing import INTERVAL_VARIABLE

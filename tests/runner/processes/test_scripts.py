@@ -5,10 +5,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.sandbox import Level
 from jobs.messages.task import OwnCode, OwnCodeFile
+from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from tests.engine.helpers import RecordingReport, profiled
 from tests.runner.harness import runner
 from workers.engine.report import TaskInterrupted
