@@ -84,6 +84,13 @@ def payload_of(kind: str, body: dict[str, Any]) -> Payload:
     return KINDS[kind].payload.model_validate(body)
 
 
+def steps_from(kind: str) -> tuple[str, ...]:
+    """Return the kinds of `PIPELINE` from a root's kind on; without the search if the root is no step."""
+    if kind in PIPELINE:
+        return PIPELINE[PIPELINE.index(kind) :]
+    return tuple(step for step in PIPELINE if not KINDS[step].has_trials)
+
+
 def planned_steps(spec: ExperimentSpec) -> list[str]:
     """List the kind of every job that an experiment creates, in the order of the steps."""
     return [kind for kind in PIPELINE for _ in range(KINDS[kind].planned(spec))]

@@ -51,10 +51,15 @@ class SourceTrial(Frozen):
 
 
 class ChosenTrials(NamedTuple):
-    """Trials of a search by their numbers."""
+    """Trials of a search, in the order of their numbers."""
 
     search: int
-    numbers: tuple[int, ...]
+    trials: tuple[ChosenTrial, ...]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Return the numbers of the trials."""
+        return tuple(trial.trial for trial in self.trials)
 
 
 class Payload(Frozen):
@@ -115,6 +120,14 @@ class Payload(Frozen):
         """Return the trials of another search that the job retrains, or None."""
         return None
 
+    def repeated_trial(self) -> int | None:
+        """Return the number of the trial whose values the job uses, in the search of its root, or None."""
+        return None
+
+    def source_trial(self) -> SourceTrial | None:
+        """Return the trial of another search whose values the job's spec has, or None."""
+        return None
+
     def hyperparameters(self) -> dict[str, Value]:
         """Return the hyperparameter values that the job applies to the spec."""
         return {}
@@ -168,7 +181,7 @@ class Facts:
         needs_jax: Whether that function needs Keras and JAX, whose imports take seconds.
         public_as: The kind's name in REST and on pages, if it differs from `name`.
         planned: Returns how many jobs of the kind an experiment creates.
-        first_step: The first kind of `PIPELINE` that a root of this kind runs. Empty if no step follows.
+        has_steps: Whether steps of `PIPELINE` follow a root of this kind: see `jobs.kinds.steps_from`.
         has_trials: Whether an attempt holds trials of the job instead of the whole job.
         trial_waits_for: The reason shown for a queued trial if the scheduler does not place it.
         trains: Whether the job trains one model epoch by epoch.
@@ -195,7 +208,7 @@ class Facts:
     needs_jax: bool = True
     public_as: str = ""
     planned: Callable[[ExperimentSpec], int] = plans_no_jobs
-    first_step: str = ""
+    has_steps: bool = False
     has_trials: bool = False
     trial_waits_for: str = ""
     trains: bool = False

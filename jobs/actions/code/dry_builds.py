@@ -12,9 +12,9 @@ from jobs.actions.runs import events, pipeline, submit
 from jobs.actions.runs.payloads import change_payload
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.dry_build.payload import DryBuildPayload
-from jobs.kinds.search.payload import SearchPayload
 from jobs.models import DatasetVersion, Job, Project, Revision, User
 from jobs.queries.code import dry_builds
+from jobs.queries.search.algorithm_state import algorithm_state
 from jobs.queries.search.waiting import BUILDING_FIRST
 from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, complete_spec, problems_of
 from jobs.spec.experiment import ExperimentSpec
@@ -83,7 +83,7 @@ def advance_dry_build(root: Job) -> bool:
     A search of own code that was submitted before a dry build was completed waits for one, and continues with
     a revision that has the whole space.
     """
-    if root.payload_as(SearchPayload).has_whole_space:
+    if algorithm_state(root).has_whole_space:
         return True
     revision = revision_of(root)
     spec = revision.spec

@@ -14,12 +14,12 @@ from jobs.actions.runs import events
 from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import rung_promotion
 from jobs.errors import StaleFence
-from jobs.kinds.search.payload import SearchPayload
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries.experiments import warm_start
 from jobs.queries.runs.devices import fitting_workers
 from jobs.queries.search import batches, outcomes, trial_totals
+from jobs.queries.search.algorithm_state import algorithm_state
 from jobs.queries.search.waiting import CHOOSING_FAILED
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space.narrowing import contains
@@ -110,7 +110,7 @@ def algorithm_has_ended(root: Job, search: SearchSpec) -> bool:
     """Return whether the algorithm will make no further suggestion."""
     if root.payload.finishing:
         return True
-    if root.payload_as(SearchPayload).exhausted:
+    if algorithm_state(root).exhausted:
         if not search.info.has_rungs:
             return True
         # A trial that was run again may still wait for a decision at the end of its rung.
@@ -143,7 +143,7 @@ def request_suggestions(root: Job, search: SearchSpec) -> None:
     """
     if _suggestions_to_request(root, search) <= 0:
         return
-    answered_empty = root.payload_as(SearchPayload).answered_empty
+    answered_empty = algorithm_state(root).answered_empty
     if answered_empty is not None and answered_empty == _fingerprint(root):
         return
     if root.suggest_until is not None and root.suggest_until > clock.now():
@@ -187,7 +187,7 @@ def _request_json(root: Job, search: SearchSpec, count: int) -> dict[str, Any]:
     trials: list[dict[str, Any]] = list(root.trials.order_by("number").values("pk", *COLUMNS))
     several = search.objectives
     scores = outcomes.scores_of(root.trials.all(), several) if several is not None else {}
-    is_narrowed = root.payload_as(SearchPayload).beyond_space is not None
+    is_narrowed = algorithm_state(root).beyond_space is not None
     for trial in trials:
         pk = trial.pop("pk")
         if several is not None:

@@ -8,5 +8,5 @@ CHOSEN_ENSEMBLE = Facts(
     payload=ChosenEnsemblePayload,
     result=RootResult,
     public_as="ensemble",
-    first_step="train",
+    has_steps=True,
 )

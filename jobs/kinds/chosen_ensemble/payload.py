@@ -17,7 +17,7 @@ class ChosenEnsemblePayload(Payload):
 
     def chosen_trials(self) -> ChosenTrials:
         """Return the trials that are retrained."""
-        return ChosenTrials(self.search, tuple(member.trial for member in self.chosen))
+        return ChosenTrials(self.search, self.chosen)
 
     def spec_with_steps(self, spec: ExperimentSpec) -> ExperimentSpec:
         """Return a spec that retrains and pools the chosen trials, with the spec's options or defaults."""

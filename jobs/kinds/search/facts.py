@@ -11,7 +11,7 @@ SEARCH = Facts(
     task=TrialTask,
     engine="workers.engine.tasks.trial.run",
     planned=lambda spec: int(spec.search is not None),
-    first_step="search",
+    has_steps=True,
     has_trials=True,
     tabs=("overview", "trials", *TABS[1:]),
 )

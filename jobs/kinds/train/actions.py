@@ -7,7 +7,6 @@ from jobs.actions.runs import events, job_warnings, pipeline, submit
 from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.kinds.base import ChosenTrial
-from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
 from jobs.kinds.train.facts import TRAIN
 from jobs.kinds.train.payload import TrainPayload, TrainResult
 from jobs.messages.training import TrainTask
@@ -58,8 +57,8 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         if trainings:
             return trainings
         members: Sequence[ChosenTrial]
-        if isinstance(root.payload, ChosenEnsemblePayload):
-            members = root.payload.chosen
+        if (selection := root.payload.chosen_trials()) is not None:
+            members = selection.trials
         else:
             best = outcomes.best_trials(root, limit=spec.after.retrain.top if spec.after.retrain else 1)
             members = [ChosenTrial(trial=trial.number, values=trial.values) for trial in best]

@@ -23,6 +23,14 @@ class TrainPayload(Payload):
     values: dict[str, Value] = {}
     source: SourceTrial | None = None
 
+    def repeated_trial(self) -> int | None:
+        """Return the number of the trial whose values are used."""
+        return self.trial
+
+    def source_trial(self) -> SourceTrial | None:
+        """Return the trial of another search from which the experiment was made."""
+        return self.source
+
     def hyperparameters(self) -> dict[str, Value]:
         """Return the trial's values."""
         return self.values

@@ -16,7 +16,6 @@ from jobs.answers.registry.registry import (
     VersionOut,
     VersionPackagesOut,
 )
-from jobs.kinds.train.payload import TrainPayload
 from jobs.models import (
     Endpoint,
     Job,
@@ -92,7 +91,7 @@ def _model_of(job: Job) -> str | None:
 
 def _search_of(job: Job) -> Job | None:
     """Return the search of the trial that a training retrains, if it still exists."""
-    source = job.payload.source if isinstance(job.payload, TrainPayload) else None
+    source = job.payload.source_trial()
     return Job.objects.filter(pk=source.search, project=job.project).first() if source is not None else None
 
 

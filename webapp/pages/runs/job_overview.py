@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 from jobs.answers.search.search_results import AnswerOut, LeadOut, RankedTrialOut
-from jobs.kinds.train.payload import TrainResult
 from jobs.messages.analysis import ImportanceAnswer
 from jobs.models import Job, ModelVersion
 from jobs.queries.code import dry_builds, package_installs, sandboxes
@@ -98,16 +97,12 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
         "weighted_by": datasets.weight_column(row),
-        "training": None if runs_script(row) else _training(row),
+        "training": None if runs_script(row) else retraining.training_result(row),
         "reported": row.results.metrics.get("reported", {}),
         "findings": model_reports.report_findings(model_reports.reports_of_job(row, ("report",))),
         "chosen_epoch": retraining.chosen_epoch(row),
         **(_search_context(request, row) if row.facts.has_trials else {}),
     }
-
-
-def _training(row: Job) -> TrainResult | None:
-    return row.results if isinstance(row.results, TrainResult) and row.results.best_epoch else None
 
 
 def _search_context(request: Request, row: Job) -> dict[str, Any]:
