@@ -10,7 +10,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.profile import Profile
 from jobs.spec.sections.model_base import ModelBase
 from jobs.spec.space.hyperparameters import Value
-from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
+from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, ProgramEngines, TemplateInfo
 
 ENTRY = "train.py"
 """An example of a script, in messages."""
@@ -48,7 +48,9 @@ SCRIPT = TemplateInfo(
     label="Script",
     help="a program of your own, with arguments",
     arguments=NoArguments,
-    engines={"train": "workers.engine.tasks.script.train", "search": "workers.engine.tasks.script.trials"},
+    program=ProgramEngines(
+        training="workers.engine.tasks.script.train", trials="workers.engine.tasks.script.trials"
+    ),
     by_gradient=False,
     needs_data=False,
     own_names=True,
