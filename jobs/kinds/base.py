@@ -32,6 +32,9 @@ TABS: tuple[Tab, ...] = (
 )  # fmt: skip
 """The tabs of a job's page for every kind. Pages leave out a tab without content."""
 
+Owner = Literal["dataset_version", "version", "promotion"]
+"""Fields of payloads that name a row to which a job may belong."""
+
 type Figures = dict[str, Any]
 """Metrics by name. Each is a number, or an object whose `value` is one."""
 
@@ -189,6 +192,9 @@ class Facts:
         candidate: The key of the job's metrics in the results of its root.
         report: The model of the kind's JSON artifact with the role `report`, if it writes one.
         registered_as: The role under which the job's model is registered.
+        belongs_to: The field of the payload with the primary key of the row that the job describes or checks.
+            Its root jobs are deleted together with this row. Empty if there is none.
+        retrains_chosen: Whether the job retrains chosen trials of the search `payload.search`.
         keeps_result: Whether the result is stored in the job's row. If not, another row stores it.
         installs_packages: Whether the job begins with the installation of its packages, which is its work,
             and not with its runner.
@@ -216,6 +222,8 @@ class Facts:
     candidate: str = ""
     report: type[ModelReport] | None = None
     registered_as: Registered | None = None
+    belongs_to: Owner | Literal[""] = ""
+    retrains_chosen: bool = False
     keeps_result: bool = True
     installs_packages: bool = False
     usual_starts: float | None = None

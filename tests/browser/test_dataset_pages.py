@@ -8,7 +8,6 @@ from playwright.sync_api import Page, expect
 
 from jobs.actions.runs import submit
 from jobs.actions.storage import artifacts
-from jobs.kinds.split_overview.rows import overviews_of_any
 from jobs.messages.overview import SplitOverview
 from jobs.models import DatasetVersion, Job
 from jobs.spec.data.profile import Profile
@@ -98,7 +97,7 @@ def test_the_overview_is_readable_in_both_themes_and_widths(
     file.write_text(
         SplitOverview(**{f: getattr(found, f) for f in SplitOverview.model_fields}).model_dump_json()
     )
-    (compared,) = Job.objects.filter(overviews_of_any([shop.pk]))
+    (compared,) = Job.objects.filter(kind="split_overview", payload_json__dataset_version=shop.pk)
     compared.artifacts.create(
         artifact=artifacts.adopt(store().put(file)), role="overview", name="overview.json", attempt=1
     )

@@ -17,7 +17,7 @@ from jobs.actions.storage import artifacts, deletions
 from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
-from jobs.kinds.register.rows import validations_of
+from jobs.kinds.rows import belonging_to
 from jobs.models import (
     CodeVersion,
     Job,
@@ -35,7 +35,6 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.after import Registered
 from jobs.spec.sections.script_model import MODEL_FILE
 from jobs.spec.signature import Signature
-from jobs.states import FINAL
 from jobs.store import StoredFile, store
 
 NUMBER_TRIES = 20
@@ -197,7 +196,7 @@ def queue_description(version: ModelVersion, *, by: User) -> Job:
         deletions.require_present(project, version)
         if version.state != ModelVersion.State.CANDIDATE:
             raise Conflict(f"{version} is {version.state}: only the layers of candidates can be read.")
-        if Job.objects.filter(validations_of(version.pk)).exclude(state__in=FINAL).exists():
+        if Job.objects.filter(belonging_to("version", [version.pk])).unfinished().exists():
             raise Conflict(f"A job is reading {version} already.")
         quotas.require_room_for_job(project)
         job = submit.queue_registration(version, by=by)

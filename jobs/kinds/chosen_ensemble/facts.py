@@ -9,4 +9,5 @@ CHOSEN_ENSEMBLE = Facts(
     result=RootResult,
     public_as="ensemble",
     has_steps=True,
+    retrains_chosen=True,
 )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from jobs import access
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
-from jobs.kinds.register.rows import validations_of
+from jobs.kinds.rows import belonging_to
 from jobs.models import (
     DatasetVersion,
     Job,
@@ -98,7 +98,8 @@ def describe_variant(version: ModelVersion) -> str:
 
 def validation_result(version: ModelVersion) -> RegisterResult | None:
     """Return the result of the version's newest completed validation; None without one."""
-    job = Job.objects.filter(validations_of(version.pk), state=JobState.COMPLETED).order_by("-pk").first()
+    validations = Job.objects.filter(belonging_to("version", [version.pk]), state=JobState.COMPLETED)
+    job = validations.order_by("-pk").first()
     return RegisterResult.model_validate(job.results_json) if job is not None else None
 
 

@@ -11,7 +11,7 @@ from jobs.answers.runs.model_reports import ModelReportOut, ReportRole
 from jobs.errors import NotFound
 from jobs.kinds import KINDS
 from jobs.kinds.ensemble.payload import EnsemblePayload, member_name
-from jobs.kinds.register.rows import validations_of
+from jobs.kinds.rows import belonging_to
 from jobs.messages.reports.base import ModelReport
 from jobs.messages.reports.evaluation import EVALUATION
 from jobs.messages.reports.model_summary import ModelSummary
@@ -54,7 +54,7 @@ def reports_of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> l
     Its summary is that of its validation, if there is one: it can be made again for a version of an earlier
     release.
     """
-    validations = list(Job.objects.filter(validations_of(version.pk)))
+    validations = list(Job.objects.filter(belonging_to("version", [version.pk])))
     jobs = {job.pk: job for job in (*validations, version.source_job) if job is not None}
     reports = _newest_reports(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
     training_reports = {report.role: report for report in reports if report.job.pk == version.source_job_id}

@@ -5,10 +5,7 @@ from typing import Self
 
 from django.db.models import Model, Q, QuerySet
 
-from jobs.kinds.gate.rows import gates_of_any
-from jobs.kinds.profile.rows import profiles_of_any
-from jobs.kinds.register.rows import validations_of
-from jobs.kinds.split_overview.rows import overviews_of_any
+from jobs.kinds.rows import belonging_to
 from jobs.models import (
     Artifact,
     Checkpoint,
@@ -86,8 +83,8 @@ class Scope:
                 return empty.changed(jobs=Job.objects.filter(Q(pk=row.pk) | Q(parent=row) | Q(root=row)))
             case Dataset():
                 versions = list(row.versions.values_list("pk", flat=True))
-                own_jobs = Job.objects.filter(profiles_of_any(versions) | overviews_of_any(versions))
-                return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=own_jobs)
+                jobs = Job.objects.filter(belonging_to("dataset_version", versions))
+                return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=jobs)
             case ModelVersion():
                 own_versions = ModelVersion.objects.filter(pk=row.pk)
                 return empty.changed(versions=own_versions, jobs=_checks_of(row))
@@ -175,4 +172,5 @@ def artifacts_of(
 def _checks_of(version: ModelVersion) -> JobQuerySet:
     """Return the validations and gates of a version that are no steps of an experiment's job."""
     requests = list(PromotionRequest.objects.filter(version=version).values_list("pk", flat=True))
-    return Job.objects.roots().filter(validations_of(version.pk) | gates_of_any(requests))
+    checks = belonging_to("version", [version.pk]) | belonging_to("promotion", requests)
+    return Job.objects.roots().filter(checks)
