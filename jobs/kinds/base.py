@@ -123,6 +123,10 @@ class Payload(Frozen):
         """Return the trials of another search that the job retrains, or None."""
         return None
 
+    def member_names(self) -> dict[int, str]:
+        """Return the names in the job's report of the jobs whose models it pools, by primary key."""
+        return {}
+
     def repeated_trial(self) -> int | None:
         """Return the number of the trial whose values the job uses, in the search of its root, or None."""
         return None
@@ -188,6 +192,7 @@ class Facts:
         has_trials: Whether an attempt holds trials of the job instead of the whole job.
         trial_waits_for: The reason shown for a queued trial if the scheduler does not place it.
         trains: Whether the job trains one model epoch by epoch.
+        pools: Whether the job pools trained models into one.
         evaluates: Whether the job evaluates a model on test rows.
         candidate: The key of the job's metrics in the results of its root.
         report: The model of the kind's JSON artifact with the role `report`, if it writes one.
@@ -218,6 +223,7 @@ class Facts:
     has_trials: bool = False
     trial_waits_for: str = ""
     trains: bool = False
+    pools: bool = False
     evaluates: bool = False
     candidate: str = ""
     report: type[ModelReport] | None = None

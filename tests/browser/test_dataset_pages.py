@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from jobs.actions.runs import submit
+from jobs.actions.data import profiles
 from jobs.actions.storage import artifacts
 from jobs.messages.overview import SplitOverview
 from jobs.models import DatasetVersion, Job
@@ -78,7 +78,7 @@ def test_the_overview_is_readable_in_both_themes_and_widths(
 ) -> None:
     file = tmp_path / "overview.json"
     file.write_text(OVERVIEW.model_dump_json())
-    job = submit.queue_profile(shop, by=people.member)
+    job = profiles.queue_profile(shop, by=people.member)
     job.artifacts.create(
         artifact=artifacts.adopt(store().put(file)), role="overview", name="overview.json", attempt=1
     )

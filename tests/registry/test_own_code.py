@@ -70,7 +70,7 @@ def uploaded(yard: Yard, by: User, code: CodeVersion | None, *, needs: bool = Tr
     artifact = yard.new_bytes()
     stored = sha256_of(store().path(artifact.digest))
     version = registration.add_uploaded(yard.model, stored, code=code, by=by)
-    registration.mark_validated(version.pk, RegisterResult(signature=SIGNATURE, needs_code=needs))
+    registration.mark_validated(version.pk, signature=SIGNATURE, needs_code=needs)
     version.refresh_from_db()
     return version
 
@@ -389,11 +389,11 @@ def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None
 
     # The names of the classes are those of the data, whatever the process with the code reports.
     outputs = [{**SIGNATURE["outputs"][0], "shape": [3]}]
-    result = RegisterResult(
-        signature={**SIGNATURE, "outputs": outputs}, needs_code=True, class_labels=["c", "b", "a"]
-    )
+    signature = {**SIGNATURE, "outputs": outputs}
     ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.VALIDATING)
-    registration.mark_validated(version.pk, result)
+    registration.mark_validated(
+        version.pk, signature=signature, needs_code=True, class_labels=["c", "b", "a"]
+    )
     version.refresh_from_db()
     assert version.class_labels == factories.profile()["class_labels"]
 

@@ -1,5 +1,6 @@
 """Creates versions from jobs' models, uploaded files and pipelines, and records their validation."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from jobs.actions.runs.tasks import data_of
 from jobs.actions.storage import artifacts, deletions
 from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
-from jobs.kinds.register.payload import RegisterResult
 from jobs.kinds.rows import belonging_to
 from jobs.models import (
     CodeVersion,
@@ -29,6 +29,7 @@ from jobs.models import (
     User,
 )
 from jobs.queries.code import package_sets
+from jobs.queries.registry import versions
 from jobs.queries.registry.lineage import lineage_of
 from jobs.queries.search import outcomes
 from jobs.spec.problems import Problem
@@ -68,7 +69,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
             code=code,
             created_by=by,
         )
-        submit.queue_registration(version, by=by)
+        queue_validation(version, by=by)
     return version
 
 
@@ -178,7 +179,7 @@ def add_uploaded(
         version = _create_numbered(
             model, artifact=artifact, what="uploaded", lineage=lineage, code=code, created_by=by
         )
-        submit.queue_registration(version, by=by)
+        queue_validation(version, by=by)
     return version
 
 
@@ -199,7 +200,7 @@ def queue_description(version: ModelVersion, *, by: User) -> Job:
         if Job.objects.filter(belonging_to("version", [version.pk])).unfinished().exists():
             raise Conflict(f"A job is reading {version} already.")
         quotas.require_room_for_job(project)
-        job = submit.queue_registration(version, by=by)
+        job = queue_validation(version, by=by)
         name = f"version:{version.model.name}/{version.number}"
         audit.record("version.describe", name, by=by, project=project, job=job.pk)
         return job
@@ -292,22 +293,48 @@ def _source_job(root: Job, what: Registered) -> Job:
     return job
 
 
-def mark_validated(version_id: int, result: RegisterResult, *, packages: PackageSet | None = None) -> None:
+def queue_validation(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
+    """Queue the job that loads a version in a clean process and reads its signature.
+
+    Args:
+        version: the version.
+        by: the acting user.
+        without_code: whether the code that came with it is left out.
+    """
+    return submit.queue(
+        versions.validation_payload(version, without_code=without_code),
+        project=version.model.project,
+        title=f"Validate {version}",
+        priority=80,
+        created_by=by,
+    )
+
+
+def mark_validated(
+    version_id: int,
+    *,
+    signature: dict[str, Any] | None,
+    class_labels: Sequence[str] = (),
+    needs_code: bool = False,
+    packages: PackageSet | None = None,
+) -> None:
     """Mark a version as a candidate, with the signature and labels that its validation read.
 
     An invalid version becomes a candidate if its validation is retried, after a stop or a lost worker.
 
     Args:
         version_id: the version.
-        result: of the validation.
+        signature: of its model.
+        class_labels: of its model.
+        needs_code: whether it cannot be loaded without its code.
         packages: with which it was validated, if no training has had any before.
     """
     undecided = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
-    labels = result.class_labels or []
-    if result.needs_code:
+    labels = list(class_labels)
+    if needs_code:
         # They are part of the release, and code of users ran in the process that reported them.
         version = ModelVersion.objects.filter(pk=version_id).first()
-        labels = [] if version is None else labels_for(version, result.signature)
+        labels = [] if version is None else labels_for(version, signature)
     with transaction.atomic():
         row = ModelVersion.objects.filter(pk=version_id, state__in=undecided)
         if packages is not None:
@@ -315,9 +342,9 @@ def mark_validated(version_id: int, result: RegisterResult, *, packages: Package
         changed = row.update(
             state=ModelVersion.State.CANDIDATE,
             error=None,
-            signature=result.signature or {},
+            signature=signature or {},
             class_labels=labels,
-            needs_code=result.needs_code,
+            needs_code=needs_code,
         )
         if changed:
             _record_outcome(version_id, "version.validate")

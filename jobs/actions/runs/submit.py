@@ -1,4 +1,4 @@
-"""Queues jobs: an experiment's root, its steps, and the jobs that profile, validate and gate."""
+"""Queues jobs: roots with their payloads, the roots of experiments, and their steps."""
 
 from typing import Any
 
@@ -14,17 +14,10 @@ from jobs.actions.storage import deletions
 from jobs.errors import BadSpec, Conflict, StaleState
 from jobs.kinds import KINDS, facts_of_payload, planned_steps
 from jobs.kinds.base import Payload
-from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
-from jobs.kinds.gate.payload import GatePayload
-from jobs.kinds.profile.payload import ProfilePayload
-from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import (
-    CodeVersion,
     DatasetVersion,
     Job,
-    ModelVersion,
     Project,
-    PromotionRequest,
     RegisteredModel,
     Revision,
     User,
@@ -34,9 +27,6 @@ from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.states import JobState
-
-MAX_LISTED = 8
-"""The title of an ensemble lists the numbers of up to this many trials."""
 
 
 def submit(revision: Revision, *, by: User) -> Job:
@@ -160,86 +150,6 @@ def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots:
         },
     )
     return row
-
-
-def queue_profile(version: DatasetVersion, *, by: User | None) -> Job:
-    """Queue the job that reads and describes a dataset version."""
-    return queue(
-        ProfilePayload(dataset_version=version.pk),
-        project=version.dataset.project,
-        title=f"Profile {version}",
-        priority=80,
-        created_by=by,
-    )
-
-
-def queue_registration(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
-    """Queue the job that loads a version in a clean process and reads its signature.
-
-    Args:
-        version: the version.
-        by: the acting user.
-        without_code: whether the code that came with it is left out.
-    """
-    digest = None if without_code else digest_of(version.code)
-    return queue(
-        RegisterPayload(version=version.pk, code=digest, without_code=without_code),
-        project=version.model.project,
-        title=f"Validate {version}",
-        priority=80,
-        created_by=by,
-    )
-
-
-def queue_gates(promotion: PromotionRequest, *, by: User) -> Job:
-    """Queue the job that compares a promotion's version with the champion."""
-    version, champion = promotion.version, promotion.baseline_version
-    theirs = champion.needed_code if champion is not None else None
-    return queue(
-        GatePayload(promotion=promotion.pk, code=digest_of(version.needed_code or theirs)),
-        project=promotion.model.project,
-        title=f"Gates of {promotion.version}",
-        priority=90,
-        created_by=by,
-    )
-
-
-def digest_of(code: CodeVersion | None) -> str | None:
-    """Return the digest of a version of code, if there is one."""
-    return None if code is None else code.digest
-
-
-def queue_ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
-    """Queue the job that retrains chosen trials of a search and pools them.
-
-    It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.
-
-    Raises:
-        Forbidden: `by` may not run jobs in the project.
-        QuotaReached: the project has too many unfinished jobs.
-    """
-    own_code.require_right(by, like.project, like.revision)
-    numbers = [member.trial for member in payload.chosen]
-    named = (
-        f"trials {', '.join(map(str, numbers))}" if len(numbers) <= MAX_LISTED else f"{len(numbers)} trials"
-    )
-    with transaction.atomic():
-        if like.project is not None:
-            quotas.require_room_for_job(like.project)
-        job = queue(
-            payload.changed(dataset_version=like.payload.dataset_version, failing=None),
-            project=like.project,
-            experiment=like.experiment,
-            revision=like.revision,
-            title=f"Ensemble of {named}",
-            pool=like.pool,
-            priority=like.priority,
-            slots=like.slots,
-            max_restarts=like.max_restarts,
-            created_by=by,
-        )
-        audit.record("job.ensemble", f"job:{job.pk}", by=by, project=like.project, trials=numbers)
-    return job
 
 
 def clone(job: Job, *, by: User) -> Job:

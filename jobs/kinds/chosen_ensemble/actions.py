@@ -1,7 +1,8 @@
 """Implements ensembles of chosen trials: retrains the trials and pools the models, as separate steps."""
 
-from jobs.actions.runs import pipeline, submit
+from jobs.actions.runs import pipeline
 from jobs.actions.runs.kind_actions import KindActions, register_actions
+from jobs.actions.search import ensembles
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
 from jobs.kinds.roots import RootResult
@@ -17,7 +18,7 @@ class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, RootResult]):
 
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same values again, unchanged: their search may have been changed since."""
-        return submit.queue_ensemble(job.payload_as(ChosenEnsemblePayload), like=job, by=by)
+        return ensembles.queue_payload(job.payload_as(ChosenEnsemblePayload), like=job, by=by)
 
 
 register_actions(CHOSEN_ENSEMBLE.name, ChosenEnsembleActions())

@@ -18,6 +18,10 @@ class EnsemblePayload(Payload):
 
     members: tuple[int, ...]
 
+    def member_names(self) -> dict[int, str]:
+        """Return the name of each member."""
+        return {training: member_name(training) for training in self.members}
+
 
 class EnsembleResult(Result):
     """The weights of the ensemble, and its best single member."""

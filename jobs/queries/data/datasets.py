@@ -1,6 +1,6 @@
 """Reads data sets and their versions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from django.core.cache import cache
@@ -20,9 +20,11 @@ from jobs.answers.data.datasets import (
     PreviewOut,
 )
 from jobs.errors import NotFound
-from jobs.kinds.profile.rows import profiles_of, profiles_of_any
+from jobs.kinds.profile.payload import ProfilePayload
+from jobs.kinds.profile.rows import profiles_of_any
 from jobs.messages.overview import Overview, Sample, SplitOverview
 from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
+from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
 from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.base import Frozen
@@ -72,9 +74,19 @@ def is_being_read(project: Project, slug: str) -> bool:
     return dataset is not None and dataset.versions.filter(state=DatasetVersion.State.PREPARING).exists()
 
 
+def profile_payload(version: DatasetVersion) -> ProfilePayload:
+    """Return the payload of the job that reads and describes a version."""
+    return ProfilePayload(dataset_version=version.pk)
+
+
+def profile_jobs(versions: Iterable[DatasetVersion]) -> JobQuerySet:
+    """Return the jobs that read and describe these versions."""
+    return Job.objects.filter(profiles_of_any([version.pk for version in versions]))
+
+
 def profile_job(version: DatasetVersion) -> Job | None:
     """Return the newest job that reads this version."""
-    return Job.objects.filter(profiles_of(version.pk)).order_by("-pk").first()
+    return profile_jobs([version]).order_by("-pk").first()
 
 
 def experiments_using(user: User, dataset: Dataset) -> QuerySet[Experiment]:
@@ -153,8 +165,7 @@ def version_out(version: DatasetVersion) -> DatasetVersionOut:
 
 def versions_out(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
     """Return the API representation of versions, with one query for the jobs that read them."""
-    profiles = profiles_of_any([version.pk for version in versions])
-    jobs = Job.objects.filter(profiles).only("kind", "payload_json")
+    jobs = profile_jobs(versions).only("kind", "payload_json")
     # In ascending order, so that the newest job of each version remains.
     job_of = {job.payload.dataset_version: job.pk for job in jobs.order_by("pk")}
     fetch_of = {

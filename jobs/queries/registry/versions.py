@@ -96,6 +96,12 @@ def describe_variant(version: ModelVersion) -> str:
     return f"{which} by the objective on validation rows"
 
 
+def validation_payload(version: ModelVersion, *, without_code: bool = False) -> RegisterPayload:
+    """Return the payload of the job that validates a version, with or without the code that came with it."""
+    code = None if without_code or version.code is None else version.code.digest
+    return RegisterPayload(version=version.pk, code=code, without_code=without_code)
+
+
 def validation_result(version: ModelVersion) -> RegisterResult | None:
     """Return the result of the version's newest completed validation; None without one."""
     validations = Job.objects.filter(belonging_to("version", [version.pk]), state=JobState.COMPLETED)

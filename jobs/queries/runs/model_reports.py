@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from jobs.answers.runs.model_reports import ModelReportOut, ReportRole
 from jobs.errors import NotFound
 from jobs.kinds import KINDS
-from jobs.kinds.ensemble.payload import EnsemblePayload, member_name
 from jobs.kinds.rows import belonging_to
 from jobs.messages.reports.base import ModelReport
 from jobs.messages.reports.evaluation import EVALUATION
@@ -90,9 +89,8 @@ def read_report(stored: StoredReport) -> ModelReport | None:
 
 def members_of_report(stored: StoredReport) -> dict[str, Job]:
     """Return the jobs that trained the members of an ensemble, by their names in its report."""
-    payload = stored.job.payload
-    pks = payload.members if isinstance(payload, EnsemblePayload) else ()
-    return {member_name(job.pk): job for job in Job.objects.filter(pk__in=pks)}
+    names = stored.job.payload.member_names()
+    return {names[job.pk]: job for job in Job.objects.filter(pk__in=names)}
 
 
 def report_findings(stored: Iterable[StoredReport]) -> list[tuple[StoredReport, str]]:
