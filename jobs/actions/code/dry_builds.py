@@ -11,9 +11,9 @@ from jobs.actions.people import quotas
 from jobs.actions.runs import events, pipeline, submit
 from jobs.actions.runs.payloads import change_payload
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.dry_build.payload import DryBuildPayload
-from jobs.models import DatasetVersion, Job, Project, Revision, User
+from jobs.models import DatasetVersion, Job, Revision, User
 from jobs.queries.code import dry_builds
+from jobs.queries.code.dry_builds import DryBuildRequest
 from jobs.queries.search.algorithm_state import algorithm_state
 from jobs.queries.search.waiting import BUILDING_FIRST
 from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, complete_spec, problems_of
@@ -27,12 +27,11 @@ PRIORITY = 80
 FROM_CODE = "the space that the code declares"
 
 
-def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, again: bool = False) -> None:
+def request_dry_build(request: DryBuildRequest, *, by: User, again: bool = False) -> None:
     """Queue a dry build, unless one has been completed or is open.
 
     Args:
-        project: of the code.
-        payload: names the model.
+        request: the model.
         by: the acting user.
         again: whether to repeat one that has failed.
 
@@ -41,23 +40,24 @@ def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, a
         BadInput: the code has no such entry, or its constructor no such arguments.
         QuotaReached: the project has too many unfinished jobs.
     """
+    project, payload = request
     access.require(by, project, access.Action.RUN_CODE)
     if problems := list(dry_builds.model_problems(project, payload.model)):
         raise BadInput(
             problems[0].message, [Problem(problem.pointer, problem.message) for problem in problems]
         )
-    if _is_known(project, payload, again=again):
+    if _is_known(request, again=again):
         return
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
         quotas.lock_project(project)
-        if _is_known(project, payload, again=again):
+        if _is_known(request, again=again):
             return
         quotas.require_room_for_job(project)
         job = submit.queue(
             payload,
             project=project,
-            title=_job_title(payload),
+            title=request.title,
             priority=PRIORITY,
             max_restarts=1,
             created_by=by,
@@ -65,16 +65,12 @@ def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, a
         audit.record("code.dry_build", f"job:{job.pk}", by=by, project=project, code=payload.model.digest)
 
 
-def _is_known(project: Project, payload: DryBuildPayload, *, again: bool) -> bool:
+def _is_known(request: DryBuildRequest, *, again: bool) -> bool:
     """Return whether a dry build has been completed or is open, or has failed and must not be repeated."""
-    rows = dry_builds.jobs_of(project, payload)
+    rows = request.jobs
     if rows.filter(state=JobState.COMPLETED).exists() or rows.exclude(state__in=FINAL).exists():
         return True
     return not again and rows.exists()
-
-
-def _job_title(payload: DryBuildPayload) -> str:
-    return f"Dry build of {payload.model.entry}"
 
 
 def advance_dry_build(root: Job) -> bool:
@@ -93,10 +89,10 @@ def advance_dry_build(root: Job) -> bool:
     profile = version.profile if version is not None else None
     if version is None or profile is None:
         raise Conflict(f"the dataset version that job {root.pk} reads does not exist")
-    payload = dry_builds.dry_build_payload(spec, version, profile)
-    built_model = dry_builds.build_result(revision.experiment.project, payload)
+    request = dry_builds.dry_build_request(revision.experiment.project, spec, version, profile)
+    built_model = dry_builds.build_result(request)
     if built_model is None:
-        _build_first(root, payload)
+        _build_first(root, request)
         return False
     return _complete_space(root, spec, built_model)
 
@@ -112,16 +108,16 @@ def revision_of(root: Job) -> Revision:
     return root.revision
 
 
-def _build_first(root: Job, payload: DryBuildPayload) -> None:
+def _build_first(root: Job, request: DryBuildRequest) -> None:
     """Queue the dry build of a search, unless one is open. A failed one fails the search."""
-    rows = dry_builds.jobs_of(revision_of(root).experiment.project, payload)
+    rows = request.jobs
     job = rows.exclude(state__in=FINAL).first() or rows.first()
     # One that failed before the search was queued, or queued again, is repeated.
     if job is None or (job.state in FINAL and job.created < (root.queued or root.created)):
         job = submit.queue(
-            payload,
+            request.payload,
             project=root.project,
-            title=_job_title(payload),
+            title=request.title,
             pool=root.pool,
             priority=root.priority,
             max_restarts=1,

@@ -3,13 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from jobs.answers.code.code import CodeDataOut
+from jobs.errors import BadInput
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult
 from jobs.kinds.code_data.rows import data_loads, data_loads_by
 from jobs.messages.code import CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
+from jobs.spec.problems import Problem, problems
 from jobs.states import FINAL, WAITING, JobState
 
 MOST_SHOWN = 20
@@ -52,6 +56,24 @@ def jobs_of(version: CodeVersion) -> JobQuerySet:
     """Return the jobs that load data by a version of code, newest first."""
     rows = Job.objects.filter(data_loads_by(version.digest), project=version.project)
     return rows.select_related("created_by").order_by("-pk")
+
+
+def load_payload(version: CodeVersion, *, dataset: str, entry: str, task: str) -> CodeDataPayload:
+    """Return the payload of a job that loads data, from the texts of a form or of REST.
+
+    Raises:
+        BadInput: a field is not valid.
+    """
+    sent = {"code": version.digest, "entry": entry, "dataset": dataset, "prediction": task or None}
+    try:
+        return CodeDataPayload.model_validate(sent)
+    except ValidationError as error:
+        field_problems = problems(error, sent)
+        renamed = [
+            Problem(problem.pointer.replace("/prediction", "/task"), problem.message)
+            for problem in field_problems
+        ]
+        raise BadInput(field_problems[0].message, renamed) from error
 
 
 def newest_equal_job(version: CodeVersion, payload: CodeDataPayload, *, ended: bool) -> Job | None:

@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from jobs import access
 from jobs.answers.data.datasets import SplitOverviewOut
+from jobs.kinds.split_overview.payload import SplitOverviewPayload
 from jobs.kinds.split_overview.rows import overviews_of_split
 from jobs.messages.overview import Overview, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job, Project, User
@@ -63,6 +64,11 @@ def overview_of_split(
         error=cause_of(job.error) if is_visible else None,
         why_waiting=job.why_waiting if is_visible and job.state in WAITING else "",
     )
+
+
+def overview_payload(version: DatasetVersion, split: Split) -> SplitOverviewPayload:
+    """Return the payload of the job that compares the parts of a canonical split."""
+    return SplitOverviewPayload(dataset_version=version.pk, split=split, key=key_of(split))
 
 
 def overview_job(version: DatasetVersion, split: Split, homes: Collection[Project]) -> Job | None:
