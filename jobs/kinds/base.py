@@ -205,6 +205,8 @@ class Facts:
             and not with its runner.
         usual_starts: The usual duration in multiples of a runner's start time. None if epochs are counted.
         tabs: The tabs of the job's page, in order.
+        details: The dotted path of the query that returns what the overview tab shows of such jobs alone.
+        details_template: The template that shows it as `details`.
         listed: Whether the list of jobs shows the kind by default.
         retry_refusal: Why a job of the kind is never retried. Empty if it can be retried.
         submittable: Whether users may submit a job of the kind directly, with its payload as input.
@@ -234,6 +236,8 @@ class Facts:
     installs_packages: bool = False
     usual_starts: float | None = None
     tabs: tuple[Tab, ...] = TABS
+    details: str = ""
+    details_template: str = ""
     listed: bool = True
     retry_refusal: str = ""
     submittable: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.utils.module_loading import import_string
 
 from jobs.kinds import KINDS, PIPELINE, public_names, steps_from
 from jobs.kinds.base import Facts
@@ -127,3 +128,9 @@ def test_the_pipeline_and_the_table_agree() -> None:
 def test_each_kind_has_a_payload_model_of_its_own() -> None:
     # `submit.queue` finds the kind of a job by the model of its payload.
     assert len({facts.payload for facts in KINDS.values()}) == len(KINDS)
+
+
+@pytest.mark.parametrize("facts", [row for row in KINDS.values() if row.details], ids=lambda row: row.name)
+def test_the_details_of_a_kind_have_a_query_and_a_template(facts: Facts) -> None:
+    assert callable(import_string(facts.details))
+    assert (ROOT / "templates" / facts.details_template).is_file()

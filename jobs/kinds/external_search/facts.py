@@ -11,4 +11,6 @@ EXTERNAL_SEARCH = Facts(
     has_trials=True,
     trial_waits_for="The next script that requests a trial gets this one.",
     tabs=("overview", "trials", *TABS[1:]),
+    details="jobs.queries.search.external_search.environment_of",
+    details_template="search/external_search.html",
 )

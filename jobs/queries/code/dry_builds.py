@@ -60,10 +60,9 @@ class DryBuild(NamedTuple):
     built: BuiltModel | None
 
 
-def dry_build_of_job(job: Job) -> DryBuild | None:
-    """Return the dry build of a job; None for jobs of other kinds."""
-    if not isinstance(payload := job.payload, DryBuildPayload):
-        return None
+def dry_build_of_job(job: Job) -> DryBuild:
+    """Return the dry build that a job does."""
+    payload = job.payload_as(DryBuildPayload)
     codes = CodeVersion.objects.filter(project=job.project, digest=payload.model.digest)
     code = codes.select_related("project").first()
     versions = DatasetVersion.objects.filter(pk=payload.dataset_version or 0, dataset__deletion=None)

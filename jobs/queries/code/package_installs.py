@@ -40,10 +40,9 @@ type ByPackages = Mapping[Installing, int]
 """The jobs that install packages now."""
 
 
-def install_of_job(job: Job) -> Installation | None:
-    """Return the packages that a job installs; None for jobs of other kinds."""
-    if not isinstance(payload := job.payload, InstallPayload):
-        return None
+def install_of_job(job: Job) -> Installation:
+    """Return the packages that a job installs."""
+    payload = job.payload_as(InstallPayload)
     return Installation(payload, CodeVersion.objects.filter(project=job.project, digest=payload.code).first())
 
 

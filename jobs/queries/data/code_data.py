@@ -125,10 +125,9 @@ class Loading(NamedTuple):
     version: DatasetVersion | None
 
 
-def code_data_of_job(job: Job) -> Loading | None:
-    """Return the data that a job loads; None for jobs of other kinds."""
-    if not isinstance(payload := job.payload, CodeDataPayload):
-        return None
+def code_data_of_job(job: Job) -> Loading:
+    """Return the data that a job loads."""
+    payload = job.payload_as(CodeDataPayload)
     code = CodeVersion.objects.filter(project=job.project, digest=payload.code).first()
     return Loading(payload, code, loaded_versions([job]).get(job.pk))
 

@@ -37,6 +37,6 @@ def chief_environment(host: str, port: int) -> list[str]:
 
 
 def environment_of(root: Job) -> list[str]:
-    """Return the lines of `chief_environment`. None unless the chief of the search has an address."""
-    address = root.payload.address if isinstance(root.payload, ExternalSearchPayload) else None
+    """Return the lines of `chief_environment`; none while the chief of the search has no address."""
+    address = external_payload(root).address
     return chief_environment(address.host, address.port) if address is not None else []

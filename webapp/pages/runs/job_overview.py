@@ -2,16 +2,17 @@
 
 from typing import Any, NamedTuple
 
+from django.utils.module_loading import import_string
+
 from jobs.answers.search.search_results import AnswerOut, LeadOut, RankedTrialOut
 from jobs.messages.analysis import ImportanceAnswer
 from jobs.models import Job, ModelVersion
-from jobs.queries.code import dry_builds, package_installs, sandboxes
-from jobs.queries.data import code_data, datasets
+from jobs.queries.code import sandboxes
+from jobs.queries.data import datasets
 from jobs.queries.registry import registry, versions
 from jobs.queries.runs import evaluations, model_reports
 from jobs.queries.search import (
     answer,
-    external_search,
     outcomes,
     retrained_models,
     retraining,
@@ -90,10 +91,7 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "to_request": versions.unrequested_candidates(registered),
         "validated": versions.validated_version(request.user, row),
         "best_single": retrained_models.best_retrained(row),
-        "environment_lines": external_search.environment_of(row),
-        "dry_build": dry_builds.dry_build_of_job(row),
-        "loading": code_data.code_data_of_job(row),
-        "installation": package_installs.install_of_job(row),
+        "details": _details(row),
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
         "weighted_by": datasets.weight_column(row),
@@ -103,6 +101,11 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "chosen_epoch": retraining.chosen_epoch(row),
         **(_search_context(request, row) if row.facts.has_trials else {}),
     }
+
+
+def _details(row: Job) -> object:
+    """Return what the page shows of jobs of this kind alone."""
+    return import_string(row.facts.details)(row) if row.facts.details else None
 
 
 def _search_context(request: Request, row: Job) -> dict[str, Any]:
