@@ -97,6 +97,23 @@ def advance_dry_build(root: Job) -> bool:
     return _complete_space(root, spec, built_model)
 
 
+def wake_searches(job: Job) -> None:
+    """Advance the searches that wait for a dry build, once the transaction with its end is committed."""
+    # Only then it counts as completed or failed. If this fails, the scheduler advances them a little later.
+    transaction.on_commit(lambda: _advance_waiting(job), robust=True)
+
+
+def _advance_waiting(job: Job) -> None:
+    searches = Job.objects.roots().unfinished().filter(project=job.project_id)
+    for root in searches.filter(why_waiting=_reason_to_wait(job)).order_by("pk"):
+        pipeline.advance_one(root)
+
+
+def _reason_to_wait(job: Job) -> str:
+    """Return why a search waits for its dry build; it names the job."""
+    return f"{BUILDING_FIRST}{job.pk}."
+
+
 def revision_of(root: Job) -> Revision:
     """Return the revision of a root.
 
@@ -127,7 +144,7 @@ def _build_first(root: Job, request: DryBuildRequest) -> None:
         error: dict[str, Any] = job.error or {"code": "stopped", "message": f"the dry build was {job.state}"}
         pipeline.fail(root, {**error, "message": f"the dry build (job {job.pk}): {error.get('message', '')}"})
         return
-    reason = f"{BUILDING_FIRST}{job.pk}."
+    reason = _reason_to_wait(job)
     if root.why_waiting != reason:
         Job.objects.filter(pk=root.pk).update(why_waiting=reason)
 
