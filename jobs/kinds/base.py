@@ -61,7 +61,7 @@ class ChosenTrials(NamedTuple):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Return the numbers of the trials."""
+        """Return the trials' numbers."""
         return tuple(trial.trial for trial in self.trials)
 
 

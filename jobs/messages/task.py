@@ -170,7 +170,7 @@ class Task(Frozen):
         return False
 
     def runs_in_engine(self) -> bool:
-        """Return whether it runs in the process of the engine, with the packages of this program."""
+        """Return whether it runs in the engine's process, with this program's packages."""
         spec = getattr(self, "spec", None)
         return spec is None or not spec.model.info.trains_itself
 

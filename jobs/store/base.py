@@ -59,7 +59,7 @@ class ArtifactStore(Protocol):
         """
 
     def put_blocks(self, blocks: Iterable[bytes], *, check: Check | None = None) -> StoredFile:
-        """Store the blocks of an iterator, and return their digest and size.
+        """Store an iterator's blocks, and return their digest and size.
 
         If the iterator or the check raises, or the process is killed before, nothing is kept.
 
@@ -84,7 +84,7 @@ class ArtifactStore(Protocol):
         """
 
     def path(self, digest: str) -> Path:
-        """Return a local, read-only file with the content of a digest.
+        """Return a local, read-only file with a digest's content.
 
         Raises:
             NotFound: the store has no such file.
@@ -112,7 +112,7 @@ def is_digest(text: str) -> bool:
 
 
 def sha256_of(path: Path, *, size: int | None = None) -> StoredFile:
-    """Compute the digest and the size of a file.
+    """Compute the digest and a file's size.
 
     Args:
         path: the file.

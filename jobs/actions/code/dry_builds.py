@@ -74,7 +74,7 @@ def _is_known(request: DryBuildRequest, *, again: bool) -> bool:
 
 
 def advance_dry_build(root: Job) -> bool:
-    """Queue or apply the dry build of a search. Return whether its space is complete.
+    """Queue or apply a search's dry build. Return whether its space is complete.
 
     A search of own code that was submitted before a dry build was completed waits for one, and continues with
     a revision that has the whole space.
@@ -115,7 +115,7 @@ def _reason_to_wait(job: Job) -> str:
 
 
 def revision_of(root: Job) -> Revision:
-    """Return the revision of a root.
+    """Return a root's revision.
 
     Raises:
         Conflict: it has none.
@@ -126,7 +126,7 @@ def revision_of(root: Job) -> Revision:
 
 
 def _build_first(root: Job, request: DryBuildRequest) -> None:
-    """Queue the dry build of a search, unless one is open. A failed one fails the search."""
+    """Queue a search's dry build, unless one is open. A failed one fails the search."""
     rows = request.jobs
     job = rows.exclude(state__in=FINAL).first() or rows.first()
     # One that failed before the search was queued, or queued again, is repeated.

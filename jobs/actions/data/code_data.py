@@ -31,7 +31,7 @@ def request_loading(
 
     Args:
         version: the code.
-        dataset: the slug of the data set.
+        dataset: the data set's slug.
         entry: the function; after a path and a colon if several files have one of this name.
         task: the kind of prediction; empty infers it from the targets.
         by: the acting user.

@@ -302,7 +302,7 @@ def create(
     Raises:
         Forbidden: `by` may not write in the project.
         Conflict: the slug is taken.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     access.require(by, project, access.Action.WRITE)
     return create_with(
@@ -358,7 +358,7 @@ def add_version(
 
     Raises:
         Forbidden: `by` may not write in the project, or the data set is bundled.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     access.require(by, dataset.project, access.Action.WRITE)
     return new_version(dataset, stored, roles or Roles(), reading or ReadOptions(), by=by)
@@ -380,7 +380,7 @@ def set_roles(
         roles: of the columns.
         by: who changes them.
         dialect: how the file is written; None as for `version`.
-        images: the size of the images; None as for `version`.
+        images: the images' size; None as for `version`.
         max_bad_share: the share of the rows that may be left out; None as for `version`.
 
     Raises:
@@ -418,7 +418,7 @@ def changed_reading(
     images: ImageOptions | None,
     max_bad_share: float | None,
 ) -> ReadOptions:
-    """Return how the file of a version is read, with the options that are not None."""
+    """Return how a version's file is read, with the options that are not None."""
     reading = ReadOptions.model_validate(version.request.get("reading", {}))
     changes = {"dialect": dialect, "images": images, "max_bad_share": max_bad_share}
     return reading.model_copy(update={name: option for name, option in changes.items() if option is not None})
@@ -430,7 +430,7 @@ def new_version(
     """Add the next version of a data set and queue its profile job. The caller has checked the rights.
 
     Raises:
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     request = {"source": stored.source, "file": stored.name, **roles.as_request()}
     if stored.code is not None:
@@ -461,7 +461,7 @@ def number_version(
     by: User,
     upload: Artifact | None = None,
 ) -> DatasetVersion:
-    """Create the row of the next version, in the caller's transaction.
+    """Create the next version's row, in the caller's transaction.
 
     Args:
         dataset: the data set.

@@ -123,7 +123,7 @@ def is_held(claimed: Claimed) -> bool:
 
 
 def work_of(claimed: Claimed) -> Work:
-    """Return the inputs of the process.
+    """Return the process's inputs.
 
     Raises:
         NotHeld: the fetch belongs to it no more.
@@ -209,7 +209,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
     Raises:
         NotHeld: the fetch belongs to the process no more.
         BadInput: the file does not match its name.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     row = _own(claimed).select_related("version__dataset__project", "version__created_by").first()
     if row is None:

@@ -1,4 +1,4 @@
-"""Reads the result of a gate job, and checks that an approver accepts gates without a result."""
+"""Reads a gate job's result, and checks that an approver accepts gates without a result."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -175,7 +175,7 @@ def approve(
     endpoint has changed since the gates ran, they are queued again and nothing is approved.
 
     Raises:
-        Forbidden: `by` is not an approver, or is the requester or the author of the version.
+        Forbidden: `by` is not an approver, or is the requester or the version's author.
         GatesOpen: a gate without a result is not in `accept`.
         StaleState: the request is not pending, or the champion has changed.
         Conflict: the stored file was altered.
@@ -221,7 +221,7 @@ def _why_stale(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
 
 
 def _require_unaltered_files(version: ModelVersion) -> None:
-    """Check that the file of a version, and each file of the code that it needs, is the registered one."""
+    """Check that a version's file, and each file of the code that it needs, is the registered one."""
     digest = sha256_of(store().path(version.artifact_id)).digest
     if digest != version.artifact_id:
         raise Conflict(
@@ -313,7 +313,7 @@ def _expire_request(promotion: PromotionRequest) -> bool:
 
 
 def _lock_endpoint(promotion: PromotionRequest) -> Endpoint:
-    """Lock the endpoint of a request. It comes before the request in every transaction, against deadlocks."""
+    """Lock a request's endpoint. It comes before the request in every transaction, against deadlocks."""
     return releases.lock_endpoint(Endpoint.objects.get(model=promotion.model_id))
 
 

@@ -77,7 +77,7 @@ def _code_of(project: Project, source: Job) -> CodeVersion | None:
     """Return the code of the model that a job made, or None if it was built without code of users.
 
     Raises:
-        Conflict: the project of the version does not have it.
+        Conflict: the version's project does not have it.
     """
     model = source.revision.spec.model if source.revision is not None else None
     # Loading the file of a script would import the script, which trains when it is imported.
@@ -131,7 +131,7 @@ def store_upload(path: Path, project: Project) -> StoredFile:
 
     Raises:
         BadInput: the file is not a zip archive.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     quotas.require_room_on_disk(project, path.stat().st_size)
     upload_formats.check_keras(path)
@@ -142,7 +142,7 @@ def code_for_upload(model: RegisteredModel, digest: str, *, by: User) -> CodeVer
     """Return the code that an uploaded file needs, by its digest, or None for an empty one.
 
     Raises:
-        BadInput: the project of the model has no such code.
+        BadInput: the model's project has no such code.
         Forbidden: `by` may not have code executed.
     """
     if not digest:
@@ -168,7 +168,7 @@ def add_uploaded(
 
     Raises:
         Forbidden: there is code, and `by` may not have it executed.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     access.require(by, model.project, Action.WRITE)
     _require_code(code, by)
@@ -351,7 +351,7 @@ def mark_validated(
 
 
 def labels_for(version: ModelVersion, signature: dict[str, Any] | None) -> list[str]:
-    """Return the class labels of the data of a version, if its only output has one value for each."""
+    """Return the class labels of a version's data, if its only output has one value for each."""
     try:
         data = data_of(version)
     # They may have been deleted meanwhile.

@@ -56,5 +56,5 @@ def report_failure(job: Job, error: JobError) -> None:
 
 
 def report_stop(job: Job) -> None:
-    """Mark the rows that wait for the result of a stopped job as failed."""
+    """Mark the rows that wait for a stopped job's result as failed."""
     report_failure(job, {"code": "stopped", "message": f"job {job.pk} was stopped by a user"})

@@ -114,7 +114,7 @@ def queue(payload: Payload, **fields: Any) -> Job:
 
 
 def _require_kept(job: Job) -> None:
-    """Lock the project and the experiment of a new job, and check that nothing that it needs was deleted.
+    """Lock the project and a new job's experiment, and check that nothing that it needs was deleted.
 
     Raises:
         StaleState: something is deleted.

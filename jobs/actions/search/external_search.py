@@ -175,7 +175,7 @@ def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | NoTr
 
     Args:
         job_id: the search.
-        script: the id of the script, which holds one trial at a time.
+        script: the script's id, which holds one trial at a time.
         host: the script's host, for display.
 
     Returns:
@@ -219,7 +219,7 @@ def _pool_name(job_id: int) -> str:
 
 
 def _worker_of_script(root: Job, script: str, host: str) -> Worker:
-    """Return the worker row of a script. It is `gone` from the start, so that nothing is placed on it."""
+    """Return a script's worker row. It is `gone` from the start, so that nothing is placed on it."""
     worker, _ = Worker.objects.get_or_create(
         name=script,
         pool=_pool_name(root.pk),
@@ -321,7 +321,7 @@ def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | Non
 
 
 def release_trial(job_id: int, attempt: int, why: str) -> None:
-    """End the attempt of a disconnected script; its trial is queued again with its number and values.
+    """End a disconnected script's attempt; its trial is queued again with its number and values.
 
     Args:
         job_id: the search.

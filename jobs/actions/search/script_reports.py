@@ -93,7 +93,7 @@ def end_trial(
         name: the trial's name.
         done: whether the trial was completed; if not, it failed in the script.
         space: the hyperparameters that the script knows, as KerasTuner's JSON.
-        values: the hyperparameter values of the trial.
+        values: the trial's hyperparameter values.
 
     Raises:
         StaleFence: the trial has been assigned to another script; nothing was written.

@@ -64,7 +64,7 @@ def values_digest(values: Values) -> str:
 
 
 def execution_seed(base: int, trial: int, execution: int) -> int:
-    """Return the training seed of an execution. It is deterministic, so a resumed search uses it again."""
+    """Return an execution's training seed. It is deterministic, so a resumed search uses it again."""
     # The seeds within a search differ, up to 1,009 executions per trial.
     return (base * 1_000_003 + trial * 1_009 + execution) % 2**32
 
@@ -72,7 +72,7 @@ def execution_seed(base: int, trial: int, execution: int) -> int:
 def _trials_to_create(root: Job, search: SearchSpec) -> int:
     """Return how many more trials to create now.
 
-    There are as many open trials as the slots and the search allow. Once the duration of a trial is known,
+    There are as many open trials as the slots and the search allow. Once a trial's duration is known,
     algorithms that need no results also fill a queue for each slot, and refill it when it is half empty.
     """
     concurrency = _possible_attempts(root, search)
@@ -153,7 +153,7 @@ def request_suggestions(root: Job, search: SearchSpec) -> None:
 
 
 def claim_request(job_id: int) -> SuggestionClaim | None:
-    """Claim the request of a search. Return None if no trial is needed or another worker holds the lease."""
+    """Claim a search's request. Return None if no trial is needed or another worker holds the lease."""
     with transaction.atomic():
         root = Job.objects.locked().filter(pk=job_id).first()
         if root is None or root.revision is None or root.state in FINAL or root.desired != Desired.RUNNING:

@@ -111,7 +111,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
 
     Args:
         trial: a completed trial, which continues to `epochs`; or a failed or stopped one, which resumes.
-        epochs: the last epoch of a completed trial; None for the others.
+        epochs: a completed trial's last epoch; None for the others.
         by: the acting user.
 
     Raises:

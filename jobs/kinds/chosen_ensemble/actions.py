@@ -13,7 +13,7 @@ class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, RootResult]):
     """The root of such an ensemble has no task; its steps do the work."""
 
     def advance(self, root: Job) -> None:
-        """Create the jobs of the next step."""
+        """Create the next step's jobs."""
         pipeline.start_next_step(root)
 
     def clone(self, job: Job, *, by: User) -> Job:

@@ -35,7 +35,7 @@ class CodeDataActions(KindActions[CodeDataPayload, CodeDataResult]):
 
 
 def _make_version(job: Job, result: CodeDataResult) -> DatasetVersion:
-    """Create a dataset version from the file of a job. The file is read like an upload.
+    """Create a dataset version from a job's file. The file is read like an upload.
 
     Raises:
         ResultRefused: there is no file, the name of the data set cannot be used any more, or the disk quota

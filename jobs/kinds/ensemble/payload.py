@@ -1,4 +1,4 @@
-"""Defines the payload, the result and the task of an ensemble."""
+"""Defines the payload, the result and an ensemble's task."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Defines the payload of an external search."""
+"""Defines an external search's payload."""
 
 from pydantic import Field
 

@@ -63,7 +63,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         registration.mark_invalid(_version_of(job), error)
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Register the models of the root as versions, and return the jobs that validate them."""
+        """Register the root's models as versions, and return the jobs that validate them."""
         if spec.after.register_ is None:
             return []
         validations = list(root.children.filter(kind=REGISTER.name).order_by("ordinal"))

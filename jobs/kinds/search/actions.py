@@ -25,7 +25,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
     """A search creates trials until its algorithm or budget is exhausted; its best trials are retrained."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrialTask:
-        """Return the task: the trials of the attempt, each with its unfinished executions."""
+        """Return the task: the attempt's trials, each with its unfinished executions."""
         checkpoints = Checkpoint.objects.kept().order_by("-pk")
         trials = (
             attempt.trials.exclude(state__in=TRIAL_FINAL)

@@ -1,4 +1,4 @@
-"""Defines the payload of a search; `jobs.messages.training` defines its task."""
+"""Defines a search's payload; `jobs.messages.training` defines its task."""
 
 from pydantic import Field
 

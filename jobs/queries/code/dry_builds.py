@@ -34,7 +34,7 @@ class DryBuildRequest(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the title of the job."""
+        """Return the job's title."""
         return f"Dry build of {self.payload.model.entry}"
 
     @property
@@ -151,7 +151,7 @@ def dry_build_request(
 
 
 def build_result(request: DryBuildRequest) -> BuiltModel | None:
-    """Return the result of a dry build; None if none is completed."""
+    """Return a dry build's result; None if none is completed."""
     row = request.jobs.filter(state=JobState.COMPLETED).first()
     return None if row is None else result_of_job(row)
 
@@ -195,7 +195,7 @@ def result_of_job(job: Job) -> BuiltModel:
 
 
 def dry_build_out(request: DryBuildRequest) -> DryBuildOut:
-    """Return the API representation of a dry build: a completed one, else an open one, else the last."""
+    """Return a dry build's API representation: a completed one, else an open one, else the last."""
     rows = request.jobs
     job = (
         rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()

@@ -90,7 +90,7 @@ def newest_equal_job(version: CodeVersion, payload: CodeDataPayload, *, ended: b
 
 
 def _request_of(job: Job) -> CodeDataPayload:
-    """Return the request of a job, without what happened since."""
+    """Return a job's request, without what happened since."""
     return CodeDataPayload.model_validate(
         job.payload_as(CodeDataPayload).model_dump(include={"code", "entry", "dataset", "prediction"})
     )

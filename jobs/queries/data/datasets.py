@@ -138,7 +138,7 @@ def _share_of_part(rows: int, fraction: float) -> int:
 
 
 def dataset_out(dataset: Dataset) -> DatasetOut:
-    """Return the API representation of a data set."""
+    """Return a data set's API representation."""
     # The versions are prefetched: a sort or a filter in the database would query them again.
     versions = list(dataset.versions.all())
     newest = max(versions, key=lambda version: version.number, default=None)
@@ -270,7 +270,7 @@ def most_complete_overview[Found: SplitOverview](job: Job, kind: type[Found]) ->
 
 
 def profile_of(version: DatasetVersion) -> Profile | None:
-    """Return the profile of a version, also while it is being prepared. None before."""
+    """Return a version's profile, also while it is being prepared. None before."""
     if version.profile is not None or version.state != DatasetVersion.State.PREPARING:
         return version.profile
     return _read_newest(version, "profile", Profile)
@@ -286,7 +286,7 @@ def read_sample(version: DatasetVersion) -> Sample | None:
 def _read_newest[Described: Frozen](
     version: DatasetVersion, role: str, kind: type[Described]
 ) -> Described | None:
-    """Return the newest file of a role. None without one, or if the runner wrote an invalid one."""
+    """Return a role's newest file. None without one, or if the runner wrote an invalid one."""
     file = _newest_artifact(version, role)
     return None if file is None else _parse_artifact(file, kind)
 
@@ -299,7 +299,7 @@ def _parse_artifact[Described: Frozen](file: JobArtifact, kind: type[Described])
 
 
 def read_content(digest: str) -> bytes:
-    """Return the content of a stored file. It is immutable, so it is cached."""
+    """Return a stored file's content. It is immutable, so it is cached."""
     key = f"overview:{digest}"
     cached: bytes | None = cache.get(key)
     if cached is None:
@@ -322,5 +322,5 @@ def preview_out(version: DatasetVersion) -> PreviewOut:
 
 
 def overview_out(version: DatasetVersion) -> OverviewOut:
-    """Return the API representation of the overview of a version."""
+    """Return the API representation of a version's overview."""
     return OverviewOut(state=version.state, overview=read_overview(version))

@@ -114,7 +114,7 @@ class _Checked(NamedTuple):
 def _check_settings(
     project: Project, spec: ExperimentSpec, version: DatasetVersion | None, base: BaseVersion | None
 ) -> _Checked:
-    """Check the settings of a spec. The space of one with own code is completed."""
+    """Check a spec's settings. The space of one with own code is completed."""
     profile = version.profile if version is not None else None
     spec_problems, built = [*code_checks.code_problems(project, spec), *spec_checks.problems(spec)], None
     if isinstance(spec.model, CodeModel):

@@ -127,7 +127,7 @@ def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
 
 
 def model_out(model: RegisteredModel) -> ModelOut:
-    """Return the API representation of a model."""
+    """Return a model's API representation."""
     endpoint = model.endpoint
     # This costs no query for a row of a list, which has its aliases already.
     prefetch_related_objects([model], "aliases__version")
@@ -148,7 +148,7 @@ def model_out(model: RegisteredModel) -> ModelOut:
 
 
 def version_out(version: ModelVersion) -> VersionOut:
-    """Return the API representation of a version."""
+    """Return a version's API representation."""
     return VersionOut(
         model=version.model.name,
         number=version.number,
@@ -174,7 +174,7 @@ def version_out(version: ModelVersion) -> VersionOut:
 
 
 def version_code_out(version: ModelVersion) -> VersionCodeOut | None:
-    """Return the API representation of the code of a version."""
+    """Return the API representation of a version's code."""
     code = version.code
     if code is None:
         return None
@@ -190,7 +190,7 @@ def version_code_out(version: ModelVersion) -> VersionCodeOut | None:
 
 
 def version_packages_out(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
-    """Return the API representation of the packages of a version, compared with those in production."""
+    """Return the API representation of a version's packages, compared with those in production."""
     other = production if production is not None and production.pk != version.pk else None
     if other is not None and not (
         package_sets.has_known_packages(other) and package_sets.has_known_packages(version)
@@ -207,7 +207,7 @@ def version_packages_out(version: ModelVersion, production: ModelVersion | None)
 
 
 def release_out(record: ReleaseRecord) -> ReleaseOut:
-    """Return the API representation of a release."""
+    """Return a release's API representation."""
     return ReleaseOut(
         generation=record.generation,
         kind=record.kind,

@@ -112,7 +112,7 @@ def validation_result(version: ModelVersion) -> RegisterResult | None:
 def dataset_profile(version: ModelVersion) -> Profile | None:
     """Return the profile of a version's training data. None if it is unknown.
 
-    It is unknown for the model of a script, which may read other columns, or none of the data.
+    It is unknown for a script's model, which may read other columns, or none of the data.
     """
     source: Job | None = None if is_foreign(version) else version.source_job
     pk = source.payload.dataset_version if source else None
@@ -190,7 +190,7 @@ def newest_version(model: RegisteredModel) -> ModelVersion | None:
 
 
 def versions_by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
-    """Return the visible versions of these artifacts, by digest."""
+    """Return these artifacts' visible versions, by digest."""
     versions: dict[str, list[ModelVersion]] = defaultdict(list)
     rows = access.visible_versions(user).filter(artifact__in=digests).select_related("model")
     for version in rows.order_by("model__name", "number"):
@@ -224,5 +224,5 @@ def validated_version(user: User, job: Job) -> ModelVersion | None:
 
 
 def version_number(version: ModelVersion | None) -> int | None:
-    """Return the number of a version, or None."""
+    """Return a version's number, or None."""
     return None if version is None else version.number

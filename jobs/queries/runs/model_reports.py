@@ -88,7 +88,7 @@ def read_report(stored: StoredReport) -> ModelReport | None:
 
 
 def members_of_report(stored: StoredReport) -> dict[str, Job]:
-    """Return the jobs that trained the members of an ensemble, by their names in its report."""
+    """Return the jobs that trained an ensemble's members, by their names in its report."""
     names = stored.job.payload.member_names()
     return {names[job.pk]: job for job in Job.objects.filter(pk__in=names)}
 
@@ -99,7 +99,7 @@ def report_findings(stored: Iterable[StoredReport]) -> list[tuple[StoredReport, 
 
 
 def _read_content(digest: str) -> bytes:
-    """Return the content of a stored file. It is immutable, so it is cached."""
+    """Return a stored file's content. It is immutable, so it is cached."""
     key = f"report:{digest}"
     cached: bytes | None = cache.get(key)
     if cached is None:

@@ -1,4 +1,4 @@
-"""Lists the steps of a root job, before their jobs exist."""
+"""Lists a root job's steps, before their jobs exist."""
 
 from jobs.errors import Conflict
 from jobs.kinds import planned_steps, steps_from

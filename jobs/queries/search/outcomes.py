@@ -37,7 +37,7 @@ BEST_TRIAL_FIELDS = ("number", "values", "score", "std")
 
 
 def objective_of(root: Job) -> Objective:
-    """Return the objective of a root job; validation loss if it has no search."""
+    """Return a root job's objective; validation loss if it has no search."""
     return root.payload.objective(_spec_of(root))
 
 
@@ -167,7 +167,7 @@ class ParetoFront(NamedTuple):
 
 
 def pareto_front(root: Job) -> ParetoFront:
-    """Return the Pareto front of a search."""
+    """Return a search's Pareto front."""
     several = _several_objectives(root)
     if several is None:
         return ParetoFront({}, (), frozenset())
@@ -224,7 +224,7 @@ def find_dataset(project: Project, slug: str) -> Dataset | None:
 
 
 def results_of_root(root: Job) -> Result:
-    """Return the results of a root job, computed from its trials and children."""
+    """Return a root job's results, computed from its trials and children."""
     facts = root.facts
     if not facts.has_trials and not facts.has_steps:
         return root.results

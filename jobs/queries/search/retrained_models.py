@@ -30,7 +30,7 @@ class BestRetrained(NamedTuple):
 
 
 def best_retrained(root: Job) -> BestRetrained | None:
-    """Return the best single model of a root; None before all of its retrained trials have ended."""
+    """Return a root's best single model; None before all of its retrained trials have ended."""
     if root.facts.trains:
         return None
     trained = [child for child in root.children.all() if child.facts.trains]

@@ -122,12 +122,12 @@ class Scope:
 
     @property
     def trials(self) -> QuerySet[Trial]:
-        """Return the trials of the jobs."""
+        """Return the jobs' trials."""
         return Trial.objects.filter(job__in=self.jobs.values("pk"))
 
     @property
     def dataset_versions(self) -> QuerySet[DatasetVersion]:
-        """Return the versions of the data sets."""
+        """Return the data sets' versions."""
         return DatasetVersion.objects.filter(dataset__in=self.datasets.values("pk"))
 
     @property
@@ -137,7 +137,7 @@ class Scope:
 
     @property
     def job_artifacts(self) -> QuerySet[JobArtifact]:
-        """Return the outputs of the jobs."""
+        """Return the jobs' outputs."""
         return JobArtifact.objects.filter(job__in=self.jobs.values("pk"))
 
     def artifacts(self) -> QuerySet[Artifact]:

@@ -217,7 +217,7 @@ class ScriptModel(ModelBase):
         return ScriptModel.model_validate({**dict(self), "args": {**self.args, **values}})
 
     def command(self) -> list[str]:
-        """Return the arguments of the interpreter: the script or module with its own arguments."""
+        """Return the interpreter's arguments: the script or module with its own arguments."""
         module = self.entry.removeprefix(MODULE) if self.entry.startswith(MODULE) else ""
         arguments = ["-m", module] if module else [self.entry]
         for name, value in self.args.items():

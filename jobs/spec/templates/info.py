@@ -1,4 +1,4 @@
-"""Declares the description of a model template, which the form, the plan, the engine and the docs read."""
+"""Declares a model template's description, which the form, the plan, the engine and the docs read."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -134,7 +134,7 @@ class TemplateInfo:
         return self.program is not None
 
     def fit_field(self, hyperparameter: str) -> str | None:
-        """Return the path of the fit field, such as `schedule/kind`, that a hyperparameter may set.
+        """Return the fit field's path, such as `schedule/kind`, that a hyperparameter may set.
 
         None: its name is one of the code.
         """
