@@ -205,8 +205,8 @@ class Facts:
             and not with its runner.
         usual_starts: The usual duration in multiples of a runner's start time. None if epochs are counted.
         tabs: The tabs of the job's page, in order.
-        details: The dotted path of the query that returns what the overview tab shows of such jobs alone.
-        details_template: The template that shows it as `details`.
+        details: The dotted path of a query. The overview tab has a section with its result, if it has any.
+        details_template: The template of this section, which gets the result as `details`.
         listed: Whether the list of jobs shows the kind by default.
         retry_refusal: Why a job of the kind is never retried. Empty if it can be retried.
         submittable: Whether users may submit a job of the kind directly, with its payload as input.

@@ -1,4 +1,4 @@
-"""Defines what a store of artifacts does, and computes the digests that name its files."""
+"""Defines the protocol of an artifact store, and computes the digests that name its files."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator

@@ -104,7 +104,7 @@ def context(request: Request, row: Job) -> dict[str, Any]:
 
 
 def _details(row: Job) -> object:
-    """Return what the page shows of jobs of this kind alone."""
+    """Return the content of the section that only jobs of this kind have, or None."""
     return import_string(row.facts.details)(row) if row.facts.details else None
 
 
