@@ -26,10 +26,10 @@ from typing import NamedTuple
 import psutil
 
 from jobs.kinds.profile.payload import ProfileTask
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.control import Start
 from jobs.messages.sandbox import Level
 from jobs.messages.task import DatasetFile, OwnCode, OwnCodeFile
+from jobs.messages.training import TrainTask
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.search import Objective
 from workers.confinement.isolation.access import Isolation

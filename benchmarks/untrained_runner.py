@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.kinds import KINDS
-from jobs.kinds.search.payload import TrialTask
+from jobs.messages.training import TrialTask
 from workers.engine.report import Report
 from workers.runner.__main__ import main
 

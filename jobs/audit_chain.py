@@ -1,4 +1,4 @@
-"""Computes the hashes of the audit chain: of its rows, of its head, and of sealed rows.
+"""Computes the audit chain's hashes: of its rows, of its head, and of sealed rows.
 
 The keys are made from the installation's secret key, each with a salt of its own.
 """
@@ -32,17 +32,17 @@ COVERED = (
 
 
 def row_hash(event: AuditEvent) -> str:
-    """Return the HMAC of a row's fields, one of which is the hash of the row before it."""
+    """Return the HMAC of a row's fields, one of which is the row's hash before it."""
     return _hmac(ROW_SALT, _canonical_text([getattr(event, name) for name in COVERED]))
 
 
 def head_mac(number: int, last_hash: str) -> str:
-    """Return the HMAC of a head."""
+    """Return a head's HMAC."""
     return _hmac(HEAD_SALT, f"{number} {last_hash}")
 
 
 def key_id() -> str:
-    """Return the name of the secret key; it does not reveal the key."""
+    """Return the secret key's name; it does not reveal the key."""
     return _hmac(KEY_SALT, "name")[:16]
 
 

@@ -1,4 +1,4 @@
-"""Finds the client of an address, for limits that count the requests of one client."""
+"""Finds an address's client, for limits that count the requests of one client."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 

@@ -1,4 +1,4 @@
-"""Defines the exceptions of the domain: an error code, an HTTP status and a message for users."""
+"""Defines the domain's exceptions: an error code, an HTTP status and a message for users."""
 
 from collections.abc import Sequence
 

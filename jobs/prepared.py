@@ -1,6 +1,6 @@
 """Keeps the SQL of the queries of every request and heartbeat: building it takes longer than running it.
 
-These read the session, the user, the user's roles, the token of a request, and the new attempts of a worker.
+These read the session, the user, the user's roles, a request's token, and a worker's new attempts.
 All other queries are ordinary ones, since this module needs private parts of Django.
 
 The SQL depends on the database's vendor and on nothing that changes while a process runs, so each process

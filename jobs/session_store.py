@@ -27,7 +27,7 @@ class SessionStore(DatabaseStore):
 
     @classmethod
     def get_model_class(cls) -> type[Session]:
-        """Return the model of the rows."""
+        """Return the rows' model."""
         return Session
 
     @classmethod
@@ -36,7 +36,7 @@ class SessionStore(DatabaseStore):
         Session.objects.filter(expire_date__lt=clock.now()).delete()
 
     def load(self) -> dict[str, Any]:
-        """Return the data of the session; without a row, empty data under a new key."""
+        """Return the session's data; without a row, empty data under a new key."""
         row = None
         if (key := self.session_key) is not None:
             row = _UNEXPIRED.first(key=stored_key(key), now=clock.estimate())

@@ -24,12 +24,12 @@ from jobs.messages.release import Release, SignedRelease
 
 
 def private_key_file() -> Path:
-    """Return the path of the private key."""
+    """Return the private key's path."""
     return Path(settings.TRAINYARD_HOME) / "release.key"
 
 
 def public_key_file() -> Path:
-    """Return the path of the public key; create both keys if they do not exist."""
+    """Return the public key's path; create both keys if they do not exist."""
     _private_key()
     return private_key_file().with_suffix(".pub")
 

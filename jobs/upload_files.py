@@ -84,7 +84,7 @@ _remembering = threading.Lock()
 
 
 def path_of(key: str) -> Path:
-    """Return the file of an upload, which need not exist."""
+    """Return an upload's file, which need not exist."""
     return store().incoming / key
 
 
@@ -159,7 +159,7 @@ def digest_of(key: str) -> StoredFile:
 
 
 def delete_file(key: str) -> None:
-    """Delete the file of an upload, if it is still there."""
+    """Delete an upload's file, if it is still there."""
     with _remembering:
         _digests.pop(key, None)
     for path in (path_of(key), path_of(key + UNVERIFIED)):

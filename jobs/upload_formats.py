@@ -59,12 +59,12 @@ def format_by_name(name: str) -> Source:
 
 
 def format_label(source: str) -> str:
-    """Return the label of a format."""
+    """Return a format's label."""
     return next((label for name, label in LABELS.items() if name == source), source)
 
 
 def format_of_upload(path: Path, name: str) -> Source:
-    """Return the format of an upload. Archives of images are known by their content, whatever their name.
+    """Return an upload's format. Archives of images are known by their content, whatever their name.
 
     Args:
         path: the uploaded bytes.

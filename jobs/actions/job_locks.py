@@ -8,7 +8,7 @@ from jobs.models import Job
 
 
 def lock_root(job: Job) -> None:
-    """Lock the root of a step until the transaction ends. Nothing is done for a root itself.
+    """Lock a step's root until the transaction ends. Nothing is done for a root itself.
 
     Raises:
         Job.DoesNotExist: the root was deleted.

@@ -15,7 +15,7 @@ def update_rows(
     """Set columns of the rows that fulfil a condition, and return whether there are any.
 
     Args:
-        model: the model of the rows.
+        model: the rows' model.
         values: the new values by field. They are plain values; `F` and other expressions are refused.
         condition: in SQL, with `%s` for each parameter.
         parameters: of the condition.

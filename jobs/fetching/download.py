@@ -36,7 +36,7 @@ SLOW_BYTES = 64 * 1024
 
 
 def run(claimed: Claimed) -> None:
-    """Fetch a file, and store the result or the reason of the failure. It raises nothing."""
+    """Fetch a file, and store the result or the failure's reason. It raises nothing."""
     try:
         _fetch(claimed)
     except NotHeld:
@@ -164,7 +164,7 @@ class Copying:
             )
 
     def _reserve(self, size: int) -> None:
-        """Count bytes against the quota of the project, and require that they fit on the disk."""
+        """Count bytes against the project's quota, and require that they fit on the disk."""
         self._require_space(size - self._received)
         fetch_attempts.reserve(self._claimed, size)
         self._reserved = size

@@ -19,9 +19,9 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy")
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a fetch: without credentials and proxies of this machine.
+    """Return a fetch's environment: without credentials and proxies of this machine.
 
-    Projects must not read with the rights of the machine, and a proxy would resolve names by itself.
+    Projects must not read with the machine's rights, and a proxy would resolve names by itself.
     """
     kept = {
         name: value
@@ -37,7 +37,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def command(claimed: Claimed) -> tuple[str, ...]:
-    """Return the command of a fetch. It is killed when this process dies."""
+    """Return a fetch's command. It is killed when this process dies."""
     wrapper = settings.BASE_DIR / "webapp" / "ops" / "parent_death.py"
     return (
         *(sys.executable, "-S", "-E", str(wrapper), str(os.getpid())),

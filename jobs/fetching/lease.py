@@ -1,4 +1,4 @@
-"""Keeps the lease of a fetch while its file is stored, which takes minutes for a large file."""
+"""Keeps a fetch's lease while its file is stored, which takes minutes for a large file."""
 
 import logging
 from collections.abc import Iterable, Iterator

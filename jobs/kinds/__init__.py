@@ -46,6 +46,8 @@ KINDS: dict[str, Facts] = {
     )
 }
 
+_BY_PAYLOAD: dict[type[Payload], Facts] = {facts.payload: facts for facts in KINDS.values()}
+
 PIPELINE: tuple[str, ...] = ("search", "train", "ensemble", "quantize", "register")
 """The kinds of an experiment's steps, in the order in which they run."""
 
@@ -72,9 +74,21 @@ def public_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(facts.public_name for facts in KINDS.values()))
 
 
+def facts_of_payload(payload: Payload) -> Facts:
+    """Return the facts of the kind that has such payloads."""
+    return _BY_PAYLOAD[type(payload)]
+
+
 def payload_of(kind: str, body: dict[str, Any]) -> Payload:
     """Return the typed payload of a job of this kind."""
     return KINDS[kind].payload.model_validate(body)
+
+
+def steps_from(kind: str) -> tuple[str, ...]:
+    """Return the kinds of `PIPELINE` from a root's kind on; without the search if the root is no step."""
+    if kind in PIPELINE:
+        return PIPELINE[PIPELINE.index(kind) :]
+    return tuple(step for step in PIPELINE if not KINDS[step].has_trials)
 
 
 def planned_steps(spec: ExperimentSpec) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.messages.reports.base import ModelReport
 from jobs.messages.task import Task
@@ -32,15 +32,37 @@ TABS: tuple[Tab, ...] = (
 )  # fmt: skip
 """The tabs of a job's page for every kind. Pages leave out a tab without content."""
 
+Owner = Literal["dataset_version", "version", "promotion"]
+"""Fields of payloads that name a row to which a job may belong."""
+
 type Figures = dict[str, Any]
 """Metrics by name. Each is a number, or an object whose `value` is one."""
 
 
-class ChosenTrials(NamedTuple):
-    """Trials of a search by their numbers."""
+class ChosenTrial(Frozen):
+    """A trial by its number, with a copy of its values: they remain when the trial's row is deleted."""
+
+    trial: int = Field(ge=1)
+    values: dict[str, Value]
+
+
+class SourceTrial(Frozen):
+    """A trial of another search, whose values an experiment of its own retrains."""
 
     search: int
-    numbers: tuple[int, ...]
+    trial: int = Field(ge=1)
+
+
+class ChosenTrials(NamedTuple):
+    """Trials of a search, in the order of their numbers."""
+
+    search: int
+    trials: tuple[ChosenTrial, ...]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Return the trials' numbers."""
+        return tuple(trial.trial for trial in self.trials)
 
 
 class Payload(Frozen):
@@ -101,6 +123,18 @@ class Payload(Frozen):
         """Return the trials of another search that the job retrains, or None."""
         return None
 
+    def member_names(self) -> dict[int, str]:
+        """Return the names in the job's report of the jobs whose models it pools, by primary key."""
+        return {}
+
+    def repeated_trial(self) -> int | None:
+        """Return the number of the trial whose values the job uses, in the search of its root, or None."""
+        return None
+
+    def source_trial(self) -> SourceTrial | None:
+        """Return the trial of another search whose values the job's spec has, or None."""
+        return None
+
     def hyperparameters(self) -> dict[str, Value]:
         """Return the hyperparameter values that the job applies to the spec."""
         return {}
@@ -154,19 +188,25 @@ class Facts:
         needs_jax: Whether that function needs Keras and JAX, whose imports take seconds.
         public_as: The kind's name in REST and on pages, if it differs from `name`.
         planned: Returns how many jobs of the kind an experiment creates.
-        first_step: The first kind of `PIPELINE` that a root of this kind runs. Empty if no step follows.
+        has_steps: Whether steps of `PIPELINE` follow a root of this kind: see `jobs.kinds.steps_from`.
         has_trials: Whether an attempt holds trials of the job instead of the whole job.
         trial_waits_for: The reason shown for a queued trial if the scheduler does not place it.
         trains: Whether the job trains one model epoch by epoch.
+        pools: Whether the job pools trained models into one.
         evaluates: Whether the job evaluates a model on test rows.
         candidate: The key of the job's metrics in the results of its root.
         report: The model of the kind's JSON artifact with the role `report`, if it writes one.
         registered_as: The role under which the job's model is registered.
+        belongs_to: The field of the payload with the primary key of the row that the job describes or checks.
+            Its root jobs are deleted together with this row. Empty if there is none.
+        retrains_chosen: Whether the job retrains chosen trials of the search `payload.search`.
         keeps_result: Whether the result is stored in the job's row. If not, another row stores it.
         installs_packages: Whether the job begins with the installation of its packages, which is its work,
             and not with its runner.
         usual_starts: The usual duration in multiples of a runner's start time. None if epochs are counted.
         tabs: The tabs of the job's page, in order.
+        details: The dotted path of a query. The overview tab has a section with its result, if it has any.
+        details_template: The template of this section, which gets the result as `details`.
         listed: Whether the list of jobs shows the kind by default.
         retry_refusal: Why a job of the kind is never retried. Empty if it can be retried.
         submittable: Whether users may submit a job of the kind directly, with its payload as input.
@@ -181,18 +221,23 @@ class Facts:
     needs_jax: bool = True
     public_as: str = ""
     planned: Callable[[ExperimentSpec], int] = plans_no_jobs
-    first_step: str = ""
+    has_steps: bool = False
     has_trials: bool = False
     trial_waits_for: str = ""
     trains: bool = False
+    pools: bool = False
     evaluates: bool = False
     candidate: str = ""
     report: type[ModelReport] | None = None
     registered_as: Registered | None = None
+    belongs_to: Owner | Literal[""] = ""
+    retrains_chosen: bool = False
     keeps_result: bool = True
     installs_packages: bool = False
     usual_starts: float | None = None
     tabs: tuple[Tab, ...] = TABS
+    details: str = ""
+    details_template: str = ""
     listed: bool = True
     retry_refusal: str = ""
     submittable: bool = False

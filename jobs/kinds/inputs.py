@@ -17,7 +17,7 @@ def submittable_kinds() -> list[Facts]:
 
 @cache
 def input_model(payload: type[Payload]) -> type[BaseModel]:
-    """Return the input model of a payload: its fields without those that Trainyard itself writes."""
+    """Return a payload's input model: its fields without those that Trainyard itself writes."""
     fields: dict[str, Any] = {
         name: (field.annotation, field)
         for name, field in payload.model_fields.items()

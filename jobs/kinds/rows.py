@@ -1,18 +1,42 @@
-"""Builds the conditions that find the jobs of a kind. Each kind names its own in its `rows.py`.
+"""Builds the conditions that find jobs by the facts and the payloads of their kinds.
 
-A condition is not bound to a queryset, so it finds deleted jobs as well, or several kinds at once.
+A condition is not bound to a queryset, so it finds deleted jobs as well, or several kinds at once. The
+`rows.py` of a kind has those for this kind alone.
 """
 
 from collections.abc import Collection
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from jobs.kinds.base import Facts
+from jobs.kinds import kinds_that
+from jobs.kinds.base import Facts, Owner
 
 
 def of_kind(facts: Facts, **payload: int | str | Collection[int]) -> Q:
     """Return the condition that a job has a kind and these payload fields."""
     return Q(kind=facts.name, **{f"payload_json__{name}": value for name, value in payload.items()})
+
+
+def belonging_to(owner: Owner, keys: Collection[int]) -> Q:
+    """Return the condition that a job belongs to one of these rows, which it describes or checks."""
+    return Q(kind__in=_kinds_of(owner), **{f"payload_json__{owner}__in": keys})
+
+
+def owner_keys(owner: Owner, jobs: QuerySet[Any]) -> list[int]:
+    """Return the primary keys of the rows to which these jobs belong."""
+    bodies = jobs.filter(kind__in=_kinds_of(owner)).values_list("payload_json", flat=True)
+    return [body[owner] for body in bodies]
+
+
+def _kinds_of(owner: Owner) -> tuple[str, ...]:
+    return kinds_that(lambda facts: facts.belongs_to == owner)
+
+
+def retraining_trials_of(searches: Collection[int]) -> Q:
+    """Return the condition that a job retrains chosen trials of one of these searches."""
+    kinds = kinds_that(lambda facts: facts.retrains_chosen)
+    return Q(kind__in=kinds, payload_json__search__in=searches)
 
 
 def that_read_any(dataset_versions: Collection[int]) -> Q:

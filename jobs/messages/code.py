@@ -1,4 +1,4 @@
-"""Declares code of users: its limits, the findings about it, and the messages of the reader process."""
+"""Declares code of users: its limits, the findings about it, and the reader process's messages."""
 
 import hashlib
 import json

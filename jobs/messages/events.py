@@ -1,4 +1,4 @@
-"""Declares the events of a runner: one JSON object per line on its event pipe.
+"""Declares a runner's events: one JSON object per line on its event pipe.
 
 The supervisor adds the attempt and stores the events; each gets a cursor in the order of its root job.
 `time` is in seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the trial that the

@@ -1,6 +1,6 @@
 """Declares the protocol of fork servers: one JSON object per datagram.
 
-A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` with
+A request comes with the child's file descriptors. A supervisor of runners sends a `ForkRequest` with
 those of `STREAMS`; the prediction server sends `{}` with one socket. Both send a `ForkIntoSandbox` with five:
 a file with the plan, the standard streams, and one that the process keeps. The fork server sends
 `{"ready": pid}` once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and

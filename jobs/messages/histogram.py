@@ -21,7 +21,7 @@ _MIDDLE = 2 / (GAMMA + 1)
 
 
 def bucket_of(value: float) -> int:
-    """Return the bucket of a value; values up to 1 are in bucket 0."""
+    """Return a value's bucket; values up to 1 are in bucket 0."""
     return math.ceil(math.log(value) * _PER_LOG) if value > 1 else 0
 
 
@@ -38,7 +38,7 @@ def percentile(buckets: Mapping[int, int], share: float) -> float | None:
         share: the share of the values that are not greater, such as 0.95.
 
     Returns:
-        The percentile, in the unit of the values; None if there are no values.
+        The percentile, in the values' unit; None if there are no values.
     """
     count = sum(buckets.values())
     if not count:

@@ -1,4 +1,4 @@
-"""Declares the overview of a dataset version: how its columns are related, and how its parts differ.
+"""Declares a dataset version's overview: how its columns are related, and how its parts differ.
 
 It is a file of the profile job beside the profile: only the page of the version and REST read it. The job
 writes it again after each section, so that a section is shown as soon as it is computed. Each section has a

@@ -169,6 +169,11 @@ class Task(Frozen):
         """Return whether the task reads a file that a person uploaded. Limits apply to such tasks."""
         return False
 
+    def runs_in_engine(self) -> bool:
+        """Return whether it runs in the engine's process, with this program's packages."""
+        spec = getattr(self, "spec", None)
+        return spec is None or not spec.model.info.trains_itself
+
     def resumes_from(self) -> tuple[CheckpointFolder, ...]:
         """Return the checkpoints of the first training still open, newest first."""
         return ()

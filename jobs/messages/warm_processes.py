@@ -1,4 +1,4 @@
-"""Declares the warm processes of a worker, as its heartbeats report them."""
+"""Declares a worker's warm processes, as its heartbeats report them."""
 
 import datetime as dt
 from typing import Literal

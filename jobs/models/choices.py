@@ -4,5 +4,5 @@ from enum import StrEnum
 
 
 def choices(enum: type[StrEnum]) -> list[tuple[str, str]]:
-    """Return the choices of an enumeration; each value is its own label."""
+    """Return an enumeration's choices; each value is its own label."""
     return [(member.value, member.value) for member in enum]

@@ -41,7 +41,7 @@ class CodeVersion(models.Model):
 
     @property
     def entry_names(self) -> list[str]:
-        """Return the names of the entries."""
+        """Return the entries' names."""
         return list(self.summary_json.get("entries", ()))
 
     @property

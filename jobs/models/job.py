@@ -38,6 +38,10 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Return the jobs that train one model."""
         return self.filter(kind__in=kinds_that(lambda facts: facts.trains))
 
+    def pooling(self) -> Self:
+        """Return the jobs that pool trained models into one."""
+        return self.filter(kind__in=kinds_that(lambda facts: facts.pools))
+
     def evaluating(self) -> Self:
         """Return the jobs that measure a model on test rows."""
         return self.filter(kind__in=kinds_that(lambda facts: facts.evaluates))

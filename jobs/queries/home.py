@@ -1,4 +1,4 @@
-"""Reads the contents of the home page, and the counts in the navigation."""
+"""Reads the home page's contents, and the counts in the navigation."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def _to_decide(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
 
 
 def _concerns_people(people: Collection[int]) -> Q:
-    """Return a filter for the requests of these people, and for those of versions that they made."""
+    """Return a filter for these people's requests, and for those of versions that they made."""
     return Q(requested_by__in=people) | Q(version__artifact__in=files_of(people))
 
 
@@ -128,7 +128,7 @@ def _running_job(job: Job) -> Running:
 
 
 def sparkline_points(values: list[float], width: float = 96, height: float = 24) -> str:
-    """Return the points of a sparkline, for an SVG polyline.
+    """Return a sparkline's points, for an SVG polyline.
 
     >>> sparkline_points([1.0, 3.0, 2.0], width=10, height=4)
     '0.0,4.0 5.0,0.0 10.0,2.0'

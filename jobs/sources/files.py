@@ -45,7 +45,7 @@ def open_file(address: Address) -> Source:
 
 
 def _root_of(address: Address) -> tuple[str, str]:
-    """Return the allowed folder of a file, and the path of the file below it."""
+    """Return a file's allowed folder, and the path of the file below it."""
     path = PurePath(address.path)
     for root in settings.TRAINYARD_DATA_ROOTS:
         if path.is_relative_to(root) and path != PurePath(root):

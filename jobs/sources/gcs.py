@@ -73,7 +73,7 @@ def _blocks(opened: Any) -> Iterator[bytes]:
 
 
 def _failure(error: Exception) -> FetchFailed:
-    """Return a sentence without the message of the error, which may contain an answer of the server."""
+    """Return a sentence without the error's message, which may contain an answer of the server."""
     if isinstance(error, FileNotFoundError):
         return FetchFailed("Google Cloud Storage has no such object.", code="source_refused")
     return FetchFailed("Google Cloud Storage did not send the object.", code="source_refused")

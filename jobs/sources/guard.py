@@ -87,7 +87,7 @@ def require_public_literal(host: str, port: int) -> None:
 
 
 def resolve(host: str, port: int) -> list[Endpoint]:
-    """Return the addresses of a host, to connect to one of them without resolving the name again.
+    """Return a host's addresses, to connect to one of them without resolving the name again.
 
     Raises:
         FetchFailed: it has none, or one of them is not public and the host and port are not listed.
@@ -112,7 +112,7 @@ def resolve(host: str, port: int) -> list[Endpoint]:
 
 
 def not_public(host: str, port: int) -> FetchFailed:
-    """Return the refusal of a host. It does not name the address, which may be of a private network."""
+    """Return a host's refusal. It does not name the address, which may be of a private network."""
     place = host_and_port(host, port)
     return FetchFailed(
         f"{place} is not on the public network, so nothing is fetched from it. An administrator of the "

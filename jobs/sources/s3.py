@@ -86,7 +86,7 @@ class _Connections(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return the checked addresses of a host."""
+        """Return a host's checked addresses."""
         del family
         try:
             found = await asyncio.to_thread(guard.resolve, host, port)

@@ -114,7 +114,7 @@ def _authorization(credential: Credential) -> str:
 
 
 def _connected(address: Address) -> socket.socket:
-    """Return a connection to one of the checked addresses of the host, with TLS for https.
+    """Return a connection to one of the host's checked addresses, with TLS for https.
 
     Raises:
         FetchFailed: none of them accepts it, or the certificate is not valid.

@@ -17,7 +17,7 @@ class DocumentedAs:
         self._schema = TypeAdapter(source).core_schema
 
     def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Return the schema of the other type; a model becomes a reference to a definition."""
+        """Return the other type's schema; a model becomes a reference to a definition."""
         return handler(self._schema)
 
 

@@ -99,7 +99,7 @@ class GateRules(Frozen):
         return self
 
     def metric_for(self, task: Task, objective: Objective | None) -> tuple[str, Direction]:
-        """Return the metric of the comparisons, and its better direction.
+        """Return the comparisons' metric, and its better direction.
 
         Args:
             task: the kind of prediction.

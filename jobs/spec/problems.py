@@ -28,7 +28,7 @@ def warning(pointer: str, consequence: str, next_step: str) -> Problem:
 
 
 def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Problem]:
-    """List the problems of a body, with pointers that start with `prefix`, for example `/spec`."""
+    """List a body's problems, with pointers that start with `prefix`, for example `/spec`."""
     return from_items(error.errors(include_url=False), body, prefix)
 
 

@@ -1,4 +1,4 @@
-"""Declares the signature of a model: names, types and shapes of its inputs and outputs."""
+"""Declares a model's signature: names, types and shapes of its inputs and outputs."""
 
 from pydantic import Field
 

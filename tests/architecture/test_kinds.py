@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.utils.module_loading import import_string
 
-from jobs.kinds import KINDS, PIPELINE, public_names
+from jobs.kinds import KINDS, PIPELINE, public_names, steps_from
 from jobs.kinds.base import Facts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,4 +118,19 @@ def test_a_kind_is_one_folder_of_three_files(facts: Facts) -> None:
 
 def test_the_pipeline_and_the_table_agree() -> None:
     assert set(PIPELINE) <= KINDS.keys()
-    assert {facts.first_step for facts in KINDS.values()} - {""} <= set(PIPELINE)
+    assert {kind: steps_from(kind)[0] for kind, facts in KINDS.items() if facts.has_steps} == {
+        "search": "search",
+        "train": "train",
+        "chosen_ensemble": "train",
+    }
+
+
+def test_each_kind_has_a_payload_model_of_its_own() -> None:
+    # `submit.queue` finds the kind of a job by the model of its payload.
+    assert len({facts.payload for facts in KINDS.values()}) == len(KINDS)
+
+
+@pytest.mark.parametrize("facts", [row for row in KINDS.values() if row.details], ids=lambda row: row.name)
+def test_the_details_of_a_kind_have_a_query_and_a_template(facts: Facts) -> None:
+    assert callable(import_string(facts.details))
+    assert (ROOT / "templates" / facts.details_template).is_file()

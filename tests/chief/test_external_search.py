@@ -11,12 +11,12 @@ from jobs.actions.runs import attempt_end, control, pipeline, schedule
 from jobs.actions.search import external_search, script_reports, suggest, trials
 from jobs.actions.search.external_search import HeldTrial, NoTrial
 from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
-from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Lease, MetricSeries, Worker
 from jobs.queries.runs import events as event_log
 from jobs.queries.search import outcomes
 from jobs.queries.search.external_search import external_payload
 from jobs.queries.search.script_reports import TrialName, parse_name, reported_values
+from jobs.spec.external_search import ExternalSearch
 from jobs.spec.formats.reading import FormatError
 from jobs.states import JobState, Outcome
 from tests.people import People, browser_of

@@ -9,9 +9,9 @@ import pytest
 from jobs.actions.runs import run_quotas
 from jobs.actions.search import external_search
 from jobs.errors import QuotaReached
-from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Project
 from jobs.queries.people import quotas
+from jobs.spec.external_search import ExternalSearch
 from tests.people import People
 from workers.chief import report_quota
 from workers.chief.report_quota import ReportQuota

@@ -15,8 +15,8 @@ from django.db import connection
 
 from jobs.actions.runs import control
 from jobs.actions.search import external_search
-from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Job, Project, Trial, Worker
+from jobs.spec.external_search import ExternalSearch
 from tests.people import People, make_people
 from workers.chief import conversion, protocol
 from workers.chief.connection_tracker import ConnectionTracker, address_of, open_connections

@@ -310,6 +310,27 @@ def test_a_search_whose_dry_build_shows_no_way_fails_with_its_cause(
     assert words in root.error["message"]
 
 
+@pytest.mark.parametrize(("built", "state"), [(BUILT, "queued"), (None, "failed")])
+def test_the_end_of_a_dry_build_wakes_the_searches_that_wait_for_it(
+    api: Client,
+    code: str,
+    worker: PretendWorker,
+    django_capture_on_commit_callbacks: Any,
+    built: BuiltModel | None,
+    state: str,
+) -> None:
+    roots = [submitted(api, spec_of(code)), submitted(api, spec_of(code))]
+    for root in roots:
+        pipeline.advance(root)
+    assert Job.objects.filter(kind="dry_build").count() == 1
+    with django_capture_on_commit_callbacks(execute=True):
+        finish(worker, built, {"code": "code_build", "message": "it returned nothing"})
+    for root in roots:
+        root.refresh_from_db()
+        assert (root.state, root.why_waiting) == (state, "" if built else root.why_waiting)
+        assert (root.revision is not None and root.revision.number == 2) == (built is not None)
+
+
 def test_a_search_over_fields_of_fit_alone_needs_no_space_of_its_code(
     api: Client, code: str, worker: PretendWorker
 ) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.actions.data import datasets
+from jobs.actions.data import datasets, profiles
 from jobs.models import Artifact, DatasetVersion
 from jobs.spec.data.profile import Profile
 
@@ -94,7 +94,7 @@ PETS: dict[str, Any] = {
 def make_ready(version: DatasetVersion, profile: dict[str, Any]) -> DatasetVersion:
     """Complete the profile job of a version."""
     table, _ = Artifact.objects.get_or_create(digest="d" * 64, defaults={"bytes": 100})
-    datasets.record_profile(version.pk, Profile.model_validate(profile), "e" * 64, table)
+    profiles.record_profile(version.pk, Profile.model_validate(profile), "e" * 64, table)
     version.refresh_from_db()
     return version
 

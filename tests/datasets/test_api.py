@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings as SettingsWrapper
 
-from jobs.actions.data import datasets
+from jobs.actions.data import datasets, profiles
 from jobs.kinds.profile.actions import ProfileActions
 from jobs.kinds.profile.rows import profiles_of
 from jobs.models import Dataset, DatasetVersion, IdempotencyKey, Job
@@ -170,12 +170,12 @@ def test_a_failed_profile_names_the_file_and_can_be_retried(api: Client, world: 
     version = DatasetVersion.objects.get(dataset__slug="people")
     assert version.upload is not None
     message = f"{version.upload.digest} is not a readable CSV file"
-    datasets.record_profile_failure(version.pk, {"code": "bad_data", "message": message})
+    profiles.record_profile_failure(version.pk, {"code": "bad_data", "message": message})
     Job.objects.update(state="failed")
     shown = api.get("/api/v1/datasets/people/versions/1").json()
     assert (shown["state"], shown["error"]["message"]) == ("failed", "people.csv is not a readable CSV file")
     version.refresh_from_db()
-    datasets.profile_again(version, by=world.owner)
+    profiles.profile_again(version, by=world.owner)
     version.refresh_from_db()
     assert version.state == "preparing"
 
@@ -188,7 +188,7 @@ def test_a_refused_upload_shows_the_reason_and_no_code_of_the_worker(api: Client
         "message": "the file has no rows",
         "traceback": 'File "/srv/table.py", line 7',
     }
-    datasets.record_profile_failure(version.pk, error)
+    profiles.record_profile_failure(version.pk, error)
     shown = api.get("/api/v1/datasets/people/versions/1").json()["error"]
     assert shown == {"code": "bad_data", "message": "the file has no rows"}
 
@@ -315,7 +315,7 @@ def test_several_files_are_one_version_in_the_order_of_the_form(api: Client) -> 
     assert (further.position, further.artifact.bytes) == (2, len(CSV) - 4)
     assert disk_use.bytes_added_by([further.artifact], version.dataset.project_id or 0) == 0
     assert api.get(f"/api/v1/artifacts/{further.artifact.digest}").status_code == 200
-    datasets.record_profile_failure(version.pk, {"message": f"{further.artifact.digest} lacks 'a'"})
+    profiles.record_profile_failure(version.pk, {"message": f"{further.artifact.digest} lacks 'a'"})
     version.refresh_from_db()
     assert version.error == {"message": "part-1.csv lacks 'a'"}
     assert version.created_by is not None

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from jobs import program, upload_files
-from jobs.actions.data import datasets, resumable_uploads
+from jobs.actions.data import profiles, resumable_uploads
 from jobs.actions.experiments import experiments
 from jobs.models import DatasetVersion, Job, ResumableUpload
 from jobs.queries.runs.devices import describe_missing_workers
@@ -197,7 +197,7 @@ def test_roles_are_set_by_a_new_version(browser: Client) -> None:
 def test_a_failed_version_shows_why_and_can_be_retried(browser: Client) -> None:
     address = upload(browser)
     version = DatasetVersion.objects.get(dataset__slug="some-people")
-    datasets.record_profile_failure(version.pk, {"code": "bad_data", "message": "row 7 is short"})
+    profiles.record_profile_failure(version.pk, {"code": "bad_data", "message": "row 7 is short"})
     assert "row 7 is short" in browser.get(address).content.decode()
     version.dataset.project.jobs.update(state="failed")  # type: ignore[union-attr]
     assert browser.post("/datasets/some-people/versions/1/again?project=yard").status_code == 303
@@ -426,7 +426,7 @@ def test_a_sample_of_thousands_of_columns_shows_the_first(browser: Client) -> No
 
 def test_a_version_that_could_not_be_read_is_read_with_another_dialect(browser: Client) -> None:
     address = upload(browser)
-    datasets.record_profile_failure(
+    profiles.record_profile_failure(
         DatasetVersion.objects.latest("pk").pk, {"code": "bad_data", "message": "x"}
     )
     assert 'name="dialect.delimiter"' in browser.get(address).content.decode()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions.data import datasets
+from jobs.actions.data import profiles
 from jobs.actions.storage import artifacts
 from jobs.kinds.profile.rows import profiles_of
 from jobs.messages.overview import (
@@ -105,7 +105,7 @@ def test_rows_without_a_target_are_left_out_only_if_the_request_says_so(api: Cli
 def test_a_version_that_was_refused_for_gaps_is_read_without_them_by_a_button(api: Client) -> None:
     send(api, target="progression", columns=json.dumps([{"name": "age", "type": "category"}]))
     error = {"code": "target_gaps", "message": "the target 'progression' has no value in 2 of 9 rows"}
-    datasets.record_profile_failure(newest().pk, error)
+    profiles.record_profile_failure(newest().pk, error)
     page = api.get(PLACE).content.decode()
     assert "no value in 2 of 9 rows" in page and "Leave out the rows without a target" in page
     answer = api.post("/datasets/people/versions/1/gaps?project=yard")
@@ -121,7 +121,7 @@ def test_a_version_that_was_refused_for_gaps_is_read_without_them_by_a_button(ap
 
 def test_the_button_is_for_versions_that_were_refused_for_gaps(api: Client) -> None:
     send(api)
-    datasets.record_profile_failure(newest().pk, {"code": "bad_data", "message": "the file is empty"})
+    profiles.record_profile_failure(newest().pk, {"code": "bad_data", "message": "the file is empty"})
     assert "Leave out the rows without a target" not in api.get(PLACE).content.decode()
 
 
@@ -291,7 +291,7 @@ def test_parts_of_a_version_are_shown_while_a_worker_computes_the_others(
     assert page.count("being computed") == 2 and "missing in block 2" in page
     answer = api.get("/api/v1/datasets/people/versions/1/overview", {"project": "yard"}).json()
     assert (answer["state"], answer["overview"]["pending"]) == ("preparing", ["parts", "repeats"])
-    datasets.record_profile_failure(newest().pk, {"code": "bad_data", "message": "the file is damaged"})
+    profiles.record_profile_failure(newest().pk, {"code": "bad_data", "message": "the file is damaged"})
     page = api.get(PLACE).content.decode()
     assert "missing in block 2" not in page, "parts of a file that cannot be used are not shown"
 

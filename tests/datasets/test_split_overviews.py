@@ -9,7 +9,6 @@ from django.test import Client
 from jobs.actions.storage import artifacts
 from jobs.kinds.profile.rows import profiles_of
 from jobs.kinds.split_overview.payload import SplitOverviewPayload
-from jobs.kinds.split_overview.rows import overviews_of_any
 from jobs.messages.overview import Overview, PartRows, Repeats, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job
 from jobs.queries.data import datasets as queries
@@ -43,7 +42,9 @@ def newest() -> DatasetVersion:
 
 
 def jobs() -> list[Job]:
-    return list(Job.objects.filter(overviews_of_any([newest().pk])).order_by("pk"))
+    return list(
+        Job.objects.filter(kind="split_overview", payload_json__dataset_version=newest().pk).order_by("pk")
+    )
 
 
 def post(client: Client, **split: Any) -> Any:

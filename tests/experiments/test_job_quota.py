@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions.data.datasets import profile_again
+from jobs.actions.data.profiles import profile_again
 from jobs.actions.people.quotas import require_room_for_job
 from jobs.errors import QuotaReached
 from jobs.models import DatasetVersion, Job, Project

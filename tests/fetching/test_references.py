@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.actions.data import datasets
+from jobs.actions.data import profiles
 from jobs.actions.data.dataset_roles import set_roles
 from jobs.actions.data.datasets import Roles
 from jobs.models import DatasetVersion, Fetch
@@ -57,7 +57,7 @@ def test_a_reference_whose_file_could_not_be_read_keeps_it_to_be_read_again(worl
     with serving(file(CSV)) as server:
         allow("127.0.0.1", server.port)
         version = fetch(ask(world, f"http://127.0.0.1:{server.port}/people.csv", mode="reference"))
-    datasets.record_profile_failure(version.pk, {"code": "bad_data", "message": "bad"})
+    profiles.record_profile_failure(version.pk, {"code": "bad_data", "message": "bad"})
     assert DatasetVersion.objects.get(pk=version.pk).upload_id == DIGEST
 
 
@@ -89,7 +89,7 @@ def test_new_roles_of_a_reference_that_could_not_be_read_make_a_reference(world:
     with serving(file(CSV)) as server:
         allow("127.0.0.1", server.port)
         version = fetch(ask(world, f"http://127.0.0.1:{server.port}/people.csv", mode="reference"))
-    datasets.record_profile_failure(version.pk, {"code": "bad_data", "message": "bad"})
+    profiles.record_profile_failure(version.pk, {"code": "bad_data", "message": "bad"})
     version.refresh_from_db()
     second = set_roles(version, Roles(target="bmi"), by=world.owner)
     assert second.upload_id == DIGEST

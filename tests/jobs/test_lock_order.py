@@ -15,14 +15,13 @@ from django.db import connections
 
 from jobs import clock
 from jobs.actions.audit import audit
-from jobs.actions.data import datasets
+from jobs.actions.data import profiles
 from jobs.actions.experiments import experiments
 from jobs.actions.people import logins, people, tokens
 from jobs.actions.registry import promotions, registration, registry, releases
 from jobs.actions.runs import attempt_end, attempts, control, runner_events, schedule, submit
 from jobs.actions.storage import deletions
 from jobs.errors import BadInput, NotFound, StaleState
-from jobs.kinds.gate.payload import GateResult
 from jobs.kinds.profile.rows import profiles_of
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
@@ -189,7 +188,7 @@ def test_an_alias_and_the_gates_of_an_open_request_end(models: Registry) -> None
     assert gate_job is not None
     refusal = during(
         lambda: registry.delete_alias(models.model, "stable", by=models.member),
-        lambda: promotions.record_gates(gate_job, GateResult(**GOOD_GATES)),
+        lambda: promotions.record_gates(gate_job, GOOD_GATES["gates"]),
         after=(audit, "record"),
     )
     assert refusal is None
@@ -229,7 +228,7 @@ def test_a_version_that_is_profiled_again_and_a_deletion_in_its_project_end(yard
     version = dataset.versions.get()
     DatasetVersion.objects.filter(pk=version.pk).update(state=DatasetVersion.State.FAILED)
     refusal = during(
-        lambda: datasets.profile_again(version, by=yard.owner),
+        lambda: profiles.profile_again(version, by=yard.owner),
         lambda: deletions.delete(spare, by=yard.owner),
     )
     assert refusal is None

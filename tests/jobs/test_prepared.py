@@ -147,4 +147,4 @@ def test_what_a_prepared_query_would_ignore_is_refused(
 def test_only_the_queries_of_every_request_and_heartbeat_are_prepared() -> None:
     """Those of the roles, the new attempts of a worker, the token, the user and the session."""
     users = {name.rpartition(".")[2] for name in modules() if "jobs.prepared" in imports(name)}
-    assert users == {"access", "attempts", "tokens", "people", "session_store"}
+    assert users == {"rights", "attempts", "tokens", "people", "session_store"}

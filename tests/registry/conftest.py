@@ -12,8 +12,6 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
 from jobs.actions.registry import promotions, registration, registry
-from jobs.kinds.gate.payload import GateResult
-from jobs.kinds.register.payload import RegisterResult
 from jobs.models import (
     Artifact,
     Endpoint,
@@ -51,7 +49,7 @@ def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
     """Complete the newest gate job of a request with a result."""
     promotion.refresh_from_db()
     assert promotion.gate_job is not None
-    promotions.record_gates(promotion.gate_job, GateResult(**result))
+    promotions.record_gates(promotion.gate_job, result["gates"])
     promotion.refresh_from_db()
 
 
@@ -92,7 +90,7 @@ class Yard:
                 self.model, artifact=self.new_bytes(), what="best", created_by=by or self.member
             )
         labels = list("0123456789")
-        registration.mark_validated(version.pk, RegisterResult(signature=SIGNATURE, class_labels=labels))
+        registration.mark_validated(version.pk, signature=SIGNATURE, class_labels=labels)
         version.refresh_from_db()
         return version
 

@@ -18,7 +18,7 @@ from jobs.actions.storage import deletions
 from jobs.errors import BadInput, Conflict, Forbidden, InUse
 from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.register.payload import RegisterResult, RegisterTask
-from jobs.kinds.register.rows import validations_of
+from jobs.kinds.rows import belonging_to
 from jobs.messages import release
 from jobs.messages.environments import InstalledPackage, InstalledSet
 from jobs.messages.release import SignedRelease, identity_of
@@ -70,7 +70,7 @@ def uploaded(yard: Yard, by: User, code: CodeVersion | None, *, needs: bool = Tr
     artifact = yard.new_bytes()
     stored = sha256_of(store().path(artifact.digest))
     version = registration.add_uploaded(yard.model, stored, code=code, by=by)
-    registration.mark_validated(version.pk, RegisterResult(signature=SIGNATURE, needs_code=needs))
+    registration.mark_validated(version.pk, signature=SIGNATURE, needs_code=needs)
     version.refresh_from_db()
     return version
 
@@ -232,7 +232,7 @@ def test_a_validation_gets_the_code_and_the_strict_checks_of_uploads(
 ) -> None:
     code = code_of(yard)
     version = uploaded(yard, trainer, code)
-    job = Job.objects.filter(validations_of(version.pk)).get()
+    job = Job.objects.filter(belonging_to("version", [version.pk])).get()
     task = cast(
         RegisterTask,
         task_for(factories.make_attempt(job, factories.make_worker()).pk, folder=tmp_path, threads=1),
@@ -247,11 +247,11 @@ def test_a_process_that_has_run_code_does_not_decide_that_a_file_needs_none(
 ) -> None:
     stored = sha256_of(store().path(yard.new_bytes().digest))
     version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
-    first = Job.objects.filter(validations_of(version.pk)).get()
+    first = Job.objects.filter(belonging_to("version", [version.pk])).get()
     actions_of(first).on_done(first, RegisterResult(signature=SIGNATURE, needs_code=False))
     version.refresh_from_db()
     assert version.state == "validating"
-    second = Job.objects.filter(validations_of(version.pk)).exclude(pk=first.pk).get()
+    second = Job.objects.filter(belonging_to("version", [version.pk])).exclude(pk=first.pk).get()
     assert not sandboxes.needs_sandbox(second)
     attempt = factories.make_attempt(second, factories.make_worker())
     task = cast(RegisterTask, task_for(attempt.pk, folder=tmp_path, threads=1))
@@ -259,14 +259,14 @@ def test_a_process_that_has_run_code_does_not_decide_that_a_file_needs_none(
     actions_of(second).on_done(second, RegisterResult(signature=SIGNATURE, needs_code=False))
     version.refresh_from_db()
     assert (version.state, version.needs_code) == ("candidate", False)
-    assert Job.objects.filter(validations_of(version.pk)).count() == 2
+    assert Job.objects.filter(belonging_to("version", [version.pk])).count() == 2
 
 
 def test_a_signature_that_is_none_fails_the_validation(yard: Yard, trainer: User) -> None:
     """A process that has run code reports it. The attempt must end, whatever it is."""
     stored = sha256_of(store().path(yard.new_bytes().digest))
     version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
-    job = Job.objects.filter(validations_of(version.pk)).get()
+    job = Job.objects.filter(belonging_to("version", [version.pk])).get()
     error = results.apply_result(job, {"signature": {"inputs": 1}, "needs_code": True})
     assert error is not None
     assert (error["code"], "signature" in error["message"]) == ("bad_result", True)
@@ -276,7 +276,7 @@ def test_a_signature_that_is_none_fails_the_validation(yard: Yard, trainer: User
 
 def test_only_who_may_run_code_validates_it_again(yard: Yard, trainer: User) -> None:
     version = uploaded(yard, trainer, code_of(yard))
-    job = Job.objects.filter(validations_of(version.pk)).get()
+    job = Job.objects.filter(belonging_to("version", [version.pk])).get()
     assert sandboxes.needs_sandbox(job)
     assert [sandboxes.may_run(by, job) for by in (yard.member, trainer)] == [False, True]
     control.stop(job, by=yard.member)
@@ -389,11 +389,11 @@ def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None
 
     # The names of the classes are those of the data, whatever the process with the code reports.
     outputs = [{**SIGNATURE["outputs"][0], "shape": [3]}]
-    result = RegisterResult(
-        signature={**SIGNATURE, "outputs": outputs}, needs_code=True, class_labels=["c", "b", "a"]
-    )
+    signature = {**SIGNATURE, "outputs": outputs}
     ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.VALIDATING)
-    registration.mark_validated(version.pk, result)
+    registration.mark_validated(
+        version.pk, signature=signature, needs_code=True, class_labels=["c", "b", "a"]
+    )
     version.refresh_from_db()
     assert version.class_labels == factories.profile()["class_labels"]
 

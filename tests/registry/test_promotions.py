@@ -5,7 +5,6 @@ from django.utils import timezone
 
 from jobs.actions.registry import promotions, registration, replica_reports
 from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, StaleState
-from jobs.kinds.gate.payload import GateResult
 from jobs.messages.release import ReplicaReport, SignedRelease
 from jobs.models import AuditEvent, PromotionRequest, ReleaseRecord, User
 from jobs.queries.audit.audit_verification import verify_chain
@@ -56,7 +55,7 @@ def test_a_gate_result_against_an_earlier_champion_is_ignored(yard: Yard) -> Non
     yard.live()
     with pytest.raises(StaleState, match="are running again"):
         promotions.approve(waiting, by=yard.approver)
-    promotions.record_gates(earlier, GateResult(**GOOD_GATES))
+    promotions.record_gates(earlier, GOOD_GATES["gates"])
     waiting.refresh_from_db()
     assert waiting.state == State.GATING
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from jobs.actions.runs.payloads import change_payload
-from jobs.kinds.train.payload import SourceTrial
+from jobs.kinds.base import SourceTrial
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
 from jobs.queries.registry import registry
 from tests import factories

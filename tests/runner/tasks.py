@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from jobs.kinds.train.payload import TrainTask
+from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from tests.engine.helpers import profiled, spec_of
 
 FAST = {"epochs": 6, "batch_size": 64, "learning_rate": 0.01}

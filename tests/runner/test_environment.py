@@ -5,8 +5,8 @@ from typing import Any
 from unittest.mock import patch
 
 from jobs.kinds.search.payload import SearchPayload
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.task import DatasetFile
+from jobs.messages.training import TrainTask
 from tests.engine.helpers import spec_of
 from workers.runner.environment import Environment
 

@@ -32,7 +32,7 @@ def test_a_kind_is_four_new_files_and_one_entry_in_the_table(tree: Tree) -> None
 
 
 def test_the_kind_works_through_form_rest_runner_and_page(tree: Tree) -> None:
-    ran = tree.test(TEST, "tests/architecture/test_kinds.py")
+    ran = tree.test(TEST, "tests/architecture/test_kinds.py", "tests/architecture/test_kind_names.py")
     assert "test_a_version_is_evaluated PASSED" in ran
 
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from jobs.kinds.register.payload import RegisterPayload
-from jobs.kinds.register.rows import validations_of
+from jobs.kinds.rows import belonging_to
 from jobs.models import AuditEvent, Job, ModelVersion
 from jobs.queries.runs import model_reports
 from tests.architectures import chain, nested, node, residual, source, summary
@@ -180,7 +180,7 @@ def test_a_summary_of_an_earlier_release_offers_to_read_the_layers(
     member = browser_of(people.member)
     assert "/describe" in member.get("/models/digits/versions/1", {"tab": "model"}).content.decode()
     assert member.post("/models/digits/versions/1/describe").status_code == 303
-    job = Job.objects.filter(validations_of(version.pk)).latest("pk")
+    job = Job.objects.filter(belonging_to("version", [version.pk])).latest("pk")
     assert (job.state, job.created_by) == ("queued", people.member)
     assert AuditEvent.objects.filter(action="version.describe").count() == 1
     store_report(job, summary(nested()), role="summary", name="summary.json")

@@ -7,8 +7,9 @@ from jobs import access
 from jobs.actions.people import people, tokens
 from jobs.actions.search import external_search
 from jobs.errors import BadInput, Forbidden, NotFound
-from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload
 from jobs.models import User
+from jobs.queries.search.external_search import external_payload
+from jobs.spec.external_search import ChiefAddress, ExternalSearch
 from jobs.spec.formats import importing
 from workers.chief.settings import TOKEN_VARIABLE, Settings
 
@@ -33,7 +34,7 @@ def find_or_create_search(settings: Settings) -> OpenedSearch:
     if project is None:
         raise NotFound(f"there is no project {settings.project!r}, or {by.username} is not a member of it")
     job, is_new = external_search.open_search(project, settings.name, _search_with_space(settings), by=by)
-    address = job.payload_as(ExternalSearchPayload).address or Address()
+    address = external_payload(job).address or ChiefAddress()
     return OpenedSearch(job.pk, address.port, is_new)
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from jobs import program
-from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.external_search import ExternalSearch
 from jobs.spec.problems import message_of
 
 TOKEN_VARIABLE = "TRAINYARD_TOKEN"  # noqa: S105  a variable's name

@@ -1,11 +1,12 @@
 """Finds the engine function that runs a task; `jobs.kinds` names it by its dotted path."""
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from jobs.kinds import KINDS
 from jobs.messages.task import Task
+from jobs.spec.templates.info import ProgramEngines
 from workers.engine.report import Report
 
 RunTask = Callable[[Any, Report], dict[str, Any]]
@@ -13,8 +14,7 @@ RunTask = Callable[[Any, Report], dict[str, Any]]
 
 def load(task: Task) -> RunTask:
     """Import the engine function of a task."""
-    own = _engines_of(task).get(task.kind)
-    module, _, function = (own or KINDS[task.kind].engine).rpartition(".")
+    module, _, function = (_program_engine(task) or KINDS[task.kind].engine).rpartition(".")
     run: RunTask = getattr(importlib.import_module(module), function)
     return run
 
@@ -26,12 +26,18 @@ def needs_jax(task: Task) -> bool:
 
 def runs_program(task: Task) -> bool:
     """Return whether a task runs a program that trains by itself, as a process of its own."""
-    return task.kind in _engines_of(task)
+    return _program_engine(task) is not None
 
 
-def _engines_of(task: Task) -> Mapping[str, str]:
-    spec = getattr(task, "spec", None)
-    return {} if spec is None else spec.model.info.engines
+def _program_engine(task: Task) -> str | None:
+    """Return the dotted path of the function that runs the program of a task; None for other tasks."""
+    facts, spec = KINDS[task.kind], getattr(task, "spec", None)
+    engines: ProgramEngines | None = None if spec is None else spec.model.info.program
+    if engines is None:
+        return None
+    if facts.has_trials:
+        return engines.trials
+    return engines.training if facts.trains else None
 
 
 def modules_with_jax() -> list[str]:

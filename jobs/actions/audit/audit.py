@@ -125,7 +125,7 @@ def _locked_head() -> AuditHead:
 
 
 def _new_head() -> AuditHead:
-    """Create the head of an empty chain. If there are rows, the head was deleted and is not authentic."""
+    """Create an empty chain's head. If there are rows, the head was deleted and is not authentic."""
     last = AuditEvent.objects.order_by("number").last()
     number, last_hash = (last.number, last.hash) if last else (0, GENESIS)
     AuditHead.objects.get_or_create(

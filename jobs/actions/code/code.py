@@ -59,7 +59,7 @@ def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound
     """Copy the files of a version to the store. This is slow, so it must not run in a transaction.
 
     Raises:
-        QuotaReached: the files do not fit into the disk quota of the project.
+        QuotaReached: the files do not fit into the project's disk quota.
     """
     contents = [sha256_of(file.place) for file in files]
     new_artifacts = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
@@ -80,7 +80,7 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
         Forbidden: `by` may not write in the project.
         BadInput: the name is not usable.
         Conflict: the same files were deleted, and are being removed.
-        QuotaReached: the files do not fit into the disk quota of the project.
+        QuotaReached: the files do not fit into the project's disk quota.
     """
     access.require(by, project, access.Action.WRITE)
     name = check_name(name)

@@ -11,11 +11,10 @@ from jobs.actions.people import quotas
 from jobs.actions.runs import events, pipeline, submit
 from jobs.actions.runs.payloads import change_payload
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.dry_build.facts import DRY_BUILD
-from jobs.kinds.dry_build.payload import DryBuildPayload
-from jobs.kinds.search.payload import SearchPayload
-from jobs.models import DatasetVersion, Job, Project, Revision, User
+from jobs.models import DatasetVersion, Job, Revision, User
 from jobs.queries.code import dry_builds
+from jobs.queries.code.dry_builds import DryBuildRequest
+from jobs.queries.search.algorithm_state import algorithm_state
 from jobs.queries.search.waiting import BUILDING_FIRST
 from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, complete_spec, problems_of
 from jobs.spec.experiment import ExperimentSpec
@@ -28,12 +27,11 @@ PRIORITY = 80
 FROM_CODE = "the space that the code declares"
 
 
-def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, again: bool = False) -> None:
+def request_dry_build(request: DryBuildRequest, *, by: User, again: bool = False) -> None:
     """Queue a dry build, unless one has been completed or is open.
 
     Args:
-        project: of the code.
-        payload: names the model.
+        request: the model.
         by: the acting user.
         again: whether to repeat one that has failed.
 
@@ -42,24 +40,24 @@ def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, a
         BadInput: the code has no such entry, or its constructor no such arguments.
         QuotaReached: the project has too many unfinished jobs.
     """
+    project, payload = request
     access.require(by, project, access.Action.RUN_CODE)
     if problems := list(dry_builds.model_problems(project, payload.model)):
         raise BadInput(
             problems[0].message, [Problem(problem.pointer, problem.message) for problem in problems]
         )
-    if _is_known(project, payload, again=again):
+    if _is_known(request, again=again):
         return
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
         quotas.lock_project(project)
-        if _is_known(project, payload, again=again):
+        if _is_known(request, again=again):
             return
         quotas.require_room_for_job(project)
         job = submit.queue(
-            DRY_BUILD,
             payload,
             project=project,
-            title=_job_title(payload),
+            title=request.title,
             priority=PRIORITY,
             max_restarts=1,
             created_by=by,
@@ -67,25 +65,21 @@ def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, a
         audit.record("code.dry_build", f"job:{job.pk}", by=by, project=project, code=payload.model.digest)
 
 
-def _is_known(project: Project, payload: DryBuildPayload, *, again: bool) -> bool:
+def _is_known(request: DryBuildRequest, *, again: bool) -> bool:
     """Return whether a dry build has been completed or is open, or has failed and must not be repeated."""
-    rows = dry_builds.jobs_of(project, payload)
+    rows = request.jobs
     if rows.filter(state=JobState.COMPLETED).exists() or rows.exclude(state__in=FINAL).exists():
         return True
     return not again and rows.exists()
 
 
-def _job_title(payload: DryBuildPayload) -> str:
-    return f"Dry build of {payload.model.entry}"
-
-
 def advance_dry_build(root: Job) -> bool:
-    """Queue or apply the dry build of a search. Return whether its space is complete.
+    """Queue or apply a search's dry build. Return whether its space is complete.
 
     A search of own code that was submitted before a dry build was completed waits for one, and continues with
     a revision that has the whole space.
     """
-    if root.payload_as(SearchPayload).has_whole_space:
+    if algorithm_state(root).has_whole_space:
         return True
     revision = revision_of(root)
     spec = revision.spec
@@ -95,16 +89,33 @@ def advance_dry_build(root: Job) -> bool:
     profile = version.profile if version is not None else None
     if version is None or profile is None:
         raise Conflict(f"the dataset version that job {root.pk} reads does not exist")
-    payload = dry_builds.dry_build_payload(spec, version, profile)
-    built_model = dry_builds.build_result(revision.experiment.project, payload)
+    request = dry_builds.dry_build_request(revision.experiment.project, spec, version, profile)
+    built_model = dry_builds.build_result(request)
     if built_model is None:
-        _build_first(root, payload)
+        _build_first(root, request)
         return False
     return _complete_space(root, spec, built_model)
 
 
+def wake_searches(job: Job) -> None:
+    """Advance the searches that wait for a dry build, once the transaction with its end is committed."""
+    # Only then it counts as completed or failed. If this fails, the scheduler advances them a little later.
+    transaction.on_commit(lambda: _advance_waiting(job), robust=True)
+
+
+def _advance_waiting(job: Job) -> None:
+    searches = Job.objects.roots().unfinished().filter(project=job.project_id)
+    for root in searches.filter(why_waiting=_reason_to_wait(job)).order_by("pk"):
+        pipeline.advance_one(root)
+
+
+def _reason_to_wait(job: Job) -> str:
+    """Return why a search waits for its dry build; it names the job."""
+    return f"{BUILDING_FIRST}{job.pk}."
+
+
 def revision_of(root: Job) -> Revision:
-    """Return the revision of a root.
+    """Return a root's revision.
 
     Raises:
         Conflict: it has none.
@@ -114,17 +125,16 @@ def revision_of(root: Job) -> Revision:
     return root.revision
 
 
-def _build_first(root: Job, payload: DryBuildPayload) -> None:
-    """Queue the dry build of a search, unless one is open. A failed one fails the search."""
-    rows = dry_builds.jobs_of(revision_of(root).experiment.project, payload)
+def _build_first(root: Job, request: DryBuildRequest) -> None:
+    """Queue a search's dry build, unless one is open. A failed one fails the search."""
+    rows = request.jobs
     job = rows.exclude(state__in=FINAL).first() or rows.first()
     # One that failed before the search was queued, or queued again, is repeated.
     if job is None or (job.state in FINAL and job.created < (root.queued or root.created)):
         job = submit.queue(
-            DRY_BUILD,
-            payload,
+            request.payload,
             project=root.project,
-            title=_job_title(payload),
+            title=request.title,
             pool=root.pool,
             priority=root.priority,
             max_restarts=1,
@@ -134,7 +144,7 @@ def _build_first(root: Job, payload: DryBuildPayload) -> None:
         error: dict[str, Any] = job.error or {"code": "stopped", "message": f"the dry build was {job.state}"}
         pipeline.fail(root, {**error, "message": f"the dry build (job {job.pk}): {error.get('message', '')}"})
         return
-    reason = f"{BUILDING_FIRST}{job.pk}."
+    reason = _reason_to_wait(job)
     if root.why_waiting != reason:
         Job.objects.filter(pk=root.pk).update(why_waiting=reason)
 

@@ -31,9 +31,9 @@ def record_build(place: str, key: EnvironmentKey, *, worker: int) -> None:
     """Record that a worker begins to build an environment.
 
     Args:
-        place: the folder of the worker.
+        place: the worker's folder.
         key: the environment.
-        worker: the id of the worker.
+        worker: the worker's id.
     """
     PackageEnvironment.objects.update_or_create(
         place=place,
@@ -53,7 +53,7 @@ def record_built(place: str, facts: EnvironmentFacts, log: str) -> None:
     """Record a built environment, whose build was recorded before.
 
     Args:
-        place: the folder of the worker.
+        place: the worker's folder.
         facts: about the environment.
         log: the output of its build.
     """
@@ -79,7 +79,7 @@ def record_failure(
     """Record a failed build, unless another worker has begun to build the environment since.
 
     Args:
-        place: the folder of the worker.
+        place: the worker's folder.
         key: the environment.
         failure: None if the run that needed it has ended before.
         log: the output of its build.

@@ -12,7 +12,7 @@ from jobs.store import store
 
 
 def require_right(by: User, project: Project | None, revision: Revision | None) -> None:
-    """Check that `by` may run the jobs of a revision, also if they run code of users.
+    """Check that `by` may run a revision's jobs, also if they run code of users.
 
     Raises:
         NotFound: `by` may not see the project.

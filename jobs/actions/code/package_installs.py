@@ -9,11 +9,8 @@ from jobs.actions.audit import audit
 from jobs.actions.people import quotas
 from jobs.actions.runs import submit
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.install.facts import INSTALL
-from jobs.kinds.install.payload import InstallPayload
 from jobs.models import CodeVersion, Job, User
 from jobs.queries.code import environments, package_installs
-from jobs.spec.checks.packages import digest_of
 from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import POOL
 
@@ -47,8 +44,6 @@ def request_installation(version: CodeVersion, *, by: User, use: str = "", pool:
     _check_pool(pool)
     if problems := environments.requirement_problems(version):
         raise BadInput(problems[0], [Problem("/code", problem) for problem in problems])
-    digest = digest_of(packages.requirements)
-    payload = InstallPayload(code=version.digest, requirements=digest, for_engine=for_engine)
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
         quotas.lock_project(project)
@@ -57,8 +52,7 @@ def request_installation(version: CodeVersion, *, by: User, use: str = "", pool:
             return job
         quotas.require_room_for_job(project)
         job = submit.queue(
-            INSTALL,
-            payload,
+            package_installs.install_payload(version, for_engine=for_engine),
             project=project,
             title=f"Packages of {version}",
             pool=pool,

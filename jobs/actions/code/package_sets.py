@@ -15,7 +15,7 @@ from jobs.states import AttemptState
 
 
 def record_packages(attempt_id: int, installed: InstalledSet, choice: PackageChoice | None) -> None:
-    """Store the packages of an attempt. Later runs of its code get the same ones.
+    """Store an attempt's packages. Later runs of its code get the same ones.
 
     Args:
         attempt_id: the attempt.

@@ -11,7 +11,7 @@ from jobs.states import AttemptState
 
 
 def record_sandbox(attempt_id: int, sandbox: SandboxRecord) -> None:
-    """Store the sandbox of an attempt, and with its job the weakest one that an attempt had.
+    """Store an attempt's sandbox, and with its job the weakest one that an attempt had.
 
     Raises:
         StaleFence: the attempt is no longer running; nothing was written.

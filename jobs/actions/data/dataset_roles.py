@@ -1,4 +1,4 @@
-"""Changes how the file of a version is read, in a new version of the same file."""
+"""Changes how a version's file is read, in a new version of the same file."""
 
 from typing import TypedDict
 
@@ -42,12 +42,12 @@ def set_roles(
         roles: of the columns.
         by: who changes them.
         dialect: how the file is written; None as for `version`.
-        images: the size of the images; None as for `version`.
+        images: the images' size; None as for `version`.
         max_bad_share: the share of the rows that may be left out; None as for `version`.
 
     Raises:
         Forbidden: `by` may not write in the project.
-        BadInput: the address of a reference can no longer be used.
+        BadInput: a reference's address can no longer be used.
         Conflict: the version has no file.
         QuotaReached: the project has too many uploads in progress.
     """
@@ -79,7 +79,7 @@ def set_roles(
 
 
 def _note_same_file(row: Fetch, version: DatasetVersion) -> None:
-    """Record that a version has the file of an earlier fetch, so that it is a copy or a reference as well."""
+    """Record that a version has an earlier fetch's file, so that it is a copy or a reference as well."""
     Fetch.objects.create(
         version=version,
         mode=row.mode,

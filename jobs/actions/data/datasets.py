@@ -16,17 +16,16 @@ from pydantic import Field, TypeAdapter, ValidationError
 from jobs import access, upload_formats
 from jobs.actions.audit import audit
 from jobs.actions.data import uploads
+from jobs.actions.data.profiles import queue_profile
 from jobs.actions.people import quotas
-from jobs.actions.runs import submit
 from jobs.actions.storage import artifacts
 from jobs.actions.storage.deletions import slug_taken
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.profile.rows import profiles_of
-from jobs.models import Artifact, Dataset, DatasetVersion, Fetch, FurtherFile, Job, Project, User
+from jobs.models import Artifact, Dataset, DatasetVersion, FurtherFile, Project, User
+from jobs.queries.data.datasets import profile_jobs
 from jobs.spec.data.columns import LONE_ROLES, WEIGHTS, ColumnRequest
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
 from jobs.spec.data.images import ImageOptions
-from jobs.spec.data.profile import Profile
 from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.data import RowsWithoutTarget, Slug, Task
 from jobs.store import sha256_of, store
@@ -281,9 +280,9 @@ def _ensure_bundled_one(slug: str, name: str, description: str) -> DatasetVersio
         request = {"source": "bundled", "bundled": slug}
         version, _ = dataset.versions.get_or_create(number=1, defaults={"request": request})
         # A job in any state counts, so that a failed one is not repeated at every start.
-        profiles = Job.objects.filter(profiles_of(version.pk))
+        profiles = profile_jobs([version])
         if version.state == DatasetVersion.State.PREPARING and not profiles.exists():
-            submit.queue_profile(version, by=None)
+            queue_profile(version, by=None)
     return version
 
 
@@ -303,7 +302,7 @@ def create(
     Raises:
         Forbidden: `by` may not write in the project.
         Conflict: the slug is taken.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     access.require(by, project, access.Action.WRITE)
     return create_with(
@@ -359,7 +358,7 @@ def add_version(
 
     Raises:
         Forbidden: `by` may not write in the project, or the data set is bundled.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     access.require(by, dataset.project, access.Action.WRITE)
     return new_version(dataset, stored, roles or Roles(), reading or ReadOptions(), by=by)
@@ -381,7 +380,7 @@ def set_roles(
         roles: of the columns.
         by: who changes them.
         dialect: how the file is written; None as for `version`.
-        images: the size of the images; None as for `version`.
+        images: the images' size; None as for `version`.
         max_bad_share: the share of the rows that may be left out; None as for `version`.
 
     Raises:
@@ -419,7 +418,7 @@ def changed_reading(
     images: ImageOptions | None,
     max_bad_share: float | None,
 ) -> ReadOptions:
-    """Return how the file of a version is read, with the options that are not None."""
+    """Return how a version's file is read, with the options that are not None."""
     reading = ReadOptions.model_validate(version.request.get("reading", {}))
     changes = {"dialect": dialect, "images": images, "max_bad_share": max_bad_share}
     return reading.model_copy(update={name: option for name, option in changes.items() if option is not None})
@@ -431,7 +430,7 @@ def new_version(
     """Add the next version of a data set and queue its profile job. The caller has checked the rights.
 
     Raises:
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     request = {"source": stored.source, "file": stored.name, **roles.as_request()}
     if stored.code is not None:
@@ -450,7 +449,7 @@ def new_version(
         audit.record(
             "dataset.version", version, by=by, project=dataset.project, upload=stored.artifact.digest
         )
-        submit.queue_profile(version, by=by)
+        queue_profile(version, by=by)
     return version
 
 
@@ -462,7 +461,7 @@ def number_version(
     by: User,
     upload: Artifact | None = None,
 ) -> DatasetVersion:
-    """Create the row of the next version, in the caller's transaction.
+    """Create the next version's row, in the caller's transaction.
 
     Args:
         dataset: the data set.
@@ -477,64 +476,3 @@ def number_version(
     Dataset.objects.select_for_update(no_key=True).get(pk=dataset.pk)
     newest = dataset.versions.aggregate(Max("number"))["number__max"] or 0
     return dataset.versions.create(number=newest + 1, request=request, upload=upload, created_by=by)
-
-
-def record_profile(version_id: int, profile: Profile, digest: str, table: Artifact) -> None:
-    """Store the result of a profile job and mark the version as ready. `table` is an Arrow file.
-
-    A reference does not keep the file of its address, which the next collection deletes.
-    """
-    rows = DatasetVersion.objects.filter(pk=version_id)
-    if rows.filter(fetch__mode=Fetch.Mode.REFERENCE).exists():
-        rows.update(upload=None)
-    rows.update(
-        state=DatasetVersion.State.READY,
-        table=table,
-        digest=digest,
-        rows=profile.rows,
-        # A table may have thousands of columns, and most fields of a column have their default.
-        profile_json=profile.model_dump(mode="json", exclude_defaults=True),
-        error=None,
-    )
-
-
-def record_profile_failure(version_id: int, error: Mapping[str, Any]) -> None:
-    """Store why a version could not be read, with the upload's file name instead of its digest.
-
-    A version that is already ready stays ready: only its first profile decides.
-    """
-    version = DatasetVersion.objects.select_related("upload").get(pk=version_id)
-    # The runner knows the upload only as a file in the store, which is named by its digest.
-    readable_error = dict(error)
-    if version.upload is not None:
-        digests = [version.upload.digest, *version.further_files.values_list("artifact", flat=True)]
-        for digest, name in zip(digests, version.files or ["the file"], strict=True):
-            readable_error["message"] = str(readable_error.get("message", "")).replace(digest, name)
-    DatasetVersion.objects.filter(pk=version_id, state=DatasetVersion.State.PREPARING).update(
-        state=DatasetVersion.State.FAILED, error=readable_error
-    )
-
-
-def profile_again(version: DatasetVersion, *, by: User) -> Job:
-    """Profile a failed version again, for example after the cause on the worker was fixed.
-
-    Raises:
-        Conflict: the version has not failed, or a job is profiling it.
-        QuotaReached: the project has too many unfinished jobs.
-    """
-    project = version.dataset.project
-    if project is None:
-        access.require_admin(by)
-    else:
-        access.require(by, project, access.Action.WRITE)
-    with transaction.atomic():
-        if project is not None:
-            quotas.require_room_for_job(project)
-        failed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.FAILED)
-        # A failed version may already be read again, if a user retried its job instead.
-        is_being_read = Job.objects.filter(profiles_of(version.pk)).unfinished().exists()
-        if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
-            raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
-        job = submit.queue_profile(version, by=by)
-        audit.record("dataset.try_again", version, by=by, project=project)
-    return job

@@ -16,7 +16,7 @@ NAME_LENGTH = 200
 
 
 def check_address(project: Project, request: FetchRequest) -> Address:
-    """Return the address of a request, as far as it can be checked without a connection."""
+    """Return a request's address, as far as it can be checked without a connection."""
     try:
         address = addresses.parse(request.url.strip())
         refusals.require_allowed(address)

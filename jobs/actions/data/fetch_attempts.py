@@ -13,8 +13,8 @@ from django.db.models import Count, F, QuerySet
 from jobs import clock, sealing, upload_formats
 from jobs.actions.data import credentials
 from jobs.actions.data.fetch_addresses import unreadable_message, url_of
+from jobs.actions.data.profiles import queue_profile
 from jobs.actions.people import quotas
-from jobs.actions.runs import submit
 from jobs.actions.storage import artifacts
 from jobs.errors import FetchFailed, QuotaReached, TrainyardError
 from jobs.models import DatasetVersion, Fetch, Project
@@ -123,7 +123,7 @@ def is_held(claimed: Claimed) -> bool:
 
 
 def work_of(claimed: Claimed) -> Work:
-    """Return the inputs of the process.
+    """Return the process's inputs.
 
     Raises:
         NotHeld: the fetch belongs to it no more.
@@ -209,7 +209,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
     Raises:
         NotHeld: the fetch belongs to the process no more.
         BadInput: the file does not match its name.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     row = _own(claimed).select_related("version__dataset__project", "version__created_by").first()
     if row is None:
@@ -236,7 +236,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
         quotas.require_room_for_artifact(project, version.upload)
         version.request = {**version.request, "source": source}
         version.save(update_fields=["upload", "request"])
-        submit.queue_profile(version, by=version.created_by)
+        queue_profile(version, by=version.created_by)
 
 
 def fail(claimed: Claimed, error: TrainyardError) -> None:

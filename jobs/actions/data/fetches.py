@@ -85,7 +85,7 @@ def new_version(
 ) -> DatasetVersion:
     """Add a version whose file is fetched from a checked address.
 
-    `unchanged_since` names the version whose file has the digest of the request. Call it in a transaction.
+    `unchanged_since` names the version whose file has the request's digest. Call it in a transaction.
     """
     assert dataset.project is not None  # noqa: S101 - bundled data sets have no fetched versions
     project = quotas.lock_project(dataset.project)

@@ -43,7 +43,7 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
 
     Raises:
         BadInput: the name ends otherwise than that of a data file.
-        DiskFull: the disk of the server has no room for it.
+        DiskFull: the server's disk has no room for it.
         Forbidden: `by` may not write in the project.
         QuotaReached: the project has no room for the file, or too many uploads in progress.
     """

@@ -7,9 +7,6 @@ from jobs.actions.audit import audit
 from jobs.actions.people import quotas
 from jobs.actions.runs import submit
 from jobs.errors import BadInput
-from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
-from jobs.kinds.split_overview.payload import SplitOverviewPayload
-from jobs.messages.overview import key_of
 from jobs.models import DatasetVersion, Project, User
 from jobs.queries.data import split_overviews
 from jobs.spec.checks.data import problems_of_split
@@ -49,8 +46,7 @@ def request_overview(version: DatasetVersion, split: Split, *, by: User, project
     with transaction.atomic():
         quotas.require_room_for_job(home)
         job = submit.queue(
-            SPLIT_OVERVIEW,
-            SplitOverviewPayload(dataset_version=version.pk, split=chosen, key=key_of(chosen)),
+            split_overviews.overview_payload(version, chosen),
             project=home,
             title=f"Split of {version}",
             priority=PRIORITY,

@@ -73,7 +73,7 @@ def require_fewer(project: Project, received: int = 0) -> None:
 
 
 def renew(reservation: int, size: int | None = None, *, seconds: float = LEASE_SECONDS) -> None:
-    """Extend the lease of a reservation. A `size` replaces that of an upload which is larger than it was."""
+    """Extend a reservation's lease. A `size` replaces that of an upload which is larger than it was."""
     changes = {} if size is None else {"bytes": size}
     until = clock.seconds_from_now(seconds)
     UploadReservation.objects.filter(pk=reservation).update(until=until, **changes)

@@ -136,7 +136,7 @@ def _is_newest(experiment: Experiment, draft: Any) -> bool:
 
 
 def _is_same(revision: Revision, spec: ExperimentSpec) -> bool:
-    """Return whether a spec has the values of a revision.
+    """Return whether a spec has a revision's values.
 
     Digests alone do not decide: a browser writes 0.0 as 0.
     """

@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 
 def read_budget(minutes: float | None, trials: int | None) -> Budget:
-    """Return the budget of these numbers.
+    """Return these numbers' budget.
 
     Raises:
         BadInput: none of them is given, or both are.
@@ -51,11 +51,11 @@ def find_model(
     """Create the experiment, and submit it.
 
     Args:
-        project: the project of the experiment.
+        project: the experiment's project.
         version: the data.
         budget: of the search.
         by: the acting user.
-        name: of the experiment; empty: made from the name of the data set.
+        name: of the experiment; empty: made from the data set's name.
         submitted: False creates only the experiment, to be changed before it is submitted.
 
     Raises:

@@ -27,7 +27,7 @@ CHOSEN = "chosen"
 def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
     """Queue a search that trains the best two trials of a search again, with new seeds.
 
-    Its answer shows whether the lead of the best is more than luck. It has no other trials and no later
+    Its answer shows whether the best's lead is more than luck. It has no other trials and no later
     steps.
 
     Args:
@@ -122,7 +122,7 @@ def queue_narrower_search(search: Job, *, by: User) -> Job:
 
 
 def _source_of_search(search: Job) -> tuple[Project, Experiment, ExperimentSpec]:
-    """Return the project, the experiment and the spec of a search."""
+    """Return the project, the experiment and a search's spec."""
     outcomes.search_of(search)
     if search.revision is None or search.experiment is None or search.project is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")

@@ -105,7 +105,7 @@ class CountedAttempt:
 
 
 def _locked_row(key: str, now: datetime) -> LoginAttempts:
-    """Return the row of a key, locked until the transaction ends. Create it if there is none."""
+    """Return a key's row, locked until the transaction ends. Create it if there is none."""
     # Locked in the same statement: a row that was only read may be deleted by an attempt that succeeds.
     rows = LoginAttempts.objects.select_for_update()
     return rows.get_or_create(key=key, defaults={"last": now})[0]
@@ -118,7 +118,7 @@ def attempt(step: Step, name: str, *, address: str) -> Iterator[CountedAttempt]:
     Args:
         step: the secret that is checked.
         name: the user name as it was entered.
-        address: the address of the client; empty if it is unknown.
+        address: the client's address; empty if it is unknown.
 
     Raises:
         TooManyAttempts: the delay after earlier attempts has not passed. The secret must not be checked.

@@ -187,7 +187,7 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
 
 
 def _locked_admins(by: User) -> set[int]:
-    """Return the ids of the administrators, whose rows are locked until the transaction ends.
+    """Return the administrators' ids, whose rows are locked until the transaction ends.
 
     Raises:
         Forbidden: `by` is not one of them any more: two may revoke the right of each other at the same time.

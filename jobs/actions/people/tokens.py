@@ -222,7 +222,7 @@ def service_token(scope: str) -> str:
 
 
 def digest_of(raw: str) -> str:
-    """Return the hash of a token, which is stored instead of the token."""
+    """Return a token's hash, which is stored instead of the token."""
     return hashlib.sha256(raw.encode("utf-8", "replace")).hexdigest()
 
 

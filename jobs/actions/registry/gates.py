@@ -1,11 +1,11 @@
-"""Reads the result of a gate job, and checks that an approver accepts gates without a result."""
+"""Reads a gate job's result, and checks that an approver accepts gates without a result."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import ValidationError
 
 from jobs.errors import GatesOpen
-from jobs.kinds.gate.payload import GateResult
 from jobs.models import GateRevision, PromotionRequest
 from jobs.queries.registry import gate_rules
 from jobs.queries.registry.gates import Gate, unevaluated_gates
@@ -15,9 +15,8 @@ AUTHORSHIP = "rules_written_by_others"
 MAX_DETAIL = 2000
 
 
-def from_result(result: GateResult) -> list[Gate]:
-    """Return the gates in a gate job's result; an unreadable gate counts as failed."""
-    items = result.gates
+def read_result(items: Any) -> list[Gate]:
+    """Return the gates that a gate job reported; an unreadable gate counts as failed."""
     if not isinstance(items, list) or not items:
         return [failed_gate("the gate job returned no gates")]
     gates = []

@@ -15,7 +15,7 @@ from jobs.actions.registry import gates, releases, single_person_rule
 from jobs.actions.runs import submit
 from jobs.actions.storage import deletions
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.kinds.gate.payload import GateResult
+from jobs.kinds.gate.payload import GatePayload
 from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
 from jobs.queries.code.code import files_of
 from jobs.queries.registry import gate_rules
@@ -119,13 +119,27 @@ def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -
     promotion.baseline_generation = endpoint.generation
     promotion.gates = []
     promotion.state = State.GATING
-    promotion.gate_job = submit.queue_gates(promotion, by=by)
+    promotion.gate_job = _queue_gates(promotion, by=by)
     promotion.save(update_fields=["baseline_version", "baseline_generation", "gates", "state", "gate_job"])
 
 
-def record_gates(job: Job, result: GateResult) -> None:
-    """Store the results of a gate job. Results of an outdated gate job are ignored."""
-    _apply_gates(job, gates.from_result(result))
+def _queue_gates(promotion: PromotionRequest, *, by: User) -> Job:
+    """Queue the job that compares a promotion's version with the champion."""
+    version, champion = promotion.version, promotion.baseline_version
+    champion_code = champion.needed_code if champion is not None else None
+    code = version.needed_code or champion_code
+    return submit.queue(
+        GatePayload(promotion=promotion.pk, code=code.digest if code is not None else None),
+        project=promotion.model.project,
+        title=f"Gates of {promotion.version}",
+        priority=90,
+        created_by=by,
+    )
+
+
+def record_gates(job: Job, reported: Any) -> None:
+    """Store the gates that a gate job reported. Those of an outdated gate job are ignored."""
+    _apply_gates(job, gates.read_result(reported))
 
 
 def record_gate_failure(job: Job, error: dict[str, Any]) -> None:
@@ -161,7 +175,7 @@ def approve(
     endpoint has changed since the gates ran, they are queued again and nothing is approved.
 
     Raises:
-        Forbidden: `by` is not an approver, or is the requester or the author of the version.
+        Forbidden: `by` is not an approver, or is the requester or the version's author.
         GatesOpen: a gate without a result is not in `accept`.
         StaleState: the request is not pending, or the champion has changed.
         Conflict: the stored file was altered.
@@ -207,7 +221,7 @@ def _why_stale(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
 
 
 def _require_unaltered_files(version: ModelVersion) -> None:
-    """Check that the file of a version, and each file of the code that it needs, is the registered one."""
+    """Check that a version's file, and each file of the code that it needs, is the registered one."""
     digest = sha256_of(store().path(version.artifact_id)).digest
     if digest != version.artifact_id:
         raise Conflict(
@@ -299,7 +313,7 @@ def _expire_request(promotion: PromotionRequest) -> bool:
 
 
 def _lock_endpoint(promotion: PromotionRequest) -> Endpoint:
-    """Lock the endpoint of a request. It comes before the request in every transaction, against deadlocks."""
+    """Lock a request's endpoint. It comes before the request in every transaction, against deadlocks."""
     return releases.lock_endpoint(Endpoint.objects.get(model=promotion.model_id))
 
 

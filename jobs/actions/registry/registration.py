@@ -1,5 +1,6 @@
 """Creates versions from jobs' models, uploaded files and pipelines, and records their validation."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,7 @@ from jobs.actions.runs.tasks import data_of
 from jobs.actions.storage import artifacts, deletions
 from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
-from jobs.kinds.register.payload import RegisterResult
-from jobs.kinds.register.rows import validations_of
+from jobs.kinds.rows import belonging_to
 from jobs.models import (
     CodeVersion,
     Job,
@@ -29,13 +29,13 @@ from jobs.models import (
     User,
 )
 from jobs.queries.code import package_sets
+from jobs.queries.registry import versions
 from jobs.queries.registry.lineage import lineage_of
 from jobs.queries.search import outcomes
 from jobs.spec.problems import Problem
 from jobs.spec.sections.after import Registered
 from jobs.spec.sections.script_model import MODEL_FILE
 from jobs.spec.signature import Signature
-from jobs.states import FINAL
 from jobs.store import StoredFile, store
 
 NUMBER_TRIES = 20
@@ -69,7 +69,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
             code=code,
             created_by=by,
         )
-        submit.queue_registration(version, by=by)
+        queue_validation(version, by=by)
     return version
 
 
@@ -77,7 +77,7 @@ def _code_of(project: Project, source: Job) -> CodeVersion | None:
     """Return the code of the model that a job made, or None if it was built without code of users.
 
     Raises:
-        Conflict: the project of the version does not have it.
+        Conflict: the version's project does not have it.
     """
     model = source.revision.spec.model if source.revision is not None else None
     # Loading the file of a script would import the script, which trains when it is imported.
@@ -131,7 +131,7 @@ def store_upload(path: Path, project: Project) -> StoredFile:
 
     Raises:
         BadInput: the file is not a zip archive.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     quotas.require_room_on_disk(project, path.stat().st_size)
     upload_formats.check_keras(path)
@@ -142,7 +142,7 @@ def code_for_upload(model: RegisteredModel, digest: str, *, by: User) -> CodeVer
     """Return the code that an uploaded file needs, by its digest, or None for an empty one.
 
     Raises:
-        BadInput: the project of the model has no such code.
+        BadInput: the model's project has no such code.
         Forbidden: `by` may not have code executed.
     """
     if not digest:
@@ -168,7 +168,7 @@ def add_uploaded(
 
     Raises:
         Forbidden: there is code, and `by` may not have it executed.
-        QuotaReached: the file does not fit into the disk quota of the project.
+        QuotaReached: the file does not fit into the project's disk quota.
     """
     access.require(by, model.project, Action.WRITE)
     _require_code(code, by)
@@ -179,7 +179,7 @@ def add_uploaded(
         version = _create_numbered(
             model, artifact=artifact, what="uploaded", lineage=lineage, code=code, created_by=by
         )
-        submit.queue_registration(version, by=by)
+        queue_validation(version, by=by)
     return version
 
 
@@ -197,10 +197,10 @@ def queue_description(version: ModelVersion, *, by: User) -> Job:
         deletions.require_present(project, version)
         if version.state != ModelVersion.State.CANDIDATE:
             raise Conflict(f"{version} is {version.state}: only the layers of candidates can be read.")
-        if Job.objects.filter(validations_of(version.pk)).exclude(state__in=FINAL).exists():
+        if Job.objects.filter(belonging_to("version", [version.pk])).unfinished().exists():
             raise Conflict(f"A job is reading {version} already.")
         quotas.require_room_for_job(project)
-        job = submit.queue_registration(version, by=by)
+        job = queue_validation(version, by=by)
         name = f"version:{version.model.name}/{version.number}"
         audit.record("version.describe", name, by=by, project=project, job=job.pk)
         return job
@@ -293,22 +293,48 @@ def _source_job(root: Job, what: Registered) -> Job:
     return job
 
 
-def mark_validated(version_id: int, result: RegisterResult, *, packages: PackageSet | None = None) -> None:
+def queue_validation(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
+    """Queue the job that loads a version in a clean process and reads its signature.
+
+    Args:
+        version: the version.
+        by: the acting user.
+        without_code: whether the code that came with it is left out.
+    """
+    return submit.queue(
+        versions.validation_payload(version, without_code=without_code),
+        project=version.model.project,
+        title=f"Validate {version}",
+        priority=80,
+        created_by=by,
+    )
+
+
+def mark_validated(
+    version_id: int,
+    *,
+    signature: dict[str, Any] | None,
+    class_labels: Sequence[str] = (),
+    needs_code: bool = False,
+    packages: PackageSet | None = None,
+) -> None:
     """Mark a version as a candidate, with the signature and labels that its validation read.
 
     An invalid version becomes a candidate if its validation is retried, after a stop or a lost worker.
 
     Args:
         version_id: the version.
-        result: of the validation.
+        signature: of its model.
+        class_labels: of its model.
+        needs_code: whether it cannot be loaded without its code.
         packages: with which it was validated, if no training has had any before.
     """
     undecided = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
-    labels = result.class_labels or []
-    if result.needs_code:
+    labels = list(class_labels)
+    if needs_code:
         # They are part of the release, and code of users ran in the process that reported them.
         version = ModelVersion.objects.filter(pk=version_id).first()
-        labels = [] if version is None else labels_for(version, result.signature)
+        labels = [] if version is None else labels_for(version, signature)
     with transaction.atomic():
         row = ModelVersion.objects.filter(pk=version_id, state__in=undecided)
         if packages is not None:
@@ -316,16 +342,16 @@ def mark_validated(version_id: int, result: RegisterResult, *, packages: Package
         changed = row.update(
             state=ModelVersion.State.CANDIDATE,
             error=None,
-            signature=result.signature or {},
+            signature=signature or {},
             class_labels=labels,
-            needs_code=result.needs_code,
+            needs_code=needs_code,
         )
         if changed:
             _record_outcome(version_id, "version.validate")
 
 
 def labels_for(version: ModelVersion, signature: dict[str, Any] | None) -> list[str]:
-    """Return the class labels of the data of a version, if its only output has one value for each."""
+    """Return the class labels of a version's data, if its only output has one value for each."""
     try:
         data = data_of(version)
     # They may have been deleted meanwhile.

@@ -82,7 +82,7 @@ def _check_name(name: str, pointer: str) -> None:
 def set_description(
     model: RegisteredModel, description: str, *, seen: str | None = None, by: User
 ) -> RegisteredModel:
-    """Set the description of a model.
+    """Set a model's description.
 
     Args:
         model: the model.

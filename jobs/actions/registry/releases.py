@@ -173,7 +173,7 @@ def bring_up(endpoint: Endpoint, *, reason: str = "", by: User) -> ReleaseRecord
 def publish_labels(
     endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User
 ) -> ReleaseRecord | None:
-    """Publish the labels of a model after one of its aliases has changed, in the caller's transaction.
+    """Publish a model's labels after one of its aliases has changed, in the caller's transaction.
 
     Open promotion requests stay valid, since the champion is the same.
 

@@ -1,6 +1,6 @@
-"""Switches the single-person rule of a project, and decides whether it applies to a new request.
+"""Switches a project's single-person rule, and decides whether it applies to a new request.
 
-Under the rule, the requester of a promotion may decide it. No one may use the rule that they switched on
+Under the rule, a promotion's requester may decide it. No one may use the rule that they switched on
 themselves: otherwise an administrator could release alone what two people must agree on.
 """
 

@@ -164,7 +164,7 @@ def _require_finishable(root: Job) -> None:
 def _requeue_job(
     job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, ...], as_new: bool
 ) -> int:
-    """Queue the trials of a job, the job and its steps again, as far as they are in the given states.
+    """Queue a job's trials, the job and its steps again, as far as they are in the given states.
 
     Args:
         job: the job.

@@ -1,4 +1,4 @@
-"""Appends events to the log of a root job. They are numbered at commit, so all readers see one order."""
+"""Appends events to a root job's log. They are numbered at commit, so all readers see one order."""
 
 import time
 from collections.abc import Sequence

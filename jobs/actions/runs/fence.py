@@ -32,7 +32,7 @@ class Acknowledged(NamedTuple):
 
 
 def acknowledge_batch(attempt_id: int, spool_position: int) -> Acknowledged | None:
-    """Store the spool position of a batch, inside the caller's transaction, which then writes the batch.
+    """Store a batch's spool position, inside the caller's transaction, which then writes the batch.
 
     Returns:
         The attempt with its job, locked until commit. Columns that recording rarely needs are deferred, the

@@ -37,7 +37,7 @@ class KindActions[P: Payload, R: Result]:
         raise BadInput(f"a {type(payload).__name__} cannot be submitted directly")
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> Task:
-        """Return the task of an attempt. `common` has the fields that every task has."""
+        """Return an attempt's task. `common` has the fields that every task has."""
         del common
         raise Conflict(f"jobs of kind {attempt.job.public_kind} have no task for a runner")
 
@@ -52,7 +52,7 @@ class KindActions[P: Payload, R: Result]:
         """Mark the rows that wait for a job's result as failed."""
 
     def advance(self, root: Job) -> None:
-        """Do the next step of an open root. A root with a single task ends with its result."""
+        """Do an open root's next step. A root with a single task ends with its result."""
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
         """Return the jobs of this step under a root, in order. Missing ones are created."""

@@ -31,7 +31,7 @@ def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
     payload = actions_for(kind).accept(_read_payload(facts, sent), project=project, by=by)
     with transaction.atomic():
         quotas.require_room_for_job(project)
-        job = submit.queue(facts, payload, project=project, title=facts.title, created_by=by)
+        job = submit.queue(payload, project=project, title=facts.title, created_by=by)
         audit.record("job.submit", f"job:{job.pk}", by=by, project=project, kind=kind)
     return job
 

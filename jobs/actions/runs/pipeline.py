@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def advance(root: Job) -> None:
-    """Do the next step of a root job, if there is one to do."""
+    """Do a root job's next step, if there is one to do."""
     with transaction.atomic():
         # The scheduler, a chief and a user's request may advance the same root at the same time.
         locked = Job.objects.locked().filter(pk=root.pk).first()

@@ -29,7 +29,7 @@ def complete_job(job: Job, result: dict[str, Any]) -> None:
 
 def _has_later_steps(job: Job) -> bool:
     """Return whether steps follow a root. Then `pipeline` completes it after the last one."""
-    if job.parent_id is not None or job.revision is None or not job.facts.first_step:
+    if job.parent_id is not None or job.revision is None or not job.facts.has_steps:
         return False
     return job.revision.spec.after.has_steps()
 
@@ -56,5 +56,5 @@ def report_failure(job: Job, error: JobError) -> None:
 
 
 def report_stop(job: Job) -> None:
-    """Mark the rows that wait for the result of a stopped job as failed."""
+    """Mark the rows that wait for a stopped job's result as failed."""
     report_failure(job, {"code": "stopped", "message": f"job {job.pk} was stopped by a user"})

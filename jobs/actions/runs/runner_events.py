@@ -53,7 +53,7 @@ def record_events(
         phase: the phase of a trial in the attempt's record, which the attempt may have deferred.
 
     Returns:
-        The events for readers, in order, which the caller appends to the log, and the growth of the points.
+        The events for readers, in order, which the caller appends to the log, and the points' growth.
     """
     held, released = _trials_named_in(attempt, batch)
     recorder = _Recorder(attempt, held, released, stored, clock.now())
@@ -176,7 +176,7 @@ class _Recorder:
         return body
 
     def _score(self, trial: Trial) -> dict[str, Any]:
-        """Return the score of a trial, and with rungs also the scores at the ends of its rungs."""
+        """Return a trial's score, and with rungs also the scores at the ends of its rungs."""
         score, std = outcomes.score_of(trial)
         # Without rungs, or continued by a user: then it is not compared at a rung.
         if trial.epochs is None or trial.until is not None:
@@ -220,7 +220,7 @@ class _Recorder:
         )
 
     def record_checkpoints(self, events: Sequence[contract.CheckpointCommitted]) -> None:
-        """Write the checkpoints of a batch. Existing ones are not changed."""
+        """Write a batch's checkpoints. Existing ones are not changed."""
         if not events:
             return
         rows = [

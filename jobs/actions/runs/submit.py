@@ -1,4 +1,4 @@
-"""Queues jobs: an experiment's root, its steps, and the jobs that profile, validate and gate."""
+"""Queues jobs: roots with their payloads, the roots of experiments, and their steps."""
 
 from typing import Any
 
@@ -12,23 +12,12 @@ from jobs.actions.runs import events
 from jobs.actions.runs.kind_actions import actions_of
 from jobs.actions.storage import deletions
 from jobs.errors import BadSpec, Conflict, StaleState
-from jobs.kinds import KINDS, planned_steps
-from jobs.kinds.base import Facts, Payload
-from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
-from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
-from jobs.kinds.gate.facts import GATE
-from jobs.kinds.gate.payload import GatePayload
-from jobs.kinds.profile.facts import PROFILE
-from jobs.kinds.profile.payload import ProfilePayload
-from jobs.kinds.register.facts import REGISTER
-from jobs.kinds.register.payload import RegisterPayload
+from jobs.kinds import KINDS, facts_of_payload, planned_steps
+from jobs.kinds.base import Payload
 from jobs.models import (
-    CodeVersion,
     DatasetVersion,
     Job,
-    ModelVersion,
     Project,
-    PromotionRequest,
     RegisteredModel,
     Revision,
     User,
@@ -38,9 +27,6 @@ from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.states import JobState
-
-MAX_LISTED = 8
-"""The title of an ensemble lists the numbers of up to this many trials."""
 
 
 def submit(revision: Revision, *, by: User) -> Job:
@@ -62,7 +48,6 @@ def submit(revision: Revision, *, by: User) -> Job:
         # The version is stored in the payload: the spec may leave it open, and newer ones may follow.
         facts = KINDS[planned_steps(spec)[0]]
         job = queue(
-            facts,
             facts.payload(dataset_version=None if version is None else version.pk),
             project=experiment.project,
             experiment=experiment,
@@ -113,10 +98,10 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion 
     return version
 
 
-def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
-    """Create a queued root of a kind and notify the scheduler, inside the caller's transaction."""
+def queue(payload: Payload, **fields: Any) -> Job:
+    """Create a queued root of the payload's kind and notify the scheduler, in the caller's transaction."""
     job = Job.objects.create(
-        kind=facts.name,
+        kind=facts_of_payload(payload).name,
         payload_json=payload.to_json(),
         state=JobState.QUEUED,
         queued=clock.now(),
@@ -129,7 +114,7 @@ def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
 
 
 def _require_kept(job: Job) -> None:
-    """Lock the project and the experiment of a new job, and check that nothing that it needs was deleted.
+    """Lock the project and a new job's experiment, and check that nothing that it needs was deleted.
 
     Raises:
         StaleState: something is deleted.
@@ -142,14 +127,12 @@ def _require_kept(job: Job) -> None:
         raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
 
 
-def create_step(
-    root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1
-) -> Job:
+def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots: int = 1) -> Job:
     """Create the job of a step under a root, or return the existing one."""
     # A unique constraint on these three columns makes concurrent calls create one row.
     row, _ = Job.objects.get_or_create(
         parent=root,
-        kind=facts.name,
+        kind=facts_of_payload(payload).name,
         ordinal=ordinal,
         defaults={
             "root": root,
@@ -167,90 +150,6 @@ def create_step(
         },
     )
     return row
-
-
-def queue_profile(version: DatasetVersion, *, by: User | None) -> Job:
-    """Queue the job that reads and describes a dataset version."""
-    return queue(
-        PROFILE,
-        ProfilePayload(dataset_version=version.pk),
-        project=version.dataset.project,
-        title=f"Profile {version}",
-        priority=80,
-        created_by=by,
-    )
-
-
-def queue_registration(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
-    """Queue the job that loads a version in a clean process and reads its signature.
-
-    Args:
-        version: the version.
-        by: the acting user.
-        without_code: whether the code that came with it is left out.
-    """
-    digest = None if without_code else digest_of(version.code)
-    return queue(
-        REGISTER,
-        RegisterPayload(version=version.pk, code=digest, without_code=without_code),
-        project=version.model.project,
-        title=f"Validate {version}",
-        priority=80,
-        created_by=by,
-    )
-
-
-def queue_gates(promotion: PromotionRequest, *, by: User) -> Job:
-    """Queue the job that compares a promotion's version with the champion."""
-    version, champion = promotion.version, promotion.baseline_version
-    theirs = champion.needed_code if champion is not None else None
-    return queue(
-        GATE,
-        GatePayload(promotion=promotion.pk, code=digest_of(version.needed_code or theirs)),
-        project=promotion.model.project,
-        title=f"Gates of {promotion.version}",
-        priority=90,
-        created_by=by,
-    )
-
-
-def digest_of(code: CodeVersion | None) -> str | None:
-    """Return the digest of a version of code, if there is one."""
-    return None if code is None else code.digest
-
-
-def queue_ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
-    """Queue the job that retrains chosen trials of a search and pools them.
-
-    It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.
-
-    Raises:
-        Forbidden: `by` may not run jobs in the project.
-        QuotaReached: the project has too many unfinished jobs.
-    """
-    own_code.require_right(by, like.project, like.revision)
-    numbers = [member.trial for member in payload.chosen]
-    named = (
-        f"trials {', '.join(map(str, numbers))}" if len(numbers) <= MAX_LISTED else f"{len(numbers)} trials"
-    )
-    with transaction.atomic():
-        if like.project is not None:
-            quotas.require_room_for_job(like.project)
-        job = queue(
-            CHOSEN_ENSEMBLE,
-            payload.changed(dataset_version=like.payload.dataset_version, failing=None),
-            project=like.project,
-            experiment=like.experiment,
-            revision=like.revision,
-            title=f"Ensemble of {named}",
-            pool=like.pool,
-            priority=like.priority,
-            slots=like.slots,
-            max_restarts=like.max_restarts,
-            created_by=by,
-        )
-        audit.record("job.ensemble", f"job:{job.pk}", by=by, project=like.project, trials=numbers)
-    return job
 
 
 def clone(job: Job, *, by: User) -> Job:

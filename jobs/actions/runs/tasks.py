@@ -20,7 +20,7 @@ NEWEST_CHECKPOINTS = 3
 
 
 def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path | None = None) -> Task:
-    """Return the task of an attempt.
+    """Return an attempt's task.
 
     Args:
         attempt_id: a claimed attempt.
@@ -86,7 +86,7 @@ def _dataset_version(job: Job) -> DatasetVersion | None:
 
 
 def dataset_file(version: DatasetVersion) -> DatasetFile:
-    """Return the table of a dataset version.
+    """Return a dataset version's table.
 
     Raises:
         Conflict: its profile is not ready.

@@ -2,16 +2,25 @@
 
 from collections.abc import Sequence
 
+from django.db import transaction
+
 from jobs import access
+from jobs.actions.audit import audit
+from jobs.actions.code import own_code
+from jobs.actions.people import quotas
 from jobs.actions.runs import submit
 from jobs.errors import BadInput, Conflict
-from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
+from jobs.kinds.base import ChosenTrial
+from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
 from jobs.models import Job, Trial, User
 from jobs.queries.search import ensembles as queries
 from jobs.spec.problems import Problem
 
 MIN_TRIALS, MAX_TRIALS = 2, 100
 """How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""
+
+MAX_LISTED = 8
+"""The title of an ensemble lists the numbers of up to this many trials."""
 
 
 def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
@@ -41,7 +50,40 @@ def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         raise _refusal(f"job {search.pk} has no trial {min(missing)}")
     _require_members(rows)
     chosen = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in rows)
-    return submit.queue_ensemble(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
+    return queue_payload(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
+
+
+def queue_payload(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
+    """Queue the job that retrains chosen trials of a search and pools them.
+
+    It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    own_code.require_right(by, like.project, like.revision)
+    numbers = [member.trial for member in payload.chosen]
+    trials = (
+        f"trials {', '.join(map(str, numbers))}" if len(numbers) <= MAX_LISTED else f"{len(numbers)} trials"
+    )
+    with transaction.atomic():
+        if like.project is not None:
+            quotas.require_room_for_job(like.project)
+        job = submit.queue(
+            payload.changed(dataset_version=like.payload.dataset_version, failing=None),
+            project=like.project,
+            experiment=like.experiment,
+            revision=like.revision,
+            title=f"Ensemble of {trials}",
+            pool=like.pool,
+            priority=like.priority,
+            slots=like.slots,
+            max_restarts=like.max_restarts,
+            created_by=by,
+        )
+        audit.record("job.ensemble", f"job:{job.pk}", by=by, project=like.project, trials=numbers)
+    return job
 
 
 def _require_members(trials: Sequence[Trial]) -> None:

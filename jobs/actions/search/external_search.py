@@ -24,13 +24,13 @@ from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import suggest
 from jobs.actions.transition import move
 from jobs.errors import BadInput, StaleState
-from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
-from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, with_defaults
+from jobs.kinds.external_search.payload import ExternalSearchPayload
 from jobs.kinds.external_search.rows import external_searches
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
 from jobs.queries.search.external_search import chief_command, external_payload
+from jobs.spec.external_search import ChiefAddress, ExternalSearch, with_defaults
 from jobs.spec.space.search_space import Values
 from jobs.states import FINAL, WAITING, AttemptState, Desired, JobState, Outcome
 
@@ -79,7 +79,7 @@ def open_search(project: Project, name: str, settings: ExternalSearch, *, by: Us
         if job is None:
             quotas.require_room_for_job(project)
             payload = ExternalSearchPayload(search=settings)
-            job = submit.queue(EXTERNAL_SEARCH, payload, project=project, title=name, created_by=by)
+            job = submit.queue(payload, project=project, title=name, created_by=by)
             audit.record("job.submit", f"job:{job.pk}", by=by, project=project, outside=True)
     return job, is_new
 
@@ -87,7 +87,7 @@ def open_search(project: Project, name: str, settings: ExternalSearch, *, by: Us
 def record_address(job_id: int, *, host: str, port: int) -> None:
     """Store the address on which a search's chief listens, for its page and for the next chief."""
     with transaction.atomic():
-        change_payload(Job.objects.get(pk=job_id), address=Address(host=host, port=port))
+        change_payload(Job.objects.get(pk=job_id), address=ChiefAddress(host=host, port=port))
 
 
 def heartbeat(job_id: int, *, connected: Collection[int] = ()) -> Job:
@@ -175,7 +175,7 @@ def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | NoTr
 
     Args:
         job_id: the search.
-        script: the id of the script, which holds one trial at a time.
+        script: the script's id, which holds one trial at a time.
         host: the script's host, for display.
 
     Returns:
@@ -219,7 +219,7 @@ def _pool_name(job_id: int) -> str:
 
 
 def _worker_of_script(root: Job, script: str, host: str) -> Worker:
-    """Return the worker row of a script. It is `gone` from the start, so that nothing is placed on it."""
+    """Return a script's worker row. It is `gone` from the start, so that nothing is placed on it."""
     worker, _ = Worker.objects.get_or_create(
         name=script,
         pool=_pool_name(root.pk),
@@ -321,7 +321,7 @@ def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | Non
 
 
 def release_trial(job_id: int, attempt: int, why: str) -> None:
-    """End the attempt of a disconnected script; its trial is queued again with its number and values.
+    """End a disconnected script's attempt; its trial is queued again with its number and values.
 
     Args:
         job_id: the search.

@@ -14,11 +14,11 @@ from jobs.actions.runs import attempt_end, events, job_warnings, runner_events
 from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import external_search, suggest
 from jobs.errors import BadInput, NotFound, StaleFence
-from jobs.kinds.external_search.payload import ExternalSearch, with_defaults
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, Trial
 from jobs.queries.search.external_search import external_payload
 from jobs.queries.search.script_reports import TrialName, best_score, find_trial, reported_values
+from jobs.spec.external_search import ExternalSearch, with_defaults
 from jobs.spec.formats import keras_tuner
 from jobs.spec.formats.reading import FormatError, Item, format_error
 from jobs.spec.problems import first
@@ -93,7 +93,7 @@ def end_trial(
         name: the trial's name.
         done: whether the trial was completed; if not, it failed in the script.
         space: the hyperparameters that the script knows, as KerasTuner's JSON.
-        values: the hyperparameter values of the trial.
+        values: the trial's hyperparameter values.
 
     Raises:
         StaleFence: the trial has been assigned to another script; nothing was written.

@@ -15,11 +15,11 @@ from jobs.actions.runs import events
 from jobs.actions.search.trials import locked_open_search
 from jobs.actions.transition import move_trial_unlogged
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job, Revision, Trial, User
 from jobs.queries.runs.codec import Event
 from jobs.queries.search import outcomes
 from jobs.queries.search import trials as queries
+from jobs.queries.search.algorithm_state import algorithm_state
 from jobs.queries.search.outcomes import WITHDRAWN
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, problems
@@ -146,7 +146,7 @@ def _record_revision(
     by: User,
     comment: str,
 ) -> None:
-    """Append the events of a revision, those of withdrawn trials among them, and its audit row."""
+    """Append a revision's events, those of withdrawn trials among them, and its audit row."""
     event = events.event("revised", root, revision=after.number, by=by.username, changes=changes)
     events.append(root.root_id_or_self, [event, *withdrawn])
     audit.record(
@@ -252,7 +252,7 @@ def _set_revision(root: Job, new: Revision) -> None:
 
     Suggestions that are being computed for the old revision are dropped: their fencing token becomes stale.
     """
-    search, payload = new.spec.search, root.payload_as(SearchPayload)
+    search, payload = new.spec.search, algorithm_state(root)
     first = payload.first_revision or root.revision_id
     # The state of the old search's algorithm does not apply to the new one.
     payload = payload.changed(exhausted=False, answered_empty=None, first_revision=first)

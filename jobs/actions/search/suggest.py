@@ -14,12 +14,12 @@ from jobs.actions.runs import events
 from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import rung_promotion
 from jobs.errors import StaleFence
-from jobs.kinds.search.payload import SearchPayload
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries.experiments import warm_start
 from jobs.queries.runs.devices import fitting_workers
 from jobs.queries.search import batches, outcomes, trial_totals
+from jobs.queries.search.algorithm_state import algorithm_state
 from jobs.queries.search.waiting import CHOOSING_FAILED
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space.narrowing import contains
@@ -64,7 +64,7 @@ def values_digest(values: Values) -> str:
 
 
 def execution_seed(base: int, trial: int, execution: int) -> int:
-    """Return the training seed of an execution. It is deterministic, so a resumed search uses it again."""
+    """Return an execution's training seed. It is deterministic, so a resumed search uses it again."""
     # The seeds within a search differ, up to 1,009 executions per trial.
     return (base * 1_000_003 + trial * 1_009 + execution) % 2**32
 
@@ -72,7 +72,7 @@ def execution_seed(base: int, trial: int, execution: int) -> int:
 def _trials_to_create(root: Job, search: SearchSpec) -> int:
     """Return how many more trials to create now.
 
-    There are as many open trials as the slots and the search allow. Once the duration of a trial is known,
+    There are as many open trials as the slots and the search allow. Once a trial's duration is known,
     algorithms that need no results also fill a queue for each slot, and refill it when it is half empty.
     """
     concurrency = _possible_attempts(root, search)
@@ -110,7 +110,7 @@ def algorithm_has_ended(root: Job, search: SearchSpec) -> bool:
     """Return whether the algorithm will make no further suggestion."""
     if root.payload.finishing:
         return True
-    if root.payload_as(SearchPayload).exhausted:
+    if algorithm_state(root).exhausted:
         if not search.info.has_rungs:
             return True
         # A trial that was run again may still wait for a decision at the end of its rung.
@@ -143,7 +143,7 @@ def request_suggestions(root: Job, search: SearchSpec) -> None:
     """
     if _suggestions_to_request(root, search) <= 0:
         return
-    answered_empty = root.payload_as(SearchPayload).answered_empty
+    answered_empty = algorithm_state(root).answered_empty
     if answered_empty is not None and answered_empty == _fingerprint(root):
         return
     if root.suggest_until is not None and root.suggest_until > clock.now():
@@ -153,7 +153,7 @@ def request_suggestions(root: Job, search: SearchSpec) -> None:
 
 
 def claim_request(job_id: int) -> SuggestionClaim | None:
-    """Claim the request of a search. Return None if no trial is needed or another worker holds the lease."""
+    """Claim a search's request. Return None if no trial is needed or another worker holds the lease."""
     with transaction.atomic():
         root = Job.objects.locked().filter(pk=job_id).first()
         if root is None or root.revision is None or root.state in FINAL or root.desired != Desired.RUNNING:
@@ -187,7 +187,7 @@ def _request_json(root: Job, search: SearchSpec, count: int) -> dict[str, Any]:
     trials: list[dict[str, Any]] = list(root.trials.order_by("number").values("pk", *COLUMNS))
     several = search.objectives
     scores = outcomes.scores_of(root.trials.all(), several) if several is not None else {}
-    is_narrowed = root.payload_as(SearchPayload).beyond_space is not None
+    is_narrowed = algorithm_state(root).beyond_space is not None
     for trial in trials:
         pk = trial.pop("pk")
         if several is not None:

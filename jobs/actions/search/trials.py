@@ -14,7 +14,7 @@ from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import suggest
 from jobs.actions.transition import move_trial
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.kinds.train.payload import SourceTrial
+from jobs.kinds.base import SourceTrial
 from jobs.models import Job, Trial, User
 from jobs.queries.search import outcomes
 from jobs.queries.search import trials as queries
@@ -111,7 +111,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
 
     Args:
         trial: a completed trial, which continues to `epochs`; or a failed or stopped one, which resumes.
-        epochs: the last epoch of a completed trial; None for the others.
+        epochs: a completed trial's last epoch; None for the others.
         by: the acting user.
 
     Raises:

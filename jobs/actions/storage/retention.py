@@ -55,7 +55,7 @@ def _jobs_with_checkpoints(deadline: float) -> Iterator[Job]:
 
 
 def _thin_out(job: Job, deadline: float) -> int:
-    """Remove the superfluous checkpoints of a job until the deadline. Return how many."""
+    """Remove a job's superfluous checkpoints until the deadline. Return how many."""
     removed = 0
     for checkpoint in _superfluous_checkpoints(job):
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Declares the answers about the audit log: its events, and the result of a verification."""
+"""Declares the answers about the audit log: its events, and a verification's result."""
 
 from typing import Literal
 

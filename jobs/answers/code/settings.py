@@ -1,4 +1,4 @@
-"""Declares the answers about the settings of the installation, and those of projects about code of users."""
+"""Declares the answers about the installation's settings, and those of projects about code of users."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Declares the answers about experiments, their revisions, and the check of a spec."""
+"""Declares the answers about experiments, their revisions, and a spec's check."""
 
 from typing import Annotated, Any
 

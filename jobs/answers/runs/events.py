@@ -1,4 +1,4 @@
-"""Declares the events of a job as readers receive them: stored as JSON and passed through unchanged."""
+"""Declares a job's events as readers receive them: stored as JSON and passed through unchanged."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 

@@ -1,4 +1,4 @@
-"""Declares the answers about the metric series of a job."""
+"""Declares the answers about a job's metric series."""
 
 from typing import Annotated, NotRequired, TypedDict
 

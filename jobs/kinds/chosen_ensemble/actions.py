@@ -1,10 +1,11 @@
 """Implements ensembles of chosen trials: retrains the trials and pools the models, as separate steps."""
 
-from jobs.actions.runs import pipeline, submit
+from jobs.actions.runs import pipeline
 from jobs.actions.runs.kind_actions import KindActions, register_actions
+from jobs.actions.search import ensembles
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
-from jobs.kinds.search.payload import RootResult
+from jobs.kinds.roots import RootResult
 from jobs.models import Job, User
 
 
@@ -12,12 +13,12 @@ class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, RootResult]):
     """The root of such an ensemble has no task; its steps do the work."""
 
     def advance(self, root: Job) -> None:
-        """Create the jobs of the next step."""
+        """Create the next step's jobs."""
         pipeline.start_next_step(root)
 
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same values again, unchanged: their search may have been changed since."""
-        return submit.queue_ensemble(job.payload_as(ChosenEnsemblePayload), like=job, by=by)
+        return ensembles.queue_payload(job.payload_as(ChosenEnsemblePayload), like=job, by=by)
 
 
 register_actions(CHOSEN_ENSEMBLE.name, ChosenEnsembleActions())

@@ -1,6 +1,6 @@
 from jobs.kinds.base import Facts
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
-from jobs.kinds.search.payload import RootResult
+from jobs.kinds.roots import RootResult
 
 CHOSEN_ENSEMBLE = Facts(
     name="chosen_ensemble",
@@ -8,5 +8,6 @@ CHOSEN_ENSEMBLE = Facts(
     payload=ChosenEnsemblePayload,
     result=RootResult,
     public_as="ensemble",
-    first_step="train",
+    has_steps=True,
+    retrains_chosen=True,
 )

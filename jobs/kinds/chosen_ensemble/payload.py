@@ -1,19 +1,8 @@
 """Defines the payload of an ensemble of chosen trials: the search and the trials."""
 
-from pydantic import Field
-
-from jobs.kinds.base import ChosenTrials, Payload
-from jobs.spec.base import Frozen
+from jobs.kinds.base import ChosenTrial, ChosenTrials, Payload
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import AfterSpec, Ensemble, Retrain
-from jobs.spec.space.search_space import Value
-
-
-class ChosenTrial(Frozen):
-    """A trial by its number, with a copy of its values: they remain when the trial's row is deleted."""
-
-    trial: int = Field(ge=1)
-    values: dict[str, Value]
 
 
 class ChosenEnsemblePayload(Payload):
@@ -28,7 +17,7 @@ class ChosenEnsemblePayload(Payload):
 
     def chosen_trials(self) -> ChosenTrials:
         """Return the trials that are retrained."""
-        return ChosenTrials(self.search, tuple(member.trial for member in self.chosen))
+        return ChosenTrials(self.search, self.chosen)
 
     def spec_with_steps(self, spec: ExperimentSpec) -> ExperimentSpec:
         """Return a spec that retrains and pools the chosen trials, with the spec's options or defaults."""

@@ -4,12 +4,16 @@ from typing import Any
 
 from django.conf import settings
 
-from jobs.actions.data import code_data
-from jobs.actions.runs.kind_actions import KindActions, register_actions
+from jobs.actions.data import datasets
+from jobs.actions.data.datasets import Roles, StoredUpload
+from jobs.actions.runs.kind_actions import KindActions, ResultRefused, register_actions
 from jobs.actions.runs.payloads import change_payload
+from jobs.errors import Conflict
 from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult, CodeDataTask
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Dataset, DatasetVersion, Job
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.data.file_limits import FileLimits
 
 
@@ -27,8 +31,43 @@ class CodeDataActions(KindActions[CodeDataPayload, CodeDataResult]):
 
     def on_done(self, job: Job, result: CodeDataResult) -> None:
         """Make the version, which a job outside of the sandbox reads like an upload."""
-        version = code_data.keep_result(job, job.payload_as(CodeDataPayload), result)
-        change_payload(job, made=version.pk)
+        change_payload(job, made=_make_version(job, result).pk)
+
+
+def _make_version(job: Job, result: CodeDataResult) -> DatasetVersion:
+    """Create a dataset version from a job's file. The file is read like an upload.
+
+    Raises:
+        ResultRefused: there is no file, the name of the data set cannot be used any more, or the disk quota
+            of the project is reached.
+    """
+    payload = job.payload_as(CodeDataPayload)
+    row = job.artifacts.filter(role="loaded").select_related("artifact").order_by("-pk").first()
+    if row is None or job.project is None or job.created_by is None:
+        raise ResultRefused({"code": "bad_result", "message": "the code left no file with its rows"})
+    stored = StoredUpload(
+        row.artifact,
+        result.source,
+        f"load_data.{result.source}",
+        code={"digest": payload.code, "entry": payload.entry, "job": job.pk},
+    )
+    columns = (ColumnRequest(name=result.part, role="split"),) if result.part is not None else ()
+    roles = Roles(target=result.target, task=payload.prediction, columns=columns)
+    by = job.created_by
+    dataset = Dataset.objects.filter(project=job.project, slug=payload.dataset).first()
+    try:
+        if dataset is not None:
+            return datasets.new_version(dataset, stored, roles, ReadOptions(), by=by)
+        return datasets.create_with(
+            job.project,
+            slug=payload.dataset,
+            by=by,
+            name=payload.dataset,
+            description="",
+            first=lambda dataset_row: datasets.new_version(dataset_row, stored, roles, ReadOptions(), by=by),
+        )
+    except Conflict as error:
+        raise ResultRefused({"code": error.code, "message": error.message}) from error
 
 
 register_actions(CODE_DATA.name, CodeDataActions())

@@ -9,4 +9,6 @@ CODE_DATA = Facts(
     task=CodeDataTask,
     engine="workers.engine.tasks.code_data.run",
     tabs=("overview", "logs", "system", "artifacts", "attempts"),
+    details="jobs.queries.data.code_data.code_data_of_job",
+    details_template="runs/details/code_data.html",
 )

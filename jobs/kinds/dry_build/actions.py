@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from jobs.actions.code import own_code
-from jobs.actions.runs.kind_actions import KindActions, register_actions
+from jobs.actions.code import dry_builds, own_code
+from jobs.actions.runs.kind_actions import JobError, KindActions, register_actions
 from jobs.actions.runs.tasks import dataset_of
 from jobs.errors import Conflict
 from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.dry_build.payload import DryBuildPayload, DryBuildResult, DryBuildTask
-from jobs.models import Attempt
+from jobs.models import Attempt, Job
 
 
 class DryBuildActions(KindActions[DryBuildPayload, DryBuildResult]):
-    """A dry build reads a version of code, and changes no row but its own."""
+    """A dry build reads a version of code; the searches that wait for it continue with its result."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> DryBuildTask:
         """Return the model, and the data if their shape is not known."""
@@ -29,6 +29,16 @@ class DryBuildActions(KindActions[DryBuildPayload, DryBuildResult]):
             texts=payload.texts,
             dataset=None if payload.shape is not None else dataset_of(job),
         )
+
+    def on_done(self, job: Job, result: DryBuildResult) -> None:
+        """Wake the searches that wait for the space."""
+        del result
+        dry_builds.wake_searches(job)
+
+    def on_failed(self, job: Job, error: JobError) -> None:
+        """Wake the searches that wait for the space: they fail."""
+        del error
+        dry_builds.wake_searches(job)
 
 
 register_actions(DRY_BUILD.name, DryBuildActions())

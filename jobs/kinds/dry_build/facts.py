@@ -9,4 +9,6 @@ DRY_BUILD = Facts(
     task=DryBuildTask,
     engine="workers.engine.tasks.dry_build.run",
     listed=False,
+    details="jobs.queries.code.dry_builds.dry_build_of_job",
+    details_template="runs/details/dry_build.html",
 )

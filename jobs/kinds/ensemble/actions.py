@@ -37,7 +37,7 @@ class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
             return []
         members = root.children.trainings().order_by("ordinal").values_list("pk", flat=True)
         payload = EnsemblePayload(members=tuple(members))
-        return [submit.create_step(root, ENSEMBLE, 1, title="Ensemble", payload=payload)]
+        return [submit.create_step(root, payload, 1, title="Ensemble")]
 
 
 def _member_input(training: Job, objective: Objective) -> Member:

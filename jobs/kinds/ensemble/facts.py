@@ -10,6 +10,7 @@ ENSEMBLE = Facts(
     task=EnsembleTask,
     engine="workers.engine.tasks.ensemble.run",
     planned=lambda spec: int(spec.after.ensemble is not None),
+    pools=True,
     evaluates=True,
     candidate="ensemble",
     report=EnsembleReport,

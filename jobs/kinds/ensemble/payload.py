@@ -1,4 +1,4 @@
-"""Defines the payload, the result and the task of an ensemble."""
+"""Defines the payload, the result and an ensemble's task."""
 
 from typing import Literal
 
@@ -18,6 +18,10 @@ class EnsemblePayload(Payload):
     """The trainings whose models are pooled, by their primary keys."""
 
     members: tuple[int, ...]
+
+    def member_names(self) -> dict[int, str]:
+        """Return the name of each member."""
+        return {training: member_name(training) for training in self.members}
 
 
 class EnsembleResult(Result):

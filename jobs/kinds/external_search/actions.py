@@ -5,7 +5,7 @@ from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.search import external_search
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.external_search.payload import ExternalSearchPayload
-from jobs.kinds.search.payload import RootResult
+from jobs.kinds.roots import RootResult
 from jobs.models import Job
 from jobs.queries.search import outcomes
 

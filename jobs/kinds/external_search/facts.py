@@ -1,6 +1,6 @@
 from jobs.kinds.base import TABS, Facts
 from jobs.kinds.external_search.payload import ExternalSearchPayload
-from jobs.kinds.search.payload import RootResult
+from jobs.kinds.roots import RootResult
 
 EXTERNAL_SEARCH = Facts(
     name="external_search",
@@ -11,4 +11,6 @@ EXTERNAL_SEARCH = Facts(
     has_trials=True,
     trial_waits_for="The next script that requests a trial gets this one.",
     tabs=("overview", "trials", *TABS[1:]),
+    details="jobs.queries.search.external_search.environment_of",
+    details_template="search/external_search.html",
 )

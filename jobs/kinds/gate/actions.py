@@ -57,7 +57,7 @@ class GateActions(KindActions[GatePayload, GateResult]):
 
     def on_done(self, job: Job, result: GateResult) -> None:
         """Store the gates in the promotion request."""
-        promotions.record_gates(job, result)
+        promotions.record_gates(job, result.gates)
 
     def on_failed(self, job: Job, error: JobError) -> None:
         """Fail the promotion request: without gates it cannot be approved."""

@@ -8,5 +8,6 @@ GATE = Facts(
     result=GateResult,
     task=GateTask,
     engine="workers.engine.tasks.gate.run",
+    belongs_to="promotion",
     retry_refusal="belongs to a promotion request that is closed; request the promotion again",
 )

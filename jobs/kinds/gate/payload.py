@@ -18,7 +18,7 @@ class GatePayload(Payload):
     code: str | None = None
 
     def code_digest(self) -> str | None:
-        """Return the digest of the code of the version, or else of the champion."""
+        """Return the digest of the version's code, or else of the champion."""
         return self.code
 
 

@@ -10,4 +10,6 @@ INSTALL = Facts(
     needs_jax=False,
     installs_packages=True,
     usual_starts=1.0,
+    details="jobs.queries.code.package_installs.install_of_job",
+    details_template="runs/details/install.html",
 )

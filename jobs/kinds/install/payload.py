@@ -29,3 +29,7 @@ class InstallTask(Task):
 
     kind: Literal["install"] = "install"
     for_engine: bool
+
+    def runs_in_engine(self) -> bool:
+        """Return whether the models for which it installs packages do."""
+        return self.for_engine

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 
-from jobs.actions.data import datasets
+from jobs.actions.data import profiles
 from jobs.actions.runs.kind_actions import JobError, KindActions, register_actions
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.profile.payload import FurtherFile, ProfilePayload, ProfileResult, ProfileTask
@@ -36,11 +36,11 @@ class ProfileActions(KindActions[ProfilePayload, ProfileResult]):
     def on_done(self, job: Job, result: ProfileResult) -> None:
         """Store the profile and the table in the dataset version."""
         table = job.artifacts.filter(role="dataset").latest("pk").artifact
-        datasets.record_profile(_version_of(job), result.profile, result.digest, table)
+        profiles.record_profile(_version_of(job), result.profile, result.digest, table)
 
     def on_failed(self, job: Job, error: JobError) -> None:
         """Store in the dataset version why it could not be read."""
-        datasets.record_profile_failure(_version_of(job), error)
+        profiles.record_profile_failure(_version_of(job), error)
 
 
 def _version_of(job: Job) -> int:

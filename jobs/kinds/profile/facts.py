@@ -8,6 +8,7 @@ PROFILE = Facts(
     result=ProfileResult,
     task=ProfileTask,
     engine="workers.engine.tasks.profile.run",
+    belongs_to="dataset_version",
     needs_jax=False,
     # The dataset version has the profile.
     keeps_result=False,

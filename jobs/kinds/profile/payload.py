@@ -1,4 +1,4 @@
-"""Defines the payload, the result and the task of a profile."""
+"""Defines the payload, the result and a profile's task."""
 
 from typing import Literal
 

@@ -5,7 +5,6 @@ from typing import Any
 from jobs.actions.runs import submit
 from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import artifact_path, dataset_of, spec_of
-from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.quantize.payload import QuantizePayload, QuantizeResult, QuantizeTask
 from jobs.models import Attempt, Job
@@ -35,10 +34,10 @@ class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
         """Quantize the ensemble if there is one, else the best training."""
         if spec.after.quantize is None:
             return []
-        ensemble = root.children.filter(kind=ENSEMBLE.name, state=JobState.COMPLETED).first()
+        ensemble = root.children.pooling().filter(state=JobState.COMPLETED).first()
         payload = QuantizePayload(source=(ensemble or outcomes.best_single(root)).pk)
         title = f"Quantize to {spec.after.quantize.format.label}"
-        return [submit.create_step(root, QUANTIZE, 1, title=title, payload=payload)]
+        return [submit.create_step(root, payload, 1, title=title)]
 
 
 register_actions(QUANTIZE.name, QuantizeActions())

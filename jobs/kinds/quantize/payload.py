@@ -1,4 +1,4 @@
-"""Defines the payload, the result and the task of a quantization."""
+"""Defines the payload, the result and a quantization's task."""
 
 from typing import Literal
 

@@ -11,7 +11,7 @@ from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
 from jobs.models import Attempt, Job, ModelVersion
 from jobs.queries.code import package_sets
-from jobs.queries.registry.versions import is_foreign
+from jobs.queries.registry import versions
 from jobs.spec.experiment import ExperimentSpec
 from jobs.store import store
 
@@ -24,8 +24,8 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> RegisterTask:
         """Return the task: the version's file, and the data on which it was trained."""
-        versions = ModelVersion.objects.select_related("source_job__revision", "code__project", "packages")
-        version = versions.get(pk=_version_of(attempt.job))
+        rows = ModelVersion.objects.select_related("source_job__revision", "code__project", "packages")
+        version = rows.get(pk=_version_of(attempt.job))
         _, dataset = origin_of(version)
         # Also for a step of a job: the version names the code, whatever the job runs.
         row = None if attempt.job.payload_as(RegisterPayload).without_code else version.code
@@ -35,7 +35,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             model=str(store().path(version.artifact_id)),
             digest=version.artifact_id,
             # Code of users wrote the file of a job that ran it.
-            foreign=is_foreign(version) or version.code is not None,
+            foreign=versions.is_foreign(version) or version.code is not None,
             dataset=dataset,
         )
 
@@ -48,7 +48,13 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         version = ModelVersion.objects.select_related("code").filter(pk=_version_of(job)).first()
         is_alone = job.payload_as(RegisterPayload).without_code
         if version is None or version.code is None or result.needs_code or is_alone:
-            registration.mark_validated(_version_of(job), result, packages=package_sets.packages_of_job(job))
+            registration.mark_validated(
+                _version_of(job),
+                signature=result.signature,
+                class_labels=result.class_labels or (),
+                needs_code=result.needs_code,
+                packages=package_sets.packages_of_job(job),
+            )
         elif version.state != ModelVersion.State.CANDIDATE:
             _validate_without_code(job, version)
 
@@ -57,7 +63,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         registration.mark_invalid(_version_of(job), error)
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Register the models of the root as versions, and return the jobs that validate them."""
+        """Register the root's models as versions, and return the jobs that validate them."""
         if spec.after.register_ is None:
             return []
         validations = list(root.children.filter(kind=REGISTER.name).order_by("ordinal"))
@@ -67,10 +73,9 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         return [
             submit.create_step(
                 root,
-                REGISTER,
+                versions.validation_payload(version),
                 ordinal,
                 title=f"Register {version.model.name} v{version.number}",
-                payload=RegisterPayload(version=version.pk, code=submit.digest_of(version.code)),
             )
             for ordinal, version in enumerate(registration.register_outputs(root), start=1)
         ]
@@ -79,14 +84,13 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
 def _validate_without_code(job: Job, version: ModelVersion) -> None:
     """Queue another validation, as a step of the same root if it has one."""
     if job.parent is None:
-        submit.queue_registration(version, by=job.created_by, without_code=True)
+        registration.queue_validation(version, by=job.created_by, without_code=True)
         return
     submit.create_step(
         job.parent,
-        REGISTER,
+        versions.validation_payload(version, without_code=True),
         WITHOUT_CODE + job.ordinal,
         title=f"{job.title} without its code",
-        payload=RegisterPayload(version=version.pk, without_code=True),
     )
 
 

@@ -10,8 +10,10 @@ from jobs.actions.runs import pipeline, submit
 from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.actions.search import early_end, suggest
+from jobs.kinds.roots import RootResult
 from jobs.kinds.search.facts import SEARCH
-from jobs.kinds.search.payload import ExecutionPlan, RootResult, SearchPayload, TrialPlan, TrialTask
+from jobs.kinds.search.payload import SearchPayload
+from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
 from jobs.queries.search import learning_curves, outcomes, search_time
 from jobs.spec.experiment import ExperimentSpec
@@ -23,7 +25,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
     """A search creates trials until its algorithm or budget is exhausted; its best trials are retrained."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrialTask:
-        """Return the task: the trials of the attempt, each with its unfinished executions."""
+        """Return the task: the attempt's trials, each with its unfinished executions."""
         checkpoints = Checkpoint.objects.kept().order_by("-pk")
         trials = (
             attempt.trials.exclude(state__in=TRIAL_FINAL)

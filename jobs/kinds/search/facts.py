@@ -1,5 +1,7 @@
 from jobs.kinds.base import TABS, Facts
-from jobs.kinds.search.payload import RootResult, SearchPayload, TrialTask
+from jobs.kinds.roots import RootResult
+from jobs.kinds.search.payload import SearchPayload
+from jobs.messages.training import TrialTask
 
 SEARCH = Facts(
     name="search",
@@ -9,7 +11,7 @@ SEARCH = Facts(
     task=TrialTask,
     engine="workers.engine.tasks.trial.run",
     planned=lambda spec: int(spec.search is not None),
-    first_step="search",
+    has_steps=True,
     has_trials=True,
     tabs=("overview", "trials", *TABS[1:]),
 )

@@ -1,4 +1,4 @@
-"""Implements the overview of a split: compares the parts of a dataset version."""
+"""Implements a split's overview: compares the parts of a dataset version."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ class SplitOverviewActions(KindActions[SplitOverviewPayload, SplitOverviewResult
     """The overview of a split reads a dataset version, and changes no row."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> SplitOverviewTask:
-        """Return the table of the version, and the split."""
+        """Return the version's table, and the split."""
         payload = attempt.job.payload_as(SplitOverviewPayload)
         return SplitOverviewTask(**common, dataset=dataset_of(attempt.job), split=payload.split)
 

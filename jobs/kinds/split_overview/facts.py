@@ -8,6 +8,7 @@ SPLIT_OVERVIEW = Facts(
     result=SplitOverviewResult,
     task=SplitOverviewTask,
     engine="workers.engine.tasks.split_overview.run",
+    belongs_to="dataset_version",
     needs_jax=False,
     listed=False,
 )

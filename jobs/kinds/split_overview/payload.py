@@ -1,4 +1,4 @@
-"""Defines the payload, the result and the task of the overview of a split."""
+"""Defines the payload, the result and the task of a split's overview."""
 
 from typing import Literal
 

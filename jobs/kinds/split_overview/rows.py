@@ -1,7 +1,5 @@
 """Finds the jobs that compare the parts of splits."""
 
-from collections.abc import Collection
-
 from django.db.models import Q
 
 from jobs.kinds.rows import of_kind
@@ -11,8 +9,3 @@ from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 def overviews_of_split(dataset_version: int, key: str) -> Q:
     """Find the jobs that compare the parts of the split `key` of this dataset version."""
     return of_kind(SPLIT_OVERVIEW, dataset_version=dataset_version, key=key)
-
-
-def overviews_of_any(dataset_versions: Collection[int]) -> Q:
-    """Find the jobs that compare parts of splits of one of these dataset versions."""
-    return of_kind(SPLIT_OVERVIEW, dataset_version__in=dataset_versions)

@@ -6,9 +6,10 @@ from typing import Any
 from jobs.actions.runs import events, job_warnings, pipeline, submit
 from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
-from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
+from jobs.kinds.base import ChosenTrial
 from jobs.kinds.train.facts import TRAIN
-from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
+from jobs.kinds.train.payload import TrainPayload, TrainResult
+from jobs.messages.training import TrainTask
 from jobs.models import Attempt, Checkpoint, Job, User
 from jobs.queries.runs import steps
 from jobs.queries.search import outcomes, retraining
@@ -56,18 +57,17 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         if trainings:
             return trainings
         members: Sequence[ChosenTrial]
-        if isinstance(root.payload, ChosenEnsemblePayload):
-            members = root.payload.chosen
+        if (selection := root.payload.chosen_trials()) is not None:
+            members = selection.trials
         else:
             best = outcomes.best_trials(root, limit=spec.after.retrain.top if spec.after.retrain else 1)
             members = [ChosenTrial(trial=trial.number, values=trial.values) for trial in best]
         return [
             submit.create_step(
                 root,
-                TRAIN,
+                TrainPayload(trial=member.trial, values=member.values),
                 rank,
                 title=f"Retrain trial {member.trial}",
-                payload=TrainPayload(trial=member.trial, values=member.values),
                 slots=root.slots,
             )
             for rank, member in enumerate(members, start=1)

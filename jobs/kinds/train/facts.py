@@ -1,5 +1,6 @@
 from jobs.kinds.base import Facts
-from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
+from jobs.kinds.train.payload import TrainPayload, TrainResult
+from jobs.messages.training import TrainTask
 from jobs.spec.experiment import ExperimentSpec
 
 
@@ -19,7 +20,7 @@ TRAIN = Facts(
     task=TrainTask,
     engine="workers.engine.tasks.train.run",
     planned=_planned,
-    first_step="train",
+    has_steps=True,
     trains=True,
     evaluates=True,
     candidate="best",

@@ -1,4 +1,4 @@
-"""Defines the report of an ensemble: its members, their weights, their diversity and what each adds."""
+"""Defines an ensemble's report: its members, their weights, their diversity and what each adds."""
 
 from typing import Literal
 

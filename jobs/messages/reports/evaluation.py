@@ -1,4 +1,4 @@
-"""Defines the report of an evaluation: a model's predictions compared with the true values."""
+"""Defines an evaluation's report: a model's predictions compared with the true values."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Defines the summary of a model: its size, its layers, and how they are connected."""
+"""Defines a model's summary: its size, its layers, and how they are connected."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Defines the report of a quantization: both models compared in size, predictions, latency and layers."""
+"""Defines a quantization's report: both models compared in size, predictions, latency and layers."""
 
 from typing import Literal
 

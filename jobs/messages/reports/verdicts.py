@@ -21,7 +21,7 @@ SAME_SPEED = 0.05
 
 
 def verdict(report: ModelReport) -> str:
-    """Return the main finding of a report, and what weighs its rows; empty if it has none."""
+    """Return a report's main finding, and what weighs its rows; empty if it has none."""
     sentence = _finding(report)
     column = getattr(report, "weighted_by", "")
     return f"{sentence} Weighted by {column}." if sentence and column else sentence

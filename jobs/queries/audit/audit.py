@@ -36,7 +36,7 @@ def filter_events(
 
 
 def event_out(event: AuditEvent) -> AuditEventOut:
-    """Return the API representation of a row."""
+    """Return a row's API representation."""
     return AuditEventOut(
         id=event.pk,
         number=event.number,
@@ -52,7 +52,7 @@ def event_out(event: AuditEvent) -> AuditEventOut:
 
 
 def verification_out(verification: Verification) -> VerifiedOut:
-    """Return the API representation of a verification."""
+    """Return a verification's API representation."""
     missing = verification.missing
     return VerifiedOut(
         holds=verification.holds,

@@ -1,4 +1,4 @@
-"""Collects the anchors of the audit chain: copies of its head in signed releases, backups and files."""
+"""Collects the audit chain's anchors: copies of its head in signed releases, backups and files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class ReleaseChanged(ValueError):
 
 
 def current_anchor() -> AuditAnchor:
-    """Return the number and the hash of the last row, according to the head."""
+    """Return the number and the last row's hash, according to the head."""
     head = AuditHead.objects.filter(pk=HEAD_ID).first()
     return AuditAnchor(number=head.number, hash=head.hash) if head else AuditAnchor(number=0, hash=GENESIS)
 
@@ -37,7 +37,7 @@ def read_anchors(text: str, source: str) -> list[Anchor]:
 
 
 def newest_release_id() -> int:
-    """Return the id of the newest release; 0 if there is none."""
+    """Return the newest release's id; 0 if there is none."""
     return ReleaseRecord.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 

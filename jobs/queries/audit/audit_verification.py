@@ -123,7 +123,7 @@ class _Verifier:
         self._with_other_key = self._has_other_key()
 
     def read_anchors_of_releases(self) -> None:
-        """Add the anchors of the releases since the seal.
+        """Add the releases' anchors since the seal.
 
         Raises:
             ReleaseChanged: a release does not match its signature.

@@ -58,7 +58,7 @@ def other_versions(version: CodeVersion) -> QuerySet[CodeVersion]:
 
 
 def files_of(version: CodeVersion) -> list[CodeFile]:
-    """Return the files of a version, sorted by path as Python sorts, which databases do not."""
+    """Return a version's files, sorted by path as Python sorts, which databases do not."""
     return sorted(version.files.select_related("artifact"), key=lambda file: file.path)
 
 
@@ -140,7 +140,7 @@ def version_summary(version: CodeVersion) -> CodeSummaryOut:
 
 
 def version_out(version: CodeVersion) -> CodeVersionOut:
-    """Return the API representation of a version."""
+    """Return a version's API representation."""
     findings = version.found
     return CodeVersionOut(
         **_version_fields(version),

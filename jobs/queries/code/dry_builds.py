@@ -26,6 +26,24 @@ NONE = "none"
 """The state of a dry build that was not requested."""
 
 
+class DryBuildRequest(NamedTuple):
+    """A model of own code that is built, in the project that has the code."""
+
+    project: Project
+    payload: DryBuildPayload
+
+    @property
+    def title(self) -> str:
+        """Return the job's title."""
+        return f"Dry build of {self.payload.model.entry}"
+
+    @property
+    def jobs(self) -> JobQuerySet:
+        """Return the dry builds of the project that build the same, newest first."""
+        same = Job.objects.filter(dry_builds_of(self.payload.key), project=self.project)
+        return same.order_by("-pk")
+
+
 class DryBuild(NamedTuple):
     """A dry build with its code, its data and its result, for the page of its job.
 
@@ -42,10 +60,9 @@ class DryBuild(NamedTuple):
     built: BuiltModel | None
 
 
-def dry_build_of_job(job: Job) -> DryBuild | None:
-    """Return the dry build of a job; None for jobs of other kinds."""
-    if not isinstance(payload := job.payload, DryBuildPayload):
-        return None
+def dry_build_of_job(job: Job) -> DryBuild:
+    """Return the dry build that a job does."""
+    payload = job.payload_as(DryBuildPayload)
     codes = CodeVersion.objects.filter(project=job.project, digest=payload.model.digest)
     code = codes.select_related("project").first()
     versions = DatasetVersion.objects.filter(pk=payload.dataset_version or 0, dataset__deletion=None)
@@ -104,7 +121,9 @@ def fields_of_entry(entry: CodeEntry) -> list[CodeArgument]:
     return [argument for argument in entry.arguments if not argument.name.startswith("*")]
 
 
-def dry_build_payload(spec: ExperimentSpec, version: DatasetVersion, profile: Profile) -> DryBuildPayload:
+def dry_build_request(
+    project: Project, spec: ExperimentSpec, version: DatasetVersion, profile: Profile
+) -> DryBuildRequest:
     """Return the dry build that an experiment with own code needs.
 
     Raises:
@@ -120,7 +139,7 @@ def dry_build_payload(spec: ExperimentSpec, version: DatasetVersion, profile: Pr
         shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
     )
     key = hashlib.sha256(json.dumps([model.model_dump(), built_for], sort_keys=True).encode()).hexdigest()
-    return DryBuildPayload(
+    payload = DryBuildPayload(
         dataset_version=version.pk,
         model=model,
         shape=shape,
@@ -128,22 +147,18 @@ def dry_build_payload(spec: ExperimentSpec, version: DatasetVersion, profile: Pr
         texts=spec.texts,
         key=key,
     )
+    return DryBuildRequest(project, payload)
 
 
-def jobs_of(project: Project, payload: DryBuildPayload) -> JobQuerySet:
-    """Return the dry builds of a project that build the same, newest first."""
-    return Job.objects.filter(dry_builds_of(payload.key), project=project).order_by("-pk")
-
-
-def build_result(project: Project, payload: DryBuildPayload) -> BuiltModel | None:
-    """Return the result of a dry build; None if none is completed."""
-    row = jobs_of(project, payload).filter(state=JobState.COMPLETED).first()
+def build_result(request: DryBuildRequest) -> BuiltModel | None:
+    """Return a dry build's result; None if none is completed."""
+    row = request.jobs.filter(state=JobState.COMPLETED).first()
     return None if row is None else result_of_job(row)
 
 
-def failure_problems(project: Project, payload: DryBuildPayload) -> list[Problem]:
+def failure_problems(request: DryBuildRequest) -> list[Problem]:
     """Return the cause if the last dry build has failed. A person may repeat it."""
-    job = jobs_of(project, payload).first()
+    job = request.jobs.first()
     if job is None or job.state != JobState.FAILED:
         return []
     cause = cause_of(job.error)
@@ -161,7 +176,7 @@ def built_model(job: Job) -> BuiltModel | None:
     profile = version.profile if version is not None else None
     if version is None or profile is None:
         return None
-    return build_result(job.project, dry_build_payload(spec, version, profile))
+    return build_result(dry_build_request(job.project, spec, version, profile))
 
 
 def declared_space(search: Job) -> Space:
@@ -179,9 +194,9 @@ def result_of_job(job: Job) -> BuiltModel:
     return DryBuildResult.model_validate(job.results_json).built
 
 
-def dry_build_out(project: Project, payload: DryBuildPayload) -> DryBuildOut:
-    """Return the API representation of a dry build: a completed one, else an open one, else the last."""
-    rows = jobs_of(project, payload)
+def dry_build_out(request: DryBuildRequest) -> DryBuildOut:
+    """Return a dry build's API representation: a completed one, else an open one, else the last."""
+    rows = request.jobs
     job = (
         rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()
     )

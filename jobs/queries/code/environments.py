@@ -19,7 +19,7 @@ MOST_ON_WORKER = 100
 
 
 def environments_of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
-    """Return the environments that were built for the requirements of a version, the newest first."""
+    """Return the environments that were built for a version's requirements, the newest first."""
     packages = version.found.packages
     if packages is None or not packages.requirements:
         return PackageEnvironment.objects.none()

@@ -10,7 +10,7 @@ from jobs.models.job import JobQuerySet
 from jobs.queries.code import sandboxes
 from jobs.spec.checks.packages import digest_of
 from jobs.spec.sections.code_model import CODE_ENTRIES
-from jobs.states import FINAL, JobState
+from jobs.states import JobState
 
 _WORKING = (JobState.STARTING, JobState.RUNNING)
 
@@ -40,10 +40,9 @@ type ByPackages = Mapping[Installing, int]
 """The jobs that install packages now."""
 
 
-def install_of_job(job: Job) -> Installation | None:
-    """Return the packages that a job installs; None for jobs of other kinds."""
-    if not isinstance(payload := job.payload, InstallPayload):
-        return None
+def install_of_job(job: Job) -> Installation:
+    """Return the packages that a job installs."""
+    payload = job.payload_as(InstallPayload)
     return Installation(payload, CodeVersion.objects.filter(project=job.project, digest=payload.code).first())
 
 
@@ -54,6 +53,13 @@ def uses_of(version: CodeVersion) -> tuple[str, ...]:
     return (*uses, "scripts") if "script" in kinds else uses or ("models",)
 
 
+def install_payload(version: CodeVersion, *, for_engine: bool) -> InstallPayload:
+    """Return the payload of the job that installs the packages that a version asks for."""
+    return InstallPayload(
+        code=version.digest, requirements=_digest_of_packages(version), for_engine=for_engine
+    )
+
+
 def open_installations(version: CodeVersion, **fields: bool) -> JobQuerySet:
     """Return the unfinished installations of the packages that a version asks for.
 
@@ -61,10 +67,13 @@ def open_installations(version: CodeVersion, **fields: bool) -> JobQuerySet:
         version: the code.
         fields: values of the payload, such as `for_engine`.
     """
+    installations = installations_of(_digest_of_packages(version), **fields)
+    return Job.objects.filter(installations, project=version.project_id).unfinished()
+
+
+def _digest_of_packages(version: CodeVersion) -> str:
     packages = version.found.packages
-    requirements = digest_of(packages.requirements if packages is not None else ())
-    rows = Job.objects.filter(installations_of(requirements, **fields), project=version.project_id)
-    return rows.exclude(state__in=FINAL)
+    return digest_of(packages.requirements if packages is not None else ())
 
 
 def running_installations() -> ByPackages:

@@ -65,7 +65,7 @@ def recorded_packages(version: CodeVersion) -> Recorded:
 
 
 def rows_of(resolution: PackageResolution) -> list[RecordedPackages]:
-    """Return the packages of a resolution, for each Python and platform."""
+    """Return a resolution's packages, for each Python and platform."""
     return list(resolution.recorded.select_related("packages").order_by("for_engine", "python", "platform"))
 
 
@@ -94,7 +94,7 @@ def packages_of(version: ModelVersion | None) -> tuple[InstalledPackage, ...]:
 
 
 def has_known_packages(version: ModelVersion) -> bool:
-    """Return whether the packages of a version are known. Earlier releases recorded none."""
+    """Return whether a version's packages are known. Earlier releases recorded none."""
     return version.packages_id is not None or not (version.needs_code and version.requirements_digest)
 
 

@@ -79,7 +79,7 @@ def may_run_spec(user: User, experiment: Experiment) -> bool:
 
 
 def levels_of(worker: Worker) -> list[LevelState]:
-    """Return the levels of a worker, the strongest first. Empty until it has probed them."""
+    """Return a worker's levels, the strongest first. Empty until it has probed them."""
     return [LevelState.model_validate(state) for state in worker.info.get("sandbox", ())]
 
 

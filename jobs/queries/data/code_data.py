@@ -3,13 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from jobs.answers.code.code import CodeDataOut
+from jobs.errors import BadInput
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult
 from jobs.kinds.code_data.rows import data_loads, data_loads_by
 from jobs.messages.code import CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
+from jobs.spec.problems import Problem, problems
 from jobs.states import FINAL, WAITING, JobState
 
 MOST_SHOWN = 20
@@ -54,6 +58,24 @@ def jobs_of(version: CodeVersion) -> JobQuerySet:
     return rows.select_related("created_by").order_by("-pk")
 
 
+def load_payload(version: CodeVersion, *, dataset: str, entry: str, task: str) -> CodeDataPayload:
+    """Return the payload of a job that loads data, from the texts of a form or of REST.
+
+    Raises:
+        BadInput: a field is not valid.
+    """
+    sent = {"code": version.digest, "entry": entry, "dataset": dataset, "prediction": task or None}
+    try:
+        return CodeDataPayload.model_validate(sent)
+    except ValidationError as error:
+        field_problems = problems(error, sent)
+        renamed = [
+            Problem(problem.pointer.replace("/prediction", "/task"), problem.message)
+            for problem in field_problems
+        ]
+        raise BadInput(field_problems[0].message, renamed) from error
+
+
 def newest_equal_job(version: CodeVersion, payload: CodeDataPayload, *, ended: bool) -> Job | None:
     """Return the newest job with an equal request: an open one, or with `ended` an ended one.
 
@@ -68,7 +90,7 @@ def newest_equal_job(version: CodeVersion, payload: CodeDataPayload, *, ended: b
 
 
 def _request_of(job: Job) -> CodeDataPayload:
-    """Return the request of a job, without what happened since."""
+    """Return a job's request, without what happened since."""
     return CodeDataPayload.model_validate(
         job.payload_as(CodeDataPayload).model_dump(include={"code", "entry", "dataset", "prediction"})
     )
@@ -103,10 +125,9 @@ class Loading(NamedTuple):
     version: DatasetVersion | None
 
 
-def code_data_of_job(job: Job) -> Loading | None:
-    """Return the data that a job loads; None for jobs of other kinds."""
-    if not isinstance(payload := job.payload, CodeDataPayload):
-        return None
+def code_data_of_job(job: Job) -> Loading:
+    """Return the data that a job loads."""
+    payload = job.payload_as(CodeDataPayload)
     code = CodeVersion.objects.filter(project=job.project, digest=payload.code).first()
     return Loading(payload, code, loaded_versions([job]).get(job.pk))
 

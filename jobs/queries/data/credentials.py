@@ -21,7 +21,7 @@ def credentials_of_projects(projects: Iterable[Project]) -> QuerySet[Credential]
 
 
 def credential_out(row: Credential) -> CredentialOut:
-    """Return the API representation of a credential."""
+    """Return a credential's API representation."""
     return CredentialOut(
         name=row.name,
         kind=row.kind,

@@ -1,6 +1,6 @@
 """Reads data sets and their versions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from django.core.cache import cache
@@ -20,9 +20,11 @@ from jobs.answers.data.datasets import (
     PreviewOut,
 )
 from jobs.errors import NotFound
-from jobs.kinds.profile.rows import profiles_of, profiles_of_any
+from jobs.kinds.profile.payload import ProfilePayload
+from jobs.kinds.profile.rows import profiles_of_any
 from jobs.messages.overview import Overview, Sample, SplitOverview
 from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
+from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
 from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.base import Frozen
@@ -72,9 +74,19 @@ def is_being_read(project: Project, slug: str) -> bool:
     return dataset is not None and dataset.versions.filter(state=DatasetVersion.State.PREPARING).exists()
 
 
+def profile_payload(version: DatasetVersion) -> ProfilePayload:
+    """Return the payload of the job that reads and describes a version."""
+    return ProfilePayload(dataset_version=version.pk)
+
+
+def profile_jobs(versions: Iterable[DatasetVersion]) -> JobQuerySet:
+    """Return the jobs that read and describe these versions."""
+    return Job.objects.filter(profiles_of_any([version.pk for version in versions]))
+
+
 def profile_job(version: DatasetVersion) -> Job | None:
     """Return the newest job that reads this version."""
-    return Job.objects.filter(profiles_of(version.pk)).order_by("-pk").first()
+    return profile_jobs([version]).order_by("-pk").first()
 
 
 def experiments_using(user: User, dataset: Dataset) -> QuerySet[Experiment]:
@@ -126,7 +138,7 @@ def _share_of_part(rows: int, fraction: float) -> int:
 
 
 def dataset_out(dataset: Dataset) -> DatasetOut:
-    """Return the API representation of a data set."""
+    """Return a data set's API representation."""
     # The versions are prefetched: a sort or a filter in the database would query them again.
     versions = list(dataset.versions.all())
     newest = max(versions, key=lambda version: version.number, default=None)
@@ -153,8 +165,7 @@ def version_out(version: DatasetVersion) -> DatasetVersionOut:
 
 def versions_out(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
     """Return the API representation of versions, with one query for the jobs that read them."""
-    profiles = profiles_of_any([version.pk for version in versions])
-    jobs = Job.objects.filter(profiles).only("kind", "payload_json")
+    jobs = profile_jobs(versions).only("kind", "payload_json")
     # In ascending order, so that the newest job of each version remains.
     job_of = {job.payload.dataset_version: job.pk for job in jobs.order_by("pk")}
     fetch_of = {
@@ -259,7 +270,7 @@ def most_complete_overview[Found: SplitOverview](job: Job, kind: type[Found]) ->
 
 
 def profile_of(version: DatasetVersion) -> Profile | None:
-    """Return the profile of a version, also while it is being prepared. None before."""
+    """Return a version's profile, also while it is being prepared. None before."""
     if version.profile is not None or version.state != DatasetVersion.State.PREPARING:
         return version.profile
     return _read_newest(version, "profile", Profile)
@@ -275,7 +286,7 @@ def read_sample(version: DatasetVersion) -> Sample | None:
 def _read_newest[Described: Frozen](
     version: DatasetVersion, role: str, kind: type[Described]
 ) -> Described | None:
-    """Return the newest file of a role. None without one, or if the runner wrote an invalid one."""
+    """Return a role's newest file. None without one, or if the runner wrote an invalid one."""
     file = _newest_artifact(version, role)
     return None if file is None else _parse_artifact(file, kind)
 
@@ -288,7 +299,7 @@ def _parse_artifact[Described: Frozen](file: JobArtifact, kind: type[Described])
 
 
 def read_content(digest: str) -> bytes:
-    """Return the content of a stored file. It is immutable, so it is cached."""
+    """Return a stored file's content. It is immutable, so it is cached."""
     key = f"overview:{digest}"
     cached: bytes | None = cache.get(key)
     if cached is None:
@@ -311,5 +322,5 @@ def preview_out(version: DatasetVersion) -> PreviewOut:
 
 
 def overview_out(version: DatasetVersion) -> OverviewOut:
-    """Return the API representation of the overview of a version."""
+    """Return the API representation of a version's overview."""
     return OverviewOut(state=version.state, overview=read_overview(version))

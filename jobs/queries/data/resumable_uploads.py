@@ -34,7 +34,7 @@ def is_moved(upload: ResumableUpload) -> bool:
 
 
 def upload_out(upload: ResumableUpload) -> ResumableUploadOut:
-    """Return the API representation of an upload."""
+    """Return an upload's API representation."""
     return ResumableUploadOut(
         id=upload.pk,
         project=upload.project.slug,

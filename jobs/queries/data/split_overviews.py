@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from jobs import access
 from jobs.answers.data.datasets import SplitOverviewOut
+from jobs.kinds.split_overview.payload import SplitOverviewPayload
 from jobs.kinds.split_overview.rows import overviews_of_split
 from jobs.messages.overview import Overview, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job, Project, User
@@ -30,7 +31,7 @@ def overview_of_split(
     homes: Collection[Project],
     version_overview: Overview | None = None,
 ) -> SplitOverviewOut:
-    """Return the overview of a split as far as it is computed.
+    """Return a split's overview as far as it is computed.
 
     A finished one depends on the version alone: users who may see the version may see it, whatever project
     its job is in. Of other projects' jobs, nothing else is shown.
@@ -40,7 +41,7 @@ def overview_of_split(
         split: may leave the column to the roles.
         reader: the acting user.
         homes: the reader's projects, of which unfinished and failed jobs count.
-        version_overview: the overview of the version, if the caller has read it.
+        version_overview: the version's overview, if the caller has read it.
     """
     profile = version.profile
     canonical_split = canonical(split, profile) if profile is not None else split
@@ -63,6 +64,11 @@ def overview_of_split(
         error=cause_of(job.error) if is_visible else None,
         why_waiting=job.why_waiting if is_visible and job.state in WAITING else "",
     )
+
+
+def overview_payload(version: DatasetVersion, split: Split) -> SplitOverviewPayload:
+    """Return the payload of the job that compares the parts of a canonical split."""
+    return SplitOverviewPayload(dataset_version=version.pk, split=split, key=key_of(split))
 
 
 def overview_job(version: DatasetVersion, split: Split, homes: Collection[Project]) -> Job | None:
@@ -91,7 +97,7 @@ def _overview_without_job(
 
 
 def _jobs_of_split(version: DatasetVersion, split: Split) -> JobQuerySet:
-    """Return the jobs of a canonical split, newest first."""
+    """Return a canonical split's jobs, newest first."""
     return Job.objects.filter(overviews_of_split(version.pk, key_of(split))).order_by("-pk")
 
 

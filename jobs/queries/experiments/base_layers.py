@@ -7,7 +7,7 @@ from jobs.spec.plan.base_version import STATISTICS, BaseLayer, BaseVersion
 
 
 def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, ...], int | None]:
-    """Return the layers of a model, the models inside it, and the size of its head's input."""
+    """Return a model's layers, the models inside it, and the size of its head's input."""
     graph = summary.graph
     if graph is None or summary.graph_omitted:
         # Of an earlier release, or of a very large model: only the layers of the model itself.
@@ -26,7 +26,7 @@ def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, 
 
 
 def _iterate_layers(graph: tuple[GraphNode, ...]) -> Iterator[GraphNode]:
-    """Yield the layers of a graph, those of a model inside in its place."""
+    """Yield a graph's layers, those of a model inside in its place."""
     children: dict[int | None, list[int]] = {}
     for index, node in enumerate(graph):
         children.setdefault(node.parent, []).append(index)

@@ -36,7 +36,7 @@ def experiments_with_state(
         archived: True for archived ones only, False for the others, None for all.
         text: a part of the name or the notes.
         tag: a whole tag.
-        state: the state of the last job; `none` if there is no job.
+        state: the last job's state; `none` if there is no job.
         author: the user name of the person who created it.
     """
     roots = Job.objects.roots().filter(experiment=OuterRef("pk")).order_by("-pk")
@@ -103,7 +103,7 @@ def experiments_out(experiments: Sequence[Experiment]) -> list[ExperimentOut]:
 
 
 def experiment_out(experiment: Experiment) -> ExperimentOut:
-    """Return the API representation of an experiment."""
+    """Return an experiment's API representation."""
     return experiments_out([experiment])[0]
 
 
@@ -132,7 +132,7 @@ def _experiment_out(
 
 
 def revision_out(revision: Revision) -> RevisionOut:
-    """Return the API representation of a revision."""
+    """Return a revision's API representation."""
     return RevisionOut(
         number=revision.number,
         digest=revision.digest,
@@ -162,7 +162,7 @@ def authors_in(user: User, project: Project) -> list[str]:
 
 
 def root_jobs(experiment: Experiment) -> QuerySet[Job]:
-    """Return the root jobs of an experiment, newest first, each with its number of trials."""
+    """Return an experiment's root jobs, newest first, each with its number of trials."""
     rows = experiment.jobs.roots().select_related("revision", "created_by")
     return rows.annotate(trial_count=Count("trials")).order_by("-pk")
 
@@ -211,7 +211,7 @@ class RevisionWithChanges:
 
 
 def last_change(experiment: Experiment) -> AuditEvent | None:
-    """Return the audit row of the newest change of an experiment."""
+    """Return the audit row of an experiment's newest change."""
     rows = AuditEvent.objects.filter(target=f"experiment:{experiment.pk}", action__startswith="experiment.")
     return rows.select_related("actor").order_by("-pk").first()
 

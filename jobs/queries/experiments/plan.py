@@ -114,7 +114,7 @@ class _Checked(NamedTuple):
 def _check_settings(
     project: Project, spec: ExperimentSpec, version: DatasetVersion | None, base: BaseVersion | None
 ) -> _Checked:
-    """Check the settings of a spec. The space of one with own code is completed."""
+    """Check a spec's settings. The space of one with own code is completed."""
     profile = version.profile if version is not None else None
     spec_problems, built = [*code_checks.code_problems(project, spec), *spec_checks.problems(spec)], None
     if isinstance(spec.model, CodeModel):
@@ -139,10 +139,10 @@ def _check_code(
     profile = version.profile if version is not None else None
     if spec_problems or version is None or profile is None:
         return _Checked(spec, spec_problems)
-    payload = dry_builds.dry_build_payload(spec, version, profile)
-    built = dry_builds.build_result(project, payload)
+    request = dry_builds.dry_build_request(project, spec, version, profile)
+    built = dry_builds.build_result(request)
     if built is None:
-        return _Checked(spec, dry_builds.failure_problems(project, payload))
+        return _Checked(spec, dry_builds.failure_problems(request))
     spec_problems = list(dry_build.problems_of(spec, built))
     return _Checked(spec if spec_problems else dry_build.complete_spec(spec, built), spec_problems, built)
 

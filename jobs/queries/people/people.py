@@ -26,7 +26,7 @@ def visible_accounts(user: User) -> QuerySet[User]:
 
 
 def get_account(username: str) -> User:
-    """Return the account of a person, active or not.
+    """Return a person's account, active or not.
 
     Raises:
         NotFound: there is no such person.
@@ -60,13 +60,13 @@ def people_with_projects() -> QuerySet[User]:
 
 
 def memberships_of(user: User) -> QuerySet[Membership]:
-    """Return the memberships of `user`, ordered by the slug of the project."""
+    """Return the memberships of `user`, ordered by the project's slug."""
     rows = Membership.objects.filter(user=user, project__deletion=None)
     return rows.select_related("project").order_by("project__slug")
 
 
 def person_out(user: User) -> PersonOut:
-    """Return the API representation of an account."""
+    """Return an account's API representation."""
     return PersonOut(
         user=user.username,
         admin=user.is_superuser,

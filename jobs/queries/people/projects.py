@@ -49,12 +49,12 @@ def projects_with_counts(user: User) -> list[ProjectView]:
 
 
 def members_of(project: Project) -> QuerySet[Membership]:
-    """Return the members of a project, ordered by user name."""
+    """Return a project's members, ordered by user name."""
     return project.memberships.select_related("user").order_by("user__username")
 
 
 def project_out(project: Project, user: User) -> ProjectOut:
-    """Return the API representation of a project, with the role of `user` in it."""
+    """Return a project's API representation, with the role of `user` in it."""
     return _project_out(project, access.role_in(user, project))
 
 
@@ -78,7 +78,7 @@ def _project_out(project: Project, role: Role | None) -> ProjectOut:
 
 
 def member_out(membership: Membership) -> MemberOut:
-    """Return the API representation of a membership."""
+    """Return a membership's API representation."""
     return MemberOut(user=membership.user.username, role=membership.role)
 
 

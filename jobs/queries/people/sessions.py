@@ -40,7 +40,7 @@ def open_sessions(user: User, current_key: str | None) -> list[SessionView]:
 
     Args:
         user: the user.
-        current_key: the key in the cookie of the current session.
+        current_key: the key in the current session's cookie.
     """
     rows = Session.objects.filter(user=user, expire_date__gt=clock.estimate()).order_by("-expire_date")
     current = stored_key(current_key or "")

@@ -33,7 +33,7 @@ def get_token(token_id: int) -> ApiToken:
 
 
 def token_out(token: ApiToken) -> TokenOut:
-    """Return the API representation of a token, without its secret."""
+    """Return a token's API representation, without its secret."""
     return TokenOut(
         id=token.pk,
         name=token.name,

@@ -12,7 +12,7 @@ from jobs.models import Artifact, JobArtifact, ModelVersion, User
 
 
 def author_ids(version: ModelVersion) -> set[int]:
-    """Return the ids of the people who made or registered the file of a version."""
+    """Return the ids of the people who made or registered a version's file."""
     creators = JobArtifact.objects.filter(artifact=version.artifact_id).values_list(
         "job__created_by", flat=True
     )

@@ -23,7 +23,7 @@ def endpoint_of(model: RegisteredModel) -> Endpoint:
 
 
 def endpoint_out(endpoint: Endpoint) -> EndpointOut:
-    """Return the API representation of an endpoint, with its replicas."""
+    """Return an endpoint's API representation, with its replicas."""
     target = releases.rollback_target(endpoint)
     return EndpointOut(
         name=endpoint.model.name,
@@ -67,7 +67,7 @@ def replica_counts(endpoints: Iterable[Endpoint]) -> dict[int, ReplicaCount]:
 
 
 def replica_out(replica: Replica, now: datetime | None = None) -> ReplicaOut:
-    """Return the API representation of a replica: its last report, and whether it is live."""
+    """Return a replica's API representation: its last report, and whether it is live."""
     report = ReplicaReport.model_validate(replica.report)
     return ReplicaOut(
         name=replica.name,

@@ -18,12 +18,12 @@ def current_revision(model: RegisteredModel) -> GateRevision | None:
 
 
 def rules_of(revision: GateRevision | None) -> GateRules:
-    """Return the rules of a revision; the defaults for None."""
+    """Return a revision's rules; the defaults for None."""
     return GateRules() if revision is None else revision.rules
 
 
 def revision_number(revision: GateRevision | None) -> int:
-    """Return the number of a revision; 0 for the defaults."""
+    """Return a revision's number; 0 for the defaults."""
     return 0 if revision is None else revision.number
 
 
@@ -35,7 +35,7 @@ def gates_history(model: RegisteredModel) -> list[GatesOut]:
 
 
 def gates_out(model: RegisteredModel) -> GatesOut:
-    """Return the API representation of the newest revision."""
+    """Return the newest revision's API representation."""
     newest = current_revision(model)
     before = model.gate_revisions.filter(number=newest.number - 1).first() if newest is not None else None
     return _revision_out(model, newest, before)

@@ -1,4 +1,4 @@
-"""Reads the gates of a promotion request."""
+"""Reads a promotion request's gates."""
 
 from typing import Literal
 
@@ -46,7 +46,7 @@ class Gate(BaseModel):
 
 
 def read_gates(promotion: PromotionRequest) -> list[Gate]:
-    """Return the gates of a promotion request; none while they run."""
+    """Return a promotion request's gates; none while they run."""
     return [Gate.model_validate(item) for item in promotion.gates]
 
 

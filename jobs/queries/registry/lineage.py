@@ -1,4 +1,4 @@
-"""Reads the lineage of a model: data set → experiment → job → trial → artifact, as names and digests."""
+"""Reads a model's lineage: data set → experiment → job → trial → artifact, as names and digests."""
 
 from typing import Any
 

@@ -48,7 +48,7 @@ def decisions_of(promotion: PromotionRequest) -> QuerySet[Decision]:
 
 
 def promotion_out(promotion: PromotionRequest) -> PromotionOut:
-    """Return the API representation of a request."""
+    """Return a request's API representation."""
     # This costs no query for a row of a list, which has its decisions already.
     prefetch_related_objects([promotion], "decisions__user")
     revision = promotion.gate_revision

@@ -16,7 +16,6 @@ from jobs.answers.registry.registry import (
     VersionOut,
     VersionPackagesOut,
 )
-from jobs.kinds.train.payload import TrainPayload
 from jobs.models import (
     Endpoint,
     Job,
@@ -92,7 +91,7 @@ def _model_of(job: Job) -> str | None:
 
 def _search_of(job: Job) -> Job | None:
     """Return the search of the trial that a training retrains, if it still exists."""
-    source = job.payload.source if isinstance(job.payload, TrainPayload) else None
+    source = job.payload.source_trial()
     return Job.objects.filter(pk=source.search, project=job.project).first() if source is not None else None
 
 
@@ -128,7 +127,7 @@ def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
 
 
 def model_out(model: RegisteredModel) -> ModelOut:
-    """Return the API representation of a model."""
+    """Return a model's API representation."""
     endpoint = model.endpoint
     # This costs no query for a row of a list, which has its aliases already.
     prefetch_related_objects([model], "aliases__version")
@@ -149,7 +148,7 @@ def model_out(model: RegisteredModel) -> ModelOut:
 
 
 def version_out(version: ModelVersion) -> VersionOut:
-    """Return the API representation of a version."""
+    """Return a version's API representation."""
     return VersionOut(
         model=version.model.name,
         number=version.number,
@@ -175,7 +174,7 @@ def version_out(version: ModelVersion) -> VersionOut:
 
 
 def version_code_out(version: ModelVersion) -> VersionCodeOut | None:
-    """Return the API representation of the code of a version."""
+    """Return the API representation of a version's code."""
     code = version.code
     if code is None:
         return None
@@ -191,7 +190,7 @@ def version_code_out(version: ModelVersion) -> VersionCodeOut | None:
 
 
 def version_packages_out(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
-    """Return the API representation of the packages of a version, compared with those in production."""
+    """Return the API representation of a version's packages, compared with those in production."""
     other = production if production is not None and production.pk != version.pk else None
     if other is not None and not (
         package_sets.has_known_packages(other) and package_sets.has_known_packages(version)
@@ -208,7 +207,7 @@ def version_packages_out(version: ModelVersion, production: ModelVersion | None)
 
 
 def release_out(record: ReleaseRecord) -> ReleaseOut:
-    """Return the API representation of a release."""
+    """Return a release's API representation."""
     return ReleaseOut(
         generation=record.generation,
         kind=record.kind,

@@ -1,4 +1,4 @@
-"""Reads releases: the history of an endpoint, the target of a rollback, new ones for prediction servers."""
+"""Reads releases: an endpoint's history, a rollback's target, new ones for prediction servers."""
 
 from collections.abc import Collection
 

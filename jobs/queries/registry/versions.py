@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from jobs import access
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
-from jobs.kinds.register.rows import validations_of
+from jobs.kinds.rows import belonging_to
 from jobs.models import (
     DatasetVersion,
     Job,
@@ -96,16 +96,23 @@ def describe_variant(version: ModelVersion) -> str:
     return f"{which} by the objective on validation rows"
 
 
+def validation_payload(version: ModelVersion, *, without_code: bool = False) -> RegisterPayload:
+    """Return the payload of the job that validates a version, with or without the code that came with it."""
+    code = None if without_code or version.code is None else version.code.digest
+    return RegisterPayload(version=version.pk, code=code, without_code=without_code)
+
+
 def validation_result(version: ModelVersion) -> RegisterResult | None:
     """Return the result of the version's newest completed validation; None without one."""
-    job = Job.objects.filter(validations_of(version.pk), state=JobState.COMPLETED).order_by("-pk").first()
+    validations = Job.objects.filter(belonging_to("version", [version.pk]), state=JobState.COMPLETED)
+    job = validations.order_by("-pk").first()
     return RegisterResult.model_validate(job.results_json) if job is not None else None
 
 
 def dataset_profile(version: ModelVersion) -> Profile | None:
     """Return the profile of a version's training data. None if it is unknown.
 
-    It is unknown for the model of a script, which may read other columns, or none of the data.
+    It is unknown for a script's model, which may read other columns, or none of the data.
     """
     source: Job | None = None if is_foreign(version) else version.source_job
     pk = source.payload.dataset_version if source else None
@@ -183,7 +190,7 @@ def newest_version(model: RegisteredModel) -> ModelVersion | None:
 
 
 def versions_by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
-    """Return the visible versions of these artifacts, by digest."""
+    """Return these artifacts' visible versions, by digest."""
     versions: dict[str, list[ModelVersion]] = defaultdict(list)
     rows = access.visible_versions(user).filter(artifact__in=digests).select_related("model")
     for version in rows.order_by("model__name", "number"):
@@ -217,5 +224,5 @@ def validated_version(user: User, job: Job) -> ModelVersion | None:
 
 
 def version_number(version: ModelVersion | None) -> int | None:
-    """Return the number of a version, or None."""
+    """Return a version's number, or None."""
     return None if version is None else version.number

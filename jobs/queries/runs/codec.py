@@ -30,7 +30,7 @@ def pack_events(events: Sequence[Event]) -> bytes:
 
 
 def unpack_events(data: bytes | memoryview) -> list[Event]:
-    """Return the events of a chunk. Tables of metrics are expanded to `points`.
+    """Return a chunk's events. Tables of metrics are expanded to `points`.
 
     A metric event has `nonfinite` if a value was not finite, which is stored as null.
     """
@@ -61,7 +61,7 @@ def metric_event(points: Points) -> Event:
 
 
 def event_weight(event: Event) -> int:
-    """Return the size of an event: its number of points, at least 1."""
+    """Return an event's size: its number of points, at least 1."""
     return len(event["points"]) or 1 if event["type"] == "metric" else 1
 
 
@@ -73,7 +73,7 @@ def pack_columns(columns: Columns) -> bytes:
 
 
 def unpack_columns(data: bytes | memoryview) -> Columns:
-    """Return the points of a chunk."""
+    """Return a chunk's points."""
     packed = bytes(data)
     if not packed.startswith(_SHUFFLED):
         return np.frombuffer(zlib.decompress(packed), dtype="<f8").reshape(3, -1)

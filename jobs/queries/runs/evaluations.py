@@ -20,5 +20,5 @@ def summarize_candidate(job: Job) -> dict[str, Any] | None:
 
 
 def metric_value(metric: Any) -> Any:
-    """Return the value of a stored metric: a number, or an object with a value and a confidence interval."""
+    """Return a stored metric's value: a number, or an object with a value and a confidence interval."""
     return metric.get("value") if isinstance(metric, dict) else metric

@@ -27,10 +27,10 @@ def read_events(root_id: int, *, after: int, limit: int = 500, job_id: int | Non
 
     Args:
         root_id: the root job.
-        after: the cursor of the previous slice, 0 for the beginning.
+        after: the previous slice's cursor, 0 for the beginning.
         limit: the maximum number of events. A slice also ends after `POINTS_PER_SLICE` metric points. With
             `job_id`, the events of other jobs count too.
-        job_id: only the events of this child; the cursor still counts those of the root.
+        job_id: only this child's events; the cursor still counts those of the root.
     """
     chunks = EventChunk.objects.filter(root_id=root_id, last__gt=after).order_by("last")
     # A few at a time, since a slice of large chunks ends early.
@@ -63,7 +63,7 @@ def read_logs(
 
     Args:
         job: the job.
-        after: the cursor of the previous slice.
+        after: the previous slice's cursor.
         text: only lines that contain this text; case is ignored.
         level: only lines of this level.
         trial: only lines of this trial.

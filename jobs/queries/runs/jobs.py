@@ -52,7 +52,7 @@ def jobs_for_lists(rows: JobQuerySet) -> JobQuerySet:
 
 
 def steps_out(root: Job) -> list[StepOut]:
-    """List the steps of a root job. Those that do not exist yet have `job` None."""
+    """List a root job's steps. Those that do not exist yet have `job` None."""
     if root.revision is None or root.parent_id is not None:
         return []
     children: dict[str, list[Job]] = defaultdict(list)
@@ -83,7 +83,7 @@ def _own_state(root: Job) -> str:
 
 
 def job_out(job: Job) -> JobOut:
-    """Return the API representation of a job."""
+    """Return a job's API representation."""
     return jobs_out([job])[0]
 
 
@@ -179,7 +179,7 @@ def newest_artifacts(jobs: Iterable[Job | int]) -> QuerySet[JobArtifact]:
 
 
 def artifact_out(row: JobArtifact) -> ArtifactOut:
-    """Return the API representation of an artifact."""
+    """Return an artifact's API representation."""
     return {
         "digest": row.artifact_id,
         "role": row.role,
@@ -204,7 +204,7 @@ def attempts_with_trials(job: Job) -> QuerySet[Attempt]:
 
 
 def attempt_out(row: Attempt) -> AttemptOut:
-    """Return the API representation of an attempt."""
+    """Return an attempt's API representation."""
     return AttemptOut(
         number=row.number,
         trials=[trial.number for trial in row.trials.all()],
@@ -222,7 +222,7 @@ def attempt_out(row: Attempt) -> AttemptOut:
 
 
 def checkpoint_out(row: Checkpoint) -> CheckpointOut:
-    """Return the API representation of a checkpoint."""
+    """Return a checkpoint's API representation."""
     return CheckpointOut(
         job=row.job_id,
         trial=row.trial.number if row.trial else None,

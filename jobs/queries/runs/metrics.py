@@ -131,7 +131,7 @@ def newest_at_each_x(columns: Floats) -> Floats:
 
 
 def _finite_values(column: Floats) -> list[float | None]:
-    """Return the values of a column; None for those that are not finite."""
+    """Return a column's values; None for those that are not finite."""
     return [value if math.isfinite(value) else None for value in column.tolist()]
 
 

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from jobs.answers.runs.model_reports import ModelReportOut, ReportRole
 from jobs.errors import NotFound
 from jobs.kinds import KINDS
-from jobs.kinds.ensemble.payload import EnsemblePayload, member_name
-from jobs.kinds.register.rows import validations_of
+from jobs.kinds.rows import belonging_to
 from jobs.messages.reports.base import ModelReport
 from jobs.messages.reports.evaluation import EVALUATION
 from jobs.messages.reports.model_summary import ModelSummary
@@ -54,7 +53,7 @@ def reports_of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> l
     Its summary is that of its validation, if there is one: it can be made again for a version of an earlier
     release.
     """
-    validations = list(Job.objects.filter(validations_of(version.pk)))
+    validations = list(Job.objects.filter(belonging_to("version", [version.pk])))
     jobs = {job.pk: job for job in (*validations, version.source_job) if job is not None}
     reports = _newest_reports(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
     training_reports = {report.role: report for report in reports if report.job.pk == version.source_job_id}
@@ -89,10 +88,9 @@ def read_report(stored: StoredReport) -> ModelReport | None:
 
 
 def members_of_report(stored: StoredReport) -> dict[str, Job]:
-    """Return the jobs that trained the members of an ensemble, by their names in its report."""
-    payload = stored.job.payload
-    pks = payload.members if isinstance(payload, EnsemblePayload) else ()
-    return {member_name(job.pk): job for job in Job.objects.filter(pk__in=pks)}
+    """Return the jobs that trained an ensemble's members, by their names in its report."""
+    names = stored.job.payload.member_names()
+    return {names[job.pk]: job for job in Job.objects.filter(pk__in=names)}
 
 
 def report_findings(stored: Iterable[StoredReport]) -> list[tuple[StoredReport, str]]:
@@ -101,7 +99,7 @@ def report_findings(stored: Iterable[StoredReport]) -> list[tuple[StoredReport, 
 
 
 def _read_content(digest: str) -> bytes:
-    """Return the content of a stored file. It is immutable, so it is cached."""
+    """Return a stored file's content. It is immutable, so it is cached."""
     key = f"report:{digest}"
     cached: bytes | None = cache.get(key)
     if cached is None:

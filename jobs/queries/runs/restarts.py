@@ -51,14 +51,14 @@ class Restart(NamedTuple):
 
 
 def restarts_of_job(job: Job) -> list[Restart]:
-    """Return the newest lost attempts of a job, newest first."""
+    """Return a job's newest lost attempts, newest first."""
     lost = job.attempts.filter(outcome=Outcome.LOST).exclude(error__code__in=NEVER_RAN).order_by("-number")
     rows = lost.prefetch_related("trials")[:SHOWN]
     return [_restart_out(row, job, sorted(row.trials.all(), key=lambda trial: trial.number)) for row in rows]
 
 
 def restarts_of_trial(trial: Trial) -> list[Restart]:
-    """Return the newest lost attempts of a trial, newest first."""
+    """Return a trial's newest lost attempts, newest first."""
     lost = trial.attempts.filter(outcome=Outcome.LOST).exclude(error__code__in=NEVER_RAN)
     return [_restart_out(row, trial.job, [trial]) for row in lost.order_by("-number")[:SHOWN]]
 

@@ -1,7 +1,7 @@
-"""Lists the steps of a root job, before their jobs exist."""
+"""Lists a root job's steps, before their jobs exist."""
 
 from jobs.errors import Conflict
-from jobs.kinds import PIPELINE, planned_steps
+from jobs.kinds import planned_steps, steps_from
 from jobs.models import Job
 from jobs.spec.experiment import ExperimentSpec
 
@@ -19,7 +19,7 @@ def effective_spec(root: Job) -> ExperimentSpec:
 
 def steps_of(root: Job) -> list[str]:
     """List the kinds of a root's steps, in order."""
-    if not root.facts.first_step:
+    if not root.facts.has_steps:
         return []
-    own_steps = PIPELINE[PIPELINE.index(root.facts.first_step) :]
+    own_steps = steps_from(root.kind)
     return [kind for kind in planned_steps(effective_spec(root)) if kind in own_steps]

@@ -50,7 +50,7 @@ class WorkerView:
 
     @property
     def warm_bytes(self) -> int:
-        """Return the memory of the warm processes."""
+        """Return the warm processes' memory."""
         return sum(process.memory_bytes for process in self.warm)
 
     @property
@@ -78,7 +78,7 @@ class Pool:
 
 
 def warm_processes(worker: Worker) -> list[Warm]:
-    """Return the warm processes of a worker. Empty if its release has another format."""
+    """Return a worker's warm processes. Empty if its release has another format."""
     try:
         return _WARM.validate_python(worker.info.get("warm", []))
     except ValidationError:
@@ -168,7 +168,7 @@ def _slots_of_worker(worker: Worker, held: list[Slot], alive: bool) -> list[Slot
 
 
 def worker_out(worker: Worker) -> WorkerOut:
-    """Return the API representation of a worker."""
+    """Return a worker's API representation."""
     return workers_out([worker])[0]
 
 

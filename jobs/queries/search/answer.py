@@ -1,4 +1,4 @@
-"""Builds the answer of a search: its best trial, how sure its lead is, and what can be done next."""
+"""Builds a search's answer: its best trial, how sure its lead is, and what can be done next."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ REPEATS = 5
 
 
 def answer_of_search(search: Job) -> AnswerOut:
-    """Return the answer of a search; `over` is false while it may still change.
+    """Return a search's answer; `over` is false while it may still change.
 
     Raises:
         Conflict: the job is not a search.

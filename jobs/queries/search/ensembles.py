@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobs.kinds.chosen_ensemble.rows import ensembles_of
+from jobs.kinds.rows import retraining_trials_of
 from jobs.models import Job, Trial
 from jobs.queries.search import outcomes
 from jobs.states import TrialState
@@ -50,7 +50,8 @@ def ensemble_candidates(trial: Trial) -> list[Candidate]:
     Trials with the same values are left out.
     """
     search = trial.job
-    newest = Job.objects.filter(ensembles_of(search.pk)).only("kind", "payload_json").order_by("-pk").first()
+    ensembles = Job.objects.filter(retraining_trials_of([search.pk])).only("kind", "payload_json")
+    newest = ensembles.order_by("-pk").first()
     selection = newest.payload.chosen_trials() if newest is not None else None
     members = set(selection.numbers) if selection is not None else set()
     # One more than needed, since `trial` itself may be among the best.

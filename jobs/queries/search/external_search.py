@@ -3,12 +3,13 @@
 import shlex
 
 from jobs import program
-from jobs.kinds.external_search.payload import Address, ExternalSearchPayload
+from jobs.kinds.external_search.payload import ExternalSearchPayload
 from jobs.models import Job
+from jobs.spec.external_search import ChiefAddress
 
 
 def external_payload(root: Job) -> ExternalSearchPayload:
-    """Return the payload of an external search.
+    """Return an external search's payload.
 
     Raises:
         Conflict: the job is not an external search.
@@ -17,8 +18,8 @@ def external_payload(root: Job) -> ExternalSearchPayload:
 
 
 def chief_command(root: Job) -> str:
-    """Return the command that starts the chief of a search."""
-    address = external_payload(root).address or Address()
+    """Return the command that starts a search's chief."""
+    address = external_payload(root).address or ChiefAddress()
     words = ["chief", "--project", root.project.slug if root.project is not None else ""]
     words += ["--name", root.title, "--host", address.host, "--port", str(address.port)]
     return program.command_line(shlex.join(words))
@@ -36,6 +37,6 @@ def chief_environment(host: str, port: int) -> list[str]:
 
 
 def environment_of(root: Job) -> list[str]:
-    """Return the lines of `chief_environment`. None unless the chief of the search has an address."""
-    address = root.payload.address if isinstance(root.payload, ExternalSearchPayload) else None
+    """Return the lines of `chief_environment`; none while the search's chief has no address."""
+    address = external_payload(root).address
     return chief_environment(address.host, address.port) if address is not None else []

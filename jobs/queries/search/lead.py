@@ -4,7 +4,7 @@ Two methods give a 95 % confidence interval of the difference of the means:
 
 - Each training of both had another seed and the same rows: Welch's t-interval for two independent samples
   (B. L. Welch, Biometrika 34, 1947). A bootstrap of the usual two to five trainings would be far too narrow.
-- Both were cross-validated on the same folds: the t-interval of the paired differences, with the variance
+- Both were cross-validated on the same folds: the paired differences' t-interval, with the variance
   corrected for folds that share training rows (C. Nadeau, Y. Bengio, Machine Learning 52, 2003).
 """
 
@@ -51,7 +51,7 @@ def lead_of_samples(best: Sequence[float], other: Sequence[float], *, maximize: 
     """Return the lead between trainings that are independent of each other.
 
     Args:
-        best: the scores of the trainings of the best configuration, at least one.
+        best: the scores of the best configuration's trainings, at least one.
         other: those of the other configuration.
         maximize: whether a greater score is better.
     """

@@ -10,9 +10,9 @@ from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
 from jobs.errors import Conflict
 from jobs.kinds.base import Result
-from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
 from jobs.queries.runs import evaluations
+from jobs.queries.search.algorithm_state import first_revision
 from jobs.queries.search.pareto import pareto_fronts
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.search import Objective, SearchSpec
@@ -37,7 +37,7 @@ BEST_TRIAL_FIELDS = ("number", "values", "score", "std")
 
 
 def objective_of(root: Job) -> Objective:
-    """Return the objective of a root job; validation loss if it has no search."""
+    """Return a root job's objective; validation loss if it has no search."""
     return root.payload.objective(_spec_of(root))
 
 
@@ -59,10 +59,10 @@ def _spec_of(root: Job) -> ExperimentSpec | None:
 
 def widest_space(root: Job) -> Space:
     """Return the space that a search started with. It contains all trials, unlike a space narrowed later."""
-    payload = root.payload
-    if not isinstance(payload, SearchPayload) or payload.first_revision is None:
+    revision = first_revision(root)
+    if revision is None:
         return search_of(root).space
-    first = Revision.objects.get(pk=payload.first_revision).spec.search
+    first = Revision.objects.get(pk=revision).spec.search
     return first.space if first is not None else ()
 
 
@@ -167,7 +167,7 @@ class ParetoFront(NamedTuple):
 
 
 def pareto_front(root: Job) -> ParetoFront:
-    """Return the Pareto front of a search."""
+    """Return a search's Pareto front."""
     several = _several_objectives(root)
     if several is None:
         return ParetoFront({}, (), frozenset())
@@ -224,9 +224,9 @@ def find_dataset(project: Project, slug: str) -> Dataset | None:
 
 
 def results_of_root(root: Job) -> Result:
-    """Return the results of a root job, computed from its trials and children."""
+    """Return a root job's results, computed from its trials and children."""
     facts = root.facts
-    if not facts.has_trials and not facts.first_step:
+    if not facts.has_trials and not facts.has_steps:
         return root.results
     fields: dict[str, Any] = {}
     if facts.has_trials and (best := best_trials(root, limit=1).values(*BEST_TRIAL_FIELDS).first()):

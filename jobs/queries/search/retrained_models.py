@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from jobs.kinds.train.payload import TrainPayload
 from jobs.models import Job
 from jobs.queries.search import outcomes
 from jobs.states import FINAL, JobState
@@ -31,7 +30,7 @@ class BestRetrained(NamedTuple):
 
 
 def best_retrained(root: Job) -> BestRetrained | None:
-    """Return the best single model of a root; None before all of its retrained trials have ended."""
+    """Return a root's best single model; None before all of its retrained trials have ended."""
     if root.facts.trains:
         return None
     trained = [child for child in root.children.all() if child.facts.trains]
@@ -41,7 +40,7 @@ def best_retrained(root: Job) -> BestRetrained | None:
     objective = outcomes.objective_of(root)
     job = outcomes.best_single(root)
     best_trial = outcomes.best_trials(root, limit=1).first() if root.facts.has_trials else None
-    trial = job.payload_as(TrainPayload).trial
+    trial = job.payload.repeated_trial()
     return BestRetrained(
         job=job,
         trial=trial,
@@ -62,7 +61,7 @@ def retrained_step(search: Job, number: int) -> Job | None:
     """Return the completed step that retrains a trial. None if there is none."""
     ended_badly = (JobState.FAILED, JobState.STOPPED)
     for child in search.children.trainings().order_by("pk"):
-        if child.payload_as(TrainPayload).trial == number and child.state not in ended_badly:
+        if child.payload.repeated_trial() == number and child.state not in ended_badly:
             return child
     return None
 

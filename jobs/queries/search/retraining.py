@@ -8,7 +8,8 @@ too good because the best trial and its best epoch were chosen by it.
 
 from typing import NamedTuple
 
-from jobs.kinds.train.payload import Choice, Measured, TrainPayload, TrainResult
+from jobs.kinds.train.payload import TrainResult
+from jobs.messages.training import Choice, Measured
 from jobs.models import Job, Trial
 from jobs.queries.runs import steps
 from jobs.queries.search import outcomes
@@ -35,18 +36,22 @@ class Shortfall(NamedTuple):
 
 def repeated_trial(job: Job) -> Trial | None:
     """Return the trial that a training repeats; None if it repeats none or the trial is deleted."""
-    payload = job.payload
-    if not isinstance(payload, TrainPayload):
-        return None
-    if payload.source is not None:
-        search, number = payload.source.search, payload.source.trial
-    elif payload.trial is not None and job.parent is not None:
+    source, number = job.payload.source_trial(), job.payload.repeated_trial()
+    if source is not None:
+        search, number = source.search, source.trial
+    elif number is not None and job.parent is not None:
         selection = job.parent.payload.chosen_trials()
-        search, number = (selection.search if selection else job.parent.pk), payload.trial
+        search = selection.search if selection else job.parent.pk
     else:
         return None
     rows = Trial.objects.select_related("job__revision")
     return rows.filter(job=search, job__project=job.project_id, number=number).first()
+
+
+def training_result(job: Job) -> TrainResult | None:
+    """Return the result of a training that has chosen an epoch; None for other jobs."""
+    results = job.results
+    return results if isinstance(results, TrainResult) and results.best_epoch else None
 
 
 def objective_of(job: Job) -> Objective:

@@ -39,7 +39,7 @@ class RunningExecution(NamedTuple):
 
 
 def running_in_search(search: Job) -> dict[Key, RunningExecution]:
-    """Return the running executions of a search. This takes two queries for any number of trials."""
+    """Return a search's running executions. This takes two queries for any number of trials."""
     return running_in_trials(search, search.trials.running().values_list("pk", flat=True))
 
 

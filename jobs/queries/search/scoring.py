@@ -1,4 +1,4 @@
-"""Describes how the trials of a search are ranked: the metric, its direction and the rows."""
+"""Describes how a search's trials are ranked: the metric, its direction and the rows."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Scoring(NamedTuple):
 
 
 def scoring_of_search(search: Job) -> Scoring:
-    """Return how the trials of a search are ranked.
+    """Return how a search's trials are ranked.
 
     Raises:
         Conflict: the job is not a search.

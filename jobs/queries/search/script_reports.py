@@ -7,10 +7,10 @@ from statistics import fmean
 from typing import NamedTuple
 
 from jobs.errors import NotFound
-from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Job, MetricChunk, Trial
 from jobs.queries.runs.codec import unpack_columns
 from jobs.queries.search import outcomes
+from jobs.spec.external_search import ExternalSearch
 
 Reported = Mapping[str, Mapping[int, Sequence[float]]]
 """Metric → step → the values reported at this step. Steps count from 0, as in KerasTuner."""
@@ -27,7 +27,7 @@ class TrialName(NamedTuple):
 
 
 def parse_name(text: str) -> TrialName:
-    """Parse the name of a trial.
+    """Parse a trial's name.
 
     Raises:
         NotFound: the text is not a trial's name.
@@ -84,7 +84,7 @@ def best_score(observed: Reported, search: ExternalSearch) -> Best | None:
 
 
 def best_reported_trials(job_id: int, count: int) -> list[Trial]:
-    """Return the best trials of a search, best first."""
+    """Return a search's best trials, best first."""
     root = Job.objects.get(pk=job_id)
     # The count comes from a script, so it is bounded.
     return list(outcomes.best_trials(root, limit=max(0, min(count, 1000))))

@@ -1,4 +1,4 @@
-"""Reads how much of the time limit of a search has passed."""
+"""Reads how much of a search's time limit has passed."""
 
 from datetime import datetime
 

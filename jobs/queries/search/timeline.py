@@ -1,4 +1,4 @@
-"""Reads when and on which worker each trial ran: the attempts of a search as columns, arranged in lanes."""
+"""Reads when and on which worker each trial ran: a search's attempts as columns, arranged in lanes."""
 
 import datetime as dt
 import math

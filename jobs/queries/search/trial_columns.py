@@ -1,4 +1,4 @@
-"""Reads the trials of a search as columns, for its charts and its table."""
+"""Reads a search's trials as columns, for its charts and its table."""
 
 import datetime as dt
 import math
@@ -37,7 +37,7 @@ def columns_cursor(search: Job) -> str:
 
 
 def columns_tag(search: Job) -> str:
-    """Return the entity tag of the columns. It includes why trials wait, which changes without any event."""
+    """Return the columns' entity tag. It includes why trials wait, which changes without any event."""
     reasons = " ".join(sorted(set(waiting.waiting_reasons(search).values())))
     return f"{columns_cursor(search)}.{zlib.crc32(reasons.encode())}"
 
@@ -47,7 +47,7 @@ def read_columns(search: Job, *, after: str | None = None) -> Columns:
 
     Args:
         search: the job, freshly loaded.
-        after: the cursor of an earlier result; only trials that may have changed since then are returned.
+        after: an earlier result's cursor; only trials that may have changed since then are returned.
 
     Returns:
         The columns. `whole` is true if they contain all trials. Floats are rounded to seven digits. A choice

@@ -30,11 +30,11 @@ def _mean_metrics(trial: Trial) -> dict[str, float]:
 
 
 def trial_attempts(trial: Trial) -> QuerySet[Attempt]:
-    """Return the attempts of a trial, newest first."""
+    """Return a trial's attempts, newest first."""
     return trial.attempts.select_related("worker").order_by("-number")
 
 
 def trial_checkpoints(trial: Trial) -> list[Checkpoint]:
-    """Return the newest kept checkpoints of a trial, by execution."""
+    """Return a trial's newest kept checkpoints, by execution."""
     newest = trial.checkpoints.kept().order_by("-pk")[:MAX_CHECKPOINTS]
     return sorted(newest, key=lambda row: (row.execution or 0, -row.step))

@@ -123,7 +123,7 @@ def _mean_concurrency(job: Job, latest: Sequence[Trial]) -> float:
 
 
 def _epochs_in_rung(trial: Trial, rungs: list[list[int]]) -> int:
-    """Return the number of epochs in the newest rung of a trial."""
+    """Return the number of epochs in a trial's newest rung."""
     # A trial queued by hand or in a bracket that a revision removed has no rung: it trains all epochs.
     if trial.epochs is None or trial.bracket >= len(rungs) or trial.rung >= len(rungs[trial.bracket]):
         return sum(rungs[0])

@@ -43,11 +43,11 @@ def trial_out(
     front: outcomes.ParetoFront | None = None,
     running: Mapping[running_executions.Key, running_executions.RunningExecution] | None = None,
 ) -> TrialOut:
-    """Return the API representation of a trial.
+    """Return a trial's API representation.
 
     Args:
         row: the trial.
-        best: the number of the best trial.
+        best: the best trial's number.
         front: the Pareto front of its search; read from the database if None.
         running: the running executions of its search; read from the database if None.
     """

@@ -6,10 +6,7 @@ from itertools import islice
 from django.db.models import Model, Q, QuerySet
 
 from jobs.answers.storage.deletions import ReferrerOut
-from jobs.kinds.chosen_ensemble.rows import ensembles_of_any
-from jobs.kinds.register.payload import RegisterPayload
-from jobs.kinds.register.rows import all_validations
-from jobs.kinds.rows import that_read_any
+from jobs.kinds.rows import owner_keys, retraining_trials_of, that_read_any
 from jobs.models import (
     Alias,
     Attempt,
@@ -64,7 +61,7 @@ def _readers_of_jobs(scope: Scope) -> Iterator[ReferrerOut]:
         return
     outside = Job.objects.unfinished().exclude(pk__in=scope.jobs.values("pk"))
     warm_started = Q(revision__spec_json__search__warm_start__in=searches)
-    for job in _limit_rows(outside.filter(ensembles_of_any(searches) | warm_started)):
+    for job in _limit_rows(outside.filter(retraining_trials_of(searches) | warm_started)):
         yield _job_out(job, "continues from trials of it and has not ended")
 
 
@@ -73,9 +70,7 @@ def _versions_from_jobs(scope: Scope) -> Iterator[ReferrerOut]:
     outside = ModelVersion.objects.exclude(pk__in=scope.versions.values("pk")).select_related("model")
     for version in _limit_rows(outside.filter(source_job__in=scope.jobs.values("pk"))):
         yield _version_out(version, "was made by it and needs its lineage")
-    validated = [
-        job.payload_as(RegisterPayload).version for job in scope.jobs.roots().filter(all_validations())
-    ]
+    validated = owner_keys("version", scope.jobs.roots())
     for version in _limit_rows(outside.filter(pk__in=validated)):
         yield _version_out(version, "was validated by it")
     gates = PromotionRequest.objects.open().filter(gate_job__in=scope.jobs.values("pk"), version__in=outside)

@@ -5,10 +5,7 @@ from typing import Self
 
 from django.db.models import Model, Q, QuerySet
 
-from jobs.kinds.gate.rows import gates_of_any
-from jobs.kinds.profile.rows import profiles_of_any
-from jobs.kinds.register.rows import validations_of
-from jobs.kinds.split_overview.rows import overviews_of_any
+from jobs.kinds.rows import belonging_to
 from jobs.models import (
     Artifact,
     Checkpoint,
@@ -86,8 +83,8 @@ class Scope:
                 return empty.changed(jobs=Job.objects.filter(Q(pk=row.pk) | Q(parent=row) | Q(root=row)))
             case Dataset():
                 versions = list(row.versions.values_list("pk", flat=True))
-                own_jobs = Job.objects.filter(profiles_of_any(versions) | overviews_of_any(versions))
-                return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=own_jobs)
+                jobs = Job.objects.filter(belonging_to("dataset_version", versions))
+                return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=jobs)
             case ModelVersion():
                 own_versions = ModelVersion.objects.filter(pk=row.pk)
                 return empty.changed(versions=own_versions, jobs=_checks_of(row))
@@ -125,12 +122,12 @@ class Scope:
 
     @property
     def trials(self) -> QuerySet[Trial]:
-        """Return the trials of the jobs."""
+        """Return the jobs' trials."""
         return Trial.objects.filter(job__in=self.jobs.values("pk"))
 
     @property
     def dataset_versions(self) -> QuerySet[DatasetVersion]:
-        """Return the versions of the data sets."""
+        """Return the data sets' versions."""
         return DatasetVersion.objects.filter(dataset__in=self.datasets.values("pk"))
 
     @property
@@ -140,7 +137,7 @@ class Scope:
 
     @property
     def job_artifacts(self) -> QuerySet[JobArtifact]:
-        """Return the outputs of the jobs."""
+        """Return the jobs' outputs."""
         return JobArtifact.objects.filter(job__in=self.jobs.values("pk"))
 
     def artifacts(self) -> QuerySet[Artifact]:
@@ -175,4 +172,5 @@ def artifacts_of(
 def _checks_of(version: ModelVersion) -> JobQuerySet:
     """Return the validations and gates of a version that are no steps of an experiment's job."""
     requests = list(PromotionRequest.objects.filter(version=version).values_list("pk", flat=True))
-    return Job.objects.roots().filter(validations_of(version.pk) | gates_of_any(requests))
+    checks = belonging_to("version", [version.pk]) | belonging_to("promotion", requests)
+    return Job.objects.roots().filter(checks)

@@ -1,4 +1,4 @@
-"""Reads the consequences of a deletion, and the deletions that can still be undone."""
+"""Reads a deletion's consequences, and the deletions that can still be undone."""
 
 from datetime import timedelta
 from typing import cast
@@ -33,7 +33,7 @@ RESTORABLE = timedelta(days=7)
 
 
 def project_of(row: Deletable) -> Project | None:
-    """Return the project of a row. None for bundled data and their versions and files."""
+    """Return a row's project. None for bundled data and their versions and files."""
     if isinstance(row, Project):
         return row
     return row.model.project if isinstance(row, ModelVersion) else row.project
@@ -130,7 +130,7 @@ def restorable_deletions(user: User) -> QuerySet[Deletion]:
 
 
 def deletion_out(deletion: Deletion) -> DeletionOut:
-    """Return the API representation of a deletion."""
+    """Return a deletion's API representation."""
     return DeletionOut(
         id=deletion.pk,
         kind=cast(DeletionKind, deletion.kind),

@@ -99,7 +99,7 @@ def unreferenced_artifacts(*, stored_before: datetime | None = None) -> QuerySet
 
 
 def _referring_rows(relation: ForeignObjectRel) -> QuerySet[Model]:
-    """Return the rows that refer to the artifact of the outer query, deleted ones included."""
+    """Return the rows that refer to the outer query's artifact, deleted ones included."""
     rows: QuerySet[Model] = relation.related_model._base_manager.filter(
         **{relation.field.attname: OuterRef("pk")}
     )

@@ -78,7 +78,7 @@ def storage_of_user(user: User) -> StorageOut:
 
 
 def _project_sizes(projects: list[int], *, bundled: bool) -> dict[int | None, _Sizes]:
-    """Return the files of the projects, and of the bundled data, which have no project."""
+    """Return the projects' files, and of the bundled data, which have no project."""
     sizes: dict[int | None, _Sizes] = defaultdict(_Sizes)
     in_projects = partial(_in_projects, projects, bundled)
     uses = list(_read_all_uses(in_projects))

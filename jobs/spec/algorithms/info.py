@@ -1,4 +1,4 @@
-"""Declares the description of a search algorithm, which the form, the plan, the engine and the docs read."""
+"""Declares a search algorithm's description, which the form, the plan, the engine and the docs read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -145,7 +145,7 @@ def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
 
 
 def _check_split(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
-    """Check that the column of the split has a value in each row and enough groups; see `_check_folds`."""
+    """Check that the split's column has a value in each row and enough groups; see `_check_folds`."""
     split_faults = list(split_problems(spec.required_data.split, profile))
     yield from (Problem(f"/data/split{problem.pointer}", problem.message) for problem in split_faults)
     split = resolved(spec.required_data.split, profile)

@@ -1,4 +1,4 @@
-"""Checks the devices of a mesh: against the spec's slots, and against the devices that a worker reports."""
+"""Checks a mesh's devices: against the spec's slots, and against the devices that a worker reports."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -69,7 +69,7 @@ def describe_missing(mesh: MeshSpec, slots: int, pool: str, workers: Collection[
     Args:
         mesh: a mesh of GPUs.
         slots: of the job.
-        pool: the name of the pool.
+        pool: the pool's name.
         workers: the names of the devices of each of its workers.
     """
     if mesh.names:

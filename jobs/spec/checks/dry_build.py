@@ -1,4 +1,4 @@
-"""Declares the result of a dry build: what code of users builds, and which hyperparameters it declares."""
+"""Declares a dry build's result: what code of users builds, and which hyperparameters it declares."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal, Self

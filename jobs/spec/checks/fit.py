@@ -13,7 +13,7 @@ from jobs.spec.sections.schedules import Constant, ReduceOnPlateau
 
 
 def problems(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
-    """Yield the fit settings that cannot work with the data, if columns have the roles of the profile."""
+    """Yield the fit settings that cannot work with the data, if columns have the profile's roles."""
     yield from _check_augmentation(spec, profile)
     yield from _check_class_weights(spec, profile)
     yield from _check_folds(spec, profile)

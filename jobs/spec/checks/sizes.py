@@ -1,4 +1,4 @@
-"""Limits the size of a spec, so that checking and planning it takes a web process about a second at most.
+"""Limits a spec's size, so that checking and planning it takes a web process about a second at most.
 
 They are no validators of the spec's classes, since specs that were stored before a limit existed must still
 be read.

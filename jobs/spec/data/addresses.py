@@ -50,7 +50,7 @@ class Address:
 
 
 def host_and_port(host: str, port: int, scheme: str = "") -> str:
-    """Return `host:port`, without the default port of a scheme, and an IPv6 address in brackets."""
+    """Return `host:port`, without a scheme's default port, and an IPv6 address in brackets."""
     name = f"[{host}]" if ":" in host else host
     return name if port == DEFAULT_PORTS.get(scheme) else f"{name}:{port}"
 

@@ -1,4 +1,4 @@
-"""Roles and types of the columns of a table, and how a column becomes numbers."""
+"""Roles and types of a table's columns, and how a column becomes numbers."""
 
 from typing import Annotated, Literal, Self
 

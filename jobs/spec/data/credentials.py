@@ -41,7 +41,7 @@ class _Credential(BaseModel):
 
 
 def _endpoint(text: str) -> Address:
-    """Return the address of an S3 endpoint: a scheme, a host and perhaps a port.
+    """Return an S3 endpoint's address: a scheme, a host and perhaps a port.
 
     Raises:
         ValueError: it is none.
@@ -73,7 +73,7 @@ class S3Credential(_Credential):
         return self
 
     def endpoint_address(self) -> Address | None:
-        """Return the address of the endpoint, or None for Amazon's."""
+        """Return the endpoint's address, or None for Amazon's."""
         return _endpoint(self.endpoint) if self.endpoint else None
 
     def fits(self, address: Address) -> bool:

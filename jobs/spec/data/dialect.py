@@ -85,7 +85,7 @@ class Sample(NamedTuple):
 
 
 def detect_dialect(start: bytes, *, is_all: bool, request: DialectRequest | None = None) -> Sample:
-    """Detect the dialect of a file.
+    """Detect a file's dialect.
 
     Args:
         start: its first bytes.

@@ -19,7 +19,7 @@ predicts it."""
 
 
 def roles_differ(spec: ExperimentSpec, profile: Profile) -> bool:
-    """Return whether the profile does not describe the roles of a spec, so that shapes are unknown."""
+    """Return whether the profile does not describe a spec's roles, so that shapes are unknown."""
     data = spec.required_data
     return (
         (data.target or profile.target) != profile.target
@@ -30,7 +30,7 @@ def roles_differ(spec: ExperimentSpec, profile: Profile) -> bool:
 
 
 def feature_names(data: DataSpec, profile: Profile) -> tuple[str, ...]:
-    """Return the features of a table, in the order of the input."""
+    """Return a table's features, in the order of the input."""
     target = data.target or profile.target
     if data.features:
         return tuple(name for name in data.features if name != target)
@@ -71,7 +71,7 @@ def width_in_memory(width: int, window: Window | None) -> int:
 
     Args:
         width: positions of an encoded row.
-        window: the rows that are the input of a prediction; None for one row.
+        window: the rows that are a prediction's input; None for one row.
     """
     # All windows are made of the encoded rows, which are in memory beside them.
     return width if window is None else width * (window.rows + 1) + WINDOW_NUMBERS

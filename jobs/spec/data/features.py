@@ -1,8 +1,8 @@
 """The feature pipeline of a table: which positions of the model's input each column fills.
 
-A pipeline is planned from the profile of a dataset version, so the shape of the input is known before
+A pipeline is planned from a dataset version's profile, so the input's shape is known before
 anything is read. It is fitted on the training part, saved in the model's file as `features.json`, and
-executed by `workers.features` wherever rows become the input of a model.
+executed by `workers.features` wherever rows become a model's input.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,7 +97,7 @@ def plan_columns(
     """Return how the given columns become numbers.
 
     Args:
-        columns: those with the role of a feature, in the order of the input.
+        columns: those with a feature's role, in the order of the input.
         options: by name of the column.
         texts: the encoding of texts for which none is chosen.
 
@@ -123,7 +123,7 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
     """Return how one column becomes numbers; see `plan_columns`.
 
     Raises:
-        ValueError: an option does not fit the type of the column; the message names the column.
+        ValueError: an option does not fit the column's type; the message names the column.
     """
     kind = column.type or "number"
     encode = options.encode or _default_encoding(column, texts)
@@ -421,7 +421,7 @@ class Features(Frozen):
 
     @property
     def image(self) -> ImageFeature | None:
-        """Return the image that is the whole input, or None for the columns of a table."""
+        """Return the image that is the whole input, or None for a table's columns."""
         first = self.columns[0]
         return first if isinstance(first, ImageFeature) else None
 
@@ -434,7 +434,7 @@ class Features(Frozen):
 
     @property
     def width(self) -> int:
-        """Count the positions of the input. A window counts as one of its rows."""
+        """Count the input's positions. A window counts as one of its rows."""
         return sum(map(positions_of, self.columns))
 
 

@@ -1,4 +1,4 @@
-"""Declares the profile of a dataset version, which a profile task writes and plans and the engine read."""
+"""Declares a dataset version's profile, which a profile task writes and plans and the engine read."""
 
 from typing import Any, Literal
 

@@ -26,7 +26,7 @@ def is_windowed(data: DataSpec, schema: DataSchema) -> bool:
 
 
 def problems(data: DataSpec, profile: Profile) -> Iterator[Problem]:
-    """Yield why a table cannot be read in the windows of a spec, with pointers into it."""
+    """Yield why a table cannot be read in a spec's windows, with pointers into it."""
     window = resolved_window(data, profile)
     if window is None:
         return

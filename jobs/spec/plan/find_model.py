@@ -1,7 +1,7 @@
 """Builds the experiment of "Find me a good model": one search over all templates that take the data.
 
 The search chooses a template and its arguments together, so a template with good results gets more trials. It
-begins with the defaults of each template, which are the baselines of the result.
+begins with the defaults of each template, which are the result's baselines.
 """
 
 import math
@@ -100,10 +100,10 @@ def _of_kind(profile: Profile) -> list[TemplateInfo]:
 def spec_for(
     dataset: str, version: int, profile: Profile, budget: Budget, row_memory: int = ROW_MEMORY
 ) -> dict[str, Any]:
-    """Return the spec of the search, as JSON.
+    """Return the search's spec, as JSON.
 
     Args:
-        dataset: the slug of the data set.
+        dataset: the data set's slug.
         version: the number of its version.
         profile: of that version.
         budget: of the search. The steps after it come on top.

@@ -17,7 +17,7 @@ MOST = 190
 
 
 def name_experiment(spec: Mapping[str, Any]) -> str:
-    """Return the name of a new experiment: its data, model and algorithm. name.js proposes it, too.
+    """Return a new experiment's name: its data, model and algorithm. name.js proposes it, too.
 
     >>> data, model = {"dataset": "iris"}, {"kind": "template", "template": "mlp"}
     >>> name_experiment({"data": data, "model": model, "search": {"algorithm": "tpe"}})

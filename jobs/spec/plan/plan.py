@@ -1,4 +1,4 @@
-"""Computes the plan of an experiment before it runs: trials, epochs, memory, estimated time, warnings."""
+"""Computes an experiment's plan before it runs: trials, epochs, memory, estimated time, warnings."""
 
 import math
 from collections.abc import Iterator, Sequence, Set
@@ -156,7 +156,7 @@ def make_plan(
     base: BaseVersion | None = None,
     built: BuiltModel | None = None,
 ) -> Plan:
-    """Return the plan of an experiment.
+    """Return an experiment's plan.
 
     Args:
         spec: the experiment.
@@ -246,7 +246,7 @@ def _device_fields(spec: ExperimentSpec, trials: int, now: Situation) -> dict[st
 def _model_fields(
     spec: ExperimentSpec, described: Profile | None, tuned: FineTuningPlan | None
 ) -> dict[str, Any]:
-    """Return the fields of a plan about the variables and the memory of the largest model."""
+    """Return the fields of a plan about the variables and the largest model's memory."""
     if described is None:
         fields: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
         fields["parameters"] = tuned.trainable if tuned is not None else None
@@ -345,7 +345,7 @@ def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
 
 
 def _extreme_values(spec: ExperimentSpec, sizing: Set[str]) -> Iterator[dict[str, Value]]:
-    """Yield the combinations of the extremes of the searched values, those with the largest first."""
+    """Yield the combinations of the searched values' extremes, those with the largest first."""
     space = spec.search.space if spec.search is not None else ()
     return islice(grid(tuple(_only_extremes(parameter, sizing) for parameter in space)), TRIED)
 

@@ -1,4 +1,4 @@
-"""Computes the variables of a model, their shards on a mesh and the memory they need, without Keras.
+"""Computes a model's variables, their shards on a mesh and the memory they need, without Keras.
 
 The plan and the engine use this list. A test compares it with built models.
 """
@@ -44,7 +44,7 @@ class DeviceMemory(NamedTuple):
 
 
 def head_units(profile: Profile) -> int:
-    """Return the width of the output layer; two classes need only one probability."""
+    """Return the output layer's width; two classes need only one probability."""
     return 1 if profile.task == "binary" else profile.outputs
 
 
@@ -135,7 +135,7 @@ def pattern_problems(mesh: MeshSpec) -> list[Problem]:
 
 
 def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> list[Problem]:
-    """Return the problems of a layout, with pointers into the spec such as `/mesh/layout/0/match`.
+    """Return a layout's problems, with pointers into the spec such as `/mesh/layout/0/match`.
 
     Keras reports none of these early. It ignores a rule that matches nothing, applies a rule with too few
     axes to the first dimensions, and fails for the others after the devices are allocated.

@@ -117,7 +117,7 @@ def override_warnings(precision: PrecisionSpec, layers: Collection[str]) -> Iter
     """Yield a warning for each override that matches no layer.
 
     Args:
-        precision: the precision of the experiment.
+        precision: the experiment's precision.
         layers: the names of all layers that any of its models has.
     """
     for i, override in enumerate(precision.overrides):

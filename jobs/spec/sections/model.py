@@ -94,7 +94,7 @@ def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, An
     """Return the section `model` for a template.
 
     Args:
-        name: of the entry. An unknown name is reported by the validation of the section.
+        name: of the entry. An unknown name is reported by the section's validation.
         args: arguments of the model; None leaves them out.
     """
     is_hypermodel = name in TEMPLATES and TEMPLATES[name].is_hypermodel

@@ -26,7 +26,7 @@ class Monitor(NamedTuple):
 
     @classmethod
     def named(cls, metric: str, objective: Objective) -> Self:
-        """Return the monitor of a metric; the objective's own metric has the objective's direction."""
+        """Return a metric's monitor; the objective's own metric has the objective's direction."""
         same = metric == objective.metric
         return cls(metric, objective.direction if same else measures.direction(metric))
 

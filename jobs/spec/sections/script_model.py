@@ -11,7 +11,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.exports import STORED
 from jobs.spec.sections.model_base import ModelBase
 from jobs.spec.space.hyperparameters import Value
-from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
+from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, ProgramEngines, TemplateInfo
 
 ENTRY = "train.py"
 """An example of a script, in messages."""
@@ -49,7 +49,9 @@ SCRIPT = TemplateInfo(
     label="Script",
     help="a program of your own, with arguments",
     arguments=NoArguments,
-    engines={"train": "workers.engine.tasks.script.train", "search": "workers.engine.tasks.script.trials"},
+    program=ProgramEngines(
+        training="workers.engine.tasks.script.train", trials="workers.engine.tasks.script.trials"
+    ),
     by_gradient=False,
     needs_data=False,
     own_names=True,
@@ -216,7 +218,7 @@ class ScriptModel(ModelBase):
         return ScriptModel.model_validate({**dict(self), "args": {**self.args, **values}})
 
     def command(self) -> list[str]:
-        """Return the arguments of the interpreter: the script or module with its own arguments."""
+        """Return the interpreter's arguments: the script or module with its own arguments."""
         module = self.entry.removeprefix(MODULE) if self.entry.startswith(MODULE) else ""
         arguments = ["-m", module] if module else [self.entry]
         for name, value in self.args.items():

@@ -236,7 +236,7 @@ class SearchSpec(Frozen):
         return [self.evaluation.turn(execution) for execution in range(1, self.trainings() + 1)]
 
     def brackets(self, epochs: int) -> list[Bracket]:
-        """Return the brackets of the search; an empty list if the algorithm has no rungs."""
+        """Return the search's brackets; an empty list if the algorithm has no rungs."""
         if self.info.brackets is None:
             return []
         return self.info.brackets(self.rung_options(), epochs, self.max_trials)

@@ -69,7 +69,7 @@ class _Hyperparameter(Frozen):
         return frozenset((type(value), value) for value in self.grid())
 
     def grid(self) -> Sequence[Value]:
-        """Return the values of the grid."""
+        """Return the grid's values."""
         raise NotImplementedError
 
     def is_countable(self) -> bool:
@@ -133,7 +133,7 @@ class IntParameter(_Range):
         return self.step is not None or self.sampling == "linear"
 
     def grid(self) -> Sequence[int]:
-        """Return the values of the grid, ascending; 10 under log sampling without a step."""
+        """Return the grid's values, ascending; 10 under log sampling without a step."""
         if self.step is not None:
             return self._steps()
         if self.sampling == "linear":
@@ -188,7 +188,7 @@ class FloatParameter(_Range):
         return self.step is not None or self.min == self.max
 
     def grid(self) -> Sequence[float]:
-        """Return the values of the grid, ascending; without a step, 10 evenly spread values."""
+        """Return the grid's values, ascending; without a step, 10 evenly spread values."""
         if self.min == self.max:
             return [self.min]
         if self.step is not None:

@@ -1,4 +1,4 @@
-"""Narrows the space of a running search: every value of the new space must be a value of the old one.
+"""Narrows a running search's space: every value of the new space must be a value of the old one.
 
 A change names some hyperparameters and some of their fields. All others remain as they are.
 """
@@ -181,7 +181,7 @@ def contains(space: Space, values: Values, *, on_grid: bool = False) -> bool:
 
     Args:
         space: a narrowed space.
-        values: the configuration of an earlier trial; names that are no longer in the space are ignored.
+        values: an earlier trial's configuration; names that are no longer in the space are ignored.
         on_grid: whether numbers must be grid points; otherwise they must lie in their ranges.
     """
     checked: dict[str, Value] = {}

@@ -107,7 +107,7 @@ class Steps(Sequence[float]):
         return min(max(rounded(value), self._low), self._high)
 
     def place(self, value: float) -> int:
-        """Return the position of the closest value."""
+        """Return the closest value's position."""
         inside = min(max(value, self._low), self._high)
         if self._sampling == "linear":
             guess = round((inside - self._low) / self._step)

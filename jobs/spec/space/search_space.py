@@ -55,7 +55,7 @@ def check_space(space: Space) -> None:
 
 
 def space_errors(space: Space) -> Iterator[tuple[str, str]]:
-    """Yield the errors of a space: a dotted path into it, such as `1.when.in`, and a message."""
+    """Yield a space's errors: a dotted path into it, such as `1.when.in`, and a message."""
     seen: dict[str, Parameter] = {}
     for i, parameter in enumerate(space):
         if parameter.name in seen:

@@ -53,7 +53,7 @@ State = frozenset[int]
 
 
 def count_configurations(space: Sequence[Conditional]) -> Count:
-    """Count the configurations of the grid, without inactive hyperparameters."""
+    """Count the grid's configurations, without inactive hyperparameters."""
     parts = [_count_connected(part) for part in _components(space)]
     return Count(math.prod(part.number for part in parts), all(part.exact for part in parts))
 
@@ -210,7 +210,7 @@ def grid_size(space: Space, limit: int = GRID_LIMIT) -> int:
 
 
 def size_of_space(space: Space) -> SpaceSize:
-    """Return the size of a space, counted up to `COUNTED`."""
+    """Return a space's size, counted up to `COUNTED`."""
     grid = count_configurations(space)
     continuous = tuple(p.name for p in space if p.kind == "float" and p.step is None and p.min < p.max)
     if continuous:

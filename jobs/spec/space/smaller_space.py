@@ -1,4 +1,4 @@
-"""Proposes a smaller search space around the best configuration of a search."""
+"""Proposes a smaller search space around a search's best configuration."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Lists the activations of the templates. Each maps 0 to 0, which `width_padding` requires."""
+"""Lists the templates' activations. Each maps 0 to 0, which `width_padding` requires."""
 
 from typing import Any, Literal, get_args
 

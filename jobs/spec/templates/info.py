@@ -1,8 +1,8 @@
-"""Declares the description of a model template, which the form, the plan, the engine and the docs read."""
+"""Declares a model template's description, which the form, the plan, the engine and the docs read."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs.spec.base import Frozen
 from jobs.spec.data.columns import TextEncode
@@ -25,6 +25,18 @@ OPTIMIZER_FIELDS = (
 
 class NoArguments(Frozen):
     """The arguments of models of users: their own code declares them."""
+
+
+class ProgramEngines(NamedTuple):
+    """The dotted paths of the engine functions for a program that trains by itself.
+
+    Attributes:
+        training: runs it once.
+        trials: runs it for the trials of a search.
+    """
+
+    training: str
+    trials: str
 
 
 @dataclass(frozen=True)
@@ -75,8 +87,8 @@ class TemplateInfo:
         unused: pointers of sections and fields of a spec that have no effect on its models, with the reason.
             A spec that sets one to another value than its default is refused, and the form hides them.
         refused: pointers of steps that its models cannot take, with the reason.
-        engines: for a program that trains by itself: the engine functions that run its jobs, by kind of job.
-            They replace those of the table of kinds, and need neither Keras nor JAX.
+        program: for a program that trains by itself: the engine functions that run its jobs. They replace
+            those of the table of kinds, and need neither Keras nor JAX.
         needs_data: whether a spec must name a data set.
         no_rungs: why its trainings cannot wait at the end of a rung; empty if they can.
     """
@@ -112,17 +124,17 @@ class TemplateInfo:
     slow: str = ""
     unused: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-    engines: Mapping[str, str] = field(default_factory=dict)
+    program: ProgramEngines | None = None
     needs_data: bool = True
     no_rungs: str = ""
 
     @property
     def trains_itself(self) -> bool:
         """Return whether it is a program that trains by itself, of which only the reports are known."""
-        return bool(self.engines)
+        return self.program is not None
 
     def fit_field(self, hyperparameter: str) -> str | None:
-        """Return the path of the fit field, such as `schedule/kind`, that a hyperparameter may set.
+        """Return the fit field's path, such as `schedule/kind`, that a hyperparameter may set.
 
         None: its name is one of the code.
         """

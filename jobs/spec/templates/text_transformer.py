@@ -71,7 +71,7 @@ def _embedding(name: str, size: int, output: Shape) -> Layer:
 
 
 def _block(args: TextTransformerArgs, number: int, words: Shape) -> Iterator[Layer]:
-    """Yield the layers of a block. It adds results of the normalized input to its input."""
+    """Yield a block's layers. It adds results of the normalized input to its input."""
     yield layer_normalization(f"attention_norm_{number}", words)
     yield from _attention(f"attention_{number}", args, words)
     if args.dropout:

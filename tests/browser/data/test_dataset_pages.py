@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from jobs.actions.runs import submit
+from jobs.actions.data import profiles
 from jobs.actions.storage import artifacts
-from jobs.kinds.split_overview.rows import overviews_of_any
 from jobs.messages.overview import SplitOverview
 from jobs.models import DatasetVersion, Job
 from jobs.spec.data.profile import Profile
@@ -79,7 +78,7 @@ def test_the_overview_is_readable_in_both_themes_and_widths(
 ) -> None:
     file = tmp_path / "overview.json"
     file.write_text(OVERVIEW.model_dump_json())
-    job = submit.queue_profile(shop, by=people.member)
+    job = profiles.queue_profile(shop, by=people.member)
     job.artifacts.create(
         artifact=artifacts.adopt(store().put(file)), role="overview", name="overview.json", attempt=1
     )
@@ -98,7 +97,7 @@ def test_the_overview_is_readable_in_both_themes_and_widths(
     file.write_text(
         SplitOverview(**{f: getattr(found, f) for f in SplitOverview.model_fields}).model_dump_json()
     )
-    (compared,) = Job.objects.filter(overviews_of_any([shop.pk]))
+    (compared,) = Job.objects.filter(kind="split_overview", payload_json__dataset_version=shop.pk)
     compared.artifacts.create(
         artifact=artifacts.adopt(store().put(file)), role="overview", name="overview.json", attempt=1
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds.external_search.payload import ExternalSearch
+from jobs.spec.external_search import ExternalSearch
 from jobs.spec.formats import keras_tuner
 from jobs.spec.formats.reading import Item
 from workers.chief import conversion, protocol

@@ -91,7 +91,7 @@ def test_executions_count_through_the_folds_of_each_repeat() -> None:
 
 
 def test_a_trial_trains_once_per_fold_and_its_score_is_the_mean(tmp_path: Path) -> None:
-    from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+    from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
     from workers.engine.data.dataset import load_dataset
     from workers.engine.tasks import trial
 

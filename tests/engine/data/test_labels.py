@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.reports.evaluation import EVALUATION
 from jobs.messages.task import DatasetFile
+from jobs.messages.training import TrainTask
 from jobs.spec.data.profile import Profile
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from tests.present import present

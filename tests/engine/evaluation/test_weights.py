@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from jobs.kinds.gate.payload import GateTask
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.reports.evaluation import EVALUATION
 from jobs.messages.task import DatasetFile
+from jobs.messages.training import TrainTask
 from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.data.profile import Profile
 from jobs.spec.gates import Floor, GateRules, Slice

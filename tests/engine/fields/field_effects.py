@@ -16,10 +16,10 @@ import keras
 import numpy as np
 
 from jobs.kinds.ensemble.payload import EnsembleTask
-from jobs.kinds.search.payload import SearchPayload, TrialTask
-from jobs.kinds.train.payload import TrainTask
+from jobs.kinds.search.payload import SearchPayload
 from jobs.messages.suggest import SuggestRequest
 from jobs.messages.task import DatasetFile
+from jobs.messages.training import TrainTask, TrialTask
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan import estimate

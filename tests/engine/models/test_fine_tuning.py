@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.task import BaseModelFile, DatasetFile
+from jobs.messages.training import TrainTask
 from jobs.spec.experiment import ExperimentSpec
 from tests.engine.compiled.test_program import assert_equal, train
 from tests.engine.helpers import RecordingReport, blobs, profiled
@@ -356,7 +356,7 @@ def test_a_table_keeps_the_pipeline_of_the_version(tmp_path: Path) -> None:
 
 def trial_task(file: Any, folder: Path, base: BaseModelFile, *, seeds: tuple[int, ...], **args: Any) -> Any:
     """Return a task of one trial of a search over the factor, with an execution for each seed."""
-    from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+    from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 
     row = {"name": "learning_rate_factor", "kind": "float", "min": 0.01, "max": 1.0}
     body = {**spec(base, **args).to_json(), "search": {"objective": LOSS, "space": [row]}}

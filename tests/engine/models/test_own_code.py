@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from jobs.kinds.dry_build.payload import DryBuildTask
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.task import DatasetFile, OwnCode
+from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from jobs.spec.checks.dry_build import BuiltModel, DataShape
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.space.search_space import FloatParameter

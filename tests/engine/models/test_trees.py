@@ -18,7 +18,7 @@ from sklearn.ensemble import (
 )
 from threadpoolctl import threadpool_limits
 
-from jobs.kinds.train.payload import TrainTask
+from jobs.messages.training import TrainTask
 from jobs.spec.checks.data import problems as data_problems
 from jobs.spec.checks.settings import problems
 from jobs.spec.data.profile import InputBlock, Profile

@@ -15,7 +15,7 @@ from workers.runner.libraries import configure_jax, import_keras
 
 import_keras()
 
-from jobs.kinds.search.payload import TrialTask  # noqa: E402  Keras comes first
+from jobs.messages.training import TrialTask  # noqa: E402  Keras comes first
 from tests.engine.helpers import RecordingReport  # noqa: E402
 from workers.engine.compiled.timing_results import TimingResults  # noqa: E402
 from workers.engine.killpoint import VARIABLE  # noqa: E402

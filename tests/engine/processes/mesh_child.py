@@ -13,8 +13,8 @@ from workers.runner.libraries import import_keras
 Environment(threads=1, platform="cpu", simulated_devices=4).apply()
 import_keras()
 
-from jobs.kinds.train.payload import TrainTask  # noqa: E402
 from jobs.messages.task import DatasetFile  # noqa: E402
+from jobs.messages.training import TrainTask  # noqa: E402
 from jobs.spec.data.encoding import encoded  # noqa: E402  the environment comes first
 from jobs.spec.data.profile import Profile  # noqa: E402
 from jobs.spec.experiment import ExperimentSpec  # noqa: E402

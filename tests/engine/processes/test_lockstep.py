@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.messages.task import CheckpointFolder, DatasetFile
+from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from tests.engine.helpers import RecordingReport, spec_of
 from tests.engine.small_training import blobs_file
 from tests.present import present

@@ -6,8 +6,8 @@ from typing import Any
 
 from jobs import clock
 from jobs.actions.runs import attempt_end, tasks
-from jobs.kinds.search.payload import TrialTask
 from jobs.messages import events
+from jobs.messages.training import TrialTask
 from jobs.models import Attempt
 from jobs.spec.sections.pruning import Curve
 from jobs.states import Outcome

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.kinds.train.payload import TrainResult, TrainTask
+from jobs.kinds.train.payload import TrainResult
+from jobs.messages.training import TrainTask
 from jobs.spec.sections.after import Retrain
 from jobs.spec.sections.fit import EarlyStopping
 from jobs.spec.sections.monitors import monitors_of_training, monitors_of_trial

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.kinds.search.payload import TrialTask
+from jobs.messages.training import TrialTask
 from jobs.models import DatasetVersion
 from jobs.queries.runs import metrics
 from jobs.spec.sections.pruning import Verdict

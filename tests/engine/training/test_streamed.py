@@ -15,8 +15,8 @@ import pytest
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.quantize.payload import QuantizeTask
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.messages.task import DatasetFile
+from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.spec.gates import GateRules, Slice
 from jobs.spec.sections.after import Ensemble, Quantize
 from tests.engine.data.test_tables import customers

@@ -217,7 +217,7 @@ def test_a_requested_checkpoint_is_written_and_the_training_continues(train: Tra
 
 
 def test_the_train_task_reports_what_it_does_while_it_does_no_steps(tmp_path: Path) -> None:
-    from jobs.kinds.train.payload import TrainTask
+    from jobs.messages.training import TrainTask
     from tests.engine.helpers import RecordingReport, spec_of
     from tests.engine.small_training import blobs_file
     from workers.engine.tasks import train as task

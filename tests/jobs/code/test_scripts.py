@@ -10,7 +10,6 @@ from jobs.actions.runs import submit
 from jobs.actions.runs.tasks import origin_of
 from jobs.actions.search import ensembles, trials
 from jobs.errors import Conflict, Forbidden, NotFound, StaleState
-from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import Artifact, CodeFile, CodeVersion, Experiment, Job
 from jobs.queries.code import sandboxes
@@ -111,8 +110,7 @@ def test_a_validation_that_runs_no_code_needs_no_sandbox_and_no_trainer(
     search: Job, people: People, code: CodeVersion
 ) -> None:
     def validation(number: int, **fields: Any) -> Job:
-        payload = RegisterPayload(version=1, **fields)
-        return submit.create_step(search, REGISTER, number, title="Validate", payload=payload)
+        return submit.create_step(search, RegisterPayload(version=1, **fields), number, title="Validate")
 
     alone, with_code = validation(1), validation(2, code=code.digest)
     assert [sandboxes.needs_sandbox(job) for job in (alone, with_code)] == [False, True]

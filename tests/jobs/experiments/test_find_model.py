@@ -13,7 +13,6 @@ from jobs.actions.experiments.find_model import RESOURCES, find_model
 from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule
 from jobs.actions.search import external_search, search_changes, suggest, trials
 from jobs.errors import BadInput
-from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.messages import events as contract
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, DatasetVersion, Job, Worker
@@ -21,6 +20,7 @@ from jobs.queries.experiments import plan
 from jobs.queries.runs import events as event_log
 from jobs.queries.runs import jobs, progress, workers
 from jobs.queries.search import templates_tried
+from jobs.spec.external_search import ExternalSearch
 from jobs.spec.plan.find_model import ROW_MEMORY, Budget, spec_for
 from jobs.spec.sections.fit import FitSpec
 from jobs.spec.sections.model import TemplateModel

@@ -7,8 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs import clock
+from jobs.actions.data import profiles
 from jobs.actions.people import quotas
-from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule, submit
+from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule
 from jobs.errors import QuotaReached, StaleFence
 from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Project, Worker
@@ -186,7 +187,7 @@ def test_a_data_set_whose_profile_could_not_be_ended_is_failed_instead_of_prepar
     yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = DatasetVersion.objects.create(dataset=yard.dataset.dataset, number=2)
-    submit.queue_profile(version, by=None)
+    profiles.queue_profile(version, by=None)
     attempt = placed(worker)
     expire(attempt)
     monkeypatch.setattr(attempt_end, "_requeue_job", Mock(side_effect=RuntimeError("a bug")))

@@ -12,8 +12,8 @@ from jobs import clock
 from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule, tasks
 from jobs.actions.search import trials
 from jobs.errors import StaleFence
-from jobs.kinds.search.payload import TrialTask
 from jobs.messages import events as contract
+from jobs.messages.training import TrialTask
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
 from jobs.queries.runs import events as event_log
 from jobs.queries.runs import jobs as shown

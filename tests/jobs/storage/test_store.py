@@ -48,7 +48,7 @@ def test_a_file_of_the_checked_size_is_stored(store: LocalStore | ObjectStore, t
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Write files in the way of each kind of file system."""
     if request.param == "with a temporary name":
-        monkeypatch.setattr("jobs.store._UNNAMED", None)
+        monkeypatch.setattr("jobs.store.local._UNNAMED", None)
 
 
 def names(folder: Path) -> list[str]:

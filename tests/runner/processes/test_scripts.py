@@ -7,10 +7,9 @@ from typing import Any
 import psutil
 import pytest
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.sandbox import Level
 from jobs.messages.task import DatasetFile, OwnCode, OwnCodeFile
+from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from jobs.spec.sections.script_model import ScriptModel
 from tests.engine.helpers import RecordingReport, profiled
 from tests.present import present

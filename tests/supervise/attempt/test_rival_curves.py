@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from jobs.kinds.search.payload import TrialTask
 from jobs.messages.task import DatasetFile
+from jobs.messages.training import TrialTask
 from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
 from tests.engine.helpers import spec_of

@@ -10,9 +10,9 @@ from jobs import access
 from jobs.actions.code import dry_builds as actions
 from jobs.answers.code.code import DryBuildOut
 from jobs.errors import BadInput
-from jobs.kinds.dry_build.payload import DryBuildPayload
 from jobs.models import CodeVersion
 from jobs.queries.code import dry_builds as queries
+from jobs.queries.code.dry_builds import DryBuildRequest
 from jobs.queries.data import datasets
 from jobs.spec.base import Argument, DocumentedAs
 from jobs.spec.experiment import ExperimentSpec
@@ -47,29 +47,29 @@ def request_dry_build(request: HttpRequest, code: str, body: DryBuildIn) -> Stat
     user = actor(request)
     home = access.get_project(user, body.project) if body.project else None
     version = access.get_code(user, code, home, access.Action.RUN_CODE)
-    payload = _payload(version, body)
+    dry_build = _dry_build_of(version, body)
     try:
-        actions.request_dry_build(version.project, payload, by=user, again=body.again)
+        actions.request_dry_build(dry_build, by=user, again=body.again)
     except BadInput as error:
-        raise BadInput(error.message, [_of_body(each) for each in error.problems]) from error
-    return Status(202, queries.dry_build_out(version.project, payload))
+        raise BadInput(error.message, [_of_body(problem) for problem in error.problems]) from error
+    return Status(202, queries.dry_build_out(dry_build))
 
 
-def _payload(version: CodeVersion, body: DryBuildIn) -> DryBuildPayload:
+def _dry_build_of(version: CodeVersion, body: DryBuildIn) -> DryBuildRequest:
     model = {"kind": "code", "digest": version.digest, "entry": body.entry, "args": body.args}
     sent = {"version": 1, "data": body.data, "model": model}
     try:
         spec = ExperimentSpec.model_validate(sent)
     except ValidationError as error:
-        found = [_of_body(each) for each in problems(error, sent)]
-        raise BadInput(found[0].message, found) from error
-    wanted = spec.required_data
-    data = datasets.find_version(version.project, wanted.dataset, wanted.dataset_version)
+        field_problems = [_of_body(problem) for problem in problems(error, sent)]
+        raise BadInput(field_problems[0].message, field_problems) from error
+    source = spec.required_data
+    data = datasets.find_version(version.project, source.dataset, source.dataset_version)
     profile = data.profile if data is not None else None
     if data is None or profile is None:
-        message = f"{version.project.slug} has no data set {wanted.dataset!r} that is ready"
+        message = f"{version.project.slug} has no data set {source.dataset!r} that is ready"
         raise BadInput(message, [Problem("/data/dataset", message)])
-    return queries.dry_build_payload(spec, data, profile)
+    return queries.dry_build_request(version.project, spec, data, profile)
 
 
 def _of_body(problem: Problem) -> Problem:

@@ -38,8 +38,9 @@ def load_code_data(request: HttpRequest, code: str, body: CodeDataIn) -> Status[
     user = actor(request)
     home = access.get_project(user, body.project) if body.project else None
     version = access.get_code(user, code, home, access.Action.RUN_CODE)
-    payload = actions.payload_of(version, dataset=body.dataset, entry=body.entry, task=body.task)
-    job = actions.request_loading(version, payload, by=user, again=body.again)
+    job = actions.request_loading(
+        version, dataset=body.dataset, entry=body.entry, task=body.task, by=user, again=body.again
+    )
     return Status(202, queries.code_data_out([job])[0])
 
 

@@ -52,15 +52,7 @@ _COMMANDS = {
     "clone": submit.clone,
 }
 
-KIND_NAMES = tuple(
-    dict.fromkeys(
-        (
-            *("search", "train", "ensemble", "quantize", "evaluate", "register", "gate", "export"),
-            *("batch_prediction", "custom", "profile"),
-            *public_names(),
-        )
-    )
-)
+KIND_NAMES = (*public_names(), "evaluate", "export", "batch_prediction", "custom")
 """The kinds that `?kind=` accepts. Some of them have no jobs yet."""
 
 

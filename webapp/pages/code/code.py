@@ -260,14 +260,15 @@ def load_data(request: Request, code: str) -> HttpResponse:
     """Let a worker call `load_data` of the code; its rows become a version of a data set."""
     version = _version_of(request, code)
     access.require(request.user, version.project, Action.RUN_CODE)
-    given = request.POST
-    payload = loading.payload_of(
+    fields = request.POST
+    job = loading.request_loading(
         version,
-        dataset=given.get("slug", "").strip(),
-        entry=given.get("entry", "load_data"),
-        task=given.get("task", ""),
+        dataset=fields.get("slug", "").strip(),
+        entry=fields.get("entry", "load_data"),
+        task=fields.get("task", ""),
+        by=request.user,
+        again=True,
     )
-    job = loading.request_loading(version, payload, by=request.user, again=True)
     notify(request, f"Job {job.pk} loads the data.")
     return redirect(_address(version) + "#data")
 

@@ -7,8 +7,7 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions.data import datasets as actions
-from jobs.actions.data import fetches
+from jobs.actions.data import fetches, profiles
 from jobs.models import DatasetVersion
 from jobs.queries.data import code_data
 from jobs.queries.data import datasets as queries
@@ -241,7 +240,7 @@ def try_again(request: Request, slug: str, number: int) -> HttpResponse:
         fetches.fetch_again(version, by=request.user)
         notify(request, f"{version} is being fetched again.")
         return redirect(url("dataset_version", slug, number, project=home_of(dataset)))
-    actions.profile_again(version, by=request.user)
+    profiles.profile_again(version, by=request.user)
     notify(request, f"{version} is being profiled again.")
     return redirect(url("dataset_version", slug, number, project=home_of(dataset)))
 

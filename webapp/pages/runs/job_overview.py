@@ -2,17 +2,17 @@
 
 from typing import Any, NamedTuple
 
+from django.utils.module_loading import import_string
+
 from jobs.answers.search.search_results import AnswerOut, LeadOut, RankedTrialOut
-from jobs.kinds.train.payload import TrainResult
 from jobs.messages.analysis import ImportanceAnswer
 from jobs.models import Job, ModelVersion
-from jobs.queries.code import dry_builds, package_installs, sandboxes
-from jobs.queries.data import code_data, datasets
+from jobs.queries.code import sandboxes
+from jobs.queries.data import datasets
 from jobs.queries.registry import registry, versions
 from jobs.queries.runs import evaluations, model_reports
 from jobs.queries.search import (
     answer,
-    external_search,
     outcomes,
     retrained_models,
     retraining,
@@ -94,14 +94,11 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "to_request": versions.unrequested_candidates(registered),
         "validated": versions.validated_version(request.user, row),
         "best_single": retrained_models.best_retrained(row),
-        "environment_lines": external_search.environment_of(row),
-        "dry_build": dry_builds.dry_build_of_job(row),
-        "loading": code_data.code_data_of_job(row),
-        "installation": package_installs.install_of_job(row),
+        "details": _details(row),
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
         "weighted_by": datasets.weight_column(row),
-        "training": None if runs_script(row) else _training(row),
+        "training": None if runs_script(row) else retraining.training_result(row),
         "reported": row.results.metrics.get("reported", {}),
         "findings": model_reports.report_findings(model_reports.reports_of_job(row, ("report",))),
         "chosen_epoch": retraining.chosen_epoch(row),
@@ -109,8 +106,9 @@ def context(request: Request, row: Job) -> dict[str, Any]:
     }
 
 
-def _training(row: Job) -> TrainResult | None:
-    return row.results if isinstance(row.results, TrainResult) and row.results.best_epoch else None
+def _details(row: Job) -> object:
+    """Return the content of the section that only jobs of this kind have, or None."""
+    return import_string(row.facts.details)(row) if row.facts.details else None
 
 
 def _search_context(request: Request, row: Job) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jobs.kinds.train.payload import Measured
+from jobs.messages.training import Measured
 from workers.engine.arrays import Array
 from workers.engine.data.weights import RowWeights
 from workers.engine.evaluation.intervals import bootstrap

@@ -8,10 +8,9 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from jobs.kinds.train.payload import TrainTask
 from jobs.messages.events import TrialEnd
 from jobs.messages.task import DatasetFile, OwnCode
+from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.pruning import Curve
 from jobs.spec.sections.script_model import ScriptModel

@@ -11,8 +11,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jobs.kinds.train.payload import Choice, Measured, TrainTask
 from jobs.messages.task import required
+from jobs.messages.training import Choice, Measured, TrainTask
 from jobs.spec.sections import monitors
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from jobs.kinds.search.payload import TrialPlan, TrialTask
 from jobs.messages.events import TrialEnd
 from jobs.messages.task import required
+from jobs.messages.training import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import affects_process
 from workers.engine.models import base_models

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.messages.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
 from jobs.messages.task import DatasetFile
+from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.pruning import Curve, Verdict

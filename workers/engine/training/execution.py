@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.messages.events import ExecutionState
+from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.spec.sections import monitors
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.spec.sections.pruning import Curve, Verdict, judge
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from jobs.kinds.install.payload import InstallTask
 from jobs.messages.events import Phase
 from jobs.messages.sandbox import LevelState
 from jobs.messages.task import OwnCode, Task
@@ -112,7 +111,7 @@ class Packages:
         with contextlib.ExitStack() as undo:
             undo.callback(done.release)
             if task.code is not None and task.code.requirements:
-                result = await self._install(task.code, needs_engine(task), recorder, stop, ending)
+                result = await self._install(task.code, task.runs_in_engine(), recorder, stop, ending)
                 if isinstance(result, AttemptEnd):
                     return result
                 done.add(task.code, result)
@@ -241,14 +240,6 @@ def _claimed(isolation: Isolation) -> Iterator[Owner]:
         # Otherwise the id stays in use until this process ends.
         if user.end_processes():
             user.release()
-
-
-def needs_engine(task: Task) -> bool:
-    """Return whether a task runs in the process of the engine, with the packages of this program."""
-    if isinstance(task, InstallTask):
-        return task.for_engine
-    spec = getattr(task, "spec", None)
-    return spec is None or not spec.model.info.trains_itself
 
 
 def _release(building: "asyncio.Future[Held]") -> None:

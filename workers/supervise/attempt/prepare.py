@@ -21,7 +21,7 @@ from workers.confinement.environments.failures import BuildFailed
 from workers.confinement.isolation.access import RunnerAccess
 from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.node_context import NodeContext
-from workers.supervise.attempt.packages import Packages, needs_engine
+from workers.supervise.attempt.packages import Packages
 from workers.supervise.attempt_repository import Assignment
 from workers.supervise.pool.runner_sandbox import Sandbox
 
@@ -61,7 +61,7 @@ async def with_interpreters(task: Task, packages: Packages) -> Task:
     """
     changes: dict[str, Any] = {}
     if task.code is not None:
-        changes["code"] = await packages.place(task.code, for_engine=needs_engine(task))
+        changes["code"] = await packages.place(task.code, for_engine=task.runs_in_engine())
     if task.models:
         changes["models"] = tuple([await _model_with_interpreter(model, packages) for model in task.models])
     return task.model_copy(update=changes)

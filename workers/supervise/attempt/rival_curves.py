@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from jobs.kinds.search.payload import TrialTask
 from jobs.messages.control import Compare
 from jobs.messages.task import Task
+from jobs.messages.training import TrialTask
 from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,19 @@
+"""Reads the state that a search keeps of its algorithm."""
+
+from jobs.kinds.search.payload import SearchPayload
+from jobs.models import Job
+
+
+def algorithm_state(root: Job) -> SearchPayload:
+    """Return the state of a search's algorithm.
+
+    Raises:
+        Conflict: the job is not a search of an experiment.
+    """
+    return root.payload_as(SearchPayload)
+
+
+def first_revision(root: Job) -> int | None:
+    """Return the revision with which a search began. None for other jobs and searches never revised."""
+    payload = root.payload
+    return payload.first_revision if isinstance(payload, SearchPayload) else None

@@ -1,0 +1,25 @@
+"""Stores artifacts by their sha256 digest, in a local folder or in object storage."""
+
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+
+from jobs.store.base import ArtifactStore, StoredFile, StoreEntry, is_digest, sha256_of
+from jobs.store.local import LocalStore
+from jobs.store.object_store import ObjectStore
+
+__all__ = ["LocalStore", "ObjectStore", "StoreEntry", "StoredFile", "is_digest", "sha256_of", "store"]
+
+
+# The settings are arguments, because tests change them.
+@cache
+def _store(url: str, home: str) -> ArtifactStore:
+    if "://" in url:
+        return ObjectStore(url, Path(home) / "artifact-cache")
+    return LocalStore(Path(url))
+
+
+def store() -> ArtifactStore:
+    """Return the installation's store (`TRAINYARD_ARTIFACTS`: a folder or an fsspec URL)."""
+    return _store(str(settings.TRAINYARD_ARTIFACTS), str(settings.TRAINYARD_HOME))

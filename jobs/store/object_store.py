@@ -1,0 +1,129 @@
+"""Stores artifacts in object storage, with a folder as cache."""
+
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from jobs.errors import NotFound
+from jobs.store.base import TRASH, Check, StoredFile, StoreEntry, is_digest, require_digest
+from jobs.store.local import LocalStore
+
+REFRESH = 12 * 3600.0
+"""An object that is older is uploaded again by `put`, which renews its time: it is in use."""
+
+
+class ObjectStore:
+    """Stores files at an fsspec URL (s3://, gs://, …), with a `LocalStore` as cache."""
+
+    def __init__(self, url: str, cache_folder: Path) -> None:
+        self.fs, self.root = fsspec.core.url_to_fs(url)
+        self.local = LocalStore(cache_folder)
+        self.checkpoint_root = self.local.checkpoint_root
+        self.incoming = self.local.incoming
+
+    def _place(self, digest: str) -> str:
+        return f"{self.root}/{require_digest(digest)[:2]}/{digest}"
+
+    def put(self, path: Path, *, size: int | None = None) -> StoredFile:
+        """Upload a file unless it exists and is recent."""
+        return self._upload(self.local.put(path, size=size))
+
+    def put_blocks(self, blocks: Iterable[bytes], *, check: Check | None = None) -> StoredFile:
+        """Write the file to the cache, and upload it from there."""
+        return self._upload(self.local.put_blocks(blocks, check=check))
+
+    def take(self, path: Path, file: StoredFile) -> None:
+        """Move the file into the cache, and upload it from there."""
+        self.local.take(path, file)
+        self._upload(file)
+
+    def complete(self, file: StoredFile) -> None:
+        """Upload the cached file unless that was done."""
+        self.path(file.digest)
+        self._upload(file)
+
+    def _upload(self, stored: StoredFile) -> StoredFile:
+        place = self._place(stored.digest)
+        self.fs.invalidate_cache()
+        if not self.fs.exists(place) or _time_of(self.fs.info(place)) < time.time() - REFRESH:
+            # The copy, not the file itself: a runner may still write to that.
+            self.fs.put_file(str(self.local.path(stored.digest)), place)
+        return stored
+
+    def path(self, digest: str) -> Path:
+        """Return the cached file; download it first if necessary."""
+        try:
+            return self.local.path(digest)
+        except NotFound:
+            self.fs.invalidate_cache()
+            if not self.fs.exists(self._place(digest)):
+                if not self.fs.exists(self._trashed(digest)):
+                    raise
+                self.fs.mv(self._trashed(digest), self._place(digest))
+        with tempfile.TemporaryDirectory(dir=self.local.root) as folder:
+            target = Path(folder) / digest
+            self.fs.get_file(self._place(digest), str(target))
+            # `put` computes the digest again, so a damaged download is never served under this digest.
+            self.local.put(target)
+        return self.local.path(digest)
+
+    def _trashed(self, digest: str) -> str:
+        return f"{self.root}/{TRASH}/{require_digest(digest)}"
+
+    def _list(self, folder: str) -> Iterator[StoreEntry]:
+        self.fs.invalidate_cache()
+        try:
+            files = self.fs.find(folder, detail=True)
+        except FileNotFoundError:
+            return
+        for name, info in files.items():
+            digest = name.rsplit("/", 1)[-1]
+            if is_digest(digest):
+                yield StoreEntry(digest, int(info.get("size") or 0), _time_of(info))
+
+    def files(self) -> Iterator[StoreEntry]:
+        """Yield all objects."""
+        for folder in (f"{number:02x}" for number in range(256)):
+            yield from self._list(f"{self.root}/{folder}")
+
+    def discard(self, digest: str, *, stored_before: float) -> bool:
+        """Move the object to the trash, and delete its copy in this machine's cache."""
+        place = self._place(digest)
+        self.fs.invalidate_cache()
+        if not self.fs.exists(place) or _time_of(self.fs.info(place)) >= stored_before:
+            return False
+        self.fs.mv(place, self._trashed(digest))
+        self.local.discard(digest, stored_before=time.time() + 1)
+        self.local.erase(digest)
+        return True
+
+    def trash(self) -> Iterator[StoreEntry]:
+        """Yield the objects in the trash."""
+        yield from self._list(f"{self.root}/{TRASH}")
+
+    def erase(self, digest: str) -> None:
+        """Remove the object from the trash."""
+        if self.fs.exists(self._trashed(digest)):
+            self.fs.rm_file(self._trashed(digest))
+
+    def erase_incomplete(self, *, before: float) -> None:
+        """Remove incomplete copies in the cache; object storage keeps no incomplete objects."""
+        self.local.erase_incomplete(before=before)
+
+
+def _time_of(info: dict[str, Any]) -> float:
+    """Return when an object was written. If unknown, it is now, so that the object is kept."""
+    for key in ("LastModified", "last_modified", "updated", "mtime", "created"):
+        match info.get(key):
+            case datetime() as moment:
+                return moment.timestamp()
+            case int() | float() as seconds:
+                return float(seconds)
+            case str() as text:
+                return datetime.fromisoformat(text).timestamp()
+    return time.time()
