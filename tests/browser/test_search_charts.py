@@ -75,7 +75,7 @@ def test_every_chart_is_in_the_grid_and_enlarged_is_read_by_keyboard_and_as_a_ta
     page.get_by_role("link", name="Show all charts").focus()
     page.keyboard.press("Escape")
     expect(page.locator(".ty-enlarged")).to_have_count(0)
-    check_accessibility(page, "light", None)
+    check_accessibility(page)
 
 
 HOLD_FRAMES = """() => {
