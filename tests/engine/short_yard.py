@@ -123,7 +123,7 @@ class ShortYard:
         scheduler.tick()
 
     def until_left(self, address: str, *states: str, **query: str) -> Body:
-        """Run tasks until what is at an address has left these states; return it."""
+        """Run tasks until the resource at an address has left these states; return it."""
         for _ in range(MOST_TURNS):
             if (found := self.ada.get(address, **query))["state"] not in states:
                 return found

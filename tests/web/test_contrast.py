@@ -1,6 +1,6 @@
 """Texts and marks have enough contrast in both themes, computed from the tokens of the style sheets.
 
-The tables say which colours meet which backgrounds. A colour, a background or a coloured class of Tabler that
+The tables name the backgrounds of each colour. A colour, a background or a coloured class of Tabler that
 the pages use and no table knows fails too, so that each new one is entered where it is used.
 """
 

@@ -1,4 +1,4 @@
-"""Stores and computations of scripts, under Node. `scripts/page.js` replaces what they need of a browser."""
+"""Stores and computations of scripts, under Node. `scripts/page.js` replaces the browser."""
 
 import os
 import shutil

@@ -27,7 +27,7 @@ Found = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def found(cases: Cases, users: RunnerUsers) -> Found:
-    """What one node found, which ran all tasks."""
+    """The findings of one node, which runs all tasks."""
     worker, level = cases.strongest()
     found: Found = json.loads(run(level, worker=worker, users=users))
     if "missing" in found:

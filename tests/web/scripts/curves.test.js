@@ -15,7 +15,7 @@ const line = (name, { trial = null, points = [] } = {}) => ({
   points: new Map(points.map(([epoch, attempt, time]) => [epoch, { value: 1, attempt, time }])),
 });
 
-test("two metrics of one split are told apart by their lines, two splits of one metric by their colours", () => {
+test("two metrics of one split differ in their lines, two splits of one metric in their colours", () => {
   const [accuracy, loss] = looksOf([line("val_accuracy"), line("val_loss")]);
   assert.equal(accuracy.stroke, loss.stroke);
   assert.notDeepEqual(accuracy.dash, loss.dash);

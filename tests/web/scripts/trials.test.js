@@ -94,8 +94,8 @@ test("a trial of less than a second did not take none", async () => {
 test("points of running trials are followed, each execution by itself, without a request", async () => {
   const { store } = await opened(5, "/jobs/5");
   const timers = holdTimers();
-  const told = mock.fn();
-  store.addEventListener("progress", told);
+  const reported = mock.fn();
+  store.addEventListener("progress", reported);
   const asked = server.asked.length;
   const point = (cursor, trial, execution, epoch) => ({
     ...{ cursor, type: "metric", trial, execution, x: "epoch", points: [["val_loss", epoch, 0.2, 0]] },
@@ -109,7 +109,7 @@ test("points of running trials are followed, each execution by itself, without a
   );
   assert.deepEqual(store.epochs, [5, 5, 7]);
   timers.run();
-  assert.equal(told.mock.callCount(), 1);
+  assert.equal(reported.mock.callCount(), 1);
   assert.equal(server.asked.length, asked);
 });
 
