@@ -16,18 +16,23 @@ def imported_model(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def main(path: str) -> None:
-    """Save the model."""
-    from workers.runner.libraries import import_keras
-
-    import_keras()
+def save_imported_model(file: Path) -> None:
+    """Write such a file in this process, which has imported Keras."""
     import keras
 
     low = keras.layers.Dense(8, activation="relu", name="low")
     body = keras.Sequential([keras.Input((4,)), low, keras.layers.Dense(8, name="high")], name="body")
     inputs = keras.Input((4,))
     top = keras.layers.Dense(2, activation="softmax", name="top")
-    keras.Model(inputs, top(body(inputs))).save(path)
+    keras.Model(inputs, top(body(inputs))).save(file)
+
+
+def main(path: str) -> None:
+    """Write the file in a process of its own."""
+    from workers.runner.libraries import import_keras
+
+    import_keras()
+    save_imported_model(Path(path))
 
 
 if __name__ == "__main__":

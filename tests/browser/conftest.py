@@ -1,7 +1,7 @@
 """Fixtures of browser tests: a real web server on the test database, and Chromium through Playwright.
 
-`open_as(user)` returns a page of a logged-in user. `look(page, name)` checks accessibility in both themes and
-the width on two screens. A console or CSP error fails the test.
+`open_as(user)` returns a page of a logged-in user. `look(page, name)` checks accessibility, and the width on
+two screens. A console or CSP error fails the test.
 """
 
 import os
@@ -217,7 +217,7 @@ def open_as(
 
 @pytest.fixture
 def look(watch: Watch) -> Look:
-    """Check a page in both themes and widths."""
+    """Check a page, in both themes and widths."""
 
     def take(page: Page, name: str) -> None:
         look_at(page, name)

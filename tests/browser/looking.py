@@ -1,4 +1,7 @@
-"""Checks a page with axe in both themes, and that it fits a wide and a narrow screen.
+"""Checks a page with axe, and that it fits a wide and a narrow screen.
+
+Contrasts are computed from the tokens of the style sheets (`tests/web/test_contrast.py`). They took most of
+the time of axe, and it checks nothing else that depends on the theme.
 
 `TRAINYARD_SCREENSHOTS=1` also takes four screenshots (light, dark, wide, narrow) into `test-results/screens`,
 which doubles the time. All is done together, because each change of theme or width restyles the page. The
@@ -12,8 +15,6 @@ from pathlib import Path
 
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize
-
-from tests.browser.same_look import USE_MARKS, mark_same_looks, remember_known_looks
 
 SCREENS = Path(__file__).resolve().parents[2] / "test-results" / "screens"
 WIDE: ViewportSize = {"width": 1440, "height": 900}
@@ -39,31 +40,28 @@ UNTIL_DRAWN = """async () => {
 
 Returns the whole page's rectangle if the screen cuts it."""
 
-PREPARE_AXE = f"""{AXE_SCRIPT};{USE_MARKS}
+PREPARE_AXE = f"""{AXE_SCRIPT};
 axe.configure({{
     noHtml: true,
-    rules: axe._audit.rules.filter(({{impact}}) => impact === "minor" || impact === "moderate")
+    rules: axe._audit.rules
+        .filter(({{id, impact}}) => id === "color-contrast" || impact === "minor" || impact === "moderate")
         .map(({{id}}) => ({{id, enabled: false}})),
 }});"""
 """Only serious findings are read, and a rule with an impact of its own has no others.
 
 Without `noHtml` axe serializes each element that it checks, with everything inside it.
 """
-RUN_AXE = """async rules => {
-    const options = {resultTypes: ["violations"], reporter: "known-looks"};
-    if (rules) options.runOnly = rules;
-    const {violations} = await axe.run(options);
+RUN_AXE = """async () => {
+    const {violations} = await axe.run({resultTypes: ["violations"]});
     return violations
         .filter(({impact}) => impact === "serious" || impact === "critical")
         .flatMap(({id, help, nodes}) => nodes.slice(0, 4).map(
             node => `${id} (${help}): ${node.target} ${node.failureSummary ?? ""}`));
 }"""
-COLOUR_RULES = ["color-contrast", "link-in-text-block"]
-"""The rules that depend on the theme."""
 
 
 def look_at(page: Page, name: str) -> None:
-    """Check a page with axe in both themes, and its width on a wide and a narrow screen.
+    """Check a page with axe, that it is drawn in both themes, and its width on a wide and a narrow screen.
 
     Raises:
         AssertionError: it is wider than the screen, or axe has a serious finding.
@@ -71,9 +69,8 @@ def look_at(page: Page, name: str) -> None:
     page.wait_for_load_state()
     grow(page, WIDE)
     show(page, name, WIDE, "light")
-    check_accessibility(page, "light", None)
+    check_accessibility(page)
     show(page, name, WIDE, "dark")
-    check_accessibility(page, "dark", COLOUR_RULES)
     assert_fits(page, name)
     if SCREENSHOTS:
         page.set_viewport_size(NARROW)
@@ -117,12 +114,10 @@ def show(page: Page, name: str, size: ViewportSize, theme: str) -> None:
     (SCREENS / f"{name}-{kind}-{theme}.png").write_bytes(base64.b64decode(taken["data"]))
 
 
-def check_accessibility(page: Page, theme: str, rules: list[str] | None) -> None:
+def check_accessibility(page: Page) -> None:
     if not page.evaluate("'axe' in window"):
         page.evaluate(PREPARE_AXE)
-    mark_same_looks(page)
-    found = [f"{theme}: {line}" for line in page.evaluate(RUN_AXE, rules)]
-    remember_known_looks(page)
+    found = page.evaluate(RUN_AXE)
     assert not found, "\n".join(found)
 
 

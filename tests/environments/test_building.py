@@ -14,7 +14,7 @@ import pytest
 from jobs.messages.sandbox import Level
 from tests.environments.conftest import Bench, python_of, served, serving
 from tests.environments.packages import index_of, source, wheel
-from tests.sandbox.conftest import CASES, Cases, as_user, cases
+from tests.sandbox.conftest import Cases, as_user, cases
 from workers.confinement.environments.building import BuildLimits
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.request import Wanted
@@ -106,13 +106,10 @@ def test_a_source_distribution_that_cannot_be_built_is_named(bench: Bench) -> No
     assert any("no compiler" in line for line in bench.lines)
 
 
-@pytest.mark.parametrize(("worker", "level"), CASES)
-def test_a_build_reaches_the_index_and_nothing_else(
-    worker: str, level: Level, cases: Cases, users: RunnerUsers
-) -> None:
+def test_a_build_reaches_the_index_and_nothing_else(cases: Cases, users: RunnerUsers) -> None:
+    worker, level = cases.strongest()
     if level is Level.PROCESS:
         pytest.skip("only wheels are installed there, which execute nothing")
-    cases.require(worker, level)
     module = "tests.environments.hostile_build"
     command = [sys.executable, "-m", module, level]
     printed = (

@@ -68,6 +68,13 @@ class Cases:
                 pytest.fail(f"{reason} ({VARIABLE}=1)")
             pytest.skip(reason)
 
+    def strongest(self) -> tuple[str, Level]:
+        """Return who runs the tests, and the strongest level that the machine offers them."""
+        worker = "root" if os.geteuid() == 0 else "user"
+        if worker not in self._states:
+            self._find(worker)
+        return worker, next(state.level for state in self._states[worker] if state.offered)
+
     def _find(self, worker: str) -> None:
         if worker == "root":
             with claimed(self.users) as user:

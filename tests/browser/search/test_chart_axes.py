@@ -98,13 +98,6 @@ def test_each_chart_keeps_its_own_axes_when_another_is_enlarged(people: People, 
     expect(page.get_by_label("x axis, logarithmic")).to_be_checked()  # it is sampled so
 
 
-def test_a_link_from_before_charts_had_axes_of_their_own_still_opens_its_chart(
-    people: People, open_as: Open
-) -> None:
-    page = charts_of(search_of(people), people, open_as, "&chart=slice&ax.x=h.learning_rate")
-    expect(page.locator("ty-charts").get_by_label("Across")).to_have_value("h.learning_rate")
-
-
 def test_outliers_are_left_out_and_counted_until_they_are_asked_for(people: People, open_as: Open) -> None:
     search = search_of(people)
     search.trials.filter(number=20).update(score=-50.0)

@@ -16,8 +16,6 @@ from tests.seeded import seed_search
 LOSSES = "ty-curves[names='loss,val_loss']"
 COLOURS = "async () => (await import('/static/js/search/look.js')).look()"
 STROKES = "({chart}) => chart.series.slice(1).map(series => series.stroke())"
-LOOKS = """(names) => import("/static/js/runs/curve-looks.js").then(({looksOf}) => looksOf(
-    names.map((name) => ({name, job: 1, trial: null, execution: null, points: new Map()}))))"""
 INKED = """({chart}, series) => {
     const {width, height} = chart.ctx.canvas;
     const [red, green, blue] = chart.series[series].stroke().match(/\\d+/g).map(Number);
@@ -146,14 +144,6 @@ def test_training_and_validation_have_the_same_colours_on_every_page(people: Peo
     page.goto(f"/jobs/{search.pk}/trials/1")
     expect(page.locator("ty-curves canvas")).to_be_visible()
     assert page.locator("ty-curves").evaluate(STROKES) == [train, validation]
-
-
-def test_two_metrics_of_one_split_are_told_apart_by_their_lines(people: People, open_as: Open) -> None:
-    page = open_as(people.owner, f"/jobs/{training_of(people, {'loss': [1.0]}).pk}")
-    accuracy, loss = page.evaluate(LOOKS, ["val_accuracy", "val_loss"])
-    assert (accuracy["stroke"], accuracy["dash"]) != (loss["stroke"], loss["dash"])
-    training, validation = page.evaluate(LOOKS, ["loss", "val_loss"])
-    assert training["dash"] == validation["dash"] == [], "they differ by colour"
 
 
 def test_a_series_of_one_point_is_drawn_beside_longer_ones(people: People, open_as: Open) -> None:

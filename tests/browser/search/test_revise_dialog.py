@@ -20,7 +20,7 @@ def test_a_search_is_changed_by_keyboard_with_a_preview(people: People, open_as:
     page.get_by_role("button", name="Change…").press("Enter")
     dialog = page.get_by_role("dialog", name="Change this search")
     expect(dialog).to_be_visible()
-    check_accessibility(page, "light", None)
+    check_accessibility(page)
     dialog.get_by_label("Trials, at most").fill("9")
     dialog.get_by_label("To", exact=True).fill("32")
     plan = dialog.locator("#revise-plan")

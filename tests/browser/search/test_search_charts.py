@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
@@ -12,7 +11,6 @@ from jobs.models import Job, MetricSeries
 from tests.browser.looking import NARROW, Look, check_accessibility
 from tests.browser.search.importances import store_importance
 from tests.people import People
-from tests.present import present
 from tests.seeded import SPACE, seed_search
 
 Open = Callable[..., Page]
@@ -77,7 +75,7 @@ def test_every_chart_is_in_the_grid_and_enlarged_is_read_by_keyboard_and_as_a_ta
     page.get_by_role("link", name="Show all charts").focus()
     page.keyboard.press("Escape")
     expect(page.locator(".ty-enlarged")).to_have_count(0)
-    check_accessibility(page, "light", None)
+    check_accessibility(page)
 
 
 HOLD_FRAMES = """() => {
@@ -245,9 +243,9 @@ def test_one_bad_trial_does_not_flatten_the_history(people: People, open_as: Ope
     look(page, "search-history-with-a-bad-trial")
 
 
-def running_row(people: People, open_as: Open, *, executions: int) -> tuple[Job, Locator]:
+def running_row(people: People, open_as: Open) -> tuple[Job, Locator]:
     """Return a search whose second trial has trained two of five epochs, and that trial's row."""
-    search = seed_search(people.project, by=people.owner, trials=2, executions=executions, state="running")
+    search = seed_search(people.project, by=people.owner, trials=2, executions=2, state="running")
     trial = search.trials.get(number=2)
     search.trials.filter(pk=trial.pk).update(state="running", score=None, finished=None)
     trial.executions.update(state="running", epochs=0, score=None)
@@ -263,22 +261,10 @@ def append_epoch(search: Job, epoch: int) -> None:
     events.append(search.pk, [events.event("metric", search, trial=2, **fields)])
 
 
-def test_a_trial_of_less_than_a_second_did_not_take_none(people: People, open_as: Open) -> None:
-    search = seed_search(people.project, by=people.owner, trials=3)
-    for trial in search.trials.all():
-        search.trials.filter(pk=trial.pk).update(finished=present(trial.started) + timedelta(seconds=0.6))
-    page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&cols=seconds")
-    expect(page.locator("ty-trials tbody tr td:last-child").first).to_have_text("0.6 s")
-
-
-def test_the_table_follows_a_running_trial_epoch_by_epoch(people: People, open_as: Open) -> None:
-    search, row = running_row(people, open_as, executions=1)
-    append_epoch(search, 3)
-    expect(row).to_contain_text("epoch 3 of 5")
-
-
-def test_the_table_follows_parallel_executions_separately(people: People, open_as: Open) -> None:
-    search, row = running_row(people, open_as, executions=2)
+def test_the_table_follows_the_executions_of_a_running_trial_epoch_by_epoch(
+    people: People, open_as: Open
+) -> None:
+    search, row = running_row(people, open_as)
     append_epoch(search, 4)
     expect(row).to_contain_text("2 at epochs 2 to 4 of 5")
 

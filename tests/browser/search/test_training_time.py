@@ -22,12 +22,6 @@ PLACES = """async (curves, count) => {
     while (curves.chart?.data[0].length !== count) await new Promise(requestAnimationFrame);
     return curves.chart.data[0];
 }"""
-TIMES = """async lines => {
-    const {trainingTimes} = await import("/static/js/runs/training-time.js");
-    const made = lines.map(({points, ...line}) => ({...line, points: new Map(points)}));
-    const times = trainingTimes(made);
-    return made.map(line => [...times.get(line)]);
-}"""
 
 
 def measure(
@@ -124,33 +118,3 @@ def test_trials_that_started_at_different_moments_begin_at_the_same_place(
     assert places(curves, 5) == [0, 30, 60, 90, 120]
     assert "ax.compare.x=time" in page.url
     expect(comparison).to_contain_text("Each training starts at 0 with its first point")
-
-
-def test_lost_work_and_a_first_pause_without_known_epochs_have_times(people: People, open_as: Open) -> None:
-    page = open_as(people.owner, "/")
-
-    def times_of(*points: tuple[int, int, float], trial: int = 1, name: str = "loss") -> dict[str, Any]:
-        rows = [[epoch, {"value": 1, "attempt": attempt, "time": time}] for epoch, attempt, time in points]
-        return {"name": name, "job": 1, "trial": trial, "execution": 1, "points": rows}
-
-    restarted = times_of((1, 2, 500), (2, 2, 510), (3, 1, 30), (4, 1, 40))
-    paused_at_once = times_of((1, 1, 10), (2, 2, 900), (3, 2, 904), trial=2)
-    equal = times_of((1, 1, 10), (2, 1, 10), (3, 1, 10), trial=3)
-    late = [times_of((1, 1, 10), (2, 1, 20), trial=4), times_of((2, 1, 20), trial=4, name="val_loss")]
-    found = page.evaluate(TIMES, [restarted, paused_at_once, equal, *late])
-    assert found[0] == [[1, 0], [2, 10]], "epochs of the first attempt are not reached again"
-    assert found[1] == [[1, 0], [2, 4], [3, 8]], "the epoch after the pause takes as long as the other"
-    assert [second for _, second in found[2]] == pytest.approx([0, 0, 0], abs=1e-4)
-    assert len({second for _, second in found[2]}) == 3, "each point has a place of its own"
-    assert found[4] == [[2, 10]], "the lines of a training share their start"
-
-
-def test_of_many_long_curves_an_even_sample_with_the_last_points_is_drawn(
-    people: People, open_as: Open
-) -> None:
-    page = open_as(people.owner, "/")
-    sample = """async () => {
-        const {sampleOf} = await import("/static/js/runs/curve-points.js");
-        return sampleOf([1, 2, 3, 4, 5, 6, 7, 8].map(x => ({x, at: 9 * x, value: x})), 3).map(({x}) => x);
-    }"""
-    assert page.evaluate(sample) == [1, 4, 7, 8]

@@ -1,8 +1,8 @@
-"""Steps from a file of one's own to a served model: upload, roles, training, release, and a request."""
+"""Steps from a file of one's own to a served model: upload, training, release, and a request."""
 
 import json
 import shlex
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx2
 from playwright.sync_api import FilePayload, Locator, expect
@@ -10,13 +10,6 @@ from playwright.sync_api import FilePayload, Locator, expect
 from tests.browser.visitor import Visitor
 from tests.browser.walk.building import at, settled, step
 from tests.browser.walk.releasing import request
-
-
-class ColumnRole(NamedTuple):
-    """The role and the type of a column on the page of a version."""
-
-    role: str
-    type: str
 
 
 def upload(who: Visitor, name: str, content: bytes) -> None:
@@ -37,37 +30,16 @@ def until_read(who: Visitor) -> None:
     expect(who.page.get_by_role("heading", name="Columns", exact=True)).to_be_visible()
 
 
-def shown_roles(who: Visitor) -> dict[str, ColumnRole]:
-    """Return the roles and types of all columns, as the page proposes them."""
-    listed = who.page.locator("[name=column]").evaluate_all(
-        """fields => fields.map(field => [field, ...field.closest("tr").querySelectorAll("select")]
-            .map(input => input.value))"""
-    )
-    return {name: ColumnRole(role, kind) for name, role, kind in listed}
-
-
-def give_role(who: Visitor, column: str, role: str) -> None:
-    """Give a column another role in a new version of the same file."""
-    who.page.get_by_label(f"role of {column}", exact=True).select_option(label=role)
-    who.send("Create v2")
-    until_read(who)
-
-
-def train(
-    who: Visitor, template: str, *, epochs: int, learning_rate: float | None = None, features: str = ""
-) -> str:
+def train(who: Visitor, template: str, *, epochs: int, learning_rate: float) -> str:
     """Train one model of the data set on this page, and register it; return the name of the model."""
     page = who.page
     who.follow(page.get_by_role("main").get_by_role("link", name="Start an experiment"))
     settled(page)
-    if features:
-        at(page, "/data/features").fill(features)
     step(page, "Model")
     at(page, "/model/template").select_option(label=template)
     step(page, "Training")
     at(page, "/fit/epochs").fill(str(epochs))
-    if learning_rate is not None:
-        at(page, "/fit/learning_rate").fill(str(learning_rate))
+    at(page, "/fit/learning_rate").fill(str(learning_rate))
     step(page, "Search space")
     page.get_by_label("Search hyperparameters").uncheck()
     step(page, "Afterwards")

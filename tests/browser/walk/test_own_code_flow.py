@@ -1,6 +1,6 @@
-"""Own code from pasted text: a class with its own fit and data, and a function with own layers and metric.
+"""Own code from pasted text: data that it loads, and a model with its own layers, searched by its own metric.
 
-The function's model is searched by that metric, and served from a sandbox.
+The model is served from a sandbox, and compared there with the ensemble of both.
 """
 
 import re
@@ -14,7 +14,11 @@ from tests.browser.walk.building import at, settled, step
 from tests.browser.walk.cast import Cast
 from tests.browser.walk.own_data import ask, open_try_it, release
 from tests.flow.test_own_code import needs_sandbox, strongest
-from tests.flow.yard import RunningYard
+from tests.flow.yard import PROJECT, RunningYard
+from tests.ops.conftest import wait_for
+from webapp.demo.client import Body
+
+MODEL = "layers-of-our-own"
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1200)]
 
@@ -29,24 +33,10 @@ def store(who: Visitor, name: str, text: str) -> None:
     who.send("Store")
 
 
-def paste(who: Visitor, name: str, text: str) -> None:
-    """Store pasted code, and start an experiment with its first entry on the data set iris."""
-    store(who, name, text)
-    page = who.page
-    who.follow(page.get_by_role("link", name="Start an experiment").first)
-    at(page, "/data/dataset").select_option(label="iris")
-
-
 def until_built(who: Visitor, hyperparameters: int) -> None:
     step(who.page, "Model")
     declared = re.compile(f"The code declares {hyperparameters} hyperparameter")
     expect(who.page.locator("[data-own-state]")).to_have_text(declared)
-
-
-def without_later_steps(who: Visitor) -> None:
-    step(who.page, "Afterwards")
-    for pointer in ("/after/retrain", "/after/ensemble"):
-        at(who.page, pointer).uncheck()
 
 
 def until_done(who: Visitor) -> None:
@@ -75,25 +65,40 @@ def load_data(who: Visitor, name: str) -> None:
     expect(who.page.locator("[data-split]")).to_be_hidden()
 
 
-def test_a_class_with_its_own_fit_and_its_own_data_becomes_a_finished_search(cast: Cast) -> None:
-    who = cast.ada
-    store(who, "own loop", own_code.CUSTOM_LOOP + own_code.LOADS_IRIS)
-    load_data(who, "loop-data")
-    until_built(who, 3)
-    without_later_steps(who)
-    page = who.page
-    step(page, "Search space")
-    at(page, "/search/max_trials").fill("1")
-    at(page, "/search/executions_per_trial").fill("1")
-    until_done(who)
+def assert_its_file_is_accepted(yard: RunningYard) -> None:
+    """Add the file of the first version to another model, with its code; wait until it is validated."""
+    first = yard.ada.get(f"/models/{MODEL}/versions/1")
+    web = f"{yard.urls['web']}/api/v1"
+    file = yard._http.get(f"{web}/artifacts/{first['digest']}", headers=yard.bearer("ada")).content
+    yard.ada.post("/models", {"name": "imported-layers", "project": PROJECT})
+    versions = "/models/imported-layers/versions"
+    yard.ada.upload(versions, {"code": first["lineage"]["code"]}, "m.keras", file)
+
+    def validated() -> Body | None:
+        found = yard.ada.get(f"{versions}/1")
+        return None if found["state"] == "validating" else found
+
+    version = wait_for(validated, "the import to be validated")
+    assert (version["state"], version["code"]["needed"]) == ("candidate", True), version["error"]
+
+
+def assert_gates_run_in_sandboxes(yard: RunningYard) -> None:
+    """Compare the ensemble with the version in production: each is executed in a sandbox of its own."""
+    versions = {each["what"]: each["number"] for each in yard.ada.get(f"/models/{MODEL}/versions")["items"]}
+    _, judged = yard.gated(MODEL, versions["ensemble"])
+    gates = {gate["name"]: gate for gate in judged["gates"]}
+    assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
+    assert "in a sandbox" in gates["loads"]["detail"]
+    assert yard.job(judged["gate_job"])["sandbox"] == {"level": strongest(yard), "network": False}
 
 
 @needs_sandbox
-def test_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sandbox(
+def test_data_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sandbox(
     yard: RunningYard, cast: Cast
 ) -> None:
     who = cast.ada
-    paste(who, "layers of our own", own_code.OWN_OBJECTS)
+    store(who, "layers of our own", own_code.OWN_OBJECTS + own_code.LOADS_IRIS)
+    load_data(who, "own-iris")
     until_built(who, 1)
     who.see("own-code-model")
     page = who.page
@@ -121,19 +126,22 @@ def test_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sa
     at(page, "/search/max_trials").fill("2")
     at(page, "/search/executions_per_trial").fill("1")
     step(page, "Afterwards")
-    at(page, "/after/retrain/top").fill("1")
-    at(page, "/after/ensemble").uncheck()
+    at(page, "/after/retrain/top").fill("2")
     at(page, "/after/register").check()
-    at(page, "/after/register/model").fill("layers-of-our-own")
+    for kind in ("best", "ensemble"):
+        at(page, "/after/register/what").get_by_label(kind, exact=True).check()
+    at(page, "/after/register/model").fill(MODEL)
     until_done(who)
     expect(page.get_by_role("main")).to_contain_text("highest val_macro_recall")
-    release(who, cast.grace, "layers-of-our-own")
+    release(who, cast.grace, MODEL)
     cast.grace.see("own-layers-approval")
-    who.go("Models", "layers-of-our-own", "v1")
+    who.go("Models", MODEL, "v1")
     expect(page.get_by_text("needed by the file")).to_be_visible()
     who.see("own-layers-version")
-    open_try_it(who, "layers-of-our-own")
+    open_try_it(who, MODEL)
     page.get_by_role("spinbutton").first.fill("5.1")
     expect(ask(who)).to_have_text(re.compile("setosa|versicolor|virginica"))
-    who.go("Endpoints", "layers-of-our-own")
+    who.go("Endpoints", MODEL)
     expect(who.card("Replicas")).to_contain_text(f"sandbox: {strongest(yard)}")
+    assert_its_file_is_accepted(yard)
+    assert_gates_run_in_sandboxes(yard)

@@ -14,6 +14,7 @@ from tests.browser.walk.administering import (
 )
 from tests.browser.walk.building import build_and_submit, look_at_bundled_data, upload_data
 from tests.browser.walk.cast import Cast
+from tests.browser.walk.own_data import asked_by_the_command
 from tests.browser.walk.releasing import (
     approve,
     approve_by_keyboard,
@@ -58,6 +59,7 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     cast.ada.see("endpoint")
     look_at_the_version(cast.ada, best)
     try_it(cast.ada, best)
+    assert len(asked_by_the_command(cast.ada)) == 1
     request_promotion(cast.ada, ensemble, "All of them together.")
     approve(cast.grace, ensemble)
     expect_served(cast.grace, ensemble, generation=2)

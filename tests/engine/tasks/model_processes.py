@@ -97,7 +97,7 @@ def probabilities(rows: int, classes: int) -> Array:
     return np.full((rows, classes), 1 / classes, np.float32)
 
 
-def own_process(connection: socket.socket) -> None:
+def own_process(connection: socket.socket, *, max_batch: int = 64) -> None:
     """Execute a model of built-in layers as the program does that runs in the sandbox."""
     import jax
 
@@ -106,7 +106,7 @@ def own_process(connection: socket.socket) -> None:
 
     try:
         with socket.socket(fileno=os.dup(connection.fileno())) as own:
-            load_and_serve(Connection(own), compiled=None, max_batch=64, max_programs=4)
+            load_and_serve(Connection(own), compiled=None, max_batch=max_batch, max_programs=4)
     finally:
         jax.config.update("jax_cpu_enable_async_dispatch", True)
         gc.unfreeze()

@@ -1,7 +1,9 @@
-"""Tasks with hostile code on real runners, at every level of sandbox that this machine offers."""
+"""Tasks with hostile code on real runners, at the strongest level of sandbox that this machine offers.
+
+The attacks at every level are in `tests/sandbox/attacks`.
+"""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.messages.sandbox import Guarantee, Level, SandboxRecord
-from tests.sandbox.conftest import CASES, Cases, as_user, cases, users
+from tests.sandbox.conftest import Cases, as_user, cases, users
 from tests.supervise.processes.sandboxed_runs import left_of
 from workers.confinement.isolation.users import RunnerUsers
 from workers.confinement.isolation.view import CODE_ROOT
@@ -21,33 +23,28 @@ from workers.confinement.isolation.view import CODE_ROOT
 __all__ = ["cases", "users"]
 MODULE = "tests.supervise.processes.sandboxed_runs"
 Found = dict[str, Any]
-_found: dict[tuple[str, Level], Found] = {}
 
 
-@pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
-def found(request: pytest.FixtureRequest, cases: Cases, users: RunnerUsers) -> Found:
-    worker, level = request.param
-    cases.require(worker, level)  # for each level: one run finds all, also those that the machine lacks
-    if (worker, level) not in _found:
-        _found.update({(worker, Level(name)): each for name, each in run(worker, users).items()})
-    if "missing" in _found[worker, level]:
-        pytest.fail(_found[worker, level]["missing"])
-    return _found[worker, level]
-
-
-def run(worker: str, users: RunnerUsers) -> dict[str, Found]:
-    """Return the findings of all levels; a level that the machine does not offer has only the reason."""
-    found: dict[str, Found]
-    if worker == "user":
-        found = json.loads(as_user(MODULE, *Level, users=users))
-    else:
-        ended = subprocess.run(
-            [sys.executable, "-m", MODULE, *Level], cwd=CODE_ROOT, capture_output=True, text=True,
-            check=False, timeout=240,
-        )  # fmt: skip
-        assert ended.returncode == 0, ended.stderr
-        found = json.loads(ended.stdout)
+@pytest.fixture(scope="module")
+def found(cases: Cases, users: RunnerUsers) -> Found:
+    """The findings of one node, which runs all tasks."""
+    worker, level = cases.strongest()
+    found: Found = json.loads(run(level, worker=worker, users=users))
+    if "missing" in found:
+        pytest.fail(found["missing"])
     return found
+
+
+def run(*arguments: str, worker: str, users: RunnerUsers) -> str:
+    """Return the output of a node that runs tasks."""
+    if worker == "user":
+        return as_user(MODULE, *arguments, users=users)
+    ended = subprocess.run(
+        [sys.executable, "-m", MODULE, *arguments],
+        cwd=CODE_ROOT, capture_output=True, text=True, check=False, timeout=240,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 def record(found: Found) -> SandboxRecord:
@@ -118,10 +115,9 @@ def test_each_runner_of_a_job_writes_checkpoints_of_its_own_and_uses_the_program
     assert sum(path.endswith("/9-1-0") for path in found["checkpoint folders"]) == 1
 
 
-def test_a_task_that_needs_a_stronger_level_does_not_start(found: Found) -> None:
-    if record(found).level is Level.BUBBLEWRAP:
-        pytest.skip("there is no stronger one")
-    refused = found["refused"]
+def test_a_task_that_needs_a_stronger_level_does_not_start(cases: Cases, users: RunnerUsers) -> None:
+    worker, _ = cases.strongest()
+    refused = json.loads(run("refuse", worker=worker, users=users))
     assert (refused["outcome"], refused["code"], refused["sandbox"]) == ("lost", "sandbox_refused", None)
     assert refused["lines"] == []
 
@@ -159,10 +155,8 @@ def test_nothing_is_left_of_runs_that_ended(found: Found) -> None:
     assert found["folders left"] == []
 
 
-@pytest.mark.parametrize("level", list(Level))
-def test_nothing_is_left_of_runs_whose_node_was_killed(level: Level, cases: Cases) -> None:
-    worker = "root" if os.geteuid() == 0 else "user"
-    cases.require(worker, level)
+def test_nothing_is_left_of_runs_whose_node_was_killed(cases: Cases) -> None:
+    _, level = cases.strongest()
     command = [sys.executable, "-m", MODULE, "hold", level]
     with subprocess.Popen(command, cwd=CODE_ROOT, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
