@@ -17,7 +17,7 @@ import pytest
 
 from jobs.messages.sandbox import Level, LevelState
 from tests.sandbox.conftest import claimed, users
-from workers.confinement.environments import installers
+from workers.confinement.environments import uv_command
 from workers.confinement.environments.building import Builder, BuildLimits
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder, Held
@@ -50,7 +50,7 @@ def builder(users: RunnerUsers, levels: tuple[LevelState, ...]) -> Builder:
     """At the strongest level that this machine has, by pip."""
     if not any(state.offered and state.level is not Level.PROCESS for state in levels):
         pytest.skip("this machine offers no sandbox")
-    return Builder(levels, installers.find("pip"), functools.partial(claim, users), BuildLimits(seconds=120))
+    return Builder(levels, uv_command.find("pip"), functools.partial(claim, users), BuildLimits(seconds=120))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from jobs.messages.sandbox import Level
 from tests.environments.conftest import Bench, benches, claim, python_of, served, serving
 from tests.environments.packages import index_of, source
 from tests.sandbox.conftest import UIDS
-from workers.confinement.environments import installers
+from workers.confinement.environments import uv_command
 from workers.confinement.environments.building import Builder, BuildLimits
 from workers.confinement.isolation.users import RunnerUsers
 from workers.confinement.sandbox.levels import find_levels
@@ -85,7 +85,7 @@ def main() -> None:
         sys.stdout.write(json.dumps({"missing": states[0].reason}))
         return
     builder = Builder(
-        states, installers.find("pip"), functools.partial(claim, users), BuildLimits(seconds=120)
+        states, uv_command.find("pip"), functools.partial(claim, users), BuildLimits(seconds=120)
     )
     with benches(builder) as bench:
         sys.stdout.write(json.dumps(findings(bench, level)))

@@ -18,7 +18,7 @@ from tests.environments.packages import source, wheel
 from tests.runner.processes.test_scripts import train_task
 from tests.supervise.conftest import until
 from tests.supervise.processes.sandboxed_runs import Yard, yard
-from workers.confinement.environments import installers
+from workers.confinement.environments import uv_command
 from workers.confinement.environments.building import BuildLimits
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder
@@ -38,7 +38,7 @@ async def place(levels: tuple[LevelState, ...], monkeypatch: pytest.MonkeyPatch)
     offered = [state.level for state in levels if state.offered and state.level is not Level.PROCESS]
     if not offered:
         pytest.skip("this machine offers no sandbox")
-    monkeypatch.setenv(installers.INSTALLER_VARIABLE, "pip")
+    monkeypatch.setenv(uv_command.INSTALLER_VARIABLE, "pip")
     async with yard(offered[0]) as found:
         wheels = found.home.parent / "wheels"
         wheels.mkdir()

@@ -28,13 +28,13 @@ from jobs.messages.sandbox import (
     choose_level,
     refusal,
 )
-from workers.confinement.environments import engine_packages, failures, inside, installers
+from workers.confinement.environments import engine_packages, failures, inside, uv_command
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.index import PackageIndex
 from workers.confinement.environments.inside import Plan
-from workers.confinement.environments.installers import Installer
 from workers.confinement.environments.proxy import IndexProxy
 from workers.confinement.environments.request import EnvironmentRequest
+from workers.confinement.environments.uv_command import Installer
 from workers.confinement.sandbox import landlock
 from workers.confinement.sandbox.launch import Owner, Streams, launch
 from workers.confinement.sandbox.process import SandboxProcess
@@ -251,7 +251,7 @@ class _Run:
             constraints=str(self._files / "constraints.txt"),
             pip=list(installer.command) if installer.name == "pip" else [],
             uv=installer.command[0] if installer.name == "uv" else "",
-            options=list(installers.options_of_uv(self._index, wheels_only=bool(self._way.wheels_only))),
+            options=list(uv_command.options_of_uv(self._index, wheels_only=bool(self._way.wheels_only))),
             socket=str(self._files / IndexProxy.NAME) if by_path else "",
             port=proxy.port if proxy is not None else 0,
             present=engine_packages.installed(),
@@ -268,9 +268,9 @@ class _Run:
         index, network = self._index, self._way.network
         program = Path(self._builder.installer.command[0])
         variables = (
-            installers.variables_of_uv(index)
+            uv_command.variables_of_uv(index)
             if self._builder.installer.name == "uv"
-            else installers.variables_of_pip(index, wheels_only=bool(self._way.wheels_only))
+            else uv_command.variables_of_pip(index, wheels_only=bool(self._way.wheels_only))
         )
         return SandboxRequest(
             minimum=minimum,
