@@ -47,10 +47,10 @@ def levels(users: RunnerUsers) -> tuple[LevelState, ...]:
 
 @pytest.fixture
 def builder(users: RunnerUsers, levels: tuple[LevelState, ...]) -> Builder:
-    """At the strongest level that this machine has, by pip."""
+    """At the strongest level that this machine has."""
     if not any(state.offered and state.level is not Level.PROCESS for state in levels):
         pytest.skip("this machine offers no sandbox")
-    return Builder(levels, uv_command.find("pip"), functools.partial(claim, users), BuildLimits(seconds=120))
+    return Builder(levels, uv_command.find_uv(), functools.partial(claim, users), BuildLimits(seconds=120))
 
 
 @dataclass
@@ -142,7 +142,7 @@ def serving(folder: Path) -> Iterator[Server]:
 def served(bench: Bench, address: str, *others: str) -> PackageIndex:
     host, _, port = address.removeprefix("http://").partition(":")
     hosts = frozenset({(host, int(port))})
-    return PackageIndex(urls=(f"{address}/simple", *others), hosts=hosts, timeout="5")
+    return PackageIndex(urls=(f"{address}/simple", *others), hosts=hosts, timeout=5)
 
 
 def python_of(held: Held, program: str) -> str:

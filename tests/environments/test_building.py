@@ -35,7 +35,7 @@ def test_an_environment_has_its_packages_and_behind_them_those_of_this_program(b
     printed = python_of(held, "import first, second, pydantic, sys; print(second.VERSION, sys.prefix)")
     assert printed == f"2.5 {held.folder}/venv"
     assert held.facts.bytes > 0
-    assert any("Successfully installed" in line for line in bench.lines)
+    assert " + first==1.0" in bench.lines
 
 
 def test_nobody_can_change_a_built_environment(bench: Bench) -> None:
@@ -70,7 +70,7 @@ def test_a_conflict_of_a_dependency_with_the_engine_names_package_and_versions(b
     with pytest.raises(BuildFailed) as failed:
         bench.ensure("first")
     assert failed.value.code == "package_conflict"
-    assert "first 1.0 depends on numpy<2" in failed.value.message
+    assert "all versions of first depend on numpy<2" in failed.value.message
     assert f"this installation has numpy=={present}" in failed.value.message
 
 
@@ -84,7 +84,7 @@ def test_a_script_may_bring_its_own_version_of_a_package_of_the_engine(bench: Be
     ("wanted", "code", "words"),
     [
         ("absent", "package_not_found", "no package 'absent'"),
-        ("first==9", "package_not_found", "no version of first that fits 'first==9': it has 1.0"),
+        ("first==9", "package_not_found", "no version of first that fits 'first==9'"),
         ("-e .", "package_requirement", "options of the installer"),
         ("x @ https://example.com/x.whl", "package_requirement", "not from addresses"),
     ],
@@ -100,7 +100,7 @@ def test_a_failed_installation_names_its_cause(bench: Bench, wanted: str, code: 
 
 def test_a_source_distribution_that_cannot_be_built_is_named(bench: Bench) -> None:
     source(bench.wheels, "broken", "raise RuntimeError('no compiler')")
-    with pytest.raises(BuildFailed, match="broken has no wheel") as failed:
+    with pytest.raises(BuildFailed, match=r"broken 1\.0 has no wheel") as failed:
         bench.ensure("broken")
     assert failed.value.code == "package_build"
     assert any("no compiler" in line for line in bench.lines)
@@ -185,7 +185,7 @@ def test_a_build_that_is_not_needed_any_more_ends(bench: Bench) -> None:
     source(bench.wheels, "slow", "import time; time.sleep(60)")
 
     def receive(line: str) -> None:
-        if "Building wheel" in line or "Preparing metadata" in line:
+        if "Building slow" in line:
             bench.stopped.set()
 
     with pytest.raises(BuildStopped):
@@ -218,7 +218,7 @@ def test_two_runs_that_need_the_same_build_it_once(bench: Bench) -> None:
     assert len(set(results)) == 1
     assert len(results) == 2
     built, waited = sorted(lines, key=len, reverse=True)
-    assert any("Successfully installed" in line for line in built)
+    assert " + slow==1.0" in built
     assert waited == ["Another run installs the same packages; this one waits for it."]
 
 

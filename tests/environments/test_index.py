@@ -34,7 +34,7 @@ def test_the_configuration_of_pip_is_the_default(given: dict[str, str]) -> None:
     found = index.read(given)
     assert found.urls[0] == "https://reader:word@mirror.example/simple"
     assert {("mirror.example", 443), ("more.example", 8080)} <= found.hosts
-    assert (found.timeout, found.upstream) == ("7", "http://proxy.example:3128")
+    assert (found.timeout, found.upstream) == (7, "http://proxy.example:3128")
     assert "torch<=2" in found.constraints
     assert found.has_password
     assert "word" not in found.described()

@@ -24,7 +24,7 @@ from workers.confinement.environments.environments import Environments, limit_by
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import Held
 from workers.confinement.environments.request import Wanted
-from workers.confinement.environments.uv_command import INSTALLER_VARIABLE, NoInstaller
+from workers.confinement.environments.uv_command import NoInstaller
 from workers.confinement.isolation.access import Isolation
 from workers.confinement.sandbox.launch import Owner
 from workers.supervise.attempt.stop_request import StopRequest
@@ -187,12 +187,12 @@ class Packages:
             BuildFailed: nothing can be installed here.
         """
         try:
-            installer = uv_command.find(os.environ.get(INSTALLER_VARIABLE, ""))
+            uv = uv_command.find_uv()
         except NoInstaller as error:
             raise BuildFailed(f"No packages can be installed: {error}.", code="package_installer") from None
         isolation = self.isolation() if self.sandboxes.have_own_users else None
         claim = contextlib.nullcontext if isolation is None else partial(_claimed, isolation)
-        return Builder(self.sandboxes.states.result(), installer, claim, self.limits)
+        return Builder(self.sandboxes.states.result(), uv, claim, self.limits)
 
     def close(self) -> None:
         """End the threads. All runs must have ended."""
