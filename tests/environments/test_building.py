@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -107,23 +108,40 @@ def test_a_source_distribution_that_cannot_be_built_is_named(bench: Bench) -> No
 
 
 @pytest.mark.parametrize(("worker", "level"), CASES)
-def test_a_build_reaches_the_index_and_nothing_else(
+def test_wheels_and_source_distributions_are_installed_at_each_level(
     worker: str, level: Level, cases: Cases, users: RunnerUsers
 ) -> None:
-    if level is Level.PROCESS:
-        pytest.skip("only wheels are installed there, which execute nothing")
     cases.require(worker, level)
-    module = "tests.environments.hostile_build"
+    results = results_at("tests.environments.each_kind", worker, level, users)
+    refused = results.pop("source of index") if level is Level.PROCESS else None
+    assert refused is None or "cannot restrict the network, and only sources execute code" in refused
+    assert results == {name: f"{name.partition(' ')[0]} at {level}" for name in results}
+    assert len(results) == (3 if level is Level.PROCESS else 4)
+
+
+def results_at(module: str, worker: str, level: Level, users: RunnerUsers) -> dict[str, Any]:
+    """Return what a module prints that builds at a level; skip the test if it cannot."""
     command = [sys.executable, "-m", module, level]
     printed = (
         as_user(module, level, users=users)
         if worker == "user"
         else subprocess.run(command, cwd=CODE_ROOT, capture_output=True, text=True, check=True).stdout
     )
-    found = json.loads(printed)
-    if "missing" in found:
+    results: dict[str, Any] = json.loads(printed)
+    if "missing" in results:
         # An installation needs the Python of the worker, which may be in a closed home.
-        pytest.skip(found["missing"])
+        pytest.skip(results["missing"])
+    return results
+
+
+@pytest.mark.parametrize(("worker", "level"), CASES)
+def test_a_build_reaches_the_index_and_nothing_else(
+    worker: str, level: Level, cases: Cases, users: RunnerUsers
+) -> None:
+    if level is Level.PROCESS:
+        pytest.skip("only wheels are installed there, which execute nothing")
+    cases.require(worker, level)
+    found = results_at("tests.environments.hostile_build", worker, level, users)
     assert "/simple/hostile/" in found.pop("asked")
     assert found.pop("received") == []
     attempts = found.pop("attempts")

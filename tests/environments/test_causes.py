@@ -69,7 +69,7 @@ REFUSED_ACCESS = (
         (unsolvable(UNFIT), "package_platform", "first 1.0 has no wheel for the Python and the system"),
         (FAILED_BUILD, "package_build", "first 1.0 has no wheel for this worker, and could not be built"),
         (NO_BUILD_TOOL, "package_not_found", "no package 'tool'"),
-        ("error: failed to write\n  cause: No space left on device (os error 28)", "no_space", "disk was full"),
+        ("error: failed\n  cause: No space left on device (os error 28)", "no_space", "disk was full"),
         (CLOSED, "package_index", "may not read /srv/wheels."),
         (CLOSED_FILE, "package_index", "may not read /srv/wheels/first.whl."),
         (UNREACHABLE, "package_index", "could not be reached"),
