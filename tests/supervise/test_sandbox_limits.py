@@ -87,8 +87,11 @@ def test_no_file_of_code_is_put_outside_of_its_folder(path: str, tmp_path: Path)
         sandbox_folders.put_code(code, tmp_path / "code")
 
 
-def test_a_variable_of_an_earlier_release_is_not_ignored_in_silence(caplog: pytest.LogCaptureFixture) -> None:
-    warn_of_removed({"TRAINYARD_STANDBY_SANDBOXES": "2"})
+@pytest.mark.parametrize("variable", ["TRAINYARD_STANDBY_SANDBOXES", "TRAINYARD_PACKAGE_INSTALLER"])
+def test_a_variable_of_an_earlier_release_is_not_ignored_in_silence(
+    variable: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_removed({variable: "2"})
     warn_of_removed({"TRAINYARD_STANDBY": "2"})
     (record,) = caplog.records
-    assert record.getMessage().startswith("TRAINYARD_STANDBY_SANDBOXES has no effect, remove it: ")
+    assert record.getMessage().startswith(f"{variable} has no effect, remove it: ")
