@@ -5,6 +5,7 @@ import functools
 import http.server
 import os
 import shutil
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -126,8 +127,10 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[Server]:
+def serving(folder: Path, context: ssl.SSLContext | None = None) -> Iterator[Server]:
     server = Server(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     server.asked = []
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -81,6 +81,19 @@ def test_a_script_may_bring_its_own_version_of_a_package_of_the_engine(bench: Be
     assert python_of(held, "import six; print(six.VERSION)") == "0.5"
 
 
+def test_a_package_of_this_program_need_not_be_in_the_index_and_keeps_its_version(bench: Bench) -> None:
+    present = importlib.metadata.version("six")
+    wheel(bench.wheels, "first", requires=("pydantic>=2", "six>=1"))
+    wheel(bench.wheels, "six", "99.0")
+    for for_engine in (True, False):
+        held = bench.ensure("first", for_engine=for_engine)
+        assert [package.name for package in held.facts.packages] == ["first"]
+        program = "import importlib.metadata as m, pydantic; print(m.version('six'), m.version('pydantic'))"
+        assert python_of(held, program) == f"{present} {importlib.metadata.version('pydantic')}"
+        (site_packages,) = (held.folder / "venv").glob("lib/python*/site-packages")
+        assert [path.name for path in site_packages.glob("*.dist-info")] == ["first-1.0.dist-info"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "code", "words"),
     [

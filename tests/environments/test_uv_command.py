@@ -37,6 +37,7 @@ def test_each_setting_of_the_index_reaches_uv(tmp_path: Path) -> None:
     assert variables["UV_INSECURE_HOST"] == "main.example second.example:8443"
     assert (variables["SSL_CERT_FILE"], variables["UV_HTTP_TIMEOUT"]) == ("/srv/own.pem", "7")
     assert variables["UV_SYSTEM_CERTS"] == variables["UV_NO_CONFIG"] == "1"
+    assert variables["UV_INDEX_STRATEGY"] == "unsafe-best-match"
     folder = uv_command.variables(PackageIndex(certificates=str(tmp_path)))
     assert (folder["SSL_CERT_DIR"], "SSL_CERT_FILE" in folder) == (str(tmp_path), False)
 

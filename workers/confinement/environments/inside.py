@@ -3,6 +3,7 @@
 It needs only the standard library. The plan is a file, since command lines can be read by others.
 """
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -94,7 +95,9 @@ def _install(plan: Plan, variables: dict[str, str]) -> int:
         variables,
     )
     for folder in present:
-        shutil.rmtree(folder, ignore_errors=True)
+        # It has removed those that it replaced.
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(folder)
     return status
 
 

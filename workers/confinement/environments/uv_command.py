@@ -1,5 +1,6 @@
 """Finds uv, which installs packages, and configures it for a package index."""
 
+import os
 from pathlib import Path
 
 from uv import find_uv_bin
@@ -7,6 +8,8 @@ from uv import find_uv_bin
 from workers.confinement.environments.index import PackageIndex
 
 NAME = "uv"
+DOWNLOADS, PROCESSES = 16, 8
+"""The most that run at the same time."""
 
 
 class NoInstaller(Exception):
@@ -38,9 +41,11 @@ def variables(index: PackageIndex) -> dict[str, str]:
         "UV_LINK_MODE": "copy",
         "UV_HTTP_RETRIES": "2",
         "UV_HTTP_TIMEOUT": str(index.timeout),
-        # The best version of all indexes.
-        "UV_INDEX_STRATEGY": "unsafe-best-match",
         "UV_SYSTEM_CERTS": "1",
+        # By default it opens more connections than the proxy accepts, and starts a process for each core.
+        "UV_CONCURRENT_DOWNLOADS": str(DOWNLOADS),
+        "UV_CONCURRENT_BUILDS": str(min(PROCESSES, os.cpu_count() or 1)),
+        "UV_CONCURRENT_INSTALLS": str(min(PROCESSES, os.cpu_count() or 1)),
     }
     if index.certificates:
         name = "SSL_CERT_DIR" if Path(index.certificates).is_dir() else "SSL_CERT_FILE"
@@ -49,6 +54,9 @@ def variables(index: PackageIndex) -> dict[str, str]:
         environment["UV_DEFAULT_INDEX"] = index.urls[0]
     if index.urls[1:]:
         environment["UV_INDEX"] = " ".join(index.urls[1:])
+    if len(index.urls) + len(index.links) > 1:
+        # The best version of all of them; of a single index, uv tells why it refuses the access.
+        environment["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     if index.links:
         environment["UV_FIND_LINKS"] = ",".join(map(_link, index.links))
     if index.trusted:
