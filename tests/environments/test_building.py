@@ -37,6 +37,7 @@ def test_an_environment_has_its_packages_and_behind_them_those_of_this_program(b
     assert printed == f"2.5 {held.folder}/venv"
     assert held.facts.bytes > 0
     assert " + first==1.0" in bench.lines
+    assert not any(str(held.folder) in line for line in bench.lines)
 
 
 def test_nobody_can_change_a_built_environment(bench: Bench) -> None:

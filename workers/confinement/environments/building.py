@@ -306,7 +306,7 @@ class _Run:
         # A progress bar writes its states one over another: keep the last one.
         text = _TERMINAL.sub("", raw.decode(errors="replace")).rstrip().rsplit("\r", 1)[-1]
         # Where this installation has its files is of no use for readers of the log.
-        text = self._masker.mask(text).replace(f"{self._files}{os.sep}", "")
+        text = self._masker.mask(text).replace(f"{self._files}{os.sep}", "").replace(str(self._venv), VENV)
         line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)[:MAX_LINE]
         if built := _FROM_SOURCE.match(line):
             self.from_source.add(canonicalize_name(built["name"]))

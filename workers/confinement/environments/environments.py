@@ -186,11 +186,11 @@ class Environments:
             _require_same(request, packages)
         except BaseException as error:
             self.folder.remove(digest)
-            named = _of_recorded(error) if request.packages is not None else error
-            self.recorder.failed(key, _failure(named), log.text)
-            if named is error:
+            failure = _of_recorded(error) if request.packages is not None else error
+            self.recorder.failed(key, _failure(failure), log.text)
+            if failure is error:
                 raise
-            raise named from error
+            raise failure from error
         facts = EnvironmentFacts(
             **key.model_dump(),
             packages=packages,

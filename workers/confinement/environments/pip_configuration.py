@@ -60,16 +60,16 @@ def _normalize(option: str) -> str:
 
 def _files(environment: Mapping[str, str]) -> Iterator[Path]:
     """Yield the files that pip reads; a later one has precedence."""
-    named = environment.get(FILE_VARIABLE)
-    if named == os.devnull:
+    own_file = environment.get(FILE_VARIABLE)
+    if own_file == os.devnull:
         return
     home = Path(environment.get("HOME") or Path.home())
     folders = (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
     yield from (Path(folder, "pip", _FILE) for folder in folders)
     yield Path("/etc", _FILE)
-    if not named or not Path(named).exists():
+    if not own_file or not Path(own_file).exists():
         yield home / ".pip" / _FILE
         yield Path(environment.get("XDG_CONFIG_HOME") or home / ".config", "pip", _FILE)
     yield Path(sys.prefix, _FILE)
-    if named:
-        yield Path(named)
+    if own_file:
+        yield Path(own_file)
