@@ -11,6 +11,7 @@ REMOVED: Mapping[str, str] = {
     "TRAINYARD_STANDBY_SANDBOXES": _NO_STANDBY,
     "TRAINYARD_NODE_STANDBY_SANDBOX": _NO_STANDBY,
     "TRAINYARD_NODE_STANDBY_AGE": _NO_STANDBY,
+    "TRAINYARD_PACKAGE_INSTALLER": "uv, which is installed with Trainyard, installs all packages of code",
 }
 """Each variable, and why it has no effect."""
 

@@ -105,7 +105,7 @@ class EnvironmentFacts(EnvironmentKey):
     bytes: int
     seconds: float = Field(description="that the build took")
     built: float = Field(description="seconds since 1970")
-    installer: str = Field(description="uv or pip")
+    installer: str = Field(description="uv, or pip in records of earlier releases")
     source: str = Field(description="where the packages came from")
     level: str = Field(description="the level of the sandbox of the build")
     recorded: tuple[InstalledPackage, ...] | None = Field(

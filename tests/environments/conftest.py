@@ -5,6 +5,7 @@ import functools
 import http.server
 import os
 import shutil
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -17,7 +18,7 @@ import pytest
 
 from jobs.messages.sandbox import Level, LevelState
 from tests.sandbox.conftest import claimed, users
-from workers.confinement.environments import installers
+from workers.confinement.environments import uv_command
 from workers.confinement.environments.building import Builder, BuildLimits
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder, Held
@@ -47,10 +48,10 @@ def levels(users: RunnerUsers) -> tuple[LevelState, ...]:
 
 @pytest.fixture
 def builder(users: RunnerUsers, levels: tuple[LevelState, ...]) -> Builder:
-    """At the strongest level that this machine has, by pip."""
+    """At the strongest level that this machine has."""
     if not any(state.offered and state.level is not Level.PROCESS for state in levels):
         pytest.skip("this machine offers no sandbox")
-    return Builder(levels, installers.find("pip"), functools.partial(claim, users), BuildLimits(seconds=120))
+    return Builder(levels, uv_command.find_uv(), functools.partial(claim, users), BuildLimits(seconds=120))
 
 
 @dataclass
@@ -126,8 +127,10 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[Server]:
+def serving(folder: Path, context: ssl.SSLContext | None = None) -> Iterator[Server]:
     server = Server(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     server.asked = []
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -142,7 +145,7 @@ def serving(folder: Path) -> Iterator[Server]:
 def served(bench: Bench, address: str, *others: str) -> PackageIndex:
     host, _, port = address.removeprefix("http://").partition(":")
     hosts = frozenset({(host, int(port))})
-    return PackageIndex(urls=(f"{address}/simple", *others), hosts=hosts, timeout="5")
+    return PackageIndex(urls=(f"{address}/simple", *others), hosts=hosts, timeout=5)
 
 
 def python_of(held: Held, program: str) -> str:

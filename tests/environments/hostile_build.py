@@ -16,7 +16,7 @@ from jobs.messages.sandbox import Level
 from tests.environments.conftest import Bench, benches, claim, python_of, served, serving
 from tests.environments.packages import index_of, source
 from tests.sandbox.conftest import UIDS
-from workers.confinement.environments import installers
+from workers.confinement.environments import uv_command
 from workers.confinement.environments.building import Builder, BuildLimits
 from workers.confinement.isolation.users import RunnerUsers
 from workers.confinement.sandbox.levels import find_levels
@@ -35,7 +35,8 @@ def by_datagram():
     socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {port}))
 tried("datagram", by_datagram)
 def by_proxy():
-    near = socket.create_connection(("127.0.0.1", int(os.environ["PIP_PROXY"].rpartition(":")[2])), timeout=5)
+    port = int(os.environ["HTTP_PROXY"].rpartition(":")[2])
+    near = socket.create_connection(("127.0.0.1", port), timeout=5)
     near.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n")
     if b" 200 " not in near.recv(100):
         raise PermissionError
@@ -84,9 +85,7 @@ def main() -> None:
     if not states[0].offered:
         sys.stdout.write(json.dumps({"missing": states[0].reason}))
         return
-    builder = Builder(
-        states, installers.find("pip"), functools.partial(claim, users), BuildLimits(seconds=120)
-    )
+    builder = Builder(states, uv_command.find_uv(), functools.partial(claim, users), BuildLimits(seconds=120))
     with benches(builder) as bench:
         sys.stdout.write(json.dumps(findings(bench, level)))
 

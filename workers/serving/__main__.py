@@ -10,6 +10,7 @@ import sys
 import uvloop
 
 from jobs.private_files import restrict_new_files
+from jobs.removed_settings import warn_of_removed
 from workers.serving.settings import Settings, parse
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
@@ -22,6 +23,7 @@ def main() -> int:
     # The supervisor asks a server that does not answer for its stacks before it kills it.
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    warn_of_removed()
     # It logs a line for each request to the dashboard.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     try:

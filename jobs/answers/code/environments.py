@@ -20,7 +20,7 @@ class EnvironmentOut(Answer):
     locked: bool = Field(
         description="Whether the packages that models run with keep their versions; false for scripts."
     )
-    installer: str = Field(description="`uv` or `pip`; empty before it is built.")
+    installer: str = Field(description="`uv`, or `pip` of an earlier release; empty before it is built.")
     source: str = Field(description="Where the packages came from, without passwords.")
     level: str = Field(description="The level of the sandbox of the installation.")
     bytes: int | None

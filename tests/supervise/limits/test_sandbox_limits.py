@@ -75,8 +75,11 @@ def test_code_that_calls_sys_exit_is_named_as_the_cause(given: int | str | None,
     assert text in failed.message
 
 
-def test_a_variable_of_an_earlier_release_is_not_ignored_in_silence(caplog: pytest.LogCaptureFixture) -> None:
-    warn_of_removed({"TRAINYARD_STANDBY_SANDBOXES": "2"})
+@pytest.mark.parametrize("variable", ["TRAINYARD_STANDBY_SANDBOXES", "TRAINYARD_PACKAGE_INSTALLER"])
+def test_a_variable_of_an_earlier_release_is_not_ignored_in_silence(
+    variable: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_removed({variable: "2"})
     warn_of_removed({"TRAINYARD_STANDBY": "2"})
     (record,) = caplog.records
-    assert record.getMessage().startswith("TRAINYARD_STANDBY_SANDBOXES has no effect, remove it: ")
+    assert record.getMessage().startswith(f"{variable} has no effect, remove it: ")

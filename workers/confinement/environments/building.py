@@ -28,11 +28,11 @@ from jobs.messages.sandbox import (
     choose_level,
     refusal,
 )
-from workers.confinement.environments import engine_packages, failures, inside, installers
+from workers.confinement.environments import engine_packages, failures, inside, uv_command
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
+from workers.confinement.environments.file_hosts import find_file_hosts
 from workers.confinement.environments.index import PackageIndex
 from workers.confinement.environments.inside import Plan
-from workers.confinement.environments.installers import Installer
 from workers.confinement.environments.proxy import IndexProxy
 from workers.confinement.environments.request import EnvironmentRequest
 from workers.confinement.sandbox import landlock
@@ -52,10 +52,8 @@ PAUSE = 0.2
 """Seconds between two looks whether the run that waits has ended."""
 PROCESSES = 256
 CPU_SECONDS = 4 * 3600
-_FROM_SOURCE = re.compile(
-    r"^\s*(?:Building wheel for|Running setup\.py install for|Building|Built) (?P<name>[\w.\-]+)"
-)
-"""The lines with which pip and uv name a package that is built from its source."""
+_FROM_SOURCE = re.compile(r"^\s*(?:Building|Built) (?P<name>[\w.\-]+)")
+"""The lines with which uv names a package that is built from its source."""
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -105,11 +103,11 @@ class Builder:
         states: the sandbox levels of this machine.
         claim: gives a build a user of its own, if the worker is root.
         limits: of each build.
-        installer: uv or pip.
+        uv: the path of uv.
     """
 
     states: Sequence[LevelState]
-    installer: Installer
+    uv: str
     claim: Callable[[], AbstractContextManager[Owner | None]] = nullcontext
     limits: BuildLimits = field(default_factory=BuildLimits)
 
@@ -143,6 +141,7 @@ class Builder:
             raise BuildFailed(
                 f"The packages could not be installed: {refusal(self.states, minimum)}.", code="sandbox"
             )
+        index = index._replace(hosts=index.hosts | find_file_hosts(index))
         way = _way_to(index, level)
         run = _Run(self, request, index, folder, way)
         (folder / VENV).mkdir(mode=0o755)
@@ -233,28 +232,27 @@ class _Run:
             raise failures.cause(
                 list(self._lines),
                 wheels_only=self._way.wheels_only,
+                constraints=self._request.constraints,
                 refused=() if proxy is None else proxy.refused,
                 unreachable=() if proxy is None else proxy.unreachable,
             )
         return process.record
 
     def _write_files(self, proxy: IndexProxy | None, owner: Owner | None) -> None:
-        (self._files / "requirements.txt").write_text("".join(f"{each}\n" for each in self._request.lines))
+        (self._files / "requirements.txt").write_text("".join(f"{line}\n" for line in self._request.lines))
         (self._files / "constraints.txt").write_text(
-            "".join(f"{each}\n" for each in self._request.constraints)
+            "".join(f"{line}\n" for line in self._request.constraints)
         )
-        installer, by_path = self._builder.installer, proxy is not None and self._way.by_path
+        by_path = proxy is not None and self._way.by_path
         plan = Plan(
             folder=str(self._venv),
             packages=engine_packages.folders(),
             requirements=str(self._files / "requirements.txt"),
             constraints=str(self._files / "constraints.txt"),
-            pip=list(installer.command) if installer.name == "pip" else [],
-            uv=installer.command[0] if installer.name == "uv" else "",
-            options=list(installers.options_of_uv(self._index, wheels_only=bool(self._way.wheels_only))),
+            uv=self._builder.uv,
+            options=list(uv_command.options(self._index, wheels_only=bool(self._way.wheels_only))),
             socket=str(self._files / IndexProxy.NAME) if by_path else "",
             port=proxy.port if proxy is not None else 0,
-            present=engine_packages.installed(),
         )
         (self._files / "plan.json").write_text(json.dumps(plan))
         for path in (*self._files.iterdir(), self._files, self._venv):
@@ -266,27 +264,20 @@ class _Run:
 
     def _sandbox(self, minimum: Level, proxy: IndexProxy | None) -> SandboxRequest:
         index, network = self._index, self._way.network
-        program = Path(self._builder.installer.command[0])
-        variables = (
-            installers.variables_of_uv(index)
-            if self._builder.installer.name == "uv"
-            else installers.variables_of_pip(index, wheels_only=bool(self._way.wheels_only))
-        )
+        # uv may be in the home of the user that started the worker.
+        program = Path(self._builder.uv)
+        variables = {"LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1", "PYTHONNOUSERSITE": "1"}
         return SandboxRequest(
             minimum=minimum,
-            readable=(str(self._files), *index.readable, *self._program_folders(program)),
+            readable=(str(self._files), *index.readable, str(program), str(program.resolve())),
             writable=(str(self._venv),),
             folder=str(self._venv),
             network=network,
             ports=(proxy.port,) if network and proxy is not None else (),
             tcp_only=network,
-            environment={"LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1", "PYTHONNOUSERSITE": "1", **variables},
+            environment=variables | uv_command.variables(index),
             limits=self._builder.limits.of_sandbox(),
         )
-
-    def _program_folders(self, program: Path) -> tuple[str, ...]:
-        # uv may be in the home of the user that started the worker.
-        return (str(program), str(program.resolve())) if self._builder.installer.name == "uv" else ()
 
     def _wait(self, watch: Watch, process: SandboxProcess, stopped: threading.Event) -> int:
         seconds = self._builder.limits.seconds
@@ -315,10 +306,10 @@ class _Run:
         # A progress bar writes its states one over another: keep the last one.
         text = _TERMINAL.sub("", raw.decode(errors="replace")).rstrip().rsplit("\r", 1)[-1]
         # Where this installation has its files is of no use for readers of the log.
-        text = self._masker.mask(text).replace(f"{self._files}{os.sep}", "")
+        text = self._masker.mask(text).replace(f"{self._files}{os.sep}", "").replace(str(self._venv), VENV)
         line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)[:MAX_LINE]
-        if found := _FROM_SOURCE.match(line):
-            self.from_source.add(canonicalize_name(found["name"]))
+        if built := _FROM_SOURCE.match(line):
+            self.from_source.add(canonicalize_name(built["name"]))
         if line:
             self._lines.append(line)
             receive(line)

@@ -17,7 +17,7 @@ from jobs.messages.environments import (
 )
 from jobs.messages.sandbox import Level
 from jobs.spec.checks.packages import BadRequirement
-from workers.confinement.environments import contents, engine_packages, index
+from workers.confinement.environments import contents, engine_packages, index, uv_command
 from workers.confinement.environments.building import VENV, Builder, seal
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import EnvironmentFolder, Held
@@ -177,7 +177,7 @@ class Environments:
         self.recorder.building(key)
         folder, log, began = self.folder.clear(digest), _Log(receive), time.monotonic()
         what = "requirement" if request.packages is None else "recorded package"
-        log.add(f"Installing {_some(len(request.lines), what)} by {builder.installer.name} "
+        log.add(f"Installing {_some(len(request.lines), what)} by {uv_command.NAME} "
                 f"from {source.described()}")  # fmt: skip
         try:
             built = builder.build(request, source, folder, minimum=minimum, receive=log.add, stopped=stopped)
@@ -186,18 +186,18 @@ class Environments:
             _require_same(request, packages)
         except BaseException as error:
             self.folder.remove(digest)
-            named = _of_recorded(error) if request.packages is not None else error
-            self.recorder.failed(key, _failure(named), log.text)
-            if named is error:
+            failure = _of_recorded(error) if request.packages is not None else error
+            self.recorder.failed(key, _failure(failure), log.text)
+            if failure is error:
                 raise
-            raise named from error
+            raise failure from error
         facts = EnvironmentFacts(
             **key.model_dump(),
             packages=packages,
             bytes=size,
             seconds=round(time.monotonic() - began, 1),
             built=time.time(),
-            installer=builder.installer.name,
+            installer=uv_command.NAME,
             source=source.described(),
             level=built.sandbox.level,
             recorded=request.packages,

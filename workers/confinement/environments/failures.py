@@ -1,7 +1,7 @@
-"""Names the cause of a failed installation in one sentence, from the output of pip or uv."""
+"""Names the cause of a failed installation in one sentence, from the output of uv."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 from jobs.errors import TrainyardError
@@ -24,148 +24,181 @@ class BuildStopped(Exception):
     """The run that waited for the packages has ended."""
 
 
-_NOT_FOUND = re.compile(r"No matching distribution found for (?P<wanted>.+)")
-_VERSIONS = re.compile(r"satisfies the requirement (?P<wanted>\S.*?) \(from versions: (?P<versions>.*)\)")
-_UV_NOT_FOUND = re.compile(r"Because (?P<wanted>\S+) was not found in the package registry")
-_UV_BUILD = re.compile(r"Failed to (?:build|download and build) `(?P<name>[^`]+)`")
-_BUILD = re.compile(
-    r"Failed (?:building wheel|to build installable wheels|to build) (?:for )?'?(?P<name>[\w.\-]+)"
+_OWN_LINE = re.compile(r"error: |  cause: |hint: ")
+"""The lines of uv itself: the output of a build is indented further, and has any words."""
+_NO_SOLUTION = "No solution found when resolving"
+_NOT_FOUND = re.compile(r"(?P<name>\S+) was not found in the (?:package registry|provided package locations)")
+_NO_VERSION = re.compile(
+    r"there (?:is|are) no versions? of |only \S+ is available|only the following versions of"
 )
-_BUILD_OF = re.compile(r"(?:Preparing metadata|Getting requirements to build wheel).*error")
-_COLLECTED = re.compile(r"^(?:Collecting (?P<name>[^\s(]+)|Processing \S*/(?P<file>\w[\w.]*)-\d)")
-_PYTHON = re.compile(r"Package '?(?P<name>[\w.\-]+)'? requires a different Python: (?P<detail>.+)")
-_PLATFORM = re.compile(r"(?P<file>\S+\.whl) is not a supported wheel on this platform")
+_REQUIRED = re.compile(r"you require (?P<requirement>[A-Za-z0-9][\w.\-]*[^\s,]*)")
+_ALL_AVAILABLE = re.compile(r"only (?P<version>\S+) is available")
+_PYTHON = re.compile(
+    r"(?P<name>\S+) (?:requires?|depends? on) Python ?(?P<range>[<>=!~][^\s,]*(?:,[<>=!~][^\s,]*)*)"
+)
+_PLATFORM = re.compile(
+    r"(?P<name>\S+) has no wheels with a matching (?:platform|Python ABI|Python implementation) tag"
+)
+_NO_WHEEL = re.compile(r"(?P<name>\S+) has no (?:usable )?wheels")
+_BUILD = re.compile(r"Failed to (?:build|download and build) `(?P<name>[^`]+)`")
 _UNREACHABLE = re.compile(
-    r"ProxyError|Max retries exceeded|NewConnectionError|Connection refused|Could not fetch URL"
-    r"|ConnectTimeout|Temporary failure in name resolution|Failed to fetch|error sending request"
-    r"|Could not connect|tcp connect error"
+    r"error sending request|Could not connect|tcp connect error|dns error|operation timed out|Failed to fetch"
 )
-_CERTIFICATE = re.compile(r"CERTIFICATE_VERIFY_FAILED|SSLError|invalid peer certificate")
-_UV_CONFLICT = "No solution found when resolving dependencies"
-_CONFLICT = "conflicting dependencies"
-_CLOSED = re.compile(r"Permission denied: '(?P<path>[^']+)'")
-_NO_SPACE = "No space left on device"
+_STATUS = re.compile(r"HTTP status \w+ error \((?P<status>[^)]+)\)")
+_CREDENTIALS = re.compile(r"lack of valid authentication credentials|returned a 403 Forbidden error")
+_CERTIFICATE = "invalid peer certificate"
+_OWN_AUTHORITY = "CaUsedAsEndEntity"
+_CLOSED = re.compile(
+    r"(?:directory: |file `)(?P<path>[^`\n]+?)`?(?:\n\s*cause)?: (?:Permission denied|[^\n]*os error 13)"
+)
+_NO_SPACE = re.compile(r"No space left on device|os error 28\b")
+_CONCLUSION = re.compile(r",? we can conclude that .*", re.DOTALL)
+_REFERENCE = re.compile(r" ?\(\d+\)")
 
 
 def cause(
     lines: Sequence[str],
     *,
     wheels_only: str,
+    constraints: Iterable[str] = (),
     refused: Sequence[str] = (),
     unreachable: Sequence[str] = (),
 ) -> BuildFailed:
-    """Return the failure that the output of an installer describes.
+    """Return the failure that the output of uv describes.
 
     Args:
         lines: its output.
         wheels_only: why only wheels were installed; empty if source distributions were too.
-        refused: the hosts that the installer asked for, and could not reach by rule.
+        constraints: the versions that it must not change.
+        refused: the hosts that it asked for, and could not reach by rule.
         unreachable: the hosts of the index that did not answer.
     """
-    text = "\n".join(lines)
+    text, own = "\n".join(lines), "\n".join(line for line in lines if _OWN_LINE.match(line))
     note = f" Only wheels are installed here: {wheels_only}." if wheels_only else ""
-    if _NO_SPACE in text:
+    return (
+        _of_machine(text, own)
+        or _of_index(own, refused, unreachable)
+        or _of_resolution(lines, note, frozenset(constraints))
+        or _of_build(own)
+        or BuildFailed(f"The packages of the code could not be installed: {_last_error(lines)}{note}")
+    )
+
+
+def _of_machine(text: str, own: str) -> BuildFailed | None:
+    if _NO_SPACE.search(text):
         return BuildFailed("The worker's disk was full while packages were installed.", code="no_space")
-    if _CONFLICT in text:
-        return BuildFailed.conflict(_conflict(lines))
-    if found := _CLOSED.search(text):
+    if closed := _CLOSED.search(own):
         return BuildFailed(
-            f"The installation may not read {found['path']}. Folders with packages must be open to all users "
-            "of the worker, since installations have users of their own.",
+            f"The installation may not read {closed['path']}. Folders with packages must be open to all "
+            "users of the worker, since installations have users of their own.",
             code="package_index",
         )
-    # Before the names that were not found, since nothing is found at an index that does not answer.
+    return None
+
+
+def _of_index(text: str, refused: Sequence[str], unreachable: Sequence[str]) -> BuildFailed | None:
+    """Return the failure that the index caused: nothing is found at an index that does not answer."""
     if refused:
         return BuildFailed(
             f"The package index refers to the host {refused[0]}, which builds may not reach. An "
             "administrator can add it to TRAINYARD_PACKAGE_HOSTS.",
             code="package_host_refused",
         )
-    if _CERTIFICATE.search(text):
+    if _CERTIFICATE in text:
+        reason = ": it is that of an authority, which must only sign others" if _OWN_AUTHORITY in text else ""
         return BuildFailed(
-            "The certificate of the package index is not trusted by this worker.", code="package_index"
+            f"The certificate of the package index is not trusted by this worker{reason}.",
+            code="package_index",
+        )
+    if _CREDENTIALS.search(text):
+        return BuildFailed(
+            "The package index refuses the access: the name and password in its address are missing or "
+            "wrong.",
+            code="package_index",
+        )
+    if not unreachable and (answer := _STATUS.search(text)):
+        return BuildFailed(
+            f"The package index answered with the error {answer['status']}.", code="package_index"
         )
     if unreachable or _UNREACHABLE.search(text):
-        named = f" at {unreachable[0]}" if unreachable else ""
-        return BuildFailed(f"The package index{named} could not be reached.", code="package_index")
-    return _of_package(text, lines, note) or BuildFailed(
-        f"The packages of the code could not be installed: {_last_error(lines)}{note}"
-    )
-
-
-def _of_package(text: str, lines: Sequence[str], note: str) -> BuildFailed | None:
-    """Return the failure that one package caused."""
-    if found := _PYTHON.search(text):
-        detail = f"{found['name']} needs another version of Python: {found['detail']}"
-        return BuildFailed(f"The package {detail}.", code="package_python")
-    if found := _PLATFORM.search(text):
-        return BuildFailed(f"{found['file']} is not for the system of this worker.", code="package_platform")
-    if found := _NOT_FOUND.search(text) or _UV_NOT_FOUND.search(text):
-        return BuildFailed(_not_found(found["wanted"], text) + note, code="package_not_found")
-    if _UV_CONFLICT in text:
-        return _uv_conflict(lines, note)
-    if found := _BUILD.search(text) or _UV_BUILD.search(text):
-        return _not_built(found["name"])
-    if _BUILD_OF.search(text):
-        collected = [each["name"] or each["file"] for line in lines if (each := _COLLECTED.search(line))]
-        return _not_built(collected[-1] if collected else "a package")
+        host = f" at {unreachable[0]}" if unreachable else ""
+        return BuildFailed(f"The package index{host} could not be reached.", code="package_index")
     return None
 
 
-def _not_built(name: str) -> BuildFailed:
+def _of_resolution(lines: Sequence[str], note: str, constraints: frozenset[str]) -> BuildFailed | None:
+    """Return the failure if no set of versions fits."""
+    start = next((number for number, line in enumerate(lines) if _NO_SOLUTION in line), None)
+    if start is None:
+        return None
+    explanation = " ".join(line.strip() for line in lines[start + 1 :])
+    explanation = explanation.partition(" hint: ")[0].removeprefix("cause: ").strip()
+    if python := _PYTHON.search(explanation):
+        return BuildFailed(
+            f"The package {_readable(python['name'])} needs another version of Python: {python['range']}.",
+            code="package_python",
+        )
+    if platform := _PLATFORM.search(explanation):
+        return BuildFailed(
+            f"{_readable(platform['name'])} has no wheel for the Python and the system of this worker.{note}",
+            code="package_platform",
+        )
+    return _missing(explanation, note) or BuildFailed.conflict(_conflict(explanation, constraints))
+
+
+def _missing(explanation: str, note: str) -> BuildFailed | None:
+    """Return the failure if the index has no package or version that fits."""
+    if missing := _NOT_FOUND.search(explanation):
+        text = f"The package index has no package {missing['name']!r} that fits this worker."
+    elif wheel := _NO_WHEEL.search(explanation):
+        text = f"The package index has no wheel of {_readable(wheel['name'])} that fits this worker."
+    elif " depend" not in explanation and _NO_VERSION.search(explanation):
+        required = _REQUIRED.search(explanation)
+        requirement = required["requirement"].rstrip(".") if required else "the code"
+        name = re.split(r"[<>=!~\[;]", requirement)[0]
+        text = f"The package index has no version of {name} that fits {requirement!r}"
+        available = _ALL_AVAILABLE.search(explanation)
+        text += f": it has only {available['version']}." if available else "."
+    else:
+        return None
+    return BuildFailed(text + note, code="package_not_found")
+
+
+def _of_build(text: str) -> BuildFailed | None:
+    build = _BUILD.search(text)
+    if build is None:
+        return None
     return BuildFailed(
-        f"{name} has no wheel for this worker, and could not be built from its source: the log has the "
-        "output of its build.",
+        f"{_readable(build['name'])} has no wheel for this worker, and could not be built from its source: "
+        "the log has the output of its build.",
         code="package_build",
     )
 
 
-def _not_found(wanted: str, text: str) -> str:
-    versions = next((each["versions"] for each in _VERSIONS.finditer(text)), "none")
-    name = re.split(r"[\s<>=!~\[;(]", wanted.strip())[0]
-    if versions == "none":
-        return f"The package index has no package {name!r} that fits this worker."
-    known = versions.split(", ")
-    shown = ", ".join(known[-5:])
-    return f"The package index has no version of {name} that fits {wanted.strip()!r}: it has {shown}."
+def _readable(name: str) -> str:
+    """Return `first 1.0` for `first==1.0`."""
+    return name.replace("==", " ")
 
 
-def _conflict(lines: Sequence[str]) -> str:
-    """Return the lines of pip that name who asks for which version."""
-    start = next((n for n, line in enumerate(lines) if "conflict is caused by" in line), None)
-    if start is None:
-        return (
-            next(line for line in lines if _CONFLICT in line).removeprefix("ERROR: ").rstrip(".")[:MAX_DETAIL]
-        )
-    found = []
-    for line in lines[start + 1 :]:
-        if not line.startswith("  "):
-            break
-        found.append(_readable(line.strip()))
-    return "; ".join(found)[:MAX_DETAIL]
+def _conflict(explanation: str, constraints: frozenset[str]) -> str:
+    """Return who asks for which version, without the conclusions of uv."""
+    facts = dict.fromkeys(_facts(_REFERENCE.sub("", explanation)))
+    return "; ".join(f"this installation has {fact}" if fact in constraints else fact for fact in facts)[
+        :MAX_DETAIL
+    ]
 
 
-def _readable(line: str) -> str:
-    line = line.replace("The user requested (constraint)", "this installation has")
-    return line.replace("The user requested", "the code asks for")
-
-
-def _uv_conflict(lines: Sequence[str], note: str) -> BuildFailed:
-    start = next(n for n, line in enumerate(lines) if _UV_CONFLICT in line)
-    printed = " ".join(line.strip(" ╰─▶") for line in lines[start + 1 :]).strip()
-    detail = printed.partition(" hint: ")[0].rstrip(".")[:MAX_DETAIL]
-    detail = detail.removeprefix("cause: ")
-    is_missing = "there is no version of" in detail or "has no wheels" in detail
-    if is_missing and " depends on " not in detail:
-        return BuildFailed(f"No version of a package fits: {detail}.{note}", code="package_not_found")
-    return BuildFailed.conflict(detail)
+def _facts(explanation: str) -> Iterator[str]:
+    for sentence in re.split(r"\.\s+(?=And|Because|So|Then)|\.$", explanation):
+        premises = re.sub(r"^(?:And )?[Bb]ecause ", "", _CONCLUSION.sub("", sentence.strip()))
+        for fact in re.split(r",? and (?:because )?", premises):
+            if fact and not fact.startswith("we know from"):
+                yield fact.replace("you require", "the code asks for")
 
 
 def _last_error(lines: Sequence[str]) -> str:
-    errors = [line for line in lines if line.lower().startswith(("error", "× "))] or [
+    errors = [line for line in lines if line.startswith("error: ")] or [
         line for line in lines if line.strip()
     ]
-    text = (
-        errors[-1].removeprefix("ERROR: ").removeprefix("error: ").strip() if errors else "without a message"
-    )
-    return (text[:MAX_DETAIL].rstrip(".")) + "."
+    text = errors[-1].removeprefix("error: ").strip() if errors else "without a message"
+    return f"{text[:MAX_DETAIL].rstrip('.')}."

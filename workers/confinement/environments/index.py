@@ -1,16 +1,14 @@
 """Reads where packages come from: the operator's variables, else the configuration of pip on this machine."""
 
-import functools
-import json
+import math
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, TypedDict
-from urllib.parse import unquote, urlsplit
+from typing import NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from jobs.spec.checks.packages import BadRequirement, parse_requirement
+from workers.confinement.environments import default_index, pip_configuration
 
 INDEX_VARIABLE = "TRAINYARD_PACKAGE_INDEX"
 """Addresses of package indexes, the main one first. Default: those of pip's configuration."""
@@ -19,36 +17,7 @@ FOLDER_VARIABLE = "TRAINYARD_PACKAGE_FOLDER"
 HOSTS_VARIABLE = "TRAINYARD_PACKAGE_HOSTS"
 """Further hosts from which an index has its files, as `host` or `host:port`."""
 PORTS = {"https": 443, "http": 80}
-TIMEOUT = 60.0
-_OPTIONS = (
-    "index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "cert", "proxy", "timeout",
-    "default-timeout", "constraint",
-)  # fmt: skip
-_SOURCES = ("global", "install", ":env:")
-"""The sections of pip's configuration that hold for an installation; a later one replaces an earlier one."""
-_FACTS = """
-import json, sys
-from pip._internal.configuration import Configuration
-from pip._internal.models.index import PyPI
-configuration = Configuration(isolated=False)
-configuration.load()
-options = {}
-for name in json.loads(sys.argv[1]):
-    try:
-        section, _, option = name.partition(".")
-        options[option] = configuration.get_value(name)
-    except Exception:
-        pass
-print(json.dumps({"options": options, "index": PyPI.simple_url, "files": PyPI.file_storage_domain}))
-"""
-
-
-class PipFacts(TypedDict):
-    """The options of pip, its default index, and the host of the files of that."""
-
-    options: dict[str, str]
-    index: str
-    files: str
+DEFAULT_TIMEOUT = 15
 
 
 class NoIndex(Exception):
@@ -64,9 +33,9 @@ class PackageIndex(NamedTuple):
         hosts: the hosts and ports that a build may reach.
         readable: the folders and files of this machine that it needs.
         trusted: hosts whose certificate is not checked, by the operator's choice.
-        certificates: a file of certificates; None for those of the system.
+        certificates: a file or folder of certificates; None for those of the system.
         upstream: the address of a proxy between this machine and the index; None without one.
-        timeout: seconds until a silent index is given up.
+        timeout: seconds until a silent index is given up, a whole number.
         constraints: further requirements of the operator's configuration.
     """
 
@@ -77,25 +46,29 @@ class PackageIndex(NamedTuple):
     trusted: tuple[str, ...] = ()
     certificates: str | None = None
     upstream: str | None = None
-    timeout: str = "15"
+    timeout: int = DEFAULT_TIMEOUT
     constraints: tuple[str, ...] = ()
 
     @property
     def has_password(self) -> bool:
         """Whether an address has a password, which all code in a build could read."""
-        return any(urlsplit(each).password or urlsplit(each).username for each in (*self.urls, *self.links))
+        return any(part.password or part.username for part in self._parts)
 
     @property
     def passwords(self) -> set[str]:
-        """The passwords and names in the addresses, to be masked."""
-        parts = [urlsplit(each) for each in (*self.urls, *self.links)]
-        return {text for part in parts for text in (part.password, part.username) if text}
+        """The passwords and names in the addresses, also as uv reads them, to be masked."""
+        texts = {text for part in self._parts for text in (part.password, part.username) if text}
+        return texts | {unquote(text) for text in texts}
+
+    @property
+    def _parts(self) -> list[SplitResult]:
+        return [urlsplit(address) for address in (*self.urls, *self.links)]
 
     def described(self) -> str:
         """Return where packages come from, for people, without passwords."""
         if not self.urls:
-            return "the folder " + ", ".join(self.links)
-        return ", ".join(_without_password(each) for each in self.urls)
+            return "the folder " + ", ".join(_without_password(link) for link in self.links)
+        return ", ".join(_without_password(url) for url in self.urls)
 
 
 def read(environment: Mapping[str, str] = os.environ) -> PackageIndex:
@@ -108,24 +81,25 @@ def read(environment: Mapping[str, str] = os.environ) -> PackageIndex:
         if not Path(folder).is_dir():
             raise NoIndex(f"{FOLDER_VARIABLE}={folder!r} is no folder on this worker")
         return PackageIndex(links=(folder,), readable=(folder,))
-    facts = _pip_facts(tuple(sorted(environment.items())))
-    named = tuple(environment.get(INDEX_VARIABLE, "").split())
-    if not named and facts is None:
-        raise NoIndex(f"this worker has no pip whose configuration names an index: set {INDEX_VARIABLE}")
-    options = {} if facts is None else facts["options"]
+    try:
+        options = pip_configuration.read(environment)
+    except pip_configuration.BadConfiguration as error:
+        raise NoIndex(str(error)) from error
     further = _hosts(environment.get(HOSTS_VARIABLE, "").split())
-    urls = named
-    links: tuple[str, ...] = ()
-    if not named:
-        assert facts is not None  # noqa: S101  checked above
-        main = options.get("index-url") or facts["index"]
-        without = options.get("no-index", "").lower() in ("1", "true", "yes", "on")
-        urls = () if without else (main, *options.get("extra-index-url", "").split())
-        links = tuple(options.get("find-links", "").split())
-        if main == facts["index"]:
-            # The files of the default index are at another host.
-            further = further | {(facts["files"], PORTS["https"])}
-    return _index(urls, links, further, options, environment)
+    if urls := tuple(environment.get(INDEX_VARIABLE, "").split()):
+        return _index(urls, (), further, options, environment)
+    links = tuple(options.get("find-links", "").split())
+    if options.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        return _index((), links, further, options, environment)
+    main = options.get("index-url") or _default_url()
+    return _index((main, *options.get("extra-index-url", "").split()), links, further, options, environment)
+
+
+def _default_url() -> str:
+    try:
+        return default_index.address()
+    except default_index.Unknown as error:
+        raise NoIndex(f"no configuration names a package index ({error}): set {INDEX_VARIABLE}") from error
 
 
 def _index(
@@ -136,8 +110,10 @@ def _index(
     environment: Mapping[str, str],
 ) -> PackageIndex:
     certificates = options.get("cert") or environment.get("SSL_CERT_FILE")
-    local = [path for each in (*urls, *links) if (path := _local(each)) is not None]
-    reached = frozenset(host for each in (*urls, *links) if (host := _host(each)) is not None)
+    local = [path for address in (*urls, *links) if (path := _local(address)) is not None]
+    reached = frozenset(host for address in (*urls, *links) if (host := _host(address)) is not None)
+    if certificates and reached and not Path(certificates).exists():
+        raise NoIndex(f"the file of certificates {certificates!r} is missing on this worker")
     readable = [*local, *([certificates] if certificates else [])]
     return PackageIndex(
         urls=urls,
@@ -147,24 +123,17 @@ def _index(
         trusted=tuple(options.get("trusted-host", "").split()),
         certificates=certificates,
         upstream=options.get("proxy") or environment.get("HTTPS_PROXY") or environment.get("https_proxy"),
-        timeout=options.get("timeout") or options.get("default-timeout") or "15",
+        timeout=_seconds(options.get("timeout") or options.get("default-timeout") or str(DEFAULT_TIMEOUT)),
         constraints=tuple(_constraints(options.get("constraint", "").split())),
     )
 
 
-@functools.lru_cache(maxsize=4)
-def _pip_facts(environment: tuple[tuple[str, str], ...]) -> PipFacts | None:
-    """Return pip's options of this machine and its default index; None without pip."""
-    names = [f"{source}.{option}" for source in _SOURCES for option in _OPTIONS]
-    command = [sys.executable, "-P", "-c", _FACTS, json.dumps(names)]
+def _seconds(text: str) -> int:
+    """Return pip's timeout as a whole number of seconds, which uv needs."""
     try:
-        done = subprocess.run(  # noqa: S603  the program is above
-            command, env=dict(environment), capture_output=True, timeout=TIMEOUT, check=True
-        )
-        facts: PipFacts = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return None
-    return facts
+        return max(1, math.ceil(float(text)))
+    except (ValueError, OverflowError):
+        raise NoIndex(f"the timeout {text!r} of pip's configuration is no number of seconds") from None
 
 
 def _constraints(files: Iterable[str]) -> Iterable[str]:
@@ -172,7 +141,7 @@ def _constraints(files: Iterable[str]) -> Iterable[str]:
         try:
             lines = Path(_local(file) or file).read_text().splitlines()
         except OSError:
-            continue  # pip would refuse to work; without the file, the index decides
+            continue  # without the file, the index decides
         for line in lines:
             try:
                 yield str(parse_requirement(line.partition("#")[0]))
@@ -198,13 +167,13 @@ def _local(address: str) -> str | None:
 
 
 def _hosts(names: Iterable[str]) -> frozenset[tuple[str, int]]:
-    found = set()
+    hosts = set()
     for name in names:
         host, _, port = name.partition(":")
         if not host or (port and not port.isdecimal()):
             raise NoIndex(f'{HOSTS_VARIABLE}: {name!r} is no "host" or "host:port"')
-        found.add((host.lower(), int(port or PORTS["https"])))
-    return frozenset(found)
+        hosts.add((host.lower(), int(port or PORTS["https"])))
+    return frozenset(hosts)
 
 
 def _without_password(address: str) -> str:

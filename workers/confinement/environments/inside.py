@@ -3,14 +3,18 @@
 It needs only the standard library. The plan is a file, since command lines can be read by others.
 """
 
+import contextlib
+import importlib.metadata
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 
@@ -26,24 +30,20 @@ class Plan(TypedDict):
         folder: the new environment.
         packages: folders of packages that it sees behind its own.
         requirements, constraints: files.
-        pip: the command that runs pip; empty if uv is used.
-        uv: the path of uv; empty if pip is used.
-        options: options of uv that name the index.
+        uv: the path of uv.
+        options: its options for the index.
         socket: the socket of the proxy; empty without one.
         port: the port of the proxy on the loopback interface; 0 without one.
-        present: names and versions of the packages in `packages`.
     """
 
     folder: str
     packages: list[str]
     requirements: str
     constraints: str
-    pip: list[str]
     uv: str
     options: list[str]
     socket: str
     port: int
-    present: dict[str, str]
 
 
 def main(place: str) -> int:
@@ -55,63 +55,69 @@ def main(place: str) -> int:
         proxy = f"http://127.0.0.1:{port}"
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             variables[name] = variables[name.lower()] = proxy
-        # Also for the packages that a build of a source distribution needs.
-        variables["PIP_PROXY"] = proxy
     _create(plan)
-    # A recorded set of packages can be empty, which pip refuses.
+    # A recorded set of packages can be empty.
     if not Path(plan["requirements"]).read_text().strip():
         sys.stdout.write("No packages are needed beside those that are present.\n")
         return 0
-    return _install_by_uv(plan, variables) if plan["uv"] else _install_by_pip(plan, variables)
+    return _install(plan, variables)
 
 
 def _create(plan: Plan) -> None:
     """Create an environment without packages of its own that sees those of this program."""
     folder = Path(plan["folder"])
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
-    (found,) = folder.glob("lib/python*/site-packages")
-    (found / FALLBACK).write_text("".join(f"{each}\n" for each in plan["packages"]))
+    (_site_packages(plan) / FALLBACK).write_text("".join(f"{path}\n" for path in plan["packages"]))
+
+
+def _site_packages(plan: Plan) -> Path:
+    (folder,) = Path(plan["folder"]).glob("lib/python*/site-packages")
+    return folder
 
 
 def _interpreter(plan: Plan) -> str:
     return str(Path(plan["folder"]) / "bin" / "python")
 
 
-def _install_by_pip(plan: Plan, variables: dict[str, str]) -> int:
-    command = [*plan["pip"], "--python", _interpreter(plan), "install", "-r", plan["requirements"]]
-    return _run([*command, "-c", plan["constraints"]], variables)
+def _install(plan: Plan, variables: dict[str, str]) -> int:
+    """Install what is missing; uv takes the packages of this program for those of the environment.
 
-
-def _install_by_uv(plan: Plan, variables: dict[str, str]) -> int:
-    """Find versions first, and then install those that are not present: uv does not see other folders."""
-    resolved = Path(variables["TMPDIR"]) / "resolved.txt"
-    python = ["--python", _interpreter(plan)]
+    It does not see them in their folders. So they are listed in the environment while it works, with their
+    metadata and without files, and it replaces those of which the code needs another version.
+    """
+    present = list(_list_present(plan))
+    constraints = ["-c", plan["constraints"]] if Path(plan["constraints"]).stat().st_size else []
     status = _run(
         [
-            *(plan["uv"], "pip", "compile", plan["requirements"], "-c", plan["constraints"]),
-            *("-o", str(resolved), "--quiet", "--no-annotate", "--no-header"),
-            *python,
-            *plan["options"],
+            *(plan["uv"], "pip", "install", "--compile-bytecode", "-r", plan["requirements"]),
+            *(*constraints, "--python", _interpreter(plan), *plan["options"]),
         ],
         variables,
     )
-    if status != 0:
-        return status
-    lines = resolved.read_text().splitlines()
-    missing = [line for line in lines if not _is_present(line, plan["present"])]
-    resolved.write_text("".join(f"{line}\n" for line in missing))
-    if not any("==" in line for line in missing):
-        sys.stdout.write("All packages are present already.\n")
-        return 0
-    command = [plan["uv"], "pip", "install", "--no-deps", "--compile-bytecode", "-r", str(resolved)]
-    return _run([*command, *python, *plan["options"]], variables)
+    for folder in present:
+        # It has removed those that it replaced.
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+    return status
 
 
-def _is_present(line: str, present: dict[str, str]) -> bool:
-    found = re.match(r"([A-Za-z0-9._-]+)==([^\s;]+)", line)
-    if found is None:
-        return False
-    return present.get(re.sub(r"[-_.]+", "-", found[1]).lower()) == found[2]
+def _list_present(plan: Plan) -> Iterator[Path]:
+    """List the packages of this program in the environment; yield the folders of their metadata."""
+    site_packages, names = _site_packages(plan), set[str]()
+    for distribution in importlib.metadata.distributions(path=plan["packages"]):
+        metadata = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+        name = re.sub(r"[-_.]+", "_", distribution.metadata["Name"] or "").lower()
+        # The first one on the path is the one that is imported.
+        if not name or name in names:
+            continue
+        names.add(name)
+        folder = site_packages / f"{name}-{distribution.version}.dist-info"
+        folder.mkdir()
+        files = {"METADATA": metadata.partition("\n\n")[0] + "\n", "INSTALLER": "trainyard\n"}
+        files["RECORD"] = "".join(f"{folder.name}/{file},,\n" for file in (*files, "RECORD"))
+        for file, text in files.items():
+            (folder / file).write_text(text)
+        yield folder
 
 
 def _run(command: list[str], variables: dict[str, str]) -> int:
@@ -150,8 +156,8 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
     except OSError:
         # The other direction ends, too.
-        for each in (source, target):
-            each.close()
+        for connection in (source, target):
+            connection.close()
 
 
 if __name__ == "__main__":

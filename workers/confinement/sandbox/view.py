@@ -19,7 +19,7 @@ SYSTEM = (
         "alternatives", "ca-certificates", "fonts", "gai.conf", "group", "host.conf", "hosts", "ld.so.cache",
         "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "passwd", "protocols",
         "resolv.conf", "services", "timezone",
-        # The name of the distribution, without which pip ends with an error.
+        # The name of the distribution, without which some programs end with an error.
         "debian_version", "lsb-release", "os-release", "redhat-release", "system-release",
         # Certificates, but not the private keys beside them.
         "crypto-policies", "pki/ca-trust", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf",

@@ -1,7 +1,6 @@
 """Installs the packages of code of users for model children, as the workers do for runners."""
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -9,13 +8,13 @@ from pathlib import Path
 
 from jobs.messages.release import ReleasedCode
 from jobs.messages.sandbox import LevelState, present_level
-from workers.confinement.environments import installers
+from workers.confinement.environments import uv_command
 from workers.confinement.environments.building import Builder
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import EnvironmentFolder, Held
-from workers.confinement.environments.installers import INSTALLER_VARIABLE, NoInstaller
 from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.uv_command import NoInstaller
 from workers.confinement.sandbox.launch import Owner
 from workers.model_process.errors import plain_text
 
@@ -55,10 +54,10 @@ def install(
 
     def builder() -> Builder:
         try:
-            installer = installers.find(os.environ.get(INSTALLER_VARIABLE, ""))
+            uv = uv_command.find_uv()
         except NoInstaller as error:
             raise BuildFailed(f"no packages can be installed: {error}.", code="package_installer") from None
-        return Builder(states, installer, claim)
+        return Builder(states, uv, claim)
 
     try:
         return Environments(EnvironmentFolder(folder)).ensure(

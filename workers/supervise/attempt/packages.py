@@ -17,13 +17,13 @@ from jobs.messages.sandbox import LevelState
 from jobs.messages.task import OwnCode, Task
 from jobs.spec.checks.packages import python_problem
 from jobs.states import Outcome
-from workers.confinement.environments import installers
+from workers.confinement.environments import uv_command
 from workers.confinement.environments.building import Builder, BuildLimits
 from workers.confinement.environments.environments import Environments, limit_bytes
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import Held
-from workers.confinement.environments.installers import INSTALLER_VARIABLE, NoInstaller
 from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.uv_command import NoInstaller
 from workers.confinement.isolation.access import Isolation
 from workers.confinement.sandbox.launch import Owner
 from workers.supervise.attempt.stop_request import StopRequest
@@ -186,12 +186,12 @@ class Packages:
             BuildFailed: nothing can be installed here.
         """
         try:
-            installer = installers.find(os.environ.get(INSTALLER_VARIABLE, ""))
+            uv = uv_command.find_uv()
         except NoInstaller as error:
             raise BuildFailed(f"No packages can be installed: {error}.", code="package_installer") from None
         isolation = self.isolation() if self.sandboxes.have_own_users else None
         claim = contextlib.nullcontext if isolation is None else partial(_claimed, isolation)
-        return Builder(self.sandboxes.states.result(), installer, claim, self.limits)
+        return Builder(self.sandboxes.states.result(), uv, claim, self.limits)
 
     def close(self) -> None:
         """End the threads. All runs must have ended."""
