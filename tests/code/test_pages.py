@@ -20,7 +20,7 @@ from tests.code_reading import real_process  # noqa: F401  a fixture
 from tests.markup import squeezed
 from tests.people import People, browser_of, make_person
 from webapp import code_reader
-from webapp.pages.code import code as pages
+from webapp.pages.code import comparison as pages
 
 
 @pytest.fixture

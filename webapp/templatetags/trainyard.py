@@ -1,4 +1,4 @@
-"""Template tags and filters of the design system, which `/styleguide` shows.
+"""The design system's template tags and filters, which `/styleguide` shows.
 
 Templates need no `{% load %}`, because the settings list this module as built-in.
 """
@@ -35,7 +35,7 @@ SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
 @register.simple_tag
 @lru_cache(maxsize=1024, typed=True)
 def icon(name: str, css: str = "", label: str = "") -> SafeString:
-    """Show an icon of the sprite. Without a `label` it is hidden from screen readers."""
+    """Show an icon from the sprite. Without a `label` it is hidden from screen readers."""
     attributes = (
         format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
     )
@@ -46,7 +46,7 @@ def icon(name: str, css: str = "", label: str = "") -> SafeString:
 
 @register.inclusion_tag("components/state.html")
 def state_badge(state: str, word: str = "", title: str = "") -> dict[str, Any]:
-    """Show the state of a job, trial, version, worker or gate as icon, word and colour."""
+    """Show the state that a job, trial, version, worker or gate has, as icon, word and colour."""
     return {"state": state, "look": look(str(state)), "word": word, "title": title}
 
 
@@ -61,10 +61,10 @@ def metric(
 ) -> dict[str, Any]:
     """Show a metric's value with its standard deviation, split and number of rows.
 
-    A standard deviation of zero or None is not shown, as that of a single execution is meaningless.
+    A standard deviation that is zero or None is not shown; for a single execution it is meaningless.
     """
-    shown = {"value": words.number(value, digits), "split": split, "rows": rows}
-    return {**shown, "std": words.number(std, digits) if std else None}
+    variables = {"value": words.number(value, digits), "split": split, "rows": rows}
+    return {**variables, "std": words.number(std, digits) if std else None}
 
 
 @register.inclusion_tag("components/person.html")
@@ -106,7 +106,7 @@ def sentence(text: str) -> str:
 
 @register.filter
 def duration(seconds: float | dt.timedelta | None) -> str:
-    """Show a length of time, such as `2 min 5 s`."""
+    """Show a duration, such as `2 min 5 s`."""
     # No line break before the unit.
     return words.duration(_none_if_empty(seconds)).replace(" ", "\u00a0")
 
@@ -133,13 +133,13 @@ def counted(value: int | None) -> str:
 
 @register.filter
 def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
-    """Return a value of a mapping by a variable key."""
+    """Return a mapping's value by a variable key."""
     return (mapping or {}).get(key)
 
 
 @register.filter
 def pairs(mapping: Mapping[Any, Any] | None) -> ItemsView[Any, Any]:
-    """Return the keys and values of a mapping. In a template, `.items` would be the value of such a key."""
+    """Return a mapping's keys and values. In a template, `.items` would be the value under that key."""
     return (mapping or {}).items()
 
 
@@ -151,7 +151,7 @@ def progress(done: Any, *, label: str = "", small: bool = False) -> dict[str, An
 
 @register.inclusion_tag("components/meter.html")
 def meter(value: float, total: float, *, label: str, unit: str = "") -> dict[str, Any]:
-    """Show the used part of a total, such as slots, memory or load."""
+    """Show how much is used, such as slots, memory or load."""
     share = 100 * value / total if total else 0.0
     level = "high" if share >= 90 else "some" if share else "none"
     return {"value": value, "total": total, "label": label, "unit": unit, "share": share, "level": level}
@@ -159,13 +159,13 @@ def meter(value: float, total: float, *, label: str, unit: str = "") -> dict[str
 
 @register.inclusion_tag("components/copyable.html")
 def copyable(text: Any, short: int = 12, *, label: str = "") -> dict[str, Any]:
-    """Show an id or a digest, shortened, with a button that copies all of it."""
+    """Show an id or a digest, shortened, with a button that copies the whole text."""
     full = str(text)
     return {"full": full, "shown": full if len(full) <= short else full[:short], "label": label or "id"}
 
 
 def _one_line(content: str) -> SafeString:
-    """Return the content of a block as text for an element or a quoted attribute."""
+    """Return a block's content as text for an element or a quoted attribute."""
     # Safe: the template engine has escaped the variables of the block, and quotes are escaped here.
     return mark_safe(" ".join(content.split()).replace('"', "&quot;"))  # noqa: S308
 
@@ -174,9 +174,9 @@ def _one_line(content: str) -> SafeString:
 def empty_state(
     content: str, title: str, *, url: str = "", label: str = "", icon: str = "notes", command: str = ""
 ) -> SafeString:
-    """Show that a list is empty, with a link to the next step; the content of the block is a hint."""
-    shown = {"title": title, "hint": _one_line(content), "url": url, "label": label, "icon": icon}
-    return render_to_string("components/empty.html", {**shown, "command": command})
+    """Show that a list is empty, with a link to the next step; the block's content is a hint."""
+    variables = {"title": title, "hint": _one_line(content), "url": url, "label": label, "icon": icon}
+    return render_to_string("components/empty.html", {**variables, "command": command})
 
 
 @register.simple_block_tag(takes_context=True)
@@ -195,9 +195,9 @@ def confirm_button(
 ) -> SafeString:
     """Show a button that opens a confirmation dialog.
 
-    The content of the block names the consequences; `tip` is the tooltip; `fields` are posted with the form.
+    The block's content names the consequences; `tip` is the tooltip; `fields` are posted with the form.
     """
-    shown = {
+    variables = {
         "url": url,
         "label": label,
         "title": title or f"{label}?",
@@ -209,7 +209,7 @@ def confirm_button(
         "csrf_token": context.get("csrf_token"),
         "next": context["request"].get_full_path() if "request" in context else "",
     }
-    return render_to_string("components/confirm.html", shown)
+    return render_to_string("components/confirm.html", variables)
 
 
 @register.inclusion_tag("components/post.html", takes_context=True)
@@ -244,7 +244,7 @@ def post_button(
 
 @register.inclusion_tag("components/table_head.html")
 def table_head(*labels: str, hidden: str = "") -> dict[str, Any]:
-    """Show the head of a table.
+    """Show a table's head.
 
     A label that begins with `#` heads a column of numbers. `hidden` labels a last column, such as that of
     buttons, for screen readers alone.
@@ -253,16 +253,16 @@ def table_head(*labels: str, hidden: str = "") -> dict[str, Any]:
 
 
 @register.inclusion_tag("components/pager.html", takes_context=True)
-def pager(context: template.Context, shown: Any, what: str = "rows") -> dict[str, Any]:
-    """Show the number of rows and a link to the next page of a `jobs.queries.paging.Page`."""
-    return {"page": shown, "what": what, "request": context["request"]}
+def pager(context: template.Context, rows: Any, what: str = "rows") -> dict[str, Any]:
+    """Show the number of rows and a link to the next page in a `jobs.queries.paging.Page`."""
+    return {"page": rows, "what": what, "request": context["request"]}
 
 
 @register.inclusion_tag("components/deletion.html", takes_context=True)
 def deletion_link(context: template.Context, row: Deletable, *, small: bool = False) -> dict[str, Any]:
     """Show a link to the page that deletes a row, for those who may."""
-    shown = deletions.may_delete(context["request"].user, row)
-    return {"kind": DELETION_KINDS[type(row)], "target": row.pk if shown else None, "small": small}
+    may_delete = deletions.may_delete(context["request"].user, row)
+    return {"kind": DELETION_KINDS[type(row)], "target": row.pk if may_delete else None, "small": small}
 
 
 @register.inclusion_tag("components/breadcrumb.html")
@@ -281,14 +281,14 @@ def tabs(items: list[tuple[str, str, str]], current: str, label: str = "Sections
 def kpi(
     label: str, value: Any, *, hint: str = "", icon: str = "", url: str = "", state: str = ""
 ) -> dict[str, Any]:
-    """Show one key figure as a card; a value of zero has no colour."""
-    shown = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
-    return {**shown, "look": look(state) if state and value else None}
+    """Show one key figure as a card; a zero has no colour."""
+    variables = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
+    return {**variables, "look": look(state) if state and value else None}
 
 
 @register.inclusion_tag("components/problems.html")
 def problems(source: Any) -> dict[str, Any]:
-    """List the problems of an input, each with a link to its field.
+    """List an input's problems, each with a link to its field.
 
     Accepts a Django form, or a list of `jobs.spec.problems.Problem`. A form with several fields of one
     label has a method `error_lines` that distinguishes them.
@@ -337,7 +337,7 @@ def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str,
 
 
 def _only_choice(bound: BoundField) -> tuple[str, str] | None:
-    """Return the value and the label of a select's choice if it has exactly one."""
+    """Return the value and label of a select's choice if it has exactly one."""
     widget = bound.field.widget
     choices = [] if widget.allow_multiple_selected else list(widget.choices)
     if len(choices) != 1 or isinstance(choices[0][1], list | tuple):
@@ -357,7 +357,7 @@ def text_input(
     wide: bool = False,
     **attributes: Any,
 ) -> dict[str, Any]:
-    """Show a text input of a form without a Django form; with the attribute `rows` it has several lines.
+    """Show a text input without a Django form; with the attribute `rows` it has several lines.
 
     Its id is the pointer to which `problems` links; `attributes` are further attributes of the input.
     """
@@ -379,19 +379,19 @@ def text_input(
 
 @register.simple_tag
 def program_version() -> str:
-    """Show the version of this program."""
+    """Show this program's version."""
     return program.program_version()
 
 
 @register.simple_tag
 def shell_command(*words: str) -> str:
-    """Show the line that runs a command of this program in a terminal."""
+    """Show the line that runs a command in a terminal."""
     return program.command_line(" ".join(words))
 
 
 @register.simple_tag
 def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
-    """Return the address of a page, or `otherwise` if it does not exist."""
+    """Return a page's address, or `otherwise` if it does not exist."""
     try:
         return reverse(name, args=args)
     except NoReverseMatch:
@@ -401,13 +401,13 @@ def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
 @register.filter
 def percent(share: float | None) -> str:
     """Show a share between 0 and 1 as a percentage."""
-    known = _none_if_empty(share)
-    return words.NONE if known is None else f"{100 * known:.0f} %"
+    number = _none_if_empty(share)
+    return words.NONE if number is None else f"{100 * number:.0f} %"
 
 
 @register.filter
 def phase_words(phase: str) -> str:
-    """Show a phase of a task in words; empty for one that people need not know."""
+    """Show a task's phase in words; empty for one that people need not know."""
     return words.PHASES.get(phase, "")
 
 
@@ -422,4 +422,4 @@ def in_words(value: Any) -> str:
         return ", ".join(in_words(item) for item in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return DIGEST.sub(lambda found: f"{found[0][:12]}…", str(value))
+    return DIGEST.sub(lambda match: f"{match[0][:12]}…", str(value))

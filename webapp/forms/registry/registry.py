@@ -1,4 +1,4 @@
-"""Forms of models, versions, promotions and endpoints."""
+"""Forms for models, versions, promotions and endpoints."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -24,7 +24,7 @@ class ModelForm(forms.Form):
 
 
 class UploadForm(forms.Form):
-    """A model file; with code of users only for who may have it executed."""
+    """A model file. Its code can be chosen only by users who may have it executed."""
 
     file = forms.FileField(label="Model file", help_text="A .keras archive; it is validated by a worker.")
     code = forms.ChoiceField(
@@ -42,7 +42,7 @@ class UploadForm(forms.Form):
 
 
 class RegisterForm(forms.Form):
-    """Chooses the model to which an artifact of a job is added: an existing one or a new one."""
+    """Chooses the model to which a job's artifact is added: an existing one or a new one."""
 
     model = forms.ChoiceField(required=False, help_text="The artifact becomes its newest version.")
     name = forms.CharField(
@@ -59,10 +59,10 @@ class RegisterForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Require a name for a new model."""
-        given = self.cleaned_data
-        if not (self.errors or given["model"] or given["name"]):
+        values = self.cleaned_data
+        if not (self.errors or values["model"] or values["name"]):
             self.add_error("name", "Enter a name for the new model.")
-        return given
+        return values
 
 
 class AliasForm(ReadForm):

@@ -1,4 +1,4 @@
-"""The form of a script's experiment, and the spec that it makes."""
+"""The form for a script's experiment, and the spec that it makes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 
 class ScriptForm(ReadForm):
-    """The fields beside the arguments, which are rows of their own."""
+    """The fields beside the arguments, which have separate rows."""
 
     name = forms.CharField(label="Name", max_length=200)
     code = forms.ChoiceField(label="Version of code")
@@ -123,21 +123,21 @@ class ScriptForm(ReadForm):
         algorithms = [(info.name, info.label) for info in ALGORITHMS.values() if not info.has_rungs]
         pruners = [("", "none"), *((name, name) for name in PRUNERS)]
         offered = [(version.digest, str(version)) for version in codes]
-        _offer(self, code=offered, dataset=choices, algorithm=algorithms, pruner=pruners)
+        _offer_choices(self, code=offered, dataset=choices, algorithm=algorithms, pruner=pruners)
 
     def clean_variables(self) -> dict[str, str]:
         """Return the environment variables by name."""
-        found: dict[str, str] = {}
+        variables: dict[str, str] = {}
         for line in self.cleaned_data["variables"].splitlines():
             name, equals, value = line.strip().partition("=")
             if line.strip() and not equals:
                 raise forms.ValidationError(f"{line.strip()[:50]!r} has no =; write NAME=value.")
             if line.strip():
-                found[name.strip()] = value.strip()
-        return found
+                variables[name.strip()] = value.strip()
+        return variables
 
     def has_objective(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the objective of a search is complete; if not, its fields have errors."""
+        """Return whether a search's objective is complete; if not, its fields have errors."""
         missing = {
             "metric": "" if values["metric"].strip() else "Enter the metric that ranks the trials.",
             "direction": "" if values["direction"] else "Choose whether higher or lower values are better.",
@@ -148,20 +148,20 @@ class ScriptForm(ReadForm):
         return not any(missing.values())
 
     def add_problems(self, error: Any) -> None:
-        """Add the problems of an action at the nearest field; arguments are named in the message."""
+        """Add an action's problems at the nearest field; arguments are named in the message."""
         problems = getattr(error, "problems", ())
         for problem in problems:
-            self.add_error(*_placed(problem))
+            self.add_error(*_field_of_problem(problem))
         if not problems:
             self.add_error(None, error.message)
 
 
-def _offer(form: ScriptForm, **choices: list[tuple[str, str]]) -> None:
+def _offer_choices(form: ScriptForm, **choices: list[tuple[str, str]]) -> None:
     for name, offered in choices.items():
         form.fields[name].choices = offered  # type: ignore[attr-defined]
 
 
-def _placed(problem: Problem) -> tuple[str | None, str]:
+def _field_of_problem(problem: Problem) -> tuple[str | None, str]:
     pointer = problem.pointer
     for part in sorted(PLACES, key=len, reverse=True):
         if pointer == part or pointer.startswith(f"{part}/"):
@@ -171,12 +171,12 @@ def _placed(problem: Problem) -> tuple[str | None, str]:
 
 
 def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Json]) -> Json:
-    """Return the spec that the form describes, with the fields of `base` that it does not show.
+    """Return the spec that the form describes, and keep the fields in `base` that it does not show.
 
     Args:
         base: the spec that is revised; empty for a new one.
         values: the cleaned fields.
-        args: the arguments of the script.
+        args: the script's arguments.
         space: the search space; empty without a search.
     """
     model: Json = {
@@ -190,75 +190,76 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
     after: Json = {}
     if values["register"].strip():
         after["register"] = {"model": values["register"].strip()}
-    found: Json = {
+    spec: Json = {
         "version": 1,
         "model": model,
         "fit": {"epochs": values["steps"], "seed": values["seed"]},
         "after": after,
         "resources": {**part(base, "resources"), "pool": values["pool"].strip(), "slots": values["slots"]},
     }
-    if (data := _data(part(base, "data"), values["dataset"])) is not None:
-        found["data"] = data
+    if (data := _data_spec(part(base, "data"), values["dataset"])) is not None:
+        spec["data"] = data
     if space:
-        found["search"] = _search(part(base, "search"), values, space)
-    return found
+        spec["search"] = _search_spec(part(base, "search"), values, space)
+    return spec
 
 
 def part(spec: Json, name: str) -> Json:
-    """Return a part of a spec; an empty one where a draft has something else in its place."""
-    found = spec.get(name)
-    return found if isinstance(found, dict) else {}
+    """Return a spec part; an empty one where a draft has something else in its place."""
+    value = spec.get(name)
+    return value if isinstance(value, dict) else {}
 
 
-def _data(base: Json, chosen: str) -> Json | None:
+def _data_spec(base: Json, chosen: str) -> Json | None:
     if chosen == NO_DATA:
         return None
     slug, _, number = chosen.rpartition(":")
     # Another data set has other columns.
-    kept = dict(base) if base.get("dataset") == slug else {}
-    kept.pop("dataset_version", None)
-    return {**kept, "dataset": slug, **({"dataset_version": int(number)} if number else {})}
+    unchanged = dict(base) if base.get("dataset") == slug else {}
+    unchanged.pop("dataset_version", None)
+    return {**unchanged, "dataset": slug, **({"dataset_version": int(number)} if number else {})}
 
 
-def _search(base: Json, values: Mapping[str, Any], space: list[Json]) -> Json:
+def _search_spec(base: Json, values: Mapping[str, Any], space: list[Json]) -> Json:
     rows = base.get("space")
-    known = (
+    earlier_rows = (
         {str(row.get("name")): row for row in rows if isinstance(row, dict)} if isinstance(rows, list) else {}
     )
     # A condition names an earlier row.
-    places = {name: place for place, name in enumerate(known)}
+    places = {name: place for place, name in enumerate(earlier_rows)}
     space = sorted(space, key=lambda row: places.get(row["name"], len(places)))
     objective = {"metric": values["metric"].strip(), "direction": values["direction"]}
     # Several objectives, of which the form shows the first.
-    shown = ("pruner", "parallel_trials", "objectives")
-    hidden = {name: part for name, part in base.items() if name not in shown}
-    found: Json = {
+    shown_fields = ("pruner", "parallel_trials", "objectives")
+    hidden = {name: part for name, part in base.items() if name not in shown_fields}
+    search: Json = {
         **hidden,
         "algorithm": values["algorithm"] or "random",
         "objective": objective,
         "max_trials": values["max_trials"] or 12,
         "executions_per_trial": values["executions"] or 1,
         # A row that was not changed keeps its conditions.
-        "space": [_kept(known.get(row["name"]), row) for row in space],
+        "space": [_merge_row(earlier_rows.get(row["name"]), row) for row in space],
     }
-    if found["algorithm"] != base.get("algorithm"):
-        found.pop("options", None)
+    if search["algorithm"] != base.get("algorithm"):
+        search.pop("options", None)
     if values["parallel"]:
-        found["parallel_trials"] = values["parallel"]
+        search["parallel_trials"] = values["parallel"]
     if values["pruner"]:
         before = part(base, "pruner")
-        found["pruner"] = before if before.get("kind") == values["pruner"] else {"kind": values["pruner"]}
-    return found
+        search["pruner"] = before if before.get("kind") == values["pruner"] else {"kind": values["pruner"]}
+    return search
 
 
-def _kept(before: Json | None, row: Json) -> Json:
+def _merge_row(before: Json | None, row: Json) -> Json:
+
     if before is None or any(before.get(name) != value for name, value in row.items()):
         return row
     return before
 
 
 def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
-    """Yield the values of the fields that show a spec."""
+    """Yield the field values that show a spec."""
     model, data, search = part(spec, "model"), part(spec, "data"), part(spec, "search")
     objective = part(search, "objective")
     yield "entry", model.get("entry", "")
@@ -281,6 +282,6 @@ def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
 
 
 def is_script(spec: Any) -> bool:
-    """Return whether a spec, or the draft of one, is of a script, so that this form shows it."""
+    """Return whether a spec, or its draft, runs a script, so that this form shows it."""
     model = spec.get("model") if isinstance(spec, dict) else None
     return isinstance(model, dict) and model.get("kind") == "script"
