@@ -13,7 +13,7 @@ BLOCK = 1 << 18
 
 
 def described(kind: str) -> dict[str, Any]:
-    """Return the OpenAPI description of a download with the media type `kind`."""
+    """Return the OpenAPI description for a download with the media type `kind`."""
     content = {kind: {"schema": {"type": "string", "format": "binary"}}}
     return {"responses": {200: {"content": content}}}
 

@@ -14,7 +14,7 @@ SECONDS = "login_delay_seconds"
 
 
 def refusal(error: TooManyAttempts) -> ValidationError:
-    """Return the error that the form shows, and keep the delay for the status of the answer."""
+    """Return the error that the form shows, and keep the delay for the response's status."""
     if context.request is not None:
         setattr(context.request, SECONDS, error.retry_after)
     return ValidationError(error.message, code=error.code)
