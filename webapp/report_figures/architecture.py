@@ -12,10 +12,10 @@ from typing import NamedTuple
 from jobs.messages.reports.base import ModelReport
 from jobs.messages.reports.model_summary import GraphNode, ModelSummary
 from jobs.spec.signature import Shape
-from webapp.pages.shortcuts import Context
 from webapp.report_figures import layer_table
 from webapp.report_figures.layered import Layout, Size, lay_out
 from webapp.report_figures.repeats import Repeat, repeats
+from webapp.template_context import Context
 
 MAX_BOXES = 400
 MAX_OPEN = 50

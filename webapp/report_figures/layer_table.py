@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs.messages.reports.model_summary import GraphNode, ModelSummary
-from webapp.pages.shortcuts import Context
+from webapp.template_context import Context
 
 PAGE = 100
 

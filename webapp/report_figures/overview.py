@@ -15,8 +15,8 @@ from jobs.messages.overview import (
     SplitOverview,
 )
 from jobs.spec.data.profile import Profile
-from webapp.pages.shortcuts import Context
 from webapp.report_figures.geometry import shares
+from webapp.template_context import Context
 
 CELL, LABELS, TOP = 24, 150, 20
 """Sizes of the picture of the correlations: of a cell, and the room for the names and the numbers."""

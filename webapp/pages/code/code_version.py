@@ -23,10 +23,9 @@ from jobs.messages.code import (
     CodeProblem,
     Highlighted,
 )
-from jobs.models import CodeFile, CodeVersion, Job, PackageEnvironment, PackageResolution
+from jobs.models import CodeFile, CodeVersion, Job, PackageEnvironment, PackageResolution, RecordedPackages
 from jobs.queries.code import code as queries
 from jobs.queries.code import environments, package_installs, package_sets
-from jobs.queries.code.package_sets import RecordedPackages
 from jobs.queries.data import code_data
 from jobs.queries.runs import workers
 from jobs.spec.sections.code_model import CODE_ENTRIES

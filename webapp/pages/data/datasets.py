@@ -1,8 +1,9 @@
 """Lists data sets, and opens the newest version in one."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.http import HttpResponse
 from django.urls import path
 
@@ -28,7 +29,7 @@ from webapp.template_context import Context
 class DatasetsPage(Context):
     """The data sets that the user may see, each with its newest version."""
 
-    page: Page[Dataset]
+    page: Page[Any]  # of data sets with the slugs of their projects
     text: str
     rows: list[tuple[Dataset, DatasetVersion | None]]
     may_upload: bool
@@ -38,7 +39,7 @@ class DatasetsPage(Context):
 @page
 def list_page(request: Request) -> HttpResponse:
     """List the data sets that the user may see, in projects and bundled ones."""
-    rows: QuerySet[Dataset] = queries.datasets_with_versions(request.user)
+    rows = queries.datasets_with_versions(request.user)
     if text := request.GET.get("q", ""):
         rows = rows.filter(slug__icontains=text) | rows.filter(name__icontains=text)
     rows = rows.annotate(home=F("project__slug"))
