@@ -71,7 +71,7 @@ class ReaderEnded(Exception):
 
 
 @contextmanager
-def checked(
+def check_files(
     received: Sequence[tuple[Path, str]], field: str
 ) -> Iterator[tuple[list[CheckedFile], CodeFound]]:
     """Yield a version's files, which exist until the block ends, and the findings about them.
@@ -101,7 +101,7 @@ def _refused(reason: str, field: str) -> BadInput:
     return BadInput(f"{reason[:1].upper()}{reason[1:]}.", [Problem(f"/{field}", reason)])
 
 
-def highlighted(file: CodeFile) -> Highlighted:
+def highlight_file(file: CodeFile) -> Highlighted:
     """Return a text file's lines, with styles if they can be found in a moment."""
     place = store().path(file.artifact_id)
     # The styles depend on the end of the name.
@@ -120,7 +120,7 @@ def highlighted(file: CodeFile) -> Highlighted:
     return Highlighted(lines=plain_lines, is_cut=len(lines) > MAX_SHOWN_LINES, note=note)
 
 
-def compared(pairs: Sequence[Pair], key: str) -> Comparison:
+def compare_files(pairs: Sequence[Pair], key: str) -> Comparison:
     """Return the differences between files in two versions.
 
     Args:

@@ -36,8 +36,8 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
     return {
         "projects": projects,
         "project": project,
-        "links": nav.links(nav.ENTRIES, user=user, project=project, here=here, counts=counts),
-        "administration": nav.links(nav.ADMINISTRATION, user=user, project=project, here=here),
+        "links": nav.visible_links(nav.ENTRIES, user=user, project=project, here=here, counts=counts),
+        "administration": nav.visible_links(nav.ADMINISTRATION, user=user, project=project, here=here),
     }
 
 

@@ -65,7 +65,7 @@ class Link:
     count: int
 
 
-def links(
+def visible_links(
     entries: tuple[Entry, ...],
     *,
     user: User,

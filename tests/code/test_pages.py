@@ -213,7 +213,7 @@ def test_one_process_answers_all_who_ask_at_once(browser: Client, monkeypatch: p
     monkeypatch.setattr(code_reader, "_ask", slow)
     monkeypatch.setattr(code_reader, "COLOURS_WAIT_SECONDS", 20.0)
     with ThreadPoolExecutor() as pool:
-        found = [pool.submit(code_reader.highlighted, file) for _ in range(4)]
+        found = [pool.submit(code_reader.highlight_file, file) for _ in range(4)]
         go_on.set()
         assert [each.result() for each in found] == [answer] * 4
     assert len(asked) == 1

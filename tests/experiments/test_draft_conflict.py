@@ -30,20 +30,20 @@ def edit(spec: dict[str, Any], **parts: Any) -> dict[str, Any]:
 
 
 def version(spec: Any, **about: str) -> dict[str, Any]:
-    return conflict.document(**{"name": "first", "tags": "", "notes": "", **about}, spec=spec)
+    return conflict.form_document(**{"name": "first", "tags": "", "notes": "", **about}, spec=spec)
 
 
 @pytest.mark.parametrize("saved", [{}, {"fit": None}, {"fit": {"epochs": 5}}, [], [3], None, "text"])
 @pytest.mark.parametrize("mine", [{"fit": {"epochs": 3}}, {"search": {"space": [1, "a"]}}])
 def test_a_draft_may_be_any_json(saved: Any, mine: Any) -> None:
-    assert conflict.changes(version(saved), version(mine))
+    assert conflict.list_changes(version(saved), version(mine))
 
 
 def test_fields_beside_the_spec_are_compared_too() -> None:
     spec = {"fit": {"epochs": 5}}
     saved = version(spec, notes="one\r\ntwo", tags="a,b")
     mine = version(edit(spec, fit__epochs=7), notes="one\ntwo", tags=" b ")
-    assert [(one.path, one.before, one.after) for one in conflict.changes(saved, mine)] == [
+    assert [(one.path, one.before, one.after) for one in conflict.list_changes(saved, mine)] == [
         ("tags", "a, b", "b"),
         ("fit.epochs", 5, 7),
     ]

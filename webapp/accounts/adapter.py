@@ -38,7 +38,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth has no typ
         try:
             user: User | None = super().authenticate(request, **credentials)
         except TooManyAttempts as error:
-            raise delay.refusal(error) from error
+            raise delay.delay_error(error) from error
         return user
 
     def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:

@@ -13,7 +13,7 @@ SECONDS = "login_delay_seconds"
 """Attribute of a request: the seconds until the next attempt is allowed."""
 
 
-def refusal(error: TooManyAttempts) -> ValidationError:
+def delay_error(error: TooManyAttempts) -> ValidationError:
     """Return the error that the form shows, and keep the delay for the response's status."""
     if context.request is not None:
         setattr(context.request, SECONDS, error.retry_after)

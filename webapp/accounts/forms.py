@@ -26,7 +26,7 @@ def counted(step: logins.Step, user: User) -> Iterator[None]:
             yield
             attempt.succeed()
     except TooManyAttempts as error:
-        raise delay.refusal(error) from error
+        raise delay.delay_error(error) from error
 
 
 class CodeOnce:

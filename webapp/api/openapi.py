@@ -73,7 +73,7 @@ def _drop_defaults_of_objects(schema: dict[str, Any]) -> None:
         _drop_defaults_of_objects(field)
 
 
-def completed(schema: OpenAPISchema) -> OpenAPISchema:
+def complete_document(schema: OpenAPISchema) -> OpenAPISchema:
     """Add every operation's error responses and the schemas that django-ninja does not find."""
     schemas = schema["components"]["schemas"]
     schemas |= {"Problem": PROBLEM, **FORMS}

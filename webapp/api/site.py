@@ -108,7 +108,7 @@ class Api(NinjaAPI):
             with self._making:
                 if path_prefix not in self._documents:
                     schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-                    self._documents[path_prefix] = openapi.completed(schema)
+                    self._documents[path_prefix] = openapi.complete_document(schema)
         return self._documents[path_prefix]
 
     def get_openapi_operation_id(self, operation: Operation) -> str:

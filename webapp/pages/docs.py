@@ -42,16 +42,16 @@ RENAMED = {
 """Earlier names of documents, whose addresses lead to the present ones."""
 
 
-def folder() -> Path:
+def docs_folder() -> Path:
     """Return the folder with the documents."""
     return program.resource_folder("docs")
 
 
-def documents() -> dict[str, Path]:
+def list_documents() -> dict[str, Path]:
     """Return the documents by name. A name from an address is looked up here and never used as a path."""
     files = {}
     for name in dict.fromkeys(group.folder for group in GROUPS):
-        for file in sorted((folder() / name).glob("*.md"), key=_by_number):
+        for file in sorted((docs_folder() / name).glob("*.md"), key=_by_number):
             files[f"{name}/{file.stem}" if name else file.stem] = file
     return files
 
@@ -86,7 +86,7 @@ class DocumentsPage(Context):
 @page
 def docs(request: Request) -> HttpResponse:
     """List the documents by group."""
-    left = documents()
+    left = list_documents()
     groups = []
     for group in GROUPS:
         start = f"{group.folder}/{group.prefix}".lstrip("/")
@@ -110,7 +110,7 @@ def document(request: Request, name: str) -> HttpResponse:
     name = name.removesuffix(".md")
     if name in RENAMED:
         return redirect("help_page", RENAMED[name], permanent=True)
-    file = documents().get(name)
+    file = list_documents().get(name)
     if file is None:
         raise NotFound("There is no such document.")
     title, body = _title_and_html(file)

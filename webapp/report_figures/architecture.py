@@ -14,7 +14,7 @@ from jobs.messages.reports.model_summary import GraphNode, ModelSummary
 from jobs.spec.signature import Shape
 from webapp.report_figures import layer_table
 from webapp.report_figures.layered import Layout, Size, lay_out
-from webapp.report_figures.repeats import Repeat, repeats
+from webapp.report_figures.repeats import Repeat, find_repeats
 from webapp.template_context import Context
 
 MAX_BOXES = 400
@@ -84,7 +84,7 @@ class Drawing(NamedTuple):
     repeated: bool
 
 
-def drawing(summary: ModelSummary, requested: str | None) -> Drawing | None:
+def draw_model(summary: ModelSummary, requested: str | None) -> Drawing | None:
     """Return a model's drawing; None if its summary does not have the graph.
 
     Args:
@@ -137,7 +137,7 @@ class _Sketch:
 
     def scope(self, members: Sequence[int], *, collapse: bool) -> _Part:
         """Return a drawing with the nodes in one model or repeated block."""
-        units = repeats([self.likeness[at] for at in members]) if collapse else _singles(len(members))
+        units = find_repeats([self.likeness[at] for at in members]) if collapse else _singles(len(members))
         # Of the nodes that do not fit, one box shows the number.
         drawn = units[: max(self.left, 0)]
         self.left -= len(drawn)
@@ -281,6 +281,6 @@ def architecture_contexts(report: ModelReport | None, query: Mapping[str, str]) 
         return ()
     text = report.text if len(report.text) <= MAX_TEXT else f"{report.text[:MAX_TEXT]}…"
     return (
-        ArchitectureSection(report, drawing(report, query.get("open")), text),
+        ArchitectureSection(report, draw_model(report, query.get("open")), text),
         layer_table.layers_context(report, query.get("sort", ""), query.get("cursor")),
     )

@@ -9,7 +9,7 @@ from webapp.report_figures.geometry import SHADES
 from webapp.report_figures.intervals import methods_of
 
 
-def context(report: EnsembleReport) -> dict[str, Any]:
+def ensemble_context(report: EnsembleReport) -> dict[str, Any]:
     """Return the variables for `components/reports/ensemble_report.html`."""
     metric, _ = primary_metric(report.task)
     names = [member.member for member in sorted(report.weights, key=lambda member: -member.weight)]
@@ -25,7 +25,7 @@ def context(report: EnsembleReport) -> dict[str, Any]:
         )
     ]
     scale = geometry.scale_of(bounds)
-    gain_bars = dict(zip(names, geometry.shares(names, gains.get), strict=True))
+    gain_bars = dict(zip(names, geometry.bar_lengths(names, gains.get), strict=True))
     return {
         "metric": metric,
         "scale": scale,

@@ -21,7 +21,7 @@ ROC_ROWS = 12
 """The table of a ROC curve has about this many of its points."""
 
 
-def classes(report: ClassEvaluation) -> dict[str, Any]:
+def classes_context(report: ClassEvaluation) -> dict[str, Any]:
     """Return the variables for `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),
@@ -32,7 +32,7 @@ def classes(report: ClassEvaluation) -> dict[str, Any]:
     }
 
 
-def labels(report: LabelEvaluation) -> dict[str, Any]:
+def labels_context(report: LabelEvaluation) -> dict[str, Any]:
     """Return the variables for `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),
@@ -42,7 +42,7 @@ def labels(report: LabelEvaluation) -> dict[str, Any]:
     }
 
 
-def regression(report: RegressionEvaluation) -> dict[str, Any]:
+def regression_context(report: RegressionEvaluation) -> dict[str, Any]:
     """Return the variables for `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),

@@ -113,7 +113,7 @@ def scale_of(values: Iterable[float | None]) -> Scale:
     return Scale(low - room, high + room)
 
 
-def shares[T](rows: Sequence[T], value: Callable[[T], float | None]) -> list[float]:
+def bar_lengths[T](rows: Sequence[T], value: Callable[[T], float | None]) -> list[float]:
     """Return each row's bar length, from 0 to 100; the largest absolute value has 100."""
     sizes = [abs(value(row) or 0.0) for row in rows]
     top = max(sizes, default=0.0) or 1.0

@@ -15,7 +15,7 @@ from jobs.messages.overview import (
     SplitOverview,
 )
 from jobs.spec.data.profile import Profile
-from webapp.report_figures.geometry import shares
+from webapp.report_figures.geometry import bar_lengths
 from webapp.template_context import Context
 
 CELL, LABELS, TOP = 24, 150, 20
@@ -202,7 +202,7 @@ def _shorten(name: str) -> str:
 
 
 def _bars(columns: tuple[Information, ...]) -> list[tuple[Information, float]]:
-    return list(zip(columns, shares(columns, lambda column: column.bits), strict=True))
+    return list(zip(columns, bar_lengths(columns, lambda column: column.bits), strict=True))
 
 
 def _class_rows(overview: SplitOverview) -> list[ClassRow]:

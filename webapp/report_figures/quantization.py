@@ -19,7 +19,7 @@ class Comparison(NamedTuple):
     is_worse: bool
 
 
-def context(report: QuantizationReport) -> dict[str, Any]:
+def quantization_context(report: QuantizationReport) -> dict[str, Any]:
     """Return the variables for `components/reports/quantization_report.html`."""
     before, after = (report.metrics.get(which, {}) for which in ("original", "quantized"))
     compared = [_compare_metric(name, before[name], after[name]) for name in before if name in after]
@@ -53,7 +53,9 @@ def context(report: QuantizationReport) -> dict[str, Any]:
         ],
         "layers": list(
             zip(
-                report.layers, geometry.shares(report.layers, lambda layer: layer.relative_error), strict=True
+                report.layers,
+                geometry.bar_lengths(report.layers, lambda layer: layer.relative_error),
+                strict=True,
             )
         ),
     }

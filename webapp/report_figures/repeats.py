@@ -22,7 +22,7 @@ class Repeat(NamedTuple):
         return self.period * self.copies
 
 
-def repeats(items: Sequence[Hashable]) -> list[Repeat]:
+def find_repeats(items: Sequence[Hashable]) -> list[Repeat]:
     """Split a sequence into repeated blocks and single items.
 
     The time is proportional to the number of items times `MAX_PERIOD`.

@@ -24,7 +24,7 @@ def without_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return event
 
 
-def shortened(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+def shorten_values(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Shorten the values that clients choose, and omit tracebacks for requests that Django refuses.
 
     Otherwise one client could replace all log files, which are rotated, with a few hundred requests.
@@ -59,7 +59,7 @@ SHARED: list[structlog.typing.Processor] = [
     structlog.stdlib.PositionalArgumentsFormatter(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     without_secrets,
-    shortened,
+    shorten_values,
 ]
 
 

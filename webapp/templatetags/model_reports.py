@@ -66,24 +66,27 @@ def _context(report: ModelReport) -> dict[str, Any]:
 
 @_context.register
 def _of_ensemble(report: EnsembleReport) -> dict[str, Any]:
-    return {"template": "components/reports/ensemble_report.html", **ensemble.context(report)}
+    return {"template": "components/reports/ensemble_report.html", **ensemble.ensemble_context(report)}
 
 
 @_context.register
 def _of_quantization(report: QuantizationReport) -> dict[str, Any]:
-    return {"template": "components/reports/quantization_report.html", **quantization.context(report)}
+    return {
+        "template": "components/reports/quantization_report.html",
+        **quantization.quantization_context(report),
+    }
 
 
 @_context.register
 def _of_classes(report: ClassEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.classes(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.classes_context(report)}
 
 
 @_context.register
 def _of_labels(report: LabelEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.labels(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.labels_context(report)}
 
 
 @_context.register
 def _of_regression(report: RegressionEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.regression(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.regression_context(report)}

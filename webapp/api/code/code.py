@@ -58,7 +58,7 @@ def list_code(
 @router.post(
     "/code",
     response={200: CodeVersionOut, 201: CodeVersionOut},
-    openapi_extra=uploads.described("CodeUpload", "CodeIn"),
+    openapi_extra=uploads.describe_body("CodeUpload", "CodeIn"),
 )
 @idempotent_upload
 def create_code(request: HttpRequest) -> Status[CodeVersionOut]:
@@ -70,11 +70,11 @@ def create_code(request: HttpRequest) -> Status[CodeVersionOut]:
         slug, name = form_text(request, "project"), form_text(request, "name", "")
         upload = received_code(request)
     else:
-        body = uploads.parsed(read_json(request.body), uploads.CodeIn)
+        body = uploads.parse_body(read_json(request.body), uploads.CodeIn)
         slug, name = body.project, body.name
         upload = written_code([(file.path, file.text) for file in body.files], "files")
     project = access.get_project(actor(request), slug, access.Action.WRITE)
-    with upload as sent, code_reader.checked(sent.files, sent.field) as (files, contents):
+    with upload as sent, code_reader.check_files(sent.files, sent.field) as (files, contents):
         name = actions.check_name(name or sent.proposed_name)
         stored = actions.store_files(project, files, contents)
     begin(request)
@@ -120,5 +120,5 @@ def get_code_differences(
     new = _find_version(request, code, project)
     before = access.get_code(actor(request), old, new.project) if old else queries.default_comparison(new)
     pairs, equal = queries.different_files(before, new)
-    comparison = code_reader.compared(pairs, f"{before.digest}:{new.digest}")
+    comparison = code_reader.compare_files(pairs, f"{before.digest}:{new.digest}")
     return CodeDifferencesOut(old=before.digest, new=new.digest, equal=equal, files=comparison.files)

@@ -30,8 +30,8 @@ from webapp.json_text import read_json
 from webapp.uploads import arrived, received, require_one_for_digest
 
 router = Router(by_alias=True)
-NEW = uploads.described("DatasetUpload", "DatasetAddressIn")
-NEW_VERSION = uploads.described("DatasetUpload", "VersionAddressIn")
+NEW = uploads.describe_body("DatasetUpload", "DatasetAddressIn")
+NEW_VERSION = uploads.describe_body("DatasetUpload", "VersionAddressIn")
 SORTS = {"slug": "slug", "created": "created", "id": "pk"}
 
 
@@ -210,7 +210,7 @@ def get_dataset_overview(
 
 
 def _create_from_address(request: HttpRequest) -> DatasetVersion:
-    body = uploads.parsed(read_json(request.body), uploads.DatasetAddressIn)
+    body = uploads.parse_body(read_json(request.body), uploads.DatasetAddressIn)
     project = access.get_project(actor(request), body.project, access.Action.WRITE)
     slug, roles = actions.check_slug(body.slug), body.roles()
     begin(request)
@@ -227,7 +227,7 @@ def _create_from_address(request: HttpRequest) -> DatasetVersion:
 
 
 def _add_from_address(request: HttpRequest, slug: str, project: str | None) -> DatasetVersion:
-    body = uploads.parsed(read_json(request.body), uploads.VersionAddressIn)
+    body = uploads.parse_body(read_json(request.body), uploads.VersionAddressIn)
     home = _find_project(request, project or body.project)
     dataset = access.get_dataset(actor(request), slug, home, access.Action.WRITE)
     roles = body.roles()

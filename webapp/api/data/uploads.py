@@ -135,7 +135,7 @@ class CodeIn(In):
     files: list[SourceIn] = Field(min_length=1, max_length=MAX_FILES)
 
 
-def parsed[T: In](body: Any, kind: type[T]) -> T:
+def parse_body[T: In](body: Any, kind: type[T]) -> T:
     """Parse the JSON body if a request may also be a form.
 
     Raises:
@@ -241,7 +241,7 @@ FORMS: dict[str, dict[str, Any]] = {
 """The schemas of the multipart forms, by name."""
 
 
-def described(form: str, json: str | None = None) -> dict[str, Any]:
+def describe_body(form: str, json: str | None = None) -> dict[str, Any]:
     """Return the OpenAPI description for a request body that is a form, or a JSON schema named `json`."""
     content = {"multipart/form-data": {"schema": {"$ref": f"#/components/schemas/{form}"}}}
     if json is not None:

@@ -168,7 +168,7 @@ def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) 
 @router.post(
     "/models/{name}/versions",
     response={201: VersionOut},
-    openapi_extra=uploads.described("ModelUpload", "VersionIn"),
+    openapi_extra=uploads.describe_body("ModelUpload", "VersionIn"),
 )
 @idempotent_upload
 def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:

@@ -34,7 +34,7 @@ from webapp.api.media import fast_json
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.search.trials import Numbers, numbers_of
 from webapp.api.shapes import Id, In, Number, OneOf
-from webapp.downloads import described
+from webapp.downloads import describe_download
 from webapp.live import sse
 from webapp.live.event_stream import Reader
 from webapp.live.origin import is_own
@@ -221,7 +221,9 @@ def get_metrics(request: HttpRequest, job_id: Id, filters: Query[MetricsFilter])
     return fast_json(MetricsOut(series=series))
 
 
-@router.get("/jobs/{int:job_id}/events", response=EventsOut, openapi_extra=described("text/event-stream"))
+@router.get(
+    "/jobs/{int:job_id}/events", response=EventsOut, openapi_extra=describe_download("text/event-stream")
+)
 def get_events(
     request: HttpRequest, job_id: Id, filters: Query[EventsFilter]
 ) -> HttpResponse | StreamingHttpResponse:

@@ -26,10 +26,10 @@ from webapp.api.idempotency import idempotent
 from webapp.api.media import JSON, fast_json
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In, Number, Slug
-from webapp.downloads import described, streamed
+from webapp.downloads import describe_download, stream_download
 
 router = Router()
-CSV = described("text/csv")
+CSV = describe_download("text/csv")
 
 MAX_CACHED = 8
 _columns_of_ended: dict[tuple[int, str], bytes] = {}
@@ -220,7 +220,9 @@ def download_trials(request: HttpRequest, job_id: Id, filters: Query[TrialsFilte
     # Refuses other jobs now: the generator would do so only after the response has begun.
     outcomes.search_of(search)
     rows = exports.trial_rows(search, numbers_of(filters.trials))
-    return streamed(request, exports.csv_blocks(rows), name=f"job-{job_id}-trials.csv", kind="text/csv")
+    return stream_download(
+        request, exports.csv_blocks(rows), name=f"job-{job_id}-trials.csv", kind="text/csv"
+    )
 
 
 @router.get("/jobs/{int:job_id}/metrics.csv", response={200: None}, openapi_extra=CSV)
@@ -231,7 +233,9 @@ def download_metrics(
     job = access.get_job(actor(request), job_id)
     names = [name for name in filters.names.split(",") if name]
     rows = exports.metric_rows(job, names, numbers_of(filters.trials))
-    return streamed(request, exports.csv_blocks(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv")
+    return stream_download(
+        request, exports.csv_blocks(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv"
+    )
 
 
 @router.post("/jobs/{int:job_id}/ensemble", response={202: JobOut})

@@ -9,10 +9,10 @@ from jobs import access
 from jobs.queries.storage import artifacts as queries
 from jobs.store import store
 from webapp.api.auth import actor, caller, needs
-from webapp.downloads import attachment, described
+from webapp.downloads import attachment, describe_download
 
 router = Router()
-OCTETS = described("application/octet-stream")
+OCTETS = describe_download("application/octet-stream")
 
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 """Characters that a file name in a header must not contain; users choose the names."""

@@ -16,7 +16,7 @@ from jobs.queries.audit import audit_verification
 from jobs.queries.audit.audit_verification import Verification
 from jobs.queries.paging import Page
 from jobs.queries.search import exports
-from webapp.downloads import streamed
+from webapp.downloads import stream_download
 from webapp.pages.shortcuts import Request, page, render_page
 from webapp.template_context import Context
 
@@ -63,7 +63,7 @@ def audit_export(request: Request) -> HttpResponse:
     filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
     rows = query.filter_events(query.visible_events(request.user), **filters).order_by("pk")
     lines = exports.csv_blocks(_csv_rows(rows.iterator(chunk_size=2000)))
-    return streamed(request, lines, name="audit.csv", kind="text/csv")  # type: ignore[return-value] # unchanged
+    return stream_download(request, lines, name="audit.csv", kind="text/csv")  # type: ignore[return-value] # unchanged
 
 
 def _csv_rows(events: Iterator[AuditEvent]) -> Iterator[Sequence[Any]]:

@@ -98,7 +98,7 @@ def new(request: Request) -> HttpResponse:
 def _create_version(request: Request) -> Created:
     entries = request.POST
     project = access.get_project(request.user, entries.get("project", ""), Action.WRITE)
-    with received_code(request) as sent, code_reader.checked(sent.files, sent.field) as (files, contents):
+    with received_code(request) as sent, code_reader.check_files(sent.files, sent.field) as (files, contents):
         name = actions.check_name(entries.get("name", "").strip() or sent.proposed_name)
         stored = actions.store_files(project, files, contents)
     return actions.create(project, name=name, code=stored, by=request.user)

@@ -243,7 +243,7 @@ def _source_context(version: CodeVersion, file: CodeFile) -> CodeSource:
         return CodeSource(why_hidden="It is too large to be shown here.")
     address = f"/api/v1/code/{version.digest}/text"
     whole = f"{address}?{urlencode({'project': version.project.slug, 'file': file.path})}"
-    return CodeSource(source=code_reader.highlighted(file), whole=whole)
+    return CodeSource(source=code_reader.highlight_file(file), whole=whole)
 
 
 def _describe_entry(version: CodeVersion, entry: CodeEntry) -> tuple[CodeEntry, str, str]:

@@ -64,7 +64,7 @@ def compare(request: Request, code: str) -> HttpResponse:
 def _with_differences(context: ComparisonPage, old: CodeVersion) -> ComparisonPage:
     pairs, equal = queries.different_files(old, context.new)
     try:
-        comparison = code_reader.compared(pairs, f"{old.digest}:{context.new.digest}")
+        comparison = code_reader.compare_files(pairs, f"{old.digest}:{context.new.digest}")
     except Unavailable:
         raise
     except TrainyardError as error:

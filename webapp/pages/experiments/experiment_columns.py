@@ -40,7 +40,7 @@ def columns(request: Request, project: str) -> HttpResponse:
     profile = version.profile if version is not None else None
     has_choices = profile is not None and profile.has_pipeline and profile.images is None
     choices = (
-        preprocessing.choices(
+        preprocessing.column_choices(
             profile, entries.getlist("feature"), entries.get("target", ""), entries.get("q", "")
         )
         if profile is not None and has_choices

@@ -149,8 +149,10 @@ class ConflictPage(Context):
 def _show_conflict(request: Request, experiment: Experiment, entries: Json, spec: Any) -> HttpResponse:
     """Compare the form with the version that was saved meanwhile, and ask which one to keep."""
     experiment.refresh_from_db()
-    mine = conflict.document(name=entries["name"], tags=entries["tags"], notes=entries["notes"], spec=spec)
-    mine, saved = conflict.comparable(experiment, mine), conflict.saved_version(experiment)
+    mine = conflict.form_document(
+        name=entries["name"], tags=entries["tags"], notes=entries["notes"], spec=spec
+    )
+    mine, saved = conflict.comparable_document(experiment, mine), conflict.saved_version(experiment)
     if mine == saved:  # nothing would be lost
         entries["version"] = str(experiment.version)
         return _save_as_asked(request, experiment.project, experiment, entries, spec)
@@ -159,7 +161,7 @@ def _show_conflict(request: Request, experiment: Experiment, entries: Json, spec
     context = ConflictPage(
         experiment=experiment,
         project=project,
-        changes=conflict.changes(saved, mine),
+        changes=conflict.list_changes(saved, mine),
         entries=entries,
         saved_spec=spec_text(saved["spec"]),
         newest=experiment.revisions.order_by("-number").first() if experiment.draft is None else None,

@@ -21,7 +21,7 @@ from jobs.queries.data import datasets
 from jobs.queries.experiments import experiments
 from jobs.spec.plan import names
 from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
-from webapp.forms.experiments.script.script import ScriptForm, initial_values, part, spec_from
+from webapp.forms.experiments.script.script import ScriptForm, initial_values, spec_from, spec_part
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -174,11 +174,11 @@ def _initial_form_values(experiment: Experiment | None, document: Json) -> Json:
 
 def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
     # A draft may have anything in place of them.
-    model, search = part(spec, "model"), part(spec, "search")
+    model, search = spec_part(spec, "model"), spec_part(spec, "search")
     space = search.get("space")
     return rows_of(
         _find_script(version, str(model.get("entry", ""))),
-        part(model, "args"),
+        spec_part(model, "args"),
         space if isinstance(space, list) else (),
     )
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
-from webapp.forms.experiments.experiment.schema import VARIANTS, Leaf, leaves
+from webapp.forms.experiments.experiment.schema import VARIANTS, Leaf, spec_leaves
 
 MAX_SHOWN_BOUND = 1000
 
@@ -48,7 +48,7 @@ class Field:
 
     @property
     def leaf(self) -> Leaf:
-        return leaves()[self.spec or self.pointer]
+        return spec_leaves()[self.spec or self.pointer]
 
     @property
     def input(self) -> str:

@@ -16,7 +16,7 @@ NEWEST = 200
 Json = dict[str, Any]
 
 
-def offered(user: User, project: Project) -> list[Json]:
+def offered_versions(user: User, project: Project) -> list[Json]:
     """Return the newest versions that `user` may see and train further, the project's own first."""
     rows = access.visible_versions(user).filter(state=ModelVersion.State.CANDIDATE, needs_code=False)
     newest = rows.select_related("model__project").order_by("-pk")[:NEWEST]
@@ -38,7 +38,7 @@ def _version_label(version: ModelVersion, project: Project) -> str:
     return ", ".join([version.what or "version", *figures[:1], *places])
 
 
-def started(spec: Json, profile: Profile | None, base: ModelVersion) -> Json:
+def start_spec(spec: Json, profile: Profile | None, base: ModelVersion) -> Json:
     """Return a new spec that trains a version further.
 
     Its head is kept if it fits the data. Else it is replaced, and at first only the new one is trained.

@@ -65,7 +65,9 @@ class ColumnChoice(NamedTuple):
     buckets: int = DEFAULT_BUCKETS
 
 
-def choices(profile: Profile, chosen: Collection[str], target: str, text: str = "") -> list[ColumnChoice]:
+def column_choices(
+    profile: Profile, chosen: Collection[str], target: str, text: str = ""
+) -> list[ColumnChoice]:
     """Return the choices for the columns that are features.
 
     Args:

@@ -60,7 +60,7 @@ class Leaf(NamedTuple):
 
 
 @cache
-def leaves() -> dict[str, Leaf]:
+def spec_leaves() -> dict[str, Leaf]:
     """Return every spec leaf by pointer. An argument that several kinds take is described by the first.
 
     A choice has the values from all kinds; see `options_of`.

@@ -30,7 +30,7 @@ REVIEW = Section(
 SECTIONS = (DATA, MODEL, TRAINING, SEARCH, MESH, PRECISION, AFTER, RESOURCES, REVIEW)
 
 
-def covered() -> list[str]:
+def covered_pointers() -> list[str]:
     """List the spec pointers that the form edits."""
     groups = [group for section in SECTIONS for group in section.groups]
     fields = [field.spec or field.pointer for group in groups for field in group.fields]

@@ -96,7 +96,7 @@ def starting_spec(
         },
         "resources": {"pool": "default", "slots": 1, "priority": 50},
     }
-    return spec if base is None else fine_tuning.started(spec, profile, base)
+    return spec if base is None else fine_tuning.start_spec(spec, profile, base)
 
 
 def ranges_of_fit(info: TemplateInfo) -> Mapping[str, Mapping[str, Any]]:
@@ -145,7 +145,7 @@ def context_for_browser(user: User, project: Project) -> Json:
             }
             for info in (*TEMPLATES.values(), VERSION)
         ],
-        "baseVersions": fine_tuning.offered(user, project),
+        "baseVersions": fine_tuning.offered_versions(user, project),
         "code": {
             "mayRun": access.can(user, project, access.Action.RUN_CODE),
             "versions": [

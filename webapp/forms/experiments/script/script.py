@@ -163,9 +163,9 @@ def _offer_choices(form: ScriptForm, **choices: list[tuple[str, str]]) -> None:
 
 def _field_of_problem(problem: Problem) -> tuple[str | None, str]:
     pointer = problem.pointer
-    for part in sorted(PLACES, key=len, reverse=True):
-        if pointer == part or pointer.startswith(f"{part}/"):
-            return PLACES[part], problem.message
+    for prefix in sorted(PLACES, key=len, reverse=True):
+        if pointer == prefix or pointer.startswith(f"{prefix}/"):
+            return PLACES[prefix], problem.message
     where = pointer.removeprefix("/spec")
     return None, f"{where}: {problem.message}" if where else problem.message
 
@@ -195,16 +195,20 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
         "model": model,
         "fit": {"epochs": values["steps"], "seed": values["seed"]},
         "after": after,
-        "resources": {**part(base, "resources"), "pool": values["pool"].strip(), "slots": values["slots"]},
+        "resources": {
+            **spec_part(base, "resources"),
+            "pool": values["pool"].strip(),
+            "slots": values["slots"],
+        },
     }
-    if (data := _data_spec(part(base, "data"), values["dataset"])) is not None:
+    if (data := _data_spec(spec_part(base, "data"), values["dataset"])) is not None:
         spec["data"] = data
     if space:
-        spec["search"] = _search_spec(part(base, "search"), values, space)
+        spec["search"] = _search_spec(spec_part(base, "search"), values, space)
     return spec
 
 
-def part(spec: Json, name: str) -> Json:
+def spec_part(spec: Json, name: str) -> Json:
     """Return a spec part; an empty one where a draft has something else in its place."""
     value = spec.get(name)
     return value if isinstance(value, dict) else {}
@@ -231,7 +235,7 @@ def _search_spec(base: Json, values: Mapping[str, Any], space: list[Json]) -> Js
     objective = {"metric": values["metric"].strip(), "direction": values["direction"]}
     # Several objectives, of which the form shows the first.
     shown_fields = ("pruner", "parallel_trials", "objectives")
-    hidden = {name: part for name, part in base.items() if name not in shown_fields}
+    hidden = {name: value for name, value in base.items() if name not in shown_fields}
     search: Json = {
         **hidden,
         "algorithm": values["algorithm"] or "random",
@@ -246,7 +250,7 @@ def _search_spec(base: Json, values: Mapping[str, Any], space: list[Json]) -> Js
     if values["parallel"]:
         search["parallel_trials"] = values["parallel"]
     if values["pruner"]:
-        before = part(base, "pruner")
+        before = spec_part(base, "pruner")
         search["pruner"] = before if before.get("kind") == values["pruner"] else {"kind": values["pruner"]}
     return search
 
@@ -260,25 +264,25 @@ def _merge_row(before: Json | None, row: Json) -> Json:
 
 def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     """Yield the field values that show a spec."""
-    model, data, search = part(spec, "model"), part(spec, "data"), part(spec, "search")
-    objective = part(search, "objective")
+    model, data, search = spec_part(spec, "model"), spec_part(spec, "data"), spec_part(spec, "search")
+    objective = spec_part(search, "objective")
     yield "entry", model.get("entry", "")
-    yield "variables", "\n".join(f"{name}={value}" for name, value in part(model, "env").items())
+    yield "variables", "\n".join(f"{name}={value}" for name, value in spec_part(model, "env").items())
     slug, number = data.get("dataset"), data.get("dataset_version") or ""
     yield "code", model.get("digest", "")
     yield "dataset", f"{slug}:{number}" if slug else NO_DATA
-    yield "steps", part(spec, "fit").get("epochs", 100)
-    yield "seed", part(spec, "fit").get("seed", 0)
+    yield "steps", spec_part(spec, "fit").get("epochs", 100)
+    yield "seed", spec_part(spec, "fit").get("seed", 0)
     yield "metric", objective.get("metric", "")
     yield "direction", objective.get("direction", "")
     yield "algorithm", search.get("algorithm", "random")
     yield "max_trials", search.get("max_trials", 12)
     yield "executions", search.get("executions_per_trial", 1)
     yield "parallel", search.get("parallel_trials", "")
-    yield "pruner", part(search, "pruner").get("kind", "")
-    yield "register", part(part(spec, "after"), "register").get("model", "")
-    yield "pool", part(spec, "resources").get("pool", "default")
-    yield "slots", part(spec, "resources").get("slots", 1)
+    yield "pruner", spec_part(search, "pruner").get("kind", "")
+    yield "register", spec_part(spec_part(spec, "after"), "register").get("model", "")
+    yield "pool", spec_part(spec, "resources").get("pool", "default")
+    yield "slots", spec_part(spec, "resources").get("slots", 1)
 
 
 def is_script(spec: Any) -> bool:
