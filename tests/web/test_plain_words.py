@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.templatetags.trainyard import in_words, percent
+from webapp.templatetags.value_filters import in_words, percent
 
 
 @pytest.mark.parametrize(

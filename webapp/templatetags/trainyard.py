@@ -1,17 +1,13 @@
-"""The design system's template tags and filters, which `/styleguide` shows.
+"""The components of the design system as template tags, which `/styleguide` shows.
 
 Templates need no `{% load %}`, because the settings list this module as built-in.
 """
 
 import datetime as dt
-import re
-from collections.abc import ItemsView, Mapping
 from functools import lru_cache
 from typing import Any
 
 from django import template
-from django.forms import BoundField
-from django.forms.utils import flatatt
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
@@ -21,12 +17,10 @@ from django.utils.safestring import SafeString, mark_safe
 from jobs import clock, program
 from jobs.queries.storage import deletions
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable
-from jobs.spec.problems import Problem
 from webapp.templatetags import words
 from webapp.templatetags.states import look
 
 register = template.Library()
-DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
 
 
@@ -85,62 +79,6 @@ def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
         utc.strftime("%Y-%m-%d %H:%M:%S UTC"),
         words.relative(clock.estimate() - moment),
     )
-
-
-def _none_if_empty[T](value: T) -> T | None:
-    """Return None for an empty text, which Django passes to a filter if a variable is undefined."""
-    return None if value == "" else value
-
-
-@register.filter
-def byte_size(count: float | None) -> str:
-    """Show a number of bytes, such as `1.4 MB`."""
-    return words.byte_size(_none_if_empty(count))
-
-
-@register.filter
-def sentence(text: str) -> str:
-    """Show a message that another sentence follows."""
-    return words.sentence(str(text))
-
-
-@register.filter
-def duration(seconds: float | dt.timedelta | None) -> str:
-    """Show a duration, such as `2 min 5 s`."""
-    # No line break before the unit.
-    return words.duration(_none_if_empty(seconds)).replace(" ", "\u00a0")
-
-
-@register.filter
-def number(value: float | None, digits: int = 4) -> str:
-    """Show a number with `digits` significant digits; None is a dash."""
-    return words.number(_none_if_empty(value), digits)
-
-
-@register.filter
-def plain(value: Any, missing: str = "–") -> str:
-    """Show a hyperparameter's value: floats with four significant digits, other values unchanged."""
-    if value is None:
-        return missing
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-@register.filter
-def counted(value: int | None) -> str:
-    """Show a count with thin spaces between thousands."""
-    return "–" if _none_if_empty(value) is None else f"{value:,}".replace(",", "\u202f")
-
-
-@register.filter
-def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
-    """Return a mapping's value by a variable key."""
-    return (mapping or {}).get(key)
-
-
-@register.filter
-def pairs(mapping: Mapping[Any, Any] | None) -> ItemsView[Any, Any]:
-    """Return a mapping's keys and values. In a template, `.items` would be the value under that key."""
-    return (mapping or {}).items()
 
 
 @register.inclusion_tag("components/progress.html")
@@ -286,97 +224,6 @@ def kpi(
     return {**variables, "look": look(state) if state and value else None}
 
 
-@register.inclusion_tag("components/problems.html")
-def problems(source: Any) -> dict[str, Any]:
-    """List an input's problems, each with a link to its field.
-
-    Accepts a Django form, or a list of `jobs.spec.problems.Problem`. A form with several fields of one
-    label has a method `error_lines` that distinguishes them.
-    """
-    if hasattr(source, "error_lines"):
-        return {"items": source.error_lines()}
-    if hasattr(source, "errors"):
-        fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
-        return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
-    # A problem of the whole input, such as a missing role, has no field.
-    items = [(item.pointer and f"at{item.pointer}", item.pointer, _with_job(item)) for item in source or ()]
-    return {"items": items}
-
-
-def _with_job(item: Problem) -> str:
-    if item.job is None:
-        return item.message
-    return format_html(
-        '{} (<a href="{}">job {}</a>)', item.message, reverse("job", args=[item.job]), item.job
-    )
-
-
-@register.inclusion_tag("components/field.html")
-def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str, Any]:
-    """Show a form field with its label, help and errors, linked for screen readers.
-
-    A select with one choice is shown as text, beside a hidden input that posts the choice.
-    """
-    base = getattr(bound.field.widget, "input_type", "")
-    kind = "form-check-input" if base in ("checkbox", "radio") else "form-control"
-    kind = "form-select" if base == "select" else kind
-    invalid = " is-invalid" if bound.errors else ""
-    described = f"{bound.id_for_label}-hint" if hint or bound.help_text or bound.errors else None
-    attributes = {"class": f"{kind}{invalid}", "aria-describedby": described}
-    if bound.errors:
-        attributes["aria-invalid"] = "true"
-    widget = bound.as_widget(attrs={key: value for key, value in attributes.items() if value})
-    return {
-        "bound": bound,
-        "widget": widget,
-        "hint": hint or bound.help_text,
-        "check": base == "checkbox",
-        "wide": wide,
-        "only": _only_choice(bound) if base == "select" else None,
-    }
-
-
-def _only_choice(bound: BoundField) -> tuple[str, str] | None:
-    """Return the value and label of a select's choice if it has exactly one."""
-    widget = bound.field.widget
-    choices = [] if widget.allow_multiple_selected else list(widget.choices)
-    if len(choices) != 1 or isinstance(choices[0][1], list | tuple):
-        return None
-    value, label = choices[0]
-    return str(value), str(label)
-
-
-@register.inclusion_tag("components/text_input.html")
-def text_input(
-    name: str,
-    label: str,
-    value: str | None = "",
-    *,
-    hint: str = "",
-    error: str = "",
-    wide: bool = False,
-    **attributes: Any,
-) -> dict[str, Any]:
-    """Show a text input without a Django form; with the attribute `rows` it has several lines.
-
-    Its id is the pointer to which `problems` links; `attributes` are further attributes of the input.
-    """
-    place = f"at/{name}"
-    if hint:
-        attributes["aria-describedby"] = f"{place}-hint"
-    return {
-        "id": place,
-        "name": name,
-        "label": label,
-        "value": value or "",
-        "is_area": "rows" in attributes,
-        "attributes": flatatt(attributes),
-        "hint": hint,
-        "error": error,
-        "wide": wide,
-    }
-
-
 @register.simple_tag
 def program_version() -> str:
     """Show this program's version."""
@@ -396,30 +243,3 @@ def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
         return reverse(name, args=args)
     except NoReverseMatch:
         return otherwise
-
-
-@register.filter
-def percent(share: float | None) -> str:
-    """Show a share between 0 and 1 as a percentage."""
-    number = _none_if_empty(share)
-    return words.NONE if number is None else f"{100 * number:.0f} %"
-
-
-@register.filter
-def phase_words(phase: str) -> str:
-    """Show a task's phase in words; empty for one that people need not know."""
-    return words.PHASES.get(phase, "")
-
-
-@register.filter
-def in_words(value: Any) -> str:
-    """Show a JSON value in words: items separated by commas, yes and no, none for null, digests shortened."""
-    if isinstance(value, dict):
-        value = [f"{name} {in_words(item)}" for name, item in value.items()]
-    if value is None or value == []:
-        return "none"
-    if isinstance(value, list):
-        return ", ".join(in_words(item) for item in value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return DIGEST.sub(lambda match: f"{match[0][:12]}…", str(value))

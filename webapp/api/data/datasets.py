@@ -1,7 +1,7 @@
 """Operations on data sets and their versions. Files are uploaded as forms, or fetched from an address."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.db import transaction
 from django.http import HttpRequest
@@ -14,18 +14,15 @@ from jobs.actions.data import datasets as actions
 from jobs.actions.data.datasets import Roles
 from jobs.actions.storage import deletions
 from jobs.answers.data.datasets import DatasetOut, DatasetVersionOut, OverviewOut, PreviewOut
-from jobs.errors import BadInput
 from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload
 from jobs.queries.data import datasets as queries
-from jobs.spec.data.dialect import ReadOptions
-from jobs.spec.problems import Problem
 from webapp.api.auth import actor
 from webapp.api.data import uploads
+from webapp.api.data.dataset_forms import read_options, read_roles
 from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import OneOf
-from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.uploads import arrived, received, require_one_for_digest
 
@@ -66,7 +63,7 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
     slug = actions.check_slug(form_text(request, "slug"))
     name, description = form_text(request, "name", ""), form_text(request, "description", "")
-    roles, reading = _read_roles(request), _read_options(request)
+    roles, reading = read_roles(request), read_options(request)
     parts = arrived(request, actor(request))
     stored = _store_files(request, project, parts)
     version = actions.create(
@@ -128,7 +125,7 @@ def create_dataset_version(
         return Status(201, queries.version_out(_add_from_address(request, slug, project)))
     named = project or form_text(request, "project", "") or None
     dataset = access.get_dataset(actor(request), slug, _find_project(request, named), access.Action.WRITE)
-    roles, reading = _read_roles(request), _read_options(request)
+    roles, reading = read_roles(request), read_options(request)
     parts = arrived(request, actor(request))
     stored = _store_files(request, dataset.project, parts)
     version = actions.add_version(dataset, stored=stored, by=actor(request), roles=roles, reading=reading)
@@ -257,40 +254,3 @@ def _end_uploads(uploads_in_version: list[ResumableUpload]) -> None:
     """End uploads whose files are in a version now."""
     for upload in uploads_in_version:
         transaction.on_commit(partial(resumable_uploads.end_used, upload))
-
-
-def _read_roles(request: HttpRequest) -> Roles:
-    target, features, task = (form_text(request, name, "") for name in ("target", "features", "task"))
-    columns = _read_columns(form_text(request, "columns", ""))
-    return Roles.read(target, features, task, columns, form_text(request, "rows_without_target", ""))
-
-
-def _read_options(request: HttpRequest) -> ReadOptions:
-    dialect = _json_field("dialect", form_text(request, "dialect", ""), {})
-    if not isinstance(dialect, dict):
-        message = 'dialect must be an object such as {"delimiter": ";", "decimal": ","}'
-        raise BadInput(message, [Problem("/dialect", message)])
-    images = _json_field("images", form_text(request, "images", ""), {})
-    if not isinstance(images, dict):
-        message = 'images must be an object such as {"height": 64, "width": 64, "fit": "crop"}'
-        raise BadInput(message, [Problem("/images", message)])
-    return actions.read_options(dialect, form_text(request, "max_bad_share", ""), images)
-
-
-def _json_field(name: str, text: str, default: object) -> Any:
-    """Return the value in a form field that holds JSON."""
-    if not text:
-        return default
-    try:
-        return read_json(text.encode())
-    except Malformed as error:
-        raise BadInput(error.message, [Problem(f"/{name}", error.message)]) from error
-
-
-def _read_columns(text: str) -> list[dict[str, Any]]:
-    """Return the field `columns`, a JSON list with objects that have name, role and type."""
-    columns = _json_field("columns", text, [])
-    if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
-        message = 'columns must be a list such as [{"name": "city", "type": "category"}]'
-        raise BadInput(message, [Problem("/columns", message)])
-    return columns

@@ -18,7 +18,7 @@ from jobs.queries.experiments.experiments import Difference
 from jobs.spec.plan import names
 from jobs.spec.problems import Problem
 from webapp.forms.experiments.experiment import conflict, start
-from webapp.forms.experiments.script.script import is_script
+from webapp.forms.experiments.script.spec import is_script
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.pages.experiments import scripts

@@ -21,7 +21,8 @@ from jobs.queries.data import datasets
 from jobs.queries.experiments import experiments
 from jobs.spec.plan import names
 from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
-from webapp.forms.experiments.script.script import ScriptForm, initial_values, spec_from, spec_part
+from webapp.forms.experiments.script.script import ScriptForm
+from webapp.forms.experiments.script.spec import initial_values, spec_from, spec_part
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,

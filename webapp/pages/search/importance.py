@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from jobs.messages.analysis import Influence
-from webapp.templatetags.trainyard import plain
+from webapp.templatetags.value_filters import plain
 
 WORDS = {
     "higher": "higher values tend to score better",
