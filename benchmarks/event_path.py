@@ -183,11 +183,11 @@ def delays(bench: Bench, count: int) -> None:
     cost = bench.spent(before, time.time() - began)
     over.set()
     listener.join()
-    for label, found in (("to a committed row", committed), ("to a WebSocket frame", framed)):
-        p10, p50, p95 = (sorted(found)[int(len(found) * part)] for part in (0.1, 0.5, 0.95))
+    for label, times in (("to a committed row", committed), ("to a WebSocket frame", framed)):
+        p10, p50, p95 = (sorted(times)[int(len(times) * part)] for part in (0.1, 0.5, 0.95))
         print(
             f"single points, {label:22} p10 {p10:6.2f} ms   p50 {p50:6.2f} ms   p95 {p95:6.2f} ms   "
-            f"n {len(found)}"
+            f"n {len(times)}"
         )
     spent = ", ".join(f"{name} {cpu / count * 1e3:.1f}" for name, cpu in cost.items())
     print(f"CPU ms per single point: {spent}", flush=True)
@@ -263,9 +263,9 @@ def slowdown(bench: Bench, pairs: int, share: float) -> None:
     moments = [point[4] for point in series["points"]]
     beside = {"points": f"{PACE:,} points/s", "spinning": f"a process that spins for {share:.2f} cores"}
     for label, cost in (("wall", wall_per_epoch), ("CPU", cpu_per_epoch)):
-        found = {(n // 3, window.beside): cost(window, moments) for n, window in enumerate(windows)}
+        costs = {(n // 3, window.beside): cost(window, moments) for n, window in enumerate(windows)}
         for kind, description in beside.items():
-            slower = sorted((found[n, kind] / found[n, "nothing"] - 1) * 100 for n in range(pairs))
+            slower = sorted((costs[n, kind] / costs[n, "nothing"] - 1) * 100 for n in range(pairs))
             print(
                 f"training beside {description}, {label} per epoch: {statistics.median(slower):+.1f} %, "
                 f"median of {pairs} rounds, half of them within "
@@ -328,7 +328,7 @@ def main() -> None:
     parser.add_argument("--singles", type=int, default=60)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--pairs", type=int, default=20)
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         # The runner reads its commands in the home of the installation, which a user of its own could not.
@@ -341,18 +341,18 @@ def main() -> None:
             print(f"{'':36}CPU us per point", flush=True)
             columns = ("points/s", "emitting", "runner", "worker", "web", "broker", "bytes")
             print(f"{'':22}{columns[0]:>12}" + "".join(f"{name:>9}" for name in columns[1:]), flush=True)
-            run(bench, wanted)
+            run(bench, options)
 
 
-def run(bench: Bench, wanted: argparse.Namespace) -> None:
+def run(bench: Bench, options: argparse.Namespace) -> None:
     """Measure everything."""
     flood(bench, "warm", 10_000, rate=0, naive=False, label="(warm-up)")
-    flood(bench, "full", wanted.points, rate=0, naive=False, label="full speed")
-    share = flood(bench, "paced", wanted.points, rate=PACE, naive=False, label=f"paced at {PACE:,}/s")
-    flood(bench, "naive", wanted.naive, rate=0, naive=True, label="naive: event per point")
-    delays(bench, wanted.singles)
-    bookkeeping(bench, wanted.trials)
-    slowdown(bench, wanted.pairs, share)
+    flood(bench, "full", options.points, rate=0, naive=False, label="full speed")
+    share = flood(bench, "paced", options.points, rate=PACE, naive=False, label=f"paced at {PACE:,}/s")
+    flood(bench, "naive", options.naive, rate=0, naive=True, label="naive: event per point")
+    delays(bench, options.singles)
+    bookkeeping(bench, options.trials)
+    slowdown(bench, options.pairs, share)
     bench.begin("end")
     bench.yard.until_completed(bench.job)
 

@@ -63,7 +63,7 @@ def results(yard: RunningYard, name: str, trials: int) -> Iterator[Result]:
 def only(spec: dict[str, Any], template: str, trials: int) -> dict[str, Any]:
     """Return the spec with one template alone, and the same number of trials."""
     search = spec["search"]
-    space = [row for each in search["space"] if (row := only_row(each, template)) is not None]
+    space = [row for entry in search["space"] if (row := only_row(entry, template)) is not None]
     first = [values for values in search["start_with"] if values[TEMPLATE] == template]
     changed = {**search, "space": space, "start_with": first, "max_trials": trials - len(first)}
     # A field that a template does not use is refused.
@@ -83,11 +83,11 @@ def finished(yard: RunningYard, job_id: int) -> dict[str, Any]:
     return yard.until_completed(job_id)
 
 
-def report(name: str, found: list[Result]) -> None:
+def report(name: str, results: list[Result]) -> None:
     """Print the results of a data set, the better ones first."""
     is_error = CATALOGUE[name].task == "regression"
     print(f"{name}, {'RMSE' if is_error else 'accuracy'} on test rows", flush=True)
-    for result in sorted(found, key=lambda one: one.value if is_error else -one.value):
+    for result in sorted(results, key=lambda one: one.value if is_error else -one.value):
         print(f"  {result.label:28}{result.value:10.4f}   {result.seconds:6.0f} s", flush=True)
 
 

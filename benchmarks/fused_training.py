@@ -155,9 +155,9 @@ def prepared(case: Case) -> Prepared:
     return prepare(spec, dataset, dataset.parts.train, name="timed", seed=0)
 
 
-def looping(made: Prepared) -> tuple[Train, str]:
+def looping(training: Prepared) -> tuple[Train, str]:
     """Return a function that trains with our loop, and the step mode it has chosen."""
-    loop = made.loop(epochs=10**6)
+    loop = training.loop(epochs=10**6)
     done = 0
 
     def train(epochs: int) -> float:
@@ -169,7 +169,7 @@ def looping(made: Prepared) -> tuple[Train, str]:
         return time.process_time() - began
 
     train(2)
-    program = made.program
+    program = training.program
     assert program is not None
     spent = program.training_time
     spent.steps *= round(LONG_SECONDS / spent.seconds)
@@ -179,19 +179,19 @@ def looping(made: Prepared) -> tuple[Train, str]:
     return train, loop.step_mode
 
 
-def hand_over(case: Case, made: Prepared, fits: list[Fit], folder: Path) -> None:
+def hand_over(case: Case, training: Prepared, fits: list[Fit], folder: Path) -> None:
     """Give every `fit` the network and the rows of our side."""
     network, rows = folder / "network.keras", folder / "rows.npz"
-    made.model.save(network)
-    np.savez(rows, x=made.batches.x, y=made.batches.y.astype(np.int32))
+    training.model.save(network)
+    np.savez(rows, x=training.batches.x, y=training.batches.y.astype(np.int32))
     settings = {**FIT, "batch_size": case.batch_size}
     for fit in fits:
         fit.ask(network=str(network), rows=str(rows), fit=settings, steps=STEPS_PER_EXECUTION)
 
 
-def bare(case: Case, made: Prepared) -> Train:
+def bare(case: Case, training: Prepared) -> Train:
     """Return a function that trains the same network in plain JAX."""
-    x, y = made.batches.x, made.batches.y
+    x, y = training.batches.x, training.batches.y
     return trains(
         x, y, units=case.args["units"], batch_size=case.batch_size, learning_rate=FIT["learning_rate"]
     )
@@ -199,13 +199,13 @@ def bare(case: Case, made: Prepared) -> Train:
 
 def in_turn(sides: dict[Any, Train], epochs: int, rounds: int) -> dict[Any, list[float]]:
     """Return each side's CPU seconds per epoch for each round; each round starts with another side."""
-    found = defaultdict(list)
+    seconds = defaultdict(list)
     names = list(sides)
     for turn in range(rounds):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            found[name].append(sides[name](epochs) / epochs)
-    return found
+            seconds[name].append(sides[name](epochs) / epochs)
+    return seconds
 
 
 def compare(case: Case, fits: list[Fit], pairs: int, folder: Path) -> list[list[float]]:
@@ -215,31 +215,39 @@ def compare(case: Case, fits: list[Fit], pairs: int, folder: Path) -> list[list[
         For each of them the median ratios of the default and the best `fit` to ours.
     """
     began = time.perf_counter()
-    made = prepared(case)
-    hand_over(case, made, fits, folder)
-    ours, mode = looping(made)
+    training = prepared(case)
+    hand_over(case, training, fits, folder)
+    ours, mode = looping(training)
     epochs = max(1, round(TURN_SECONDS / fits[0].trains()[1](1)))
     sides: dict[Any, Train] = {"ours": ours}
     if case in MLPS:
-        sides["bare"] = bare(case, made)
+        sides["bare"] = bare(case, training)
     best = {}
     for fit in fits:
         trains = fit.trains()
         tried = in_turn(trains, epochs, SELECTION_ROUNDS)
         best[fit] = min(trains, key=lambda steps: min(tried[steps]))
         sides |= {(fit, steps): trains[steps] for steps in {1, best[fit]}}
-    found = in_turn(sides, epochs, pairs)
+    seconds = in_turn(sides, epochs, pairs)
     cost = time.perf_counter() - began
     medians = []
     for fit in fits:
-        shown = [ratios(found[fit, steps], found["ours"]) for steps in (1, best[fit])]
+        columns = [ratios(seconds[fit, steps], seconds["ours"]) for steps in (1, best[fit])]
         cells = [case.name, str(case.args.get("units", "")), str(case.batch_size), fit.keras]
-        cells += [milliseconds(found[side]) if side in found else "" for side in ("bare", "ours", (fit, 1))]
-        cells += [median_and_quartiles(shown[0]), str(best[fit])]
+        cells += [
+            milliseconds(seconds[side]) if side in seconds else "" for side in ("bare", "ours", (fit, 1))
+        ]
+        cells += [median_and_quartiles(columns[0]), str(best[fit])]
         print_row(
-            [*cells, milliseconds(found[fit, best[fit]]), median_and_quartiles(shown[1]), mode, f"{cost:.0f}"]
+            [
+                *cells,
+                milliseconds(seconds[fit, best[fit]]),
+                median_and_quartiles(columns[1]),
+                mode,
+                f"{cost:.0f}",
+            ]
         )
-        medians.append([statistics.median(each) for each in shown])
+        medians.append([statistics.median(values) for values in columns])
     return medians
 
 
@@ -313,9 +321,9 @@ def main() -> None:
         shared = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {options.pairs} rounds")
         print_row(HEADS)
-        found = [compare(case, fits, options.pairs, shared) for case in cases]
+        results = [compare(case, fits, options.pairs, shared) for case in cases]
     print(f"load {os.getloadavg()[0]:.1f} at the end")
-    report(cases, fits, found)
+    report(cases, fits, results)
 
 
 if __name__ == "__main__":

@@ -74,17 +74,17 @@ def write_table(path: Path, size: int, columns: int, seed: int = 0) -> int:
 @contextmanager
 def anonymous_memory() -> Iterator[list[float]]:
     """Measure the largest anonymous memory of this process in the block, beyond that before it, in MiB."""
-    found, ended = [0.0], threading.Event()
+    peak, ended = [0.0], threading.Event()
     before = _anonymous()
 
     def watch() -> None:
         while not ended.wait(0.02):
-            found[0] = max(found[0], (_anonymous() - before) / MIB)
+            peak[0] = max(peak[0], (_anonymous() - before) / MIB)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        yield found
+        yield peak
     finally:
         ended.set()
         watcher.join()
@@ -183,27 +183,27 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=min(len(os.sched_getaffinity(0)), 8))
     parser.add_argument("--side", choices=SIDES)
     parser.add_argument("--file", type=Path)
-    given = parser.parse_args()
-    if given.side is not None:
-        parallel = {"columns": run_columns, "profile": run_profile}.get(given.side)
-        alone = run_pandas if given.side == "pandas" else run_arrow
-        print(json.dumps(parallel(given.file, given.threads) if parallel else alone(given.file)))
+    options = parser.parse_args()
+    if options.side is not None:
+        parallel = {"columns": run_columns, "profile": run_profile}.get(options.side)
+        alone = run_pandas if options.side == "pandas" else run_arrow
+        print(json.dumps(parallel(options.file, options.threads) if parallel else alone(options.file)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = given.file or Path(folder) / "table.csv"
-        if given.file is None:
-            rows = write_table(path, given.bytes, given.columns)
-            print(f"{rows:,} rows, {given.columns} columns, {path.stat().st_size:,} bytes")
+        path = options.file or Path(folder) / "table.csv"
+        if options.file is None:
+            rows = write_table(path, options.bytes, options.columns)
+            print(f"{rows:,} rows, {options.columns} columns, {path.stat().st_size:,} bytes")
         runs: dict[str, list[Measured]] = {side: [] for side in SIDES}
-        for number in range(given.rounds):
+        for number in range(options.rounds):
             for side in sorted(runs, reverse=number % 2 == 1):
-                runs[side].append(_child(side, path, given.threads))
-        found = {side: _print(side, measured) for side, measured in runs.items()}
-    pandas = found["pandas"]
+                runs[side].append(_child(side, path, options.threads))
+        summaries = {side: _print(side, measured) for side, measured in runs.items()}
+    pandas = summaries["pandas"]
     for side in ("columns", "profile"):
         print(
-            f"{side}: {pandas.seconds / found[side].seconds:.2f} times as fast as pandas; by CPU time "
-            f"{pandas.cpu_seconds / found[side].cpu_seconds:.2f} times"
+            f"{side}: {pandas.seconds / summaries[side].seconds:.2f} times as fast as pandas; by CPU time "
+            f"{pandas.cpu_seconds / summaries[side].cpu_seconds:.2f} times"
         )
 
 

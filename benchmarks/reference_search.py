@@ -132,7 +132,7 @@ def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]
     if options.try_threads:
         for peer in peers:
             peer.choose(rows, search | {"max_trials": options.try_threads}, seed=1000)
-    found: dict[str, list[Found]] = defaultdict(list)
+    outcomes: dict[str, list[Found]] = defaultdict(list)
     poll = {"TRAINYARD_NODE_POLL": "2"}  # the default setting
     with (
         open_yard(folder / "cold", TRAINYARD_STANDBY="0", **poll) as cold,
@@ -147,15 +147,15 @@ def compare(options: argparse.Namespace, folder: Path) -> dict[str, list[Found]]
             for peer in peers:
                 sides[peer.name] = partial(peer.search, rows, plan, seed)
             for name, searched in sides.items():
-                found[name].append(searched())
-                print(f"seed {seed}: {name} {found[name][-1].seconds:.1f} s", flush=True)
-    return found
+                outcomes[name].append(searched())
+                print(f"seed {seed}: {name} {outcomes[name][-1].seconds:.1f} s", flush=True)
+    return outcomes
 
 
 def search_of(options: argparse.Namespace) -> dict[str, Any]:
     overrides = {"max_trials": options.trials, "epochs": options.epochs}
-    given = {name: value for name, value in overrides.items() if value is not None}
-    return {**COMMON, **SEARCHES[options.space], **given}
+    settings = {name: value for name, value in overrides.items() if value is not None}
+    return {**COMMON, **SEARCHES[options.space], **settings}
 
 
 def sides_of_ours(
@@ -221,15 +221,17 @@ def main() -> None:
     options = options_of_call()
     versions = [f"{name} {version(name)}" for name in INSTALLED]
     if options.ray:
-        versions += [f"ray {found.version}" for found in distributions(name="ray", path=[str(options.ray)])]
+        versions += [
+            f"ray {package.version}" for package in distributions(name="ray", path=[str(options.ray)])
+        ]
     print(
         f"{', '.join(versions)}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start",
         flush=True,
     )
     with tempfile.TemporaryDirectory() as folder:
-        found = compare(options, Path(folder))
+        outcomes = compare(options, Path(folder))
     print(f"{options.space}, {options.seeds} seeds, load {os.getloadavg()[0]:.1f} at the end")
-    report(found, options.peers)
+    report(outcomes, options.peers)
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ async def measure_sandboxed(pool: RunnerPool, data: DatasetFile, folder: Path, n
 def cpu_of_all() -> float:
     """Return the CPU seconds of all processes that this one has started and that run."""
     times = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
-    return sum(each.user + each.system for each in times)
+    return sum(usage.user + usage.system for usage in times)
 
 
 async def measure_new(pool: RunnerPool, data: DatasetFile, folder: Path, number: int) -> Sandboxed:
@@ -275,7 +275,7 @@ def report(heads: Sequence[str], names: Sequence[str], costs: Sequence[Sequence[
     print(f"{'':24}" + "".join(f"{head:>18}" for head in heads))
     for at, name in enumerate(names):
         medians = [statistics.median(row[at] for row in rows) for rows in costs]
-        print(f"{name:24}" + "".join(f"{each:10.2f} ({each / medians[0]:5.2f})" for each in medians))
+        print(f"{name:24}" + "".join(f"{median:10.2f} ({median / medians[0]:5.2f})" for median in medians))
 
 
 def main() -> None:

@@ -136,8 +136,8 @@ class Stopwatch:
         self.times.setdefault(name, []).append(took)
 
     def _worked(self) -> float:
-        found = self._devtools.send("Performance.getMetrics")["metrics"]
-        return next(1000 * float(entry["value"]) for entry in found if entry["name"] == "TaskDuration")
+        metrics = self._devtools.send("Performance.getMetrics")["metrics"]
+        return next(1000 * float(entry["value"]) for entry in metrics if entry["name"] == "TaskDuration")
 
 
 def measure(page: Any, address: str, job: int, repeats: int) -> dict[str, list[Took]]:
@@ -294,8 +294,8 @@ def main() -> None:
             context.add_init_script(WATCH)
             times = measure(context.new_page(), address, job, options.repeats)
             browser.close()
-    for what, found in times.items():
-        walls, works = zip(*found, strict=True)
+    for what, seconds in times.items():
+        walls, works = zip(*seconds, strict=True)
         is_whole = "paint" in what or "all charts" in what  # more than the response to an interaction
         late = "  LATE" if not is_whole and statistics.median(walls) > GOAL_MS else ""
         print(

@@ -113,20 +113,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--megabytes", type=float, default=20)
     parser.add_argument("--rate", type=float, default=100, help="single rows per second")
-    given = parser.parse_args()
-    large = large_request(given.megabytes)
+    options = parser.parse_args()
+    large = large_request(options.megabytes)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         build_model(folder / "model.keras")
         with ours(folder, folder / "model.keras", ("m", "large")) as server:
             uvloop.run(until_warm(server))
             rounds = [
-                [uvloop.run(measure(server, given.seconds, given.rate, body)) for body in (None, large)]
-                for _ in range(given.rounds)
+                [uvloop.run(measure(server, options.seconds, options.rate, body)) for body in (None, large)]
+                for _ in range(options.rounds)
             ]
     alone, beside = ([Delays(*map(statistics.median, zip(*kind, strict=True)))
                       for kind in zip(*rounds, strict=True)])  # fmt: skip
-    for label, one in (("alone", alone), (f"beside {given.megabytes:g} MB bodies", beside)):
+    for label, one in (("alone", alone), (f"beside {options.megabytes:g} MB bodies", beside)):
         times = f"p50 {one.p50_ms:7.2f}  p99 {one.p99_ms:8.2f}  largest {one.largest_ms:8.2f} ms"
         print(f"single rows {label:24s} {times}")
     print(

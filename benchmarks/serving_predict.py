@@ -165,8 +165,8 @@ def _process(command: list[str], log: Path, variables: Mapping[str, str]) -> Ite
 
 
 def _address(file: Path) -> dict[str, str]:
-    found: dict[str, str] = json.loads(_eventually(lambda: file.read_text() if file.exists() else ""))
-    return found
+    addresses: dict[str, str] = json.loads(_eventually(lambda: file.read_text() if file.exists() else ""))
+    return addresses
 
 
 def _eventually[T](seen: Callable[[], T], seconds: float = 90) -> T:
@@ -212,8 +212,8 @@ class Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._pending += data
-        head, found, body = self._pending.partition(b"\r\n\r\n")
-        if not found:
+        head, separator, body = self._pending.partition(b"\r\n\r\n")
+        if not separator:
             return
         if not head.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(self._pending[:300].decode())
@@ -266,29 +266,29 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="the interpreter of LitServe and MLflow")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         model = folder / "model.keras"
         build_model(model)
         servers = {"trainyard": stack.enter_context(ours(folder, model))}
-        for one in given.peers:
-            python = sys.executable if one == "bare" else given.python
+        for one in options.peers:
+            python = sys.executable if one == "bare" else options.python
             servers[one] = stack.enter_context(peer(folder, model, one, python))
         for server in servers.values():
             uvloop.run(until_warm(server))
         for case in CASES:
-            report(case, compared(servers, case, given.rounds, given.seconds))
+            report(case, compared(servers, case, options.rounds, options.seconds))
 
 
 def compared(servers: dict[str, Server], case: Case, rounds: int, seconds: float) -> dict[str, Rate]:
     """Return each server's median rate; the rounds alternate between the servers."""
-    found: dict[str, list[Rate]] = {name: [] for name in servers}
+    rates: dict[str, list[Rate]] = {name: [] for name in servers}
     for _ in range(rounds):
         for number, (name, server) in enumerate(servers.items()):
             sent = case if number == 0 else case._replace(binary=False)
-            found[name].append(uvloop.run(measure(server, sent, seconds)))
-    return {name: median(rates) for name, rates in found.items()}
+            rates[name].append(uvloop.run(measure(server, sent, seconds)))
+    return {name: median(measured) for name, measured in rates.items()}
 
 
 async def until_warm(server: Server) -> None:

@@ -75,8 +75,8 @@ def seconds_until(seen: Callable[[], bool], began: float) -> float:
 def child_pids(server: Server) -> dict[str, int]:
     """Return the process of each model."""
     text = urllib.request.urlopen(f"{server.url}/{METRICS}").read().decode()
-    found = re.findall(r'child_pid\{model_name="([^"]+)"[^}]*\} (\S+)', text)
-    return {name: int(float(pid)) for name, pid in found}
+    processes = re.findall(r'child_pid\{model_name="([^"]+)"[^}]*\} (\S+)', text)
+    return {name: int(float(pid)) for name, pid in processes}
 
 
 def private_mib(pid: int) -> float:
@@ -130,11 +130,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.serving_start", description=__doc__)
     parser.add_argument("--models", type=int, default=13)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    options = parser.parse_args()
     sides: dict[str, list[Measured]] = {"1": [], "0": []}
     with tempfile.TemporaryDirectory() as name:
-        models = build_models(Path(name), given.models)
-        for number in range(given.rounds):
+        models = build_models(Path(name), options.models)
+        for number in range(options.rounds):
             for value, rounds in sides.items():
                 folder = Path(name) / f"round-{number}-{value}"
                 folder.mkdir()
@@ -143,7 +143,7 @@ def main() -> None:
         Measured(*(statistics.median(column) for column in zip(*rounds, strict=True)))
         for rounds in sides.values()
     ]
-    print(f"{given.models} models, {given.rounds} rounds on {os.cpu_count()} cores")
+    print(f"{options.models} models, {options.rounds} rounds on {os.cpu_count()} cores")
     report(*medians)
 
 

@@ -58,7 +58,9 @@ def training(vmapped: VmappedProgram, inputs: list[EpochInputs], shared: SharedI
         for first in range(0, len(inputs), at_once):
             call = slice(first, first + at_once)
             states = [state for state, _, _ in vmapped.train(inputs[call], shared)]
-            inputs[call] = [each._replace(state=new) for each, new in zip(inputs[call], states, strict=True)]
+            inputs[call] = [
+                epoch._replace(state=new) for epoch, new in zip(inputs[call], states, strict=True)
+            ]
         return time.process_time() - began
 
     return epoch
@@ -66,9 +68,9 @@ def training(vmapped: VmappedProgram, inputs: list[EpochInputs], shared: SharedI
 
 def compare(case: Case, count: int, pairs: int) -> None:
     """Time the rounds and print a line."""
-    made = prepared(case)
-    assert made.program is not None
-    program, batches = made.program, made.batches
+    case_training = prepared(case)
+    assert case_training.program is not None
+    program, batches = case_training.program, case_training.batches
     validation_x = batches.x[:VALIDATION_ROWS].astype(np.float32)
     shared = SharedInputs(
         *map(jax.device_put, (batches.x, batches.y, validation_x)), program.initial_metrics()
@@ -78,15 +80,15 @@ def compare(case: Case, count: int, pairs: int) -> None:
     ]
     for train in sides:
         train()  # compiles
-    found: list[list[float]] = [[], []]
+    seconds: list[list[float]] = [[], []]
     for turn in range(pairs):
         for side in (turn % 2, 1 - turn % 2):
-            found[side].append(sides[side]())
-    milliseconds = (1000 * statistics.median(seconds) for seconds in found)
-    shown = " | ".join(f"{each:8.1f}" for each in milliseconds)
-    ratios = sorted(a / b for a, b in zip(*found, strict=True))
-    chosen = "in one call" if min(found[1]) < MAX_TIME_RATIO * min(found[0]) else "one by one"
-    print(f"{case.name:28} | {count:5} | {shown} | {median_and_quartiles(ratios):24} | {chosen}", flush=True)
+            seconds[side].append(sides[side]())
+    milliseconds = (1000 * statistics.median(side) for side in seconds)
+    line = " | ".join(f"{value:8.1f}" for value in milliseconds)
+    ratios = sorted(a / b for a, b in zip(*seconds, strict=True))
+    chosen = "in one call" if min(seconds[1]) < MAX_TIME_RATIO * min(seconds[0]) else "one by one"
+    print(f"{case.name:28} | {count:5} | {line} | {median_and_quartiles(ratios):24} | {chosen}", flush=True)
 
 
 def main() -> None:

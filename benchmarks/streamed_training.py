@@ -58,8 +58,8 @@ def write_version(path: Path, rows: int, columns: int) -> DatasetFile:
             length = min(BATCH_ROWS, rows - start)
             y = rng.integers(0, CLASSES, length).astype(np.int32)
             # The values of a column do not matter, but each has others.
-            found = [noise[place : place + length] + 0.1 * y for place in range(columns)]
-            arrays = [to_arrow(array.astype(np.float32)) for array in found]
+            noisy_columns = [noise[place : place + length] + 0.1 * y for place in range(columns)]
+            arrays = [to_arrow(array.astype(np.float32)) for array in noisy_columns]
             writer.write_batch(pa.RecordBatch.from_arrays([to_arrow(y), *arrays], schema=schema))
     profile = Profile(
         rows=rows, kind="vector", task="multiclass", target="y", features=tuple(names), has_pipeline=True,
@@ -94,29 +94,30 @@ def compare(rows: int, columns: int, rounds: int, folder: Path) -> None:
     parts = None
     for side, limit in (("streamed", 0), ("in memory", None)):
         dataset = load_dataset(file, spec.data, in_memory_bytes=limit)
-        made = prepare(spec, dataset, dataset.parts.train, name="timed", seed=0)
-        parts = made.batches.parts if parts is None else parts
-        made = replace(made, batches=replace(made.batches, parts=parts))
-        loop = made.loop(epochs=10**6)
+        training = prepare(spec, dataset, dataset.parts.train, name="timed", seed=0)
+        parts = training.batches.parts if parts is None else parts
+        training = replace(training, batches=replace(training.batches, parts=parts))
+        loop = training.loop(epochs=10**6)
         assert isinstance(loop, ProgramLoop)
         # Timing the modes would be part of some epochs.
         loop.keep_step_mode("many")
         loop.epoch(1, 0, [], lambda _: None)
         loops[side] = loop
-    found: dict[str, list[tuple[float, float]]] = {side: [] for side in loops}
+    seconds: dict[str, list[tuple[float, float]]] = {side: [] for side in loops}
     waits = []
     for number in range(rounds):
         for side in sorted(loops, reverse=number % 2 == 1):
             began, cpu = time.perf_counter(), time.process_time()
             loops[side].epoch(2 + number, 0, [], lambda _: None)
-            found[side].append((time.perf_counter() - began, time.process_time() - cpu))
+            seconds[side].append((time.perf_counter() - began, time.process_time() - cpu))
         waits.append(loops["streamed"].data_wait or 0.0)
-    _report(found, statistics.median(waits))
+    _report(seconds, statistics.median(waits))
 
 
-def _report(found: dict[str, list[tuple[float, float]]], wait: float) -> None:
+def _report(seconds_by_side: dict[str, list[tuple[float, float]]], wait: float) -> None:
     medians = {
-        side: [statistics.median(each) for each in zip(*runs, strict=True)] for side, runs in found.items()
+        side: [statistics.median(times) for times in zip(*runs, strict=True)]
+        for side, runs in seconds_by_side.items()
     }
     for side, (seconds, cpu) in medians.items():
         print(f"{side:10} {seconds:7.2f} s per epoch, {cpu:7.2f} s of CPU")
@@ -135,10 +136,10 @@ def measure(path: Path, rows: int, columns: int) -> float:
     file = DatasetFile(path=str(path), digest="noise", profile=profile | {"rows": rows})
     with anonymous_memory() as memory:
         dataset = load_dataset(file, spec.data, in_memory_bytes=0)
-        made = prepare(spec, dataset, dataset.parts.train, name="measured", seed=0)
-        loop = made.loop(epochs=1)
+        training = prepare(spec, dataset, dataset.parts.train, name="measured", seed=0)
+        loop = training.loop(epochs=1)
         loop.epoch(1, 0, [], lambda _: None)
-        rows_to_predict = made.evaluation_set(dataset.parts.validation)
+        rows_to_predict = training.evaluation_set(dataset.parts.validation)
         loop.predict(rows_to_predict.x, rows_to_predict.batch_size)
     print(f"{columns} columns, {rows:,} rows: {100 * (loop.data_wait or 0):.1f} % waiting", file=sys.stderr)
     return memory[0]
@@ -178,18 +179,18 @@ def main() -> None:
     parser.add_argument("--memory", type=float, metavar="GIB")
     parser.add_argument("--folder", type=Path, help="for the versions; of the system by default")
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    os.environ["NPROC"] = str(given.threads)
-    if given.file is not None:
-        print(measure(given.file, given.rows, given.columns))
+    options = parser.parse_args()
+    os.environ["NPROC"] = str(options.threads)
+    if options.file is not None:
+        print(measure(options.file, options.rows, options.columns))
         return
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     run: Callable[[Path], None] = (
-        (lambda folder: compare_memory(given.memory, given.columns, folder))
-        if given.memory is not None
-        else (lambda folder: compare(given.rows, given.columns, given.rounds, folder))
+        (lambda folder: compare_memory(options.memory, options.columns, folder))
+        if options.memory is not None
+        else (lambda folder: compare(options.rows, options.columns, options.rounds, folder))
     )
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         run(Path(folder))
     print(f"load {os.getloadavg()[0]:.1f} at the end")
 

@@ -112,8 +112,8 @@ def standby_is_ready(yard: RunningYard) -> None:
     """Wait until a heartbeat reports a standby that is not in use."""
 
     def waiting() -> list[int]:
-        found: list[int] = yard.call("benchmarks.submit_to_first_step", "standbys")
-        return [pid for pid in found if _name(pid) == "ty-standby"]
+        standbys: list[int] = yard.call("benchmarks.submit_to_first_step", "standbys")
+        return [pid for pid in standbys if _name(pid) == "ty-standby"]
 
     query = "SELECT info FROM jobs_worker WHERE state = 'up'"
     rows.until(yard.home, query, [], waiting, what="a standby", seconds=120)
@@ -139,8 +139,8 @@ def yard_with(home: Path, **environment: str) -> Iterator[tuple[RunningYard, int
     """Start an installation with an experiment."""
     with open_yard(home, **environment) as yard:
         yard.open()
-        wanted = {"project": "flow", "name": "first step", "spec": SPEC}
-        yield yard, int(yard.ada.post("/experiments", wanted)["id"])
+        body = {"project": "flow", "name": "first step", "spec": SPEC}
+        yield yard, int(yard.ada.post("/experiments", body)["id"])
 
 
 def compare(rounds: int, folder: Path) -> tuple[list[float], list[Hops], list[Hops]]:
@@ -176,7 +176,7 @@ def report(plainly: list[float], colds: list[Hops], warms: list[Hops]) -> None:
     print("\nmedian milliseconds since the request: " + ", ".join(HOPS))
     for name, all_hops in (("cold", colds), ("standby", warms)):
         milliseconds = [statistics.median(column) * 1000 for column in zip(*all_hops, strict=True)]
-        print(f"{name:10}" + "".join(f"{each:10.0f}" for each in milliseconds))
+        print(f"{name:10}" + "".join(f"{value:10.0f}" for value in milliseconds))
 
 
 def main() -> None:
@@ -184,9 +184,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
-        found = compare(rounds, Path(folder))
+        hops = compare(rounds, Path(folder))
     print(f"{rounds} rounds on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end")
-    report(*found)
+    report(*hops)
 
 
 if __name__ == "__main__":

@@ -129,9 +129,9 @@ def keras_tuners(size: int) -> Callable[[], object]:
     oracle.verbose = 0
     for row in rows_for(search, size):
         if row.score is not None:
-            known = oracle.get_space()
-            known.values = to_oracle(search.space, row.values)
-            trial = Trial(known, trial_id=str(row.number), status=TrialStatus.COMPLETED)
+            space = oracle.get_space()
+            space.values = to_oracle(search.space, row.values)
+            trial = Trial(space, trial_id=str(row.number), status=TrialStatus.COMPLETED)
             trial.score = row.score
             oracle.trials[trial.trial_id] = trial
     return lambda: oracle.populate_space("next")

@@ -71,8 +71,8 @@ def cpu_of(yard: RunningYard) -> dict[str, float]:
     """Return the CPU seconds of each process, without the worker's runners."""
     parts = yard.parts()
     consumers = [child for child in parts["worker-1"].children() if "celery" in child.cmdline()]
-    found = parts | {"consumer": consumers[0]} if consumers else parts
-    return {name: sum(process.cpu_times()[:2]) for name, process in found.items()}
+    all_parts = parts | {"consumer": consumers[0]} if consumers else parts
+    return {name: sum(process.cpu_times()[:2]) for name, process in all_parts.items()}
 
 
 def _ask(home: Path, query: str, job: int) -> tuple[Any, ...]:
@@ -156,14 +156,14 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=1)
     parser.add_argument("--untrained", action="store_true", help="overhead only: the trials do not train")
     parser.add_argument("--plain", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.plain is not None:
-        print(fit_all(given.plain))
+    options = parser.parse_args()
+    if options.plain is not None:
+        print(fit_all(options.plain))
         return
     with tempfile.TemporaryDirectory() as folder:
-        environment = UNTRAINED if given.untrained else {}
-        found = ours(given.trials, given.slots, Path(folder) / "home", **environment)
-    report(given.trials, given.slots, found, None if given.untrained else plain(given.trials))
+        environment = UNTRAINED if options.untrained else {}
+        results = ours(options.trials, options.slots, Path(folder) / "home", **environment)
+    report(options.trials, options.slots, results, None if options.untrained else plain(options.trials))
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ def spec_of(dataset: str, training: dict[str, Any]) -> dict[str, Any]:
 def ours(yard: RunningYard, dataset: str, training: dict[str, Any]) -> float:
     """Return the seconds from submitting a training to its end, without compiled programs."""
     empty_compile_cache(yard.home)
-    wanted = {"project": "flow", "name": "whole", "spec": spec_of(dataset, training)}
-    experiment = yard.ada.post("/experiments", wanted)
+    body = {"project": "flow", "name": "whole", "spec": spec_of(dataset, training)}
+    experiment = yard.ada.post("/experiments", body)
     began = time.perf_counter()
     job = int(yard.ada.post(f"/experiments/{experiment['id']}/submit")["job"])
     while yard.job(job)["state"] not in ("completed", "failed", "stopped"):

@@ -18,7 +18,7 @@ NONE, FOUND, NOT_CHECKED = 0, 1, 3
 class Answer(NamedTuple):
     """The result of one tool: packages with their advisories, and reasons why packages were not checked."""
 
-    found: list[str]
+    advisories: list[str]
     unchecked: list[str]
 
 
@@ -49,12 +49,12 @@ def python_packages() -> Answer:
     packages = report("pip-audit", *options, *files).get("dependencies")
     if not packages:
         raise ValueError("pip-audit: its report names no package")
-    found = [
+    advisories = [
         f"{package['name']} {package['version']}: {advisory['id']}"
         for package in packages
         for advisory in package.get("vulns", [])
     ]
-    return Answer(found, [package["skip_reason"] for package in packages if "skip_reason" in package])
+    return Answer(advisories, [package["skip_reason"] for package in packages if "skip_reason" in package])
 
 
 def npm_packages() -> Answer:
@@ -67,23 +67,23 @@ def npm_packages() -> Answer:
 
 def main() -> int:
     """Print the advisories, and return the exit code."""
-    found, unchecked = [], []
+    advisories, unchecked = [], []
     for check in (python_packages, npm_packages):
         try:
             answer = check()
         except ValueError as error:
             unchecked.append(str(error))
             continue
-        found += answer.found
+        advisories += answer.advisories
         unchecked += answer.unchecked
-    lines = [f"Advisory for {line}" for line in found]
+    lines = [f"Advisory for {line}" for line in advisories]
     if unchecked:
         lines.append(
             f"Not checked ({len(unchecked)}); was a source of advisories reachable? The first reasons:"
         )
         lines += [f"  {reason}" for reason in unchecked[:5]]
     sys.stdout.write("\n".join(lines or ["No locked package has a known advisory."]) + "\n")
-    return FOUND if found else NOT_CHECKED if unchecked else NONE
+    return FOUND if advisories else NOT_CHECKED if unchecked else NONE
 
 
 if __name__ == "__main__":

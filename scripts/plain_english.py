@@ -93,8 +93,8 @@ def script_texts(path: Path) -> Iterator[Text]:
     """Yield the comments of a script, and those string literals that have a space."""
     source = path.read_text(encoding="utf-8")
     texts = r"/\*.*?\*/|(?<!:)//[^\n]*|\"[^\"\n]* [^\"\n]*\"|'[^'\n]* [^'\n]*'|`[^`]* [^`]*`"
-    for found in re.finditer(texts, source, re.DOTALL):
-        yield 1 + source.count("\n", 0, found.start()), found[0]
+    for match in re.finditer(texts, source, re.DOTALL):
+        yield 1 + source.count("\n", 0, match.start()), match[0]
 
 
 def shell_texts(path: Path) -> Iterator[Text]:
@@ -106,7 +106,7 @@ def shell_texts(path: Path) -> Iterator[Text]:
 
 def _blanked(source: str, code: str) -> str:
     """Return `source` with all code replaced by its line breaks, so that line numbers stay."""
-    return re.sub(code, lambda found: "\n" * found[0].count("\n") or " ", source, flags=re.DOTALL)
+    return re.sub(code, lambda match: "\n" * match[0].count("\n") or " ", source, flags=re.DOTALL)
 
 
 READERS = {
@@ -123,9 +123,9 @@ READERS = {
 def findings(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the line, the phrase and a suggestion of each phrase in a file."""
     for first, text in READERS[path.suffix](path):
-        for found in PATTERN.finditer(text):
-            line = first + text.count("\n", 0, found.start())
-            yield line, " ".join(found[0].split()), SUGGESTIONS[int(str(found.lastgroup)[1:])]
+        for match in PATTERN.finditer(text):
+            line = first + text.count("\n", 0, match.start())
+            yield line, " ".join(match[0].split()), SUGGESTIONS[int(str(match.lastgroup)[1:])]
 
 
 def files_in(names: list[str]) -> Iterator[Path]:

@@ -84,19 +84,19 @@ def sign(folder: Path, key: Ed25519PrivateKey) -> None:
 
 def main() -> int:
     """Replace dist/ by the release of the current commit, and return the exit code."""
-    made = Path("dist.part")
-    shutil.rmtree(made, ignore_errors=True)
+    part = Path("dist.part")
+    shutil.rmtree(part, ignore_errors=True)
     try:
         key = signing_key()
-        made.mkdir()
-        build(made)
-        sign(made, key)
+        part.mkdir()
+        build(part)
+        sign(part, key)
     except ValueError as error:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)
         sys.stderr.write(f"No release was made. {error}\n")
         return 2
     shutil.rmtree("dist", ignore_errors=True)
-    made.rename("dist")
+    part.rename("dist")
     sys.stdout.write("".join(f"dist/{path.name}\n" for path in sorted(Path("dist").iterdir())))
     return 0
 

@@ -52,7 +52,7 @@ class Admission:
         self, *, max_connections: int, max_per_address: int, trusted: Iterable[str] = LOOPBACK
     ) -> None:
         self._max_per_address = min(max_per_address, max_connections)
-        self._trusted = [ipaddress.ip_network(each) for each in trusted]
+        self._trusted = [ipaddress.ip_network(network) for network in trusted]
         self._groups: dict[str, _Group] = {}
         self._group_by_connection: dict[Connection, _Group] = {}
         self._all = _Group("", max_connections)
@@ -75,30 +75,30 @@ class Admission:
                 return False
         # An eviction may have removed a group that became empty.
         self._groups[name] = self._group_by_connection[connection] = group
-        for each in (group, self._all):
-            each.count += 1
-            each.waiting[connection] = None
+        for counts in (group, self._all):
+            counts.count += 1
+            counts.waiting[connection] = None
         return True
 
     def mark_waiting(self, connection: Connection) -> None:
         """Record that a connection waits for its next request."""
         if group := self._group_by_connection.get(connection):
-            for each in (group, self._all):
-                each.waiting.pop(connection, None)
-                each.waiting[connection] = None
+            for counts in (group, self._all):
+                counts.waiting.pop(connection, None)
+                counts.waiting[connection] = None
 
     def mark_busy(self, connection: Connection) -> None:
         """Record that a request of this connection is being answered."""
         if group := self._group_by_connection.get(connection):
-            for each in (group, self._all):
-                each.waiting.pop(connection, None)
+            for counts in (group, self._all):
+                counts.waiting.pop(connection, None)
 
     def release(self, connection: Connection) -> None:
         """Stop counting a connection that is closed."""
         if group := self._group_by_connection.pop(connection, None):
-            for each in (group, self._all):
-                each.count -= 1
-                each.waiting.pop(connection, None)
+            for counts in (group, self._all):
+                counts.count -= 1
+                counts.waiting.pop(connection, None)
             self._drop_if_empty(group)
 
     def _evict_oldest(self, group: _Group) -> bool:

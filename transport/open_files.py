@@ -12,13 +12,13 @@ MIN_CONNECTIONS = 64
 def raise_limit() -> int:
     """Raise the soft limit of open files to the hard one, at most `MAX_FILES`; return the new soft limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        return wanted
+    limit = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        return limit
     return MAX_FILES if soft == resource.RLIM_INFINITY else soft
 
 
-def connections_within(files: int, wanted: int) -> int:
+def connections_within(files: int, requested: int) -> int:
     """Return how many connections to accept, at most `wanted`, so that half of `files` stay for requests."""
-    return max(MIN_CONNECTIONS, min(wanted, (files - RESERVED_FILES) // 2))
+    return max(MIN_CONNECTIONS, min(requested, (files - RESERVED_FILES) // 2))

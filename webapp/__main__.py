@@ -15,7 +15,7 @@ PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_
 
 
 def main() -> None:
-    """Run the command that the arguments of this process name."""
+    """Run the command that this process's arguments name."""
     # Django would print its own version.
     if sys.argv[1:] in (["version"], ["--version"]):
         sys.stdout.write(f"{program.program_version()}\n")

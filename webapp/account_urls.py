@@ -1,4 +1,4 @@
-"""The URLs of allauth that are in use: log in, log out, password, second factor. No sign-up, no e-mail."""
+"""The allauth URLs in use: log in, log out, password, second factor. No sign-up, no e-mail."""
 
 from allauth.account import views
 from django.urls import include, path

@@ -47,7 +47,7 @@ class ReadOnlyAdmin(ModelAdmin):
         return lookup.partition("__")[0] not in hidden and super().lookup_allowed(lookup, value, request)
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
-        """Leave out hashes of secrets."""
+        """Leave out secrets' hashes."""
         has_secret = self.model in SECRET_MODELS
         return [name for name in HIDDEN if name != "digest" or has_secret]
 

@@ -29,10 +29,10 @@ def importance_of(search: Job) -> ImportanceOut:
     Raises:
         Conflict: the job is no search.
     """
-    found = importance.importance_out(search)
-    if found.state in ("missing", "stale", "computing") and _start(search):
-        return found.model_copy(update={"state": "computing"})
-    return found
+    importance_row = importance.importance_out(search)
+    if importance_row.state in ("missing", "stale", "computing") and _start(search):
+        return importance_row.model_copy(update={"state": "computing"})
+    return importance_row
 
 
 def _start(search: Job) -> bool:

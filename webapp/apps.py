@@ -16,7 +16,7 @@ class WebappConfig(AppConfig):
     name = "webapp"
 
     def ready(self) -> None:
-        """Connect the receivers of allauth's signals, which need the models; collect garbage again."""
+        """Connect the receivers for allauth's signals, which need the models; collect garbage again."""
         import_module("webapp.accounts.changes")
         # The last app of all. Imported objects remain until the end: collections examine them in vain, a
         # tenth of the time of a start, so the processes start without collections.

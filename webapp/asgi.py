@@ -1,4 +1,4 @@
-"""The ASGI application: routes HTTP to Django and WebSockets to the consumers of `webapp.live`."""
+"""The ASGI application: routes HTTP to Django and WebSockets to `webapp.live`."""
 
 import os
 from typing import Any

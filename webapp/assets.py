@@ -9,7 +9,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
 class ModuleManifestStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # whitenoise is untyped
-    """Hashes and compresses static files, and rewrites the import paths of ES modules."""
+    """Hashes and compresses static files, and rewrites import paths in ES modules."""
 
     support_js_module_import_aggregation = True
     # Each pass settles one level of imports, and Django's limit is 5.
@@ -25,14 +25,14 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise is 
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
-        """Return the response for a file, which may be a part of it, or empty if it did not change."""
-        found = static_file.get_response(request.method, request.META)
+        """Return the response for a file, which may be partial, or empty if it did not change."""
+        served = static_file.get_response(request.method, request.META)
         content = b""
-        if found.file is not None:
-            with closing(found.file) as file:
+        if served.file is not None:
+            with closing(served.file) as file:
                 content = file.read()
-        response = HttpResponse(content, status=int(found.status))
+        response = HttpResponse(content, status=int(served.status))
         del response["Content-Type"]
-        for name, value in found.headers:
+        for name, value in served.headers:
             response[name] = value
         return response

@@ -1,4 +1,4 @@
-"""Chooses the environment of processes that the web process starts for a single request."""
+"""Chooses the environment for processes that the web process starts for a single request."""
 
 import os
 
@@ -7,5 +7,5 @@ INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIR
 
 
 def inherited_environment() -> dict[str, str]:
-    """Return the variables of this process that such a process gets."""
+    """Return this process's variables that such a process gets."""
     return {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}

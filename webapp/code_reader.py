@@ -1,4 +1,4 @@
-"""Has code of users read, highlighted and compared by a process with limits.
+"""Has users' code read, highlighted and compared by a process with limits.
 
 The web process parses none of it: a file that is nested too deeply, or that makes a library compute for
 minutes, ends that process alone.
@@ -71,10 +71,10 @@ class ReaderEnded(Exception):
 
 
 @contextmanager
-def checked(
+def check_files(
     received: Sequence[tuple[Path, str]], field: str
 ) -> Iterator[tuple[list[CheckedFile], CodeFound]]:
-    """Yield the files of a version, which exist until the block ends, and the findings about them.
+    """Yield a version's files, which exist until the block ends, and the findings about them.
 
     Args:
         received: single files, or one archive: each with the path that its sender gave it.
@@ -101,8 +101,8 @@ def _refused(reason: str, field: str) -> BadInput:
     return BadInput(f"{reason[:1].upper()}{reason[1:]}.", [Problem(f"/{field}", reason)])
 
 
-def highlighted(file: CodeFile) -> Highlighted:
-    """Return the lines of a file of text, with styles if they can be found in a moment."""
+def highlight_file(file: CodeFile) -> Highlighted:
+    """Return a text file's lines, with styles if they can be found in a moment."""
     place = store().path(file.artifact_id)
     # The styles depend on the end of the name.
     key = f"code-source:{file.artifact_id}:{text_digest(Path(file.path).suffix)}"
@@ -116,12 +116,12 @@ def highlighted(file: CodeFile) -> Highlighted:
             "The server is reading other code, so this is shown without colours. Load the page again later."
         )
     lines = lines_of(place.read_bytes().decode("utf-8-sig", "replace"))
-    shown = [[("", with_visible_marks(line))] for line in lines[:MAX_SHOWN_LINES]]
-    return Highlighted(lines=shown, is_cut=len(lines) > MAX_SHOWN_LINES, note=note)
+    plain_lines = [[("", with_visible_marks(line))] for line in lines[:MAX_SHOWN_LINES]]
+    return Highlighted(lines=plain_lines, is_cut=len(lines) > MAX_SHOWN_LINES, note=note)
 
 
-def compared(pairs: Sequence[Pair], key: str) -> Comparison:
-    """Return the differences of files in two versions.
+def compare_files(pairs: Sequence[Pair], key: str) -> Comparison:
+    """Return the differences between files in two versions.
 
     Args:
         pairs: the files that differ.
@@ -146,30 +146,30 @@ def _place(file: CodeFile | None) -> str | None:
 
 
 def _cached[A: Frozen](key: str, kind: type[A], request: Frozen, wait_seconds: float) -> A:
-    """Return an answer of the cache, since files never change, or of one process for all who ask at once.
+    """Return a cached answer, since files never change, or one process's answer for all who ask at once.
 
     Raises:
         ReaderEnded: a process for this request ended without an answer, now or some minutes ago.
-        Unavailable: too many of them are running.
+        Unavailable: too many are running.
     """
-    if (known := cache.get(key)) is not None:
-        if known == FAILED:
+    if (cached := cache.get(key)) is not None:
+        if cached == FAILED:
             raise ReaderEnded
-        return kind.model_validate_json(known)
+        return kind.model_validate_json(cached)
     with _running_lock:
         running = _running.get(key)
-        own = _running.setdefault(key, Future())
+        future = _running.setdefault(key, Future())
     if running is not None:
         try:
             return cast(A, running.result(timeout=wait_seconds))
         except TimeoutError as error:
             raise _busy() from error
     try:
-        found = _computed(key, kind, request, wait_seconds)
-        own.set_result(found)
-        return found
+        answer = _computed(key, kind, request, wait_seconds)
+        future.set_result(answer)
+        return answer
     except BaseException as error:
-        own.set_exception(error)
+        future.set_exception(error)
         raise
     finally:
         with _running_lock:
@@ -179,21 +179,21 @@ def _cached[A: Frozen](key: str, kind: type[A], request: Frozen, wait_seconds: f
 def _computed[A: Frozen](key: str, kind: type[A], request: Frozen, wait_seconds: float) -> A:
     with _place_in(_views, wait_seconds):
         try:
-            found = _ask(request, kind)
-            if isinstance(found, ReaderRefusal):
-                raise ReaderEnded(found.refusal)
+            answer = _ask(request, kind)
+            if isinstance(answer, ReaderRefusal):
+                raise ReaderEnded(answer.refusal)
         except ReaderEnded:
             cache.set(key, FAILED, timeout=FAILED_SECONDS)
             raise
-    text = found.model_dump_json()
+    text = answer.model_dump_json()
     if len(text) <= MOST_CACHED_BYTES:
         cache.set(key, text, timeout=CACHED_SECONDS)
-    return found
+    return answer
 
 
 @contextmanager
 def _place_in(places: threading.BoundedSemaphore, wait_seconds: float) -> Iterator[None]:
-    """Take one of the places for processes until the block ends.
+    """Take one process place until the block ends.
 
     Raises:
         Unavailable: none was free in that time.
@@ -211,7 +211,7 @@ def _busy() -> Unavailable:
 
 
 def _ask[A: Frozen](request: Frozen, kind: type[A]) -> A | ReaderRefusal:
-    """Return the answer of a new process.
+    """Return a new process's answer.
 
     Raises:
         ReaderEnded: it ended without one, or the answer is too large.

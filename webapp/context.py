@@ -1,4 +1,4 @@
-"""The template context of the page frame: navigation, projects and theme. It is computed lazily."""
+"""The page frame's template variables: navigation, projects and theme. They are computed lazily."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SESSION_KEY = "project"
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """Return the context of page.html."""
+    """Return the variables for page.html."""
     theme = request.COOKIES.get("theme", "")
     return {
         "theme": theme if theme in THEMES else "auto",
@@ -36,13 +36,13 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
     return {
         "projects": projects,
         "project": project,
-        "links": nav.links(nav.ENTRIES, user=user, project=project, here=here, counts=counts),
-        "administration": nav.links(nav.ADMINISTRATION, user=user, project=project, here=here),
+        "links": nav.visible_links(nav.ENTRIES, user=user, project=project, here=here, counts=counts),
+        "administration": nav.visible_links(nav.ADMINISTRATION, user=user, project=project, here=here),
     }
 
 
 def current_project(request: HttpRequest, projects: list[Project]) -> Project | None:
-    """Return the project of the address, else the last selected one, else the first."""
+    """Return the project in the address, else the last selected one, else the first."""
     match = request.resolver_match
     slug = (match.kwargs.get("project") if match else None) or request.session.get(SESSION_KEY)
     return next((project for project in projects if project.slug == slug), projects[0] if projects else None)

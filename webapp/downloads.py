@@ -12,8 +12,8 @@ BLOCK = 1 << 18
 """Bytes per block."""
 
 
-def described(kind: str) -> dict[str, Any]:
-    """Return the OpenAPI description of a download with the media type `kind`."""
+def describe_download(kind: str) -> dict[str, Any]:
+    """Return the OpenAPI description for a download with the media type `kind`."""
     content = {kind: {"schema": {"type": "string", "format": "binary"}}}
     return {"responses": {200: {"content": content}}}
 
@@ -35,7 +35,9 @@ def _read(path: Path) -> Iterator[bytes]:
             yield block
 
 
-def streamed(request: HttpRequest, blocks: Iterator[bytes], *, name: str, kind: str) -> StreamingHttpResponse:
+def stream_download(
+    request: HttpRequest, blocks: Iterator[bytes], *, name: str, kind: str
+) -> StreamingHttpResponse:
     """Return generated blocks as a download under `name`."""
     content = _as_async(blocks) if isinstance(request, ASGIRequest) else blocks
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -1,4 +1,4 @@
-"""Django's ASGI handler, with all middleware and the view of a request in one thread.
+"""Django's ASGI handler, with a request's middleware and view in one thread.
 
 Django runs synchronous middleware in a thread and asynchronous middleware in the event loop. Views, queries
 and some middlewares are synchronous here, so a request switched about fifteen times. That took as long as
@@ -58,14 +58,14 @@ class OneThreadHandler(ASGIHandler):
     async def send_response(
         self, response: HttpResponseBase, send: Callable[[Mapping[str, Any]], Awaitable[None]]
     ) -> None:
-        """Send a response; one that waits gives the thread of its request back first."""
+        """Send a response; one that waits gives its request's thread back first."""
         if isinstance(response, WaitingResponse):
             await _release_thread()
         await super().send_response(response, send)
 
 
 async def _release_thread() -> None:
-    """End the thread of the present request. Its later queries share the thread of the sockets."""
+    """End the present request's thread. Its later queries share the sockets' thread."""
     context = SyncToAsync.thread_sensitive_context.get(None)
     # Connections belong to their thread.
     await sync_to_async(close_old_connections)()

@@ -51,7 +51,7 @@ class SharedCheck:
         self._present = ""
 
     def missing_parts(self) -> list[str]:
-        """Return the names of the unavailable parts."""
+        """Return the unavailable parts' names."""
         with self._lock:
             is_first = self._running is None
             running = self._running = self._running or Future()

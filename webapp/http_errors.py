@@ -22,7 +22,7 @@ class TooLarge(TrainyardError):
 
 
 class UnsupportedMediaType(TrainyardError):
-    """The route does not accept the content type of the body."""
+    """The route does not accept the body's content type."""
 
     code, status = "unsupported_media_type", 415
 

@@ -44,24 +44,24 @@ def nul_refused(pointers: Sequence[str]) -> BadInput:
     return BadInput(message, [Problem(pointer, "has a NUL character") for pointer in pointers])
 
 
-def names_with_nul(given: QueryDict) -> list[str]:
-    """Return the names of the fields of a form, or of an address, that have a NUL character."""
-    return [name for name, texts in given.lists() if "\0" in name or any("\0" in text for text in texts)]
+def names_with_nul(entries: QueryDict) -> list[str]:
+    """Return the field names in a form or an address that have a NUL character."""
+    return [name for name, texts in entries.lists() if "\0" in name or any("\0" in text for text in texts)]
 
 
 def _with_nul(value: Any) -> Iterator[str]:
-    """Yield a JSON pointer to each text of a value that has a NUL character, in any order."""
+    """Yield a JSON pointer to each text that has a NUL character, in any order."""
     # A stack instead of recursion: the parser accepts deeper values than Python's calls.
     remaining = [("", value)]
     while remaining:
-        pointer, each = remaining.pop()
-        if isinstance(each, str) and "\0" in each:
+        pointer, node = remaining.pop()
+        if isinstance(node, str) and "\0" in node:
             yield pointer
-        elif isinstance(each, list):
-            remaining += [(f"{pointer}/{index}", item) for index, item in enumerate(each)]
-        elif isinstance(each, dict):
-            remaining += [(f"{pointer}/{escaped(name)}", item) for name, item in each.items()]
-            yield from (f"{pointer}/{escaped(name)}" for name in each if "\0" in name)
+        elif isinstance(node, list):
+            remaining += [(f"{pointer}/{index}", item) for index, item in enumerate(node)]
+        elif isinstance(node, dict):
+            remaining += [(f"{pointer}/{escaped(name)}", item) for name, item in node.items()]
+            yield from (f"{pointer}/{escaped(name)}" for name in node if "\0" in name)
 
 
 def _refuse_constant(constant: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Middleware: headers of every response, and a log of slow and failed requests."""
+"""Middleware: headers for every response, and a log with slow and failed requests."""
 
 import time
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def permissions_policy(handler: Handler) -> Handler:
 def private_responses(handler: Handler) -> Handler:
     """Keep responses out of shared caches, and have browsers ask again before they show a stored one.
 
-    Pages with secrets set `no-store` themselves; those of the account do not, because allauth makes them.
+    Pages with secrets set `no-store` themselves; the account's pages do not, because allauth makes them.
     """
 
     def respond(request: HttpRequest) -> HttpResponse:
@@ -57,7 +57,7 @@ def private_responses(handler: Handler) -> Handler:
 
 
 def login_issuers(handler: Handler) -> Handler:
-    """Add to the user of a session its issuers."""
+    """Add to a session's user its issuers."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         unmarked = request.user

@@ -11,16 +11,16 @@ from jobs.models import Project, User
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the navigation.
+    """A navigation entry.
 
     Attributes:
         label: its text.
         icon: its icon in the sprite.
-        name: the URL name of its page.
+        name: its page's URL name.
         needs_project: whether its page belongs to the current project; without a project it is not shown.
         admin_only: whether it is shown to administrators alone.
-        counts: the key of the number beside it; empty for none.
-        under: URL names, or their prefixes before `_`, of the pages below it.
+        counts: the key for the number beside it; empty for none.
+        under: URL names, or their prefixes before `_`, for the pages below it.
     """
 
     label: str
@@ -65,7 +65,7 @@ class Link:
     count: int
 
 
-def links(
+def visible_links(
     entries: tuple[Entry, ...],
     *,
     user: User,
@@ -74,15 +74,15 @@ def links(
     counts: Mapping[str, int] | None = None,
 ) -> list[Link]:
     """Return the entries that `user` sees on the page with the URL name `here`."""
-    shown = []
+    visible = []
     for entry in entries:
         if (entry.needs_project and project is None) or (entry.admin_only and not user.is_superuser):
             continue
         url = _address(entry.name, project.slug if project and entry.needs_project else "")
         pages = (entry.name, *entry.under)
         current = any(here == name or here.startswith(f"{name}_") for name in pages)
-        shown.append(Link(entry.label, entry.icon, url, current, (counts or {}).get(entry.counts, 0)))
-    return shown
+        visible.append(Link(entry.label, entry.icon, url, current, (counts or {}).get(entry.counts, 0)))
+    return visible
 
 
 # Every page resolves all of these addresses, and they never change.

@@ -1,4 +1,4 @@
-"""Sends requests to the prediction server, for the prediction form of a version."""
+"""Sends requests to the prediction server, for a version's prediction form."""
 
 import contextlib
 import functools
@@ -22,9 +22,9 @@ IMAGE_FILE = "image.jpg"
 
 
 def address() -> str:
-    """Return the address of the prediction server: from the environment, or the file that `up` writes."""
-    if given := os.environ.get("TRAINYARD_SERVING_URL"):
-        return given.rstrip("/")
+    """Return the prediction server's address: from the environment, or the file that `up` writes."""
+    if configured := os.environ.get("TRAINYARD_SERVING_URL"):
+        return configured.rstrip("/")
     try:
         urls = json.loads(_home().urls_file.read_text())
         return str(urls["serving"]).rstrip("/")
@@ -33,12 +33,12 @@ def address() -> str:
 
 
 def curl_line(model: str, body: str) -> str:
-    """Return a command that sends a request to the production version of a model."""
+    """Return a command that sends a request to a model's production version."""
     return f"{_curl(model)} -d {shlex.quote(body)}"
 
 
 def curl_image(model: str, column: str) -> str:
-    """Return a command that sends the file of an image to the production version of a model."""
+    """Return a command that sends an image file to a model's production version."""
     # `json.dumps` and `printf` leave the place for the base64, `%s`, as it is.
     body = json.dumps({"instances": [{column.replace("%", "%%"): {"b64": "%s"}}]})
     return f'printf {shlex.quote(body)} "$(base64 -w0 {IMAGE_FILE})" | {_curl(model)} -d @-'
@@ -53,7 +53,7 @@ def _curl(model: str) -> str:
 
 
 def predict(model: str, version: int, instances: list[Any]) -> Any:
-    """Return the predictions of one version for rows of input.
+    """Return one version's predictions for input rows.
 
     Raises:
         Conflict: the prediction server is unavailable or rejects the input.
@@ -80,7 +80,7 @@ def predict(model: str, version: int, instances: list[Any]) -> Any:
 
 @functools.cache
 def _client() -> httpx2.Client:
-    """Return the client of this process. It is shared, since creating one reads all certificates (40 ms)."""
+    """Return this process's client. It is shared, since creating one reads all certificates (40 ms)."""
     return httpx2.Client(timeout=TIMEOUT, trust_env=False)
 
 

@@ -1,4 +1,4 @@
-"""Reserves room for the upload of a request in its project, until the request has been answered."""
+"""Reserves room for a request's upload in its project, until the request has been answered."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -34,7 +34,7 @@ def reserve(request: HttpRequest, project: Project, size: int) -> None:
 
 
 def release_upload(handler: Handler) -> Handler:
-    """Middleware: end the reservation of a request, once its rows are committed or it is refused."""
+    """Middleware: end a request's reservation, once its rows are committed or it is refused."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         try:

@@ -48,9 +48,9 @@ def _check_announced(request: HttpRequest, limit: int) -> None:
 
 @contextmanager
 def received(request: HttpRequest, project: Project | None, sha256: str = "") -> Iterator[list[Upload]]:
-    """Yield the uploaded files as paths that are valid until the block ends, in the order of the form.
+    """Yield the uploaded files as paths that are valid until the block ends, in the form's order.
 
-    The files count against the quotas of `project` until the request ends.
+    The files count against `project`'s quotas until the request ends.
 
     Raises:
         TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
@@ -86,7 +86,7 @@ def require_one_for_digest(files: int, sha256: str) -> None:
 def file_on_disk(request: HttpRequest, project: Project, field: str) -> Iterator[Path]:
     """Yield an uploaded file as a path that is valid until the block ends.
 
-    The file counts against the quotas of `project` until the request ends.
+    The file counts against `project`'s quotas until the request ends.
 
     Raises:
         TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
@@ -105,7 +105,7 @@ class SentCode(NamedTuple):
     Attributes:
         files: single files, or one archive.
         field: the form's field that has them.
-        proposed_name: a name for it, from that of its first file or folder.
+        proposed_name: a name for it, from its first file or folder.
     """
 
     files: list[Received]
@@ -115,10 +115,10 @@ class SentCode(NamedTuple):
 
 @contextmanager
 def received_code(request: HttpRequest) -> Iterator[SentCode]:
-    """Yield the files or the text of a form as paths that are valid until the block ends.
+    """Yield a form's files or text as paths that are valid until the block ends.
 
     Raises:
-        TooLarge: above the limit of code.
+        TooLarge: above the limit for code.
         BadInput: the form has neither files nor text, or both, or another number of paths.
     """
     _check_announced(request, MAX_FORM_BYTES)
@@ -145,7 +145,7 @@ def received_code(request: HttpRequest) -> Iterator[SentCode]:
 
 
 def _paths(request: HttpRequest, names: list[str]) -> list[str]:
-    """Return the path of each file: Django keeps only the last part of the name that the browser sent."""
+    """Return each file's path: Django keeps only the last part of the name that the browser sent."""
     paths = [path for path in request.POST.getlist("path") if path]
     if paths and len(paths) != len(names):
         message = f"there are {len(paths)} paths and {len(names)} files"
@@ -164,7 +164,7 @@ def written_code(texts: list[tuple[str, str]], field: str) -> Iterator[SentCode]
 
     Args:
         texts: at least one.
-        field: the field of the request that has them.
+        field: the request field that has them.
     """
     with tempfile.TemporaryDirectory(prefix="upload-") as folder:
         files = []
@@ -176,7 +176,7 @@ def written_code(texts: list[tuple[str, str]], field: str) -> Iterator[SentCode]
 
 
 def arrived(request: HttpRequest, user: User) -> list[ResumableUpload]:
-    """Return the uploads by the tus protocol that a form names instead of files, in its order.
+    """Return the uploads by the tus protocol that a form names, in its order.
 
     Raises:
         BadInput: the form has a file too, or names an upload twice or one that `user` may not use.

@@ -71,7 +71,7 @@ def run_epoch(state: State, order: Any, x: Any, y: Any, *, batch_size: int, lear
     def step(number: Any, carried: Any) -> Any:
         state, sums = carried
         if gathered:
-            batch = [lax.dynamic_slice_in_dim(each, number * batch_size, batch_size) for each in (x, y)]
+            batch = [lax.dynamic_slice_in_dim(array, number * batch_size, batch_size) for array in (x, y)]
         else:
             rows = lax.dynamic_slice_in_dim(order, number * batch_size, batch_size)
             batch = [x[rows], y[rows]]

@@ -28,11 +28,11 @@ def main() -> None:
     x, y = data.x.reshape(len(data.x), -1), data.y.reshape(len(data.x))
     is_regression = data.profile.task == "regression"
     maker = HistGradientBoostingRegressor if is_regression else HistGradientBoostingClassifier
-    found = maker(random_state=0).fit(x[rows], y[rows]).predict(x[parts.test])
+    predictions = maker(random_state=0).fit(x[rows], y[rows]).predict(x[parts.test])
     if is_regression:
-        print(float(np.sqrt(np.mean((found - y[parts.test]) ** 2))))
+        print(float(np.sqrt(np.mean((predictions - y[parts.test]) ** 2))))
     else:
-        print(float(np.mean(found == y[parts.test])))
+        print(float(np.mean(predictions == y[parts.test])))
 
 
 if __name__ == "__main__":

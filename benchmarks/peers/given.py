@@ -42,5 +42,5 @@ def suggested(trial: Any, entry: dict[str, Any]) -> Any:
 
 def print_result(*, score: float, trainings: int, epochs: int, configurations: list[Values]) -> None:
     """Print the result as the last line."""
-    distinct = len({json.dumps(each, sort_keys=True) for each in configurations})
+    distinct = len({json.dumps(configuration, sort_keys=True) for configuration in configurations})
     print(json.dumps({"score": score, "trainings": trainings, "epochs": epochs, "distinct": distinct}))

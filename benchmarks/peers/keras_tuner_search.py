@@ -6,8 +6,8 @@ import keras_tuner
 from benchmarks.peers.given import arguments, print_result
 from benchmarks.peers.task import Task
 
-given = arguments()
-task = Task(given)
+options = arguments()
+task = Task(options)
 
 
 class CountEpochs(keras.callbacks.Callback):
@@ -37,8 +37,8 @@ tuner = keras_tuner.BayesianOptimization(
     objective="val_accuracy",
     max_trials=task.search["max_trials"],
     executions_per_trial=task.search["executions"],
-    seed=given.seed + 1,
-    directory=given.folder,
+    seed=options.seed + 1,
+    directory=options.folder,
     project_name="search",
 )
 fitting = task.fitting()

@@ -14,8 +14,8 @@ from benchmarks.peers.given import arguments, print_result, suggested
 
 CORES = os.cpu_count() or 1
 AT_ONCE = int(os.environ.get("TRIALS_AT_ONCE", CORES))
-given = arguments()
-search = given.plan()
+options = arguments()
+search = options.plan()
 
 
 def space(trial):
@@ -29,12 +29,12 @@ def train(config):
         task_of,
     )  # imported in the processes that train; this one does not need Keras
 
-    tune.report(task_of(given).trial(config))
+    tune.report(task_of(options).trial(config))
 
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 ray.init(num_cpus=CORES, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-sampler = optuna.samplers.TPESampler(seed=given.seed)
+sampler = optuna.samplers.TPESampler(seed=options.seed)
 tuner = tune.Tuner(
     tune.with_resources(train, {"cpu": CORES / AT_ONCE}),
     tune_config=tune.TuneConfig(
@@ -43,15 +43,15 @@ tuner = tune.Tuner(
         max_concurrent_trials=AT_ONCE,
         reuse_actors=True,
     ),
-    run_config=tune.RunConfig(storage_path=given.folder, verbose=0),
+    run_config=tune.RunConfig(storage_path=options.folder, verbose=0),
 )
 results = tuner.fit()
 ray.shutdown()
 assert not results.errors, results.errors[0]
-found = [result.metrics for result in results]
+outcomes = [result.metrics for result in results]
 print_result(
-    score=max(each["score"] for each in found),
-    trainings=sum(each["trainings"] for each in found),
-    epochs=sum(each["epochs"] for each in found),
+    score=max(outcome["score"] for outcome in outcomes),
+    trainings=sum(outcome["trainings"] for outcome in outcomes),
+    epochs=sum(outcome["epochs"] for outcome in outcomes),
     configurations=[result.config for result in results],
 )

@@ -81,14 +81,14 @@ class Peer:
         return self._search(self.setting, rows, plan, seed)
 
     def _search(self, setting: Setting, rows: Path, plan: Path, seed: int) -> Found:
-        own = self._folder / self.name
-        shutil.rmtree(own, ignore_errors=True)
+        folder = self._folder / self.name
+        shutil.rmtree(folder, ignore_errors=True)
         script = [sys.executable, "-m", f"benchmarks.peers.{self.name}_search"]
         path = [*self._path, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {"KERAS_BACKEND": "jax", "PYTHONPATH": os.pathsep.join(path), **setting.environment}
         began = time.perf_counter()
         done = subprocess.run(
-            [*setting.before, *script, str(rows), str(plan), str(seed), str(own)],
+            [*setting.before, *script, str(rows), str(plan), str(seed), str(folder)],
             cwd=ROOT,
             env=os.environ | environment,
             capture_output=True,

@@ -13,10 +13,10 @@ from benchmarks.peers.given import Arguments, Values
 class Task:
     """One search: its rows, its space and its models."""
 
-    def __init__(self, given: Arguments) -> None:
-        with np.load(given.rows) as arrays:
+    def __init__(self, arguments: Arguments) -> None:
+        with np.load(arguments.rows) as arrays:
             self.x, self.y, self.x_val, self.y_val = (arrays[name] for name in ("x", "y", "x_val", "y_val"))
-        self.search = given.plan()
+        self.search = arguments.plan()
         self._binary = len(np.unique(self.y)) == 2
         self._normalize = keras.layers.Normalization(axis=-1)
         self._normalize.adapt(self.x)
@@ -54,16 +54,16 @@ class Task:
         """Train all executions of a trial; return their mean best score and the number of epochs."""
         histories = [self.build(values).fit(**self.fitting()) for _ in range(self.search["executions"])]
         return {
-            "score": float(np.mean([max(each.history["val_accuracy"]) for each in histories])),
+            "score": float(np.mean([max(history.history["val_accuracy"]) for history in histories])),
             "trainings": len(histories),
-            "epochs": sum(len(each.epoch) for each in histories),
+            "epochs": sum(len(history.epoch) for history in histories),
         }
 
 
 @functools.cache
-def task_of(given: Arguments) -> Task:
+def task_of(arguments: Arguments) -> Task:
     """Return the task, created once per process."""
-    return Task(given)
+    return Task(arguments)
 
 
 def _cnn(hidden: Any, values: Values) -> Any:

@@ -150,7 +150,7 @@ def test_requests_at_the_same_time_wait_for_one_document(monkeypatch: pytest.Mon
         return {"paths": {}, "components": {"schemas": {}}}
 
     monkeypatch.setattr(NinjaAPI, "get_openapi_schema", make)
-    monkeypatch.setattr(openapi, "completed", lambda schema: schema)
+    monkeypatch.setattr(openapi, "complete_document", lambda schema: schema)
     fresh = Api(urls_namespace="fresh")
     first = fresh.get_openapi_schema()
     waiting[0].join()

@@ -20,7 +20,7 @@ from tests.code_reading import real_process  # noqa: F401  a fixture
 from tests.markup import squeezed
 from tests.people import People, browser_of, make_person
 from webapp import code_reader
-from webapp.pages.code import code as pages
+from webapp.pages.code import comparison as pages
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_one_process_answers_all_who_ask_at_once(browser: Client, monkeypatch: p
     monkeypatch.setattr(code_reader, "_ask", slow)
     monkeypatch.setattr(code_reader, "COLOURS_WAIT_SECONDS", 20.0)
     with ThreadPoolExecutor() as pool:
-        found = [pool.submit(code_reader.highlighted, file) for _ in range(4)]
+        found = [pool.submit(code_reader.highlight_file, file) for _ in range(4)]
         go_on.set()
         assert [each.result() for each in found] == [answer] * 4
     assert len(asked) == 1

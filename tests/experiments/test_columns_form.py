@@ -11,7 +11,7 @@ from jobs.spec.data.profile import Column, Profile
 from tests.datasets.making import SHOP, make_ready
 from tests.factories import make_dataset
 from tests.world import World
-from webapp.forms.experiments.experiment.preprocessing import choice_of, choices
+from webapp.forms.experiments.experiment.preprocessing import choice_of, column_choices
 
 PLACE = "/p/yard/experiments/columns?dataset=shop"
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -95,10 +95,10 @@ def test_the_proposal_is_shown_with_its_reason() -> None:
 
 def test_the_columns_that_are_features_are_listed_and_found_by_name() -> None:
     profile = Profile.model_validate(SHOP)
-    assert [each.column.name for each in choices(profile, (), "")] == ["city", "bought"]
-    assert [each.column.name for each in choices(profile, (), "city")] == ["bought", "price"]
-    assert [each.column.name for each in choices(profile, ("id", "city"), "")] == ["id", "city"]
-    assert [each.column.name for each in choices(profile, (), "", "OUGH")] == ["bought"]
+    assert [each.column.name for each in column_choices(profile, (), "")] == ["city", "bought"]
+    assert [each.column.name for each in column_choices(profile, (), "city")] == ["bought", "price"]
+    assert [each.column.name for each in column_choices(profile, ("id", "city"), "")] == ["id", "city"]
+    assert [each.column.name for each in column_choices(profile, (), "", "OUGH")] == ["bought"]
 
 
 def test_the_form_gets_the_columns_of_the_chosen_version(shop: Client) -> None:

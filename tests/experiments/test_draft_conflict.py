@@ -30,20 +30,20 @@ def edit(spec: dict[str, Any], **parts: Any) -> dict[str, Any]:
 
 
 def version(spec: Any, **about: str) -> dict[str, Any]:
-    return conflict.document(**{"name": "first", "tags": "", "notes": "", **about}, spec=spec)
+    return conflict.form_document(**{"name": "first", "tags": "", "notes": "", **about}, spec=spec)
 
 
 @pytest.mark.parametrize("saved", [{}, {"fit": None}, {"fit": {"epochs": 5}}, [], [3], None, "text"])
 @pytest.mark.parametrize("mine", [{"fit": {"epochs": 3}}, {"search": {"space": [1, "a"]}}])
 def test_a_draft_may_be_any_json(saved: Any, mine: Any) -> None:
-    assert conflict.changes(version(saved), version(mine))
+    assert conflict.list_changes(version(saved), version(mine))
 
 
 def test_fields_beside_the_spec_are_compared_too() -> None:
     spec = {"fit": {"epochs": 5}}
     saved = version(spec, notes="one\r\ntwo", tags="a,b")
     mine = version(edit(spec, fit__epochs=7), notes="one\ntwo", tags=" b ")
-    assert [(one.path, one.before, one.after) for one in conflict.changes(saved, mine)] == [
+    assert [(one.path, one.before, one.after) for one in conflict.list_changes(saved, mine)] == [
         ("tags", "a, b", "b"),
         ("fit.epochs", 5, 7),
     ]
@@ -76,7 +76,7 @@ def refused(world: World, experiment: Experiment, spec: dict[str, Any], **fields
 def choose(browser: Client, page: Any, do: str) -> Any:
     """Press a button of the page as a browser would."""
     experiment = page.context["experiment"]
-    fields = {**page.context["given"], "overwrites": str(experiment.version), "do": do}
+    fields = {**page.context["entries"], "overwrites": str(experiment.version), "do": do}
     return browser.post(f"{HOME}/{experiment.pk}/edit", fields)
 
 
@@ -116,7 +116,7 @@ def test_the_own_version_can_be_edited_further_and_is_compared_again(
     form = choose(browser, page, "edit")
     assert form.status_code == 200
     assert "data-unsaved" in form.content.decode()
-    given = form.context["given"]
+    given = form.context["entries"]
     assert json.loads(given["spec"]) == edit(searching, fit__epochs=7)
     again = post(browser, experiment, json.loads(given["spec"]), version=given["version"])
     assert again.status_code == 409
@@ -129,7 +129,7 @@ def test_the_saved_version_is_loaded_only_by_a_button_of_its_own(
     assert "Your entries are lost then: they are stored nowhere." in text_of(page)
     loaded = choose(browser, page, "reload")
     assert (loaded.status_code, loaded["Location"]) == (303, f"{HOME}/{experiment.pk}/edit")
-    given = browser.get(loaded["Location"]).context["given"]
+    given = browser.get(loaded["Location"]).context["entries"]
     assert (given["name"], json.loads(given["spec"])["fit"]["epochs"]) == ("theirs", 9)
 
 

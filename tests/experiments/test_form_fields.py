@@ -15,22 +15,22 @@ from tests.datasets.making import DIABETES, DIGITS
 from webapp.forms.experiments.experiment.advice import FORMATS
 from webapp.forms.experiments.experiment.rows import FIT_RANGES, OVERRIDES
 from webapp.forms.experiments.experiment.running import PRECISION
-from webapp.forms.experiments.experiment.schema import VARIANTS, leaves
-from webapp.forms.experiments.experiment.sections import EXEMPT, SECTIONS, covered
+from webapp.forms.experiments.experiment.schema import VARIANTS, spec_leaves
+from webapp.forms.experiments.experiment.sections import EXEMPT, SECTIONS, covered_pointers
 from webapp.forms.experiments.experiment.start import starting_spec, suitable_template
 
 
 def test_every_field_of_the_spec_is_in_the_form_or_exempt_with_a_reason() -> None:
-    assert set(leaves()) - set(covered()) == set(EXEMPT)
+    assert set(spec_leaves()) - set(covered_pointers()) == set(EXEMPT)
     assert all(EXEMPT.values())
 
 
 def test_the_form_has_no_field_that_the_spec_lacks() -> None:
-    assert set(covered()) <= set(leaves())
+    assert set(covered_pointers()) <= set(spec_leaves())
 
 
 def test_no_field_appears_twice() -> None:
-    assert len(covered()) == len(set(covered()))
+    assert len(covered_pointers()) == len(set(covered_pointers()))
 
 
 def test_an_argument_is_offered_for_exactly_the_kinds_that_have_it() -> None:
@@ -61,7 +61,7 @@ def test_every_searchable_name_has_a_default_range() -> None:
 
 
 def test_the_advisor_lists_every_policy_and_rejects_unsupported_ones() -> None:
-    options = set(leaves()["/precision/policy"].options)
+    options = set(spec_leaves()["/precision/policy"].options)
     assert {row.policy for row in FORMATS} == options
     assert {row.policy for row in FORMATS if row.refusal} == set(UNSUPPORTED_POLICIES)
 

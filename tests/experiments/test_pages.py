@@ -33,7 +33,7 @@ def take(browser: Client, spec: Any, do: str, path: str = f"{HOME}/new", **field
 def test_the_name_of_a_new_experiment_tells_the_template_and_is_not_taken(browser: Client) -> None:
     names = []
     for template in ("mlp", "mlp", "linear"):
-        given = browser.get(f"{HOME}/new?dataset=digits&template={template}").context["given"]
+        given = browser.get(f"{HOME}/new?dataset=digits&template={template}").context["entries"]
         names.append(given["name"])
         take(browser, given["spec"], "draft", name=given["name"])
     first = "digits mlp, random search"
@@ -94,7 +94,7 @@ def test_rows_of_the_space_are_compared_by_name() -> None:
 
 def test_a_new_form_is_prefilled_for_the_requested_data_set(browser: Client) -> None:
     page = browser.get(f"{HOME}/new?dataset=diabetes")
-    spec = json.loads(page.context["given"]["spec"])
+    spec = json.loads(page.context["entries"]["spec"])
     assert spec["data"] == {"dataset": "diabetes", "dataset_version": 1, "split": spec["data"]["split"]}
     assert spec["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
 

@@ -192,7 +192,7 @@ def test_two_people_who_edit_a_script_choose_between_their_versions(
         "fit.seed",
         "model.args.epochs",
     }
-    chosen = {**page.context["given"], "overwrites": page.context["experiment"].version}
+    chosen = {**page.context["entries"], "overwrites": page.context["experiment"].version}
     again = entries(browser.post(where, {**chosen, "do": "edit"}))
     assert (again["seed"], again[row_of(again, "epochs") + "text"]) == (5, "7")
     assert browser.post(where, {**again, "do": "save"}).status_code == 409, "it is compared again"

@@ -135,7 +135,7 @@ def test_an_input_that_is_too_large_to_show_has_no_example(
     tensors = [{"name": f"x{i}", "dtype": "float32", "shape": shape} for i, shape in enumerate(shapes)]
     version.signature = {**version.signature, "inputs": tensors}
     version.save()
-    assert tryout.form_context(version)["text"] == ""
+    assert tryout.form_context(version).text == ""
     assert tryout.example_body(version) == ""
     for tab in ("try", "use"):
         assert "0, 0, 0" not in shown(yard, tab)

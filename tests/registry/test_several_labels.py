@@ -7,14 +7,15 @@ import pytest
 from django.template.loader import render_to_string
 
 from jobs.queries.registry import versions
-from webapp.pages.registry import tryout
+from webapp.pages.registry import tryout_answer
+from webapp.template_context import template_variables
 
 
 def answered(monkeypatch: pytest.MonkeyPatch, task: str, numbers: list[float]) -> str:
     monkeypatch.setattr(versions, "task_of", lambda version: task)
     version: Any = SimpleNamespace(class_labels=["big", "blue", "red"])
-    context = tryout._result(numbers, version)
-    markup = render_to_string("registry/answer.html", context)
+    answer = tryout_answer._with_output(tryout_answer.TryoutAnswer(""), numbers, version)
+    markup = render_to_string("registry/answer.html", template_variables(answer))
     return markup.split('<p class="ty-answer">')[1].split("</p>")[0]
 
 

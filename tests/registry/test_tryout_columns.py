@@ -38,7 +38,7 @@ def posted(*values: str) -> QueryDict:
 
 
 def test_each_column_has_a_field_of_its_type_with_a_real_value() -> None:
-    fields = tryout_columns.fields(signature(city="category", bought="date", price="number"), PROFILE)
+    fields = tryout_columns.column_fields(signature(city="category", bought="date", price="number"), PROFILE)
     assert [(field.widget, field.value) for field in fields] == [
         ("select", "O'Fallon"),
         ("date", "2026-11-01"),
@@ -49,22 +49,22 @@ def test_each_column_has_a_field_of_its_type_with_a_real_value() -> None:
 
 def test_an_image_is_chosen_as_a_file_and_sent_as_base64() -> None:
     wanted = signature(image="image")
-    (field,) = tryout_columns.fields(wanted, None)
+    (field,) = tryout_columns.column_fields(wanted, None)
     assert (field.widget, field.value) == ("image", "")
     files: MultiValueDict[str, UploadedFile[Any]] = MultiValueDict(
         {"column": [SimpleUploadedFile("cat.png", b"pixels")]}
     )
-    row = tryout_columns.read(posted(), wanted, files)
+    row = tryout_columns.read_row(posted(), wanted, files)
     assert row == {"image": {"b64": base64.b64encode(b"pixels").decode()}}
     with pytest.raises(BadInput, match="Choose a file"):
-        tryout_columns.read(posted(), wanted, MultiValueDict())
+        tryout_columns.read_row(posted(), wanted, MultiValueDict())
 
 
 def test_the_example_of_an_image_is_one(yard: Yard) -> None:
     version = yard.live()
     version.signature = signature(image="image").model_dump(mode="json")
     version.save()
-    example = tryout_columns.example(signature(image="image"), None)
+    example = tryout_columns.example_row(signature(image="image"), None)
     shape = ImageShape(height=4, width=4, channels=1, fit="fit")
     assert (decode(base64.b64decode(example["image"]["b64"]), shape) == 128).all()
     browser = browser_of(yard.viewer)
@@ -116,7 +116,7 @@ def test_a_third_image_at_once_is_refused_with_the_time_to_try_again(
 def test_a_category_with_unlisted_values_is_typed() -> None:
     columns = [{**SHOP["columns"][1], "distinct": 5_000}]
     many = Profile.model_validate({**SHOP, "columns": columns})
-    (field,) = tryout_columns.fields(signature(city="category"), many)
+    (field,) = tryout_columns.column_fields(signature(city="category"), many)
     assert (field.widget, field.choices) == ("text", ())
     assert field.suggestions == ("Paris", "Rome", "O'Fallon")
 
@@ -125,7 +125,7 @@ def test_the_entries_become_a_row_and_an_empty_one_is_missing() -> None:
     wanted = signature(
         age="number", rooms="integer", member="boolean", city="category", note="text", day="date"
     )
-    row = tryout_columns.read(posted("1.5", "3", "false", "Rome", " a b ", ""), wanted)
+    row = tryout_columns.read_row(posted("1.5", "3", "false", "Rome", " a b ", ""), wanted)
     assert row == {"age": 1.5, "rooms": 3, "member": False, "city": "Rome", "note": " a b ", "day": None}
 
 
@@ -138,7 +138,7 @@ def test_the_entries_become_a_row_and_an_empty_one_is_missing() -> None:
 )
 def test_an_entry_of_another_type_is_refused(values: list[str], message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        tryout_columns.read(posted(*values), signature(age="number"))
+        tryout_columns.read_row(posted(*values), signature(age="number"))
 
 
 def test_the_page_offers_the_columns_and_quotes_texts_of_the_data(yard: Yard) -> None:
@@ -166,7 +166,7 @@ def test_the_page_offers_the_columns_and_quotes_texts_of_the_data(yard: Yard) ->
 @pytest.mark.parametrize("value", ["nan", "inf", "-1e999"])
 def test_a_number_that_json_lacks_is_refused(value: str) -> None:
     with pytest.raises(BadInput, match="is not of type number"):
-        tryout_columns.read(posted(value), signature(age="number"))
+        tryout_columns.read_row(posted(value), signature(age="number"))
 
 
 def test_many_columns_are_entered_as_json(yard: Yard) -> None:
@@ -184,7 +184,7 @@ def test_many_columns_are_entered_as_json(yard: Yard) -> None:
 def test_the_time_of_the_day_is_asked_for_if_any_row_has_one() -> None:
     times = ["2026-11-01T00:00:00.000000", None, "2026-11-01T01:00:00.000000"]
     rows = [{**SHOP["preview"][0], "bought": time} for time in times]
-    (field,) = tryout_columns.fields(
+    (field,) = tryout_columns.column_fields(
         signature(bought="date"), Profile.model_validate({**SHOP, "preview": rows})
     )
     assert (field.widget, field.value) == ("datetime-local", "2026-11-01T00:00:00")
@@ -192,14 +192,14 @@ def test_the_time_of_the_day_is_asked_for_if_any_row_has_one() -> None:
 
 def test_a_value_that_no_row_has_can_be_tried_where_all_values_are_offered() -> None:
     wanted = signature(city="category", bought="date")
-    city, bought = tryout_columns.fields(wanted, PROFILE)
+    city, bought = tryout_columns.column_fields(wanted, PROFILE)
     assert (city.unknown in city.choices, bought.unknown) == (False, "")
-    assert tryout_columns.read(posted(city.unknown, ""), wanted)["city"] == city.unknown
+    assert tryout_columns.read_row(posted(city.unknown, ""), wanted)["city"] == city.unknown
 
 
 def test_the_value_that_no_row_has_is_another_one_if_a_row_has_it() -> None:
     columns = [{**SHOP["columns"][1], "values": ["unknown", "Rome"], "distinct": 2}]
-    (city,) = tryout_columns.fields(
+    (city,) = tryout_columns.column_fields(
         signature(city="category"), Profile.model_validate({**SHOP, "columns": columns})
     )
     assert city.choices == ("unknown", "Rome")

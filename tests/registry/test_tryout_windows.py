@@ -26,7 +26,7 @@ SIGNATURE = Signature.model_validate(
 
 
 def read(text: str, profile: Profile | None = PROFILE) -> dict[str, Any]:
-    return tryout_windows.read(text, SIGNATURE, profile)
+    return tryout_windows.read_window(text, SIGNATURE, profile)
 
 
 def test_pasted_csv_and_json_become_the_same_instance() -> None:
@@ -54,7 +54,7 @@ def test_other_columns_of_the_data_are_left_out_of_csv() -> None:
 def test_csv_keeps_each_cell_and_the_names_of_columns(columns: list[str], text: str, rows: list[Any]) -> None:
     texts = [{"name": name, "type": "category"} for name in columns]
     signature = Signature.model_validate({**SIGNATURE.model_dump(mode="json"), "columns": texts})
-    assert tryout_windows.read(text, signature, None) == {"rows": rows}
+    assert tryout_windows.read_window(text, signature, None) == {"rows": rows}
 
 
 def test_a_text_that_begins_like_json_and_names_no_column_is_refused_as_json() -> None:
@@ -83,14 +83,14 @@ def test_the_example_of_a_long_window_repeats_rows_that_are_made_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[str] = []
-    field = tryout_columns._field
+    field = tryout_columns._column_field
 
     def counted(name: str, *more: Any) -> tryout_columns.ColumnField:
         made.append(name)
         return field(name, *more)
 
-    monkeypatch.setattr(tryout_columns, "_field", counted)
-    rows = tryout_windows.example(SIGNATURE, WINDOW.model_copy(update={"rows": 1000}), PROFILE)
+    monkeypatch.setattr(tryout_columns, "_column_field", counted)
+    rows = tryout_windows.example_rows(SIGNATURE, WINDOW.model_copy(update={"rows": 1000}), PROFILE)
     different = len({json.dumps(row) for row in rows})
     assert len(rows) == 1000 and rows[different] == rows[0]
     assert len(made) <= len(PROFILE.preview) * len(COLUMNS)
@@ -103,7 +103,7 @@ def test_the_pages_have_an_example_that_the_form_reads(yard: Yard, monkeypatch: 
     browser = browser_of(yard.viewer)
     page = unescape(one_line(browser.get("/models/digits/versions/1", {"tab": "try"})))
     assert "Rows as CSV or JSON" in page and "An instance is 3 rows with the same value of “city”" in page
-    example = tryout_windows.as_csv(SIGNATURE, tryout_windows.example(SIGNATURE, WINDOW, PROFILE))
+    example = tryout_windows.as_csv(SIGNATURE, tryout_windows.example_rows(SIGNATURE, WINDOW, PROFILE))
     assert len(read(example)["rows"]) == 3
     use = unescape(one_line(browser.get("/models/digits/versions/1", {"tab": "use"})))
     assert '{"instances": [{"rows": [{' in use
@@ -116,13 +116,13 @@ def test_the_pages_have_an_example_that_the_form_reads(yard: Yard, monkeypatch: 
     monkeypatch.setattr("webapp.prediction.predict", predict)
     examples: list[Any] = []
 
-    def no_example(*given: Any) -> list[Any]:
-        examples.append(given)
+    def no_example(*parts: Any) -> list[Any]:
+        examples.append(parts)
         return []
 
-    monkeypatch.setattr(tryout_windows, "example", no_example)
+    monkeypatch.setattr(tryout_windows, "example_rows", no_example)
     answer = browser.post(
         "/models/digits/versions/1/predict", {"instance": "price\n1\n2\n3\n"}, headers={"HX-Request": "true"}
     )
     assert answer.status_code == 200 and sent == [{"rows": [{"price": 1}, {"price": 2}, {"price": 3}]}]
-    assert len(examples) == 1, "the form has one, and reading it needs none"
+    assert not examples, "neither the answer nor the reading of the form needs one"

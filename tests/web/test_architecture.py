@@ -14,10 +14,10 @@ from tests.factories import make_job, make_model
 from tests.markup import one_line, text_of
 from tests.people import People, browser_of
 from tests.reports import store_report
-from webapp.report_figures.architecture import MAX_BOXES, Box, drawing
+from webapp.report_figures.architecture import MAX_BOXES, Box, draw_model
 from webapp.report_figures.layer_table import PAGE
 from webapp.report_figures.layered import Size, lay_out
-from webapp.report_figures.repeats import Repeat, repeats
+from webapp.report_figures.repeats import Repeat, find_repeats
 
 
 def overlapping(boxes: list[Box]) -> list[tuple[str, str]]:
@@ -29,14 +29,14 @@ def overlapping(boxes: list[Box]) -> list[tuple[str, str]]:
 
 
 def test_equal_blocks_in_succession_are_found() -> None:
-    assert repeats("xabababy") == [Repeat(0), Repeat(1, 2, 3), Repeat(7)]
-    assert repeats("aaaaa") == [Repeat(0, 1, 5)]
-    assert repeats("abc") == [Repeat(0), Repeat(1), Repeat(2)]
-    assert repeats("") == []
+    assert find_repeats("xabababy") == [Repeat(0), Repeat(1, 2, 3), Repeat(7)]
+    assert find_repeats("aaaaa") == [Repeat(0, 1, 5)]
+    assert find_repeats("abc") == [Repeat(0), Repeat(1), Repeat(2)]
+    assert find_repeats("") == []
 
 
 def test_a_short_repeat_does_not_take_the_first_items_of_a_long_one() -> None:
-    found = repeats("aaaa" + "bcaaaa" * 5)
+    found = find_repeats("aaaa" + "bcaaaa" * 5)
     assert max(found, key=lambda each: each.items).items >= 30
     assert sum(each.items for each in found) == 34
 
@@ -58,7 +58,7 @@ def test_boxes_of_any_graph_do_not_overlap_and_edges_lead_down() -> None:
 
 
 def test_a_small_model_is_drawn_layer_by_layer_with_its_inner_models() -> None:
-    found = drawing(summary(nested()), None)
+    found = draw_model(summary(nested()), None)
     assert found is not None
     assert [box.title for box in found.frames] == ["block", "encoder"] or {
         box.title for box in found.frames
@@ -68,10 +68,10 @@ def test_a_small_model_is_drawn_layer_by_layer_with_its_inner_models() -> None:
 
 
 def test_inner_models_are_collapsed_and_expanded_by_their_keys() -> None:
-    closed = drawing(summary(nested()), "")
+    closed = draw_model(summary(nested()), "")
     assert closed is not None
     assert [(box.key, box.toggle) for box in closed.boxes if box.key] == [("m1", "m1")]
-    opened = drawing(summary(nested()), "m1,nonsense,m99999")
+    opened = draw_model(summary(nested()), "m1,nonsense,m99999")
     assert opened is not None
     assert [box.title for box in opened.frames] == ["encoder"]
     assert {box.title for box in opened.boxes} == {"input", "head", "first", "block"}
@@ -79,13 +79,13 @@ def test_inner_models_are_collapsed_and_expanded_by_their_keys() -> None:
 
 def test_repeated_blocks_of_a_deep_model_are_one_box_that_expands() -> None:
     graph = residual(70)
-    found = drawing(summary(graph), None)
+    found = draw_model(summary(graph), None)
     assert found is not None and found.repeated
     block = next(box for box in found.boxes if box.kind == "block")
     assert (block.period, block.number) in ((3, 70), (3, 69))
     assert block.parameters == block.number * (72 + 16)
     assert len(found.boxes) < 6
-    opened = drawing(summary(graph), block.toggle)
+    opened = draw_model(summary(graph), block.toggle)
     assert opened is not None
     assert len(opened.boxes) >= 200
     assert overlapping(opened.boxes) == []
@@ -93,7 +93,7 @@ def test_repeated_blocks_of_a_deep_model_are_one_box_that_expands() -> None:
 
 def test_two_hundred_different_layers_are_all_drawn_with_all_their_connections() -> None:
     graph = [source(), *(node(f"d{i}", i - 1, parameters=i) for i in range(1, 200))]
-    found = drawing(summary(graph), None)
+    found = draw_model(summary(graph), None)
     assert found is not None
     assert len(found.boxes) == 200
     assert len(found.edges) == 199
@@ -102,7 +102,7 @@ def test_two_hundred_different_layers_are_all_drawn_with_all_their_connections()
 
 def test_a_shared_layer_has_an_edge_back_to_it() -> None:
     graph = [source(), node("shared", 0, 2, calls=2), node("between", 1)]
-    found = drawing(summary(graph), None)
+    found = draw_model(summary(graph), None)
     assert found is not None
     assert len(found.edges) == 3
 
@@ -111,11 +111,11 @@ def test_a_shared_layer_has_an_edge_back_to_it() -> None:
 def test_a_model_of_ten_thousand_layers_has_a_drawing_of_limited_size(wide: bool) -> None:
     inputs = (lambda i: 0) if wide else (lambda i: i - 1)
     graph = [source(), *(node(f"d{i}", inputs(i), parameters=i) for i in range(1, 10_000))]
-    found = drawing(summary(graph), None)
+    found = draw_model(summary(graph), None)
     assert found is not None
     assert len(found.boxes) == MAX_BOXES + 1
     assert found.boxes[-1].number == 10_000 - MAX_BOXES
-    equal = drawing(summary(chain(10_000)), "r1,r2")
+    equal = draw_model(summary(chain(10_000)), "r1,r2")
     assert equal is not None
     assert len(equal.boxes) <= MAX_BOXES + 2
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from jobs.models import User
-from webapp.pages.docs import RENAMED, documents
+from webapp.pages.docs import RENAMED, list_documents
 
 pytestmark = pytest.mark.django_db
 
@@ -23,11 +23,11 @@ def test_the_user_guide_comes_first_and_the_decision_records_last(reader: Client
     listed = re.findall(r'href="/docs/([^"]+)"', page)
     assert listed[0] == "guide/1-first-search"
     assert listed[-1].startswith("decisions/")
-    assert sorted(listed) == sorted(documents())
+    assert sorted(listed) == sorted(list_documents())
 
 
 def test_every_document_opens_and_its_links_lead_to_documents(reader: Client) -> None:
-    for name in documents():
+    for name in list_documents():
         address = f"/docs/{name}"
         answer = reader.get(address)
         assert answer.status_code == 200, name
@@ -46,5 +46,5 @@ def test_addresses_of_renamed_documents_lead_to_the_present_ones(reader: Client)
     for name, present in RENAMED.items():
         for address in (f"/docs/{name}", f"/docs/{name}.md"):
             assert reader.get(address, follow=True).redirect_chain == [(f"/docs/{present}", 301)]
-        assert name not in documents()
-        assert present in documents()
+        assert name not in list_documents()
+        assert present in list_documents()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webapp.templatetags.trainyard import in_words, percent
+from webapp.templatetags.value_filters import in_words, percent
 
 
 @pytest.mark.parametrize(

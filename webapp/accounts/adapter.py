@@ -1,4 +1,4 @@
-"""Configures allauth: no sign-up, no login messages, and the login of `webapp.accounts.login`."""
+"""Configures allauth: no sign-up, no login messages, and the login from `webapp.accounts.login`."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth has no typ
             super().add_message(request, level, message_template, *args, **kwargs)
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
-        """Return the page after a new password: the first one of a person is set after the first login."""
+        """Return the page after a new password. A person's first one is set after the first login."""
         is_first = request.path == reverse("account_set_password")
         return reverse("home" if is_first else "account")
 
@@ -38,17 +38,17 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth has no typ
         try:
             user: User | None = super().authenticate(request, **credentials)
         except TooManyAttempts as error:
-            raise delay.refusal(error) from error
+            raise delay.delay_error(error) from error
         return user
 
-    def post_login(self, request: HttpRequest, user: User, **given: Any) -> HttpResponse:
+    def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
         """Record the login."""
-        login.complete(request, user, given.get("signal_kwargs"))
-        response: HttpResponse = super().post_login(request, user, **given)
+        login.complete(request, user, options.get("signal_kwargs"))
+        response: HttpResponse = super().post_login(request, user, **options)
         return response
 
     def logout(self, request: HttpRequest) -> None:
-        """Record the logout, and close the live connections of the session."""
+        """Record the logout, and close the session's live connections."""
         user = request.user
         super().logout(request)
         if isinstance(user, User):

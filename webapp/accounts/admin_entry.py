@@ -1,4 +1,4 @@
-"""Replaces the pages of Django's admin for login, logout and the password by those of the account."""
+"""Replaces Django admin's pages for login, logout and the password by the account's pages."""
 
 from allauth.account import views
 from django.core.exceptions import PermissionDenied
@@ -13,15 +13,15 @@ def login(request: HttpRequest) -> HttpResponse:
     """Lead to the one login page; its password, brake and second factor apply to the admin too."""
     if not request.user.is_authenticated:
         # The login page leads to no other site.
-        wanted = request.GET.get("next") or reverse("admin:index")
-        return redirect(reverse("account_login", query={"next": wanted}))
+        address = request.GET.get("next") or reverse("admin:index")
+        return redirect(reverse("account_login", query={"next": address}))
     if not request.user.is_staff:
         raise PermissionDenied  # not to the login page, which would lead back here
     return redirect("admin:index")
 
 
 def password_change(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
-    """Lead to the page of the account, which asks for the old password and ends the other sessions."""
+    """Lead to the account page, which asks for the old password and ends the other sessions."""
     return redirect("account_change_password")
 
 

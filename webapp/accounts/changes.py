@@ -1,4 +1,4 @@
-"""Records changes of passwords and second factors, after which the other sessions of the user end."""
+"""Records password and second-factor changes, after which the user's other sessions end."""
 
 from typing import Any
 

@@ -13,8 +13,8 @@ SECONDS = "login_delay_seconds"
 """Attribute of a request: the seconds until the next attempt is allowed."""
 
 
-def refusal(error: TooManyAttempts) -> ValidationError:
-    """Return the error that the form shows, and keep the delay for the status of the answer."""
+def delay_error(error: TooManyAttempts) -> ValidationError:
+    """Return the error that the form shows, and keep the delay for the response's status."""
     if context.request is not None:
         setattr(context.request, SECONDS, error.retry_after)
     return ValidationError(error.message, code=error.code)

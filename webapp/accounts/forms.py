@@ -1,4 +1,4 @@
-"""Forms of allauth that check a password or a code, each check as a counted attempt."""
+"""Allauth's forms that check a password or a code, each check as a counted attempt."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,11 +26,11 @@ def counted(step: logins.Step, user: User) -> Iterator[None]:
             yield
             attempt.succeed()
     except TooManyAttempts as error:
-        raise delay.refusal(error) from error
+        raise delay.delay_error(error) from error
 
 
 class CodeOnce:
-    """Accepts each code of an authenticator app once; allauth remembers used codes in one process only."""
+    """Accepts each authenticator code once; allauth remembers used codes in one process only."""
 
     user: User
     authenticator: Authenticator
@@ -50,7 +50,7 @@ class CodeOnce:
 
 
 class CodeForm(CodeOnce, AuthenticateForm):  # type: ignore[misc] # allauth has no types
-    """The second step of the login."""
+    """The login's second step."""
 
 
 class ConfirmCodeForm(CodeOnce, ReauthenticateForm):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class ConfirmCodeForm(CodeOnce, ReauthenticateForm):  # type: ignore[misc]
 
 
 class PasswordForm(ChangePasswordForm):  # type: ignore[misc]
-    """Changes the password of a user who enters the old one."""
+    """Changes the password after the user has entered the old one."""
 
     def clean_oldpassword(self) -> str:
         """Return the old password."""
@@ -68,7 +68,7 @@ class PasswordForm(ChangePasswordForm):  # type: ignore[misc]
 
 
 class LinkForm(forms.Form):
-    """Uses a login link. A link that another person made needs the password of the user, if there is one."""
+    """Uses a login link. A link that another person made needs the user's password, if there is one."""
 
     password = forms.CharField(
         label="Password",

@@ -1,4 +1,4 @@
-"""Bounds how many passwords are hashed at once: each takes 100 MB of memory, also those of unknown names."""
+"""Bounds how many passwords are hashed at once: each takes 100 MB memory, also for unknown names."""
 
 import threading
 
@@ -12,11 +12,11 @@ class Argon2(Argon2PasswordHasher):
     """Argon2 with a bound. Further passwords wait in the threads of their requests."""
 
     def encode(self, password: str, salt: str) -> str:
-        """Return the hash of a password."""
+        """Return a password's hash."""
         with _places:
             return super().encode(password, salt)
 
     def verify(self, password: str, encoded: str) -> bool:
-        """Return whether a hash is that of a password."""
+        """Return whether a hash belongs to a password."""
         with _places:
             return super().verify(password, encoded)

@@ -46,7 +46,7 @@ class Backend(AuthenticationBackend):  # type: ignore[misc] # allauth has no typ
         return user
 
     def get_user(self, user_id: int) -> User | None:
-        """Return the user of a session; None if the account is not active."""
+        """Return a session's user; None if the account is not active."""
         return active_user(user_id)
 
     # That of Django's backend has a query of its own; this calls the method above in a thread.
@@ -54,19 +54,19 @@ class Backend(AuthenticationBackend):  # type: ignore[misc] # allauth has no typ
 
 
 def address_of(request: HttpRequest | None) -> str:
-    """Return the address of the client; the web server has replaced that of a trusted proxy."""
+    """Return the client's address; the web server has replaced a trusted proxy's one."""
     return "" if request is None else str(request.META.get("REMOTE_ADDR", ""))
 
 
 def issuers_of(session: SessionBase) -> frozenset[int]:
-    """Return the ids of the issuers of a session; see `User.login_issuers`."""
+    """Return the ids of a session's issuers; see `User.login_issuers`."""
     stored = session.get(LINK_ISSUERS, [])
     # Sessions of earlier versions have one id.
     return frozenset([stored] if isinstance(stored, int) else stored)
 
 
 def by_link(request: HttpRequest, link: LoginLink, to: str) -> HttpResponse:
-    """Log in the user of a link that was just used. A second factor is still required if the user has one."""
+    """Log in the user whose link was just used. A second factor is still required if the user has one."""
     # Kept until the second factor is checked, and then passed to `complete`.
     passed = {"by_link": True, "link_issuers": link.issuers}
     response: HttpResponse = perform_login(
@@ -79,7 +79,7 @@ def complete(request: HttpRequest, user: User, passed: dict[str, Any] | None) ->
     """Record a complete login in the session and in the audit log.
 
     Args:
-        request: the request, whose session is that of the user now.
+        request: the request, whose session belongs to the user now.
         user: the user.
         passed: the arguments that `by_link` gave; None after a password.
     """

@@ -7,7 +7,7 @@ from jobs.models import User
 
 
 def reset_login(user: User) -> None:
-    """Remove the password and the second factor of a user, for the operator; ends all sessions."""
+    """Remove a user's password and second factor, for the operator; ends all sessions."""
     with transaction.atomic():
         removed, _ = user.authenticator_set.all().delete()  # type: ignore[attr-defined] # allauth has no types
         people.forget_password(user, second_factor=bool(removed))

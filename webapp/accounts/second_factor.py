@@ -15,7 +15,7 @@ SEALED = "sealed:"
 
 
 class Adapter(DefaultMFAAdapter):  # type: ignore[misc] # allauth has no types
-    """Encrypts the secrets of authenticator apps and of recovery codes."""
+    """Encrypts the secrets for authenticator apps and recovery codes."""
 
     error_messages: ClassVar[dict[str, str]] = {
         **DefaultMFAAdapter.error_messages,
@@ -29,7 +29,7 @@ class Adapter(DefaultMFAAdapter):  # type: ignore[misc] # allauth has no types
         return SEALED + sealing.seal(text, PURPOSE)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Return the secret. Those of earlier versions are not encrypted."""
+        """Return the secret. Earlier versions did not encrypt it."""
         if not encrypted_text.startswith(SEALED):
             return encrypted_text
         try:

@@ -1,4 +1,4 @@
-"""Middleware of browser sessions, which never takes the cookie of a newer login away."""
+"""Middleware for browser sessions, which never takes a newer login's cookie away."""
 
 from django.contrib.sessions import middleware
 from django.http import HttpRequest, HttpResponse

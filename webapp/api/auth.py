@@ -29,7 +29,7 @@ class Caller:
 
     @property
     def key(self) -> str:
-        """Return a key for rate limits. Each token of a user has its own limit."""
+        """Return a key for rate limits. Each token that a user has gets its own limit."""
         return f"token {self.token.pk}" if self.token else f"user {self.user.pk}"
 
     @property
@@ -104,17 +104,17 @@ class Credentials(AuthBase):
         who = caller(request)
         # Before the scopes are checked, so that refused requests count as well.
         throttle.consume(who.key)
-        wanted = self._scopes or (("read",) if request.method in SAFE_METHODS else ("write",))
-        held = set(wanted) & set(who.scopes)
+        needed = self._scopes or (("read",) if request.method in SAFE_METHODS else ("write",))
+        held = set(needed) & set(who.scopes)
         if (who.token is None or (held and held <= PRIVILEGED)) and access.lacks_second_factor(who.user):
             raise access.second_factor_required()
         if not held:
-            raise Forbidden(f"The token lacks the scope {' or '.join(wanted)}.", code="scope_missing")
+            raise Forbidden(f"The token lacks the scope {' or '.join(needed)}.", code="scope_missing")
         return who
 
 
 def needs(*scopes: str) -> Credentials:
-    """Return the authentication of a route that requires one of `scopes`."""
+    """Return the authentication for a route that requires one of `scopes`."""
     return Credentials(*scopes)
 
 

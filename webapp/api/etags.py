@@ -6,12 +6,12 @@ from webapp.http_errors import StaleEtag
 
 
 def tag(version: int | str) -> str:
-    """Return the entity tag of a row's version."""
+    """Return the entity tag for a row's version."""
     return f'"{version}"'
 
 
 def set_etag(response: HttpResponse, version: int | str) -> None:
-    """Set the `ETag` header of a response."""
+    """Set a response's `ETag` header."""
     response["ETag"] = tag(version)
 
 
@@ -21,11 +21,11 @@ def require_match(request: HttpRequest, version: int | str) -> None:
     Raises:
         StaleEtag: it names another version.
     """
-    wanted = request.headers.get("If-Match")
-    if wanted is None or wanted.strip() == "*":
+    header = request.headers.get("If-Match")
+    if header is None or header.strip() == "*":
         return
-    if tag(version) not in _tags_in(wanted):
-        raise StaleEtag(f"If-Match is {wanted}, but the current version is {tag(version)}. Read it again.")
+    if tag(version) not in _tags_in(header):
+        raise StaleEtag(f"If-Match is {header}, but the current version is {tag(version)}. Read it again.")
 
 
 def is_not_modified(request: HttpRequest, version: int | str) -> bool:

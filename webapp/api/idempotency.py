@@ -54,10 +54,10 @@ idempotent_upload = decorate_view(functools.partial(_idempotent_view, begins_its
 
 
 def begin(request: HttpRequest) -> None:
-    """Begin the transaction of the request's rows; without the header, actions have their own ones.
+    """Begin the transaction for the request's rows; without the header, actions have their own ones.
 
     Raises:
-        Conflict: a repetition of the request has taken over.
+        Conflict: a repeated request has taken over.
     """
     pending = getattr(request, "_idempotent", None)
     if pending is not None:
@@ -80,7 +80,7 @@ class _OneRun:
         self._request, self._who, self._begins_itself = request, who, begins_itself
         # With the token in the key, a token with fewer scopes cannot replay the responses of another. The key
         # of the client is stored as a hash: responses, which may contain login links, are encrypted with it.
-        self._key = _hashed(str(who.token.pk) if who.token else "session", key)
+        self._key = _hash_texts(str(who.token.pk) if who.token else "session", key)
         self._purpose = f"idempotency {who.user.pk} {key}"
         self._transaction = ExitStack()
         self._has_begun = False
@@ -93,7 +93,7 @@ class _OneRun:
     def run(self, operation: Callable[[], HttpResponse]) -> HttpResponse:
         """Run the operation and store its response, or return the response that is stored."""
         digest = _body_digest(self._request)
-        route = _hashed(str(self._request.method), self._request.get_full_path())
+        route = _hash_texts(str(self._request.method), self._request.get_full_path())
         row, is_new = idempotency.claim(self._who.user, self._key, route, digest)
         # The same key with another body is a mistake of the client; the stored response would hide it.
         if row.body_digest != digest:
@@ -104,7 +104,7 @@ class _OneRun:
             if row.status is None:
                 raise idempotency.in_flight()
             throttle.consume(self._who.key)  # otherwise the authentication of the operation does this
-            return _replayed(row, self._purpose)
+            return _replay_response(row, self._purpose)
         self._row = row
         self._request._idempotent = self  # type: ignore[attr-defined]
         try:
@@ -123,14 +123,14 @@ class _OneRun:
             self.begin()
         response = operation()
         if response.status_code < 300:
-            idempotency.keep(self._row, response.status_code, _stored(response, self._purpose))
+            idempotency.keep(self._row, response.status_code, _response_record(response, self._purpose))
         elif self._has_begun:
             transaction.set_rollback(True)
         return response
 
 
-def _hashed(*parts: str) -> str:
-    """Return a digest of texts: keys and queries of clients are not stored in clear."""
+def _hash_texts(*parts: str) -> str:
+    """Return a digest from texts: clients' keys and queries are not stored in clear."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -148,15 +148,15 @@ def _body_digest(request: HttpRequest) -> str:
     return digest.hexdigest()
 
 
-def _stored(response: HttpResponse, purpose: str) -> dict[str, Any]:
-    kept = ("Content-Type", "Location", "ETag")
+def _response_record(response: HttpResponse, purpose: str) -> dict[str, Any]:
+    replayed = ("Content-Type", "Location", "ETag")
     return {
         "body": sealing.seal(response.content.decode(), purpose),
-        "headers": {name: response[name] for name in kept if response.has_header(name)},
+        "headers": {name: response[name] for name in replayed if response.has_header(name)},
     }
 
 
-def _replayed(row: IdempotencyKey, purpose: str) -> HttpResponse:
+def _replay_response(row: IdempotencyKey, purpose: str) -> HttpResponse:
     answer = row.response or {}
     headers = {**answer.get("headers", {}), "Idempotency-Replayed": "true"}
     try:

@@ -46,7 +46,7 @@ def is_multipart(request: HttpRequest) -> bool:
 
 
 def form_text(request: HttpRequest, name: str, default: str | None = None) -> str:
-    """Return a text field of a multipart form.
+    """Return a text field in a multipart form.
 
     Raises:
         BadInput: the field is missing and has no default, or contains a NUL character.

@@ -1,4 +1,4 @@
-"""Adds error responses and the schemas of forms to django-ninja's OpenAPI document."""
+"""Adds error responses and form schemas to django-ninja's OpenAPI document."""
 
 from typing import Any
 
@@ -73,20 +73,20 @@ def _drop_defaults_of_objects(schema: dict[str, Any]) -> None:
         _drop_defaults_of_objects(field)
 
 
-def completed(schema: OpenAPISchema) -> OpenAPISchema:
-    """Add the error responses of every operation and the schemas that django-ninja does not find."""
-    known = schema["components"]["schemas"]
-    known |= {"Problem": PROBLEM, **FORMS}
+def complete_document(schema: OpenAPISchema) -> OpenAPISchema:
+    """Add every operation's error responses and the schemas that django-ninja does not find."""
+    schemas = schema["components"]["schemas"]
+    schemas |= {"Problem": PROBLEM, **FORMS}
     for name, adapter in uploads.BODIES.items():
         body = adapter.json_schema(ref_template="#/components/schemas/{model}")
-        known |= {**body.pop("$defs", {}), **known, name: body}
+        schemas |= {**body.pop("$defs", {}), **schemas, name: body}
     for component in schema["components"]["schemas"].values():
         _drop_defaults_of_objects(component)
     answer = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for methods in schema["paths"].values():
         for method, operation in methods.items():
-            wanted = ALWAYS if method == "get" else ALWAYS | ON_WRITES
-            for status, description in wanted.items():
+            statuses = ALWAYS if method == "get" else ALWAYS | ON_WRITES
+            for status, description in statuses.items():
                 response = {"description": description, "content": answer}
                 # django-ninja's own keys are integers.
                 operation["responses"].setdefault(int(status), response)

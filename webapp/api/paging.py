@@ -1,4 +1,4 @@
-"""Paginates the lists of the API."""
+"""Paginates the API's lists."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,7 +14,7 @@ NEWEST = {"created": "created", "id": "pk"}
 
 
 class Paging(Schema):
-    """The query parameters of every list."""
+    """The query parameters in every list."""
 
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="The maximum number of items.")
     cursor: str | None = Field(None, max_length=4000, description="The `next` of the previous page.")
@@ -40,7 +40,7 @@ def paginate[M: Model, T](
     """Return one page of `rows`.
 
     Args:
-        page: the type of the page.
+        page: the page's type.
         rows: the rows that the caller may see, filtered.
         paging: the caller's query parameters.
         show: converts a row to its form in the API.
@@ -51,7 +51,7 @@ def paginate[M: Model, T](
         BadInput: the order is unknown, or the cursor belongs to another list.
     """
     return paginate_bulk(
-        page, rows, paging, lambda found: [show(row) for row in found], sorts=sorts, default=default
+        page, rows, paging, lambda part: [show(row) for row in part], sorts=sorts, default=default
     )
 
 
@@ -65,13 +65,13 @@ def paginate_bulk[M: Model, T](
     default: str = "-id",
 ) -> Page[T]:
     """Return one page, where `show` converts all its rows in one call. See `paginate`."""
-    order = _order(paging.sort or default, sorts)
+    order = _read_order(paging.sort or default, sorts)
     part = part_of(rows, cursor=paging.cursor, limit=paging.limit, order=order)
     # Without validation, since the items already have their types.
     return page.model_construct(items=show(part.items), next=part.next)
 
 
-def _order(sort: str, sorts: Mapping[str, str]) -> str:
+def _read_order(sort: str, sorts: Mapping[str, str]) -> str:
     name = sort.removeprefix("-")
     if name not in sorts:
         raise BadInput(

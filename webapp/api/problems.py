@@ -1,4 +1,4 @@
-"""Renders all errors of the API as `application/problem+json` (RFC 9457)."""
+"""Renders all API errors as `application/problem+json` (RFC 9457)."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -57,9 +57,9 @@ def problem(
         status: the HTTP status.
         detail: a sentence for people.
         code: a stable code for programs; the default depends on the status.
-        errors: the invalid places of the request body.
-        headers: further headers of the response.
-        fields: further members of the document.
+        errors: the invalid places in the request body.
+        headers: further response headers.
+        fields: further members in the document.
     """
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -83,13 +83,13 @@ def problem(
 
 
 def problem_of(error: TrainyardError) -> HttpResponse:
-    """Return the problem document of an error."""
+    """Return an error's problem document."""
     seconds = error.retry_after if isinstance(error, Throttled | Unavailable) else None
     headers = None if seconds is None else {"Retry-After": str(seconds)}
     errors = error.problems if isinstance(error, BadInput) else ()
     fields = {}
     if isinstance(error, InUse):
-        fields["referrers"] = [each.model_dump() for each in error.referrers]
+        fields["referrers"] = [referrer.model_dump() for referrer in error.referrers]
     return problem(error.status, error.message, code=error.code, errors=errors, headers=headers, **fields)
 
 
@@ -116,5 +116,5 @@ class ProblemMiddleware:
         if response.status_code < 400 or response.get("Content-Type", "").startswith(MEDIA_TYPE):
             return response
         status = response.status_code
-        kept = {name: response[name] for name in ("Allow", "Retry-After") if response.has_header(name)}
-        return problem(status, SENTENCES.get(status, HTTPStatus(status).description), headers=kept)
+        headers = {name: response[name] for name in ("Allow", "Retry-After") if response.has_header(name)}
+        return problem(status, SENTENCES.get(status, HTTPStatus(status).description), headers=headers)

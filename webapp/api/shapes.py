@@ -17,7 +17,7 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 class OneOf:
     """Restricts a string to a set of values, as in `Annotated[str, OneOf(JobState)]`; others are a 422.
 
-    Enums cannot be used: those of the models are all called `State`, and names of schemas must be unique in
+    Enums cannot be used: the models' enums are all called `State`, and schema names must be unique in
     the OpenAPI document.
     """
 
@@ -25,12 +25,12 @@ class OneOf:
         self._values = [str(value) for value in values]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the core schema of a literal."""
+        """Return a literal's core schema."""
         del source, handler
         return core_schema.literal_schema(self._values)
 
 
 class In(Schema):
-    """Base class of request bodies. Unknown fields and numbers that are not finite are refused."""
+    """Base class for request bodies. Unknown fields and numbers that are not finite are refused."""
 
     model_config = {"extra": "forbid", "allow_inf_nan": False}

@@ -84,7 +84,7 @@ class Api(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Keep location, message and input of pydantic's errors; django-ninja drops the input."""
+        """Keep location, message and input in pydantic's errors; django-ninja drops the input."""
         items: list[dict[str, Any]] = []
         for context in error_contexts:
             model: Any = context.model
@@ -101,18 +101,18 @@ class Api(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the document with the error responses of every operation. It is made once per process."""
+        """Return the document with every operation's error responses. It is made once per process."""
         # Making it takes a processor for half a second or more, and anyone may ask for it. Sixty requests
         # that made it at once, after a start, stopped the event loop until the process was replaced.
         if path_prefix not in self._documents:
             with self._making:
                 if path_prefix not in self._documents:
                     schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-                    self._documents[path_prefix] = openapi.completed(schema)
+                    self._documents[path_prefix] = openapi.complete_document(schema)
         return self._documents[path_prefix]
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the name of the function; a test keeps them unique."""
+        """Return the function's name; a test keeps them unique."""
         return operation.view_func.__name__
 
 
@@ -144,7 +144,7 @@ def _handle_errors(api: Api) -> None:
         return problem_of(TooLarge(SENTENCES[413]))
 
     api.add_exception_handler(TrainyardError, refused)
-    api.add_exception_handler(ValidationError, _invalid)
+    api.add_exception_handler(ValidationError, _validation_problem)
     api.add_exception_handler(HttpError, _http_error)
     # A row that was deleted between the check of the permission and the change.
     api.add_exception_handler(ObjectDoesNotExist, lambda _, __: problem(404, SENTENCES[404]))
@@ -159,7 +159,7 @@ def _handle_errors(api: Api) -> None:
 
 
 def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
-    """Return the parser's own error instead of the one that django-ninja wraps it in."""
+    """Return the parser's own error, not the one that django-ninja wraps it in."""
     cause = error.__cause__
     if isinstance(cause, TrainyardError):
         return problem_of(cause)
@@ -167,7 +167,7 @@ def _http_error(_: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _form_for_json(request: HttpRequest, _: Any) -> HttpResponse:
-    """Return the error of a JSON route that received a form."""
+    """Return the error for a JSON route that received a form."""
     return problem_of(
         UnsupportedMediaType(f"The body has the type {request.content_type}; send application/json.")
     )
@@ -179,18 +179,20 @@ def _database_unavailable(_: HttpRequest, __: Any) -> HttpResponse:
     )
 
 
-def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
-    found: list[Problem] = []
+def _validation_problem(request: HttpRequest, error: Any) -> HttpResponse:
+    problems: list[Problem] = []
     # Each part of the request is parsed once: a body may have a hundred thousand wrong fields.
     for source, items in groupby(error.errors, key=itemgetter("source")):
-        found += from_items(items, _sent(request, source))
-    detail = "; ".join(f"{each.pointer or 'The body'}: {each.message}" for each in found[:MAX_IN_DETAIL])
-    if len(found) > MAX_IN_DETAIL:
-        detail += f" (and {len(found) - MAX_IN_DETAIL} more)"
-    return problem(422, detail, errors=found)
+        problems += from_items(items, _input_of(request, source))
+    detail = "; ".join(
+        f"{invalid.pointer or 'The body'}: {invalid.message}" for invalid in problems[:MAX_IN_DETAIL]
+    )
+    if len(problems) > MAX_IN_DETAIL:
+        detail += f" (and {len(problems) - MAX_IN_DETAIL} more)"
+    return problem(422, detail, errors=problems)
 
 
-def _sent(request: HttpRequest, source: str) -> Any:
+def _input_of(request: HttpRequest, source: str) -> Any:
     """Return the input that an error's location refers to."""
     if source == "body":
         return JsonParser().parse_body(request) if request.body else None

@@ -1,6 +1,6 @@
-"""Limits the request rate of each caller with a token bucket in the memory of this process.
+"""Limits each caller's request rate with a token bucket in this process's memory.
 
-Several web processes have separate buckets, so the limit of an installation is a multiple of the setting.
+Several web processes have separate buckets, so the installation's limit is a multiple of the setting.
 """
 
 import math
@@ -27,7 +27,7 @@ def consume(caller: str) -> None:
         Throttled: the bucket is empty.
     """
     rate, burst = settings.TRAINYARD_API_RATE, settings.TRAINYARD_API_BURST
-    wait = _consume(caller, rate, burst, time.monotonic())
+    wait = _take_token(caller, rate, burst, time.monotonic())
     if wait > 0:
         raise Throttled(
             f"Too many requests: the limit is {rate:g} per second.", retry_after=max(1, math.ceil(wait))
@@ -40,7 +40,7 @@ def reset() -> None:
         _buckets.clear()
 
 
-def _consume(key: str, rate: float, burst: float, now: float) -> float:
+def _take_token(key: str, rate: float, burst: float, now: float) -> float:
     """Take a token and return 0, or return the seconds until the next token."""
     with _lock:
         tokens, since = _buckets.get(key, (burst, now))

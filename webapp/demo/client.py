@@ -1,4 +1,4 @@
-"""A client of the REST API for one demo user, and a helper to wait for results."""
+"""A REST client for one demo user, and a helper to wait for results."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ RETRY_TIMEOUT = 60.0
 
 
 class DemoError(Exception):
-    """A step of the demo failed; the message names the step and the reason."""
+    """A demo step failed; the message names the step and the reason."""
 
 
 class Client:
@@ -44,12 +44,12 @@ class Client:
         """Send a POST request that should be refused; return the status."""
         return self._send("POST", path, json=body).status_code
 
-    def _send(self, method: str, path: str, **given: Any) -> httpx2.Response:
+    def _send(self, method: str, path: str, **options: Any) -> httpx2.Response:
         """Send a request; retry while the server restarts."""
         deadline = time.monotonic() + self._timeout
         while True:
             try:
-                answer = self._http.request(method, path, **given)
+                answer = self._http.request(method, path, **options)
                 # 503: a required part, such as the database, restarts.
                 if answer.status_code != 503:
                     return answer

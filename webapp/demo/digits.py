@@ -56,7 +56,7 @@ WATCHED_SPEC: dict[str, Any] = SPEC | {
 
 
 def examples(preview: Body) -> tuple[list[Row], list[int]]:
-    """Return images and digits of the first rows."""
+    """Return the first rows' images and digits."""
     rows = preview["rows"][:EXAMPLES]
     images = [[[[pixel] for pixel in line] for line in row["image"]] for row in rows]  # 8 × 8 × 1
     return list(images), [int(row["digit"]) for row in rows]

@@ -27,12 +27,12 @@ FINAL = ("completed", "failed", "stopped")
 
 @dataclass
 class Flow:
-    """One run of the workflow. `trainer` and `approver` are the clients of two users.
+    """One workflow run. `trainer` and `approver` are two users' clients.
 
     Attributes:
         scenario: the data, the model and the experiment.
-        web: the address of the dashboard.
-        serving: the address of the prediction server.
+        web: the dashboard's address.
+        serving: the prediction server's address.
         by_hand: whether the last approval is left to a person at the pages.
         submitted: called with the job's id once it is submitted.
     """
@@ -49,7 +49,7 @@ class Flow:
 
     @property
     def model(self) -> str:
-        """Return the name of the registered model."""
+        """Return the registered model's name."""
         return self.scenario.model
 
     def run(self) -> Body | None:
@@ -81,11 +81,11 @@ class Flow:
         self.report(f"Project {PROJECT}: {self.trainer.name} trains, {self.approver.name} approves.")
 
     def _upload(self, content: bytes) -> int:
-        """Upload a file, as a new version if the data set exists; return the number of the version."""
+        """Upload a file, as a new version if the data set exists; return the version's number."""
         name = f"{self.scenario.dataset}.csv"
         form = {"project": PROJECT, "slug": self.scenario.dataset}
-        made = self.trainer.upload("/datasets", form, name, content, okay=(409,))
-        if "slug" in made:
+        response = self.trainer.upload("/datasets", form, name, content, okay=(409,))
+        if "slug" in response:
             return 1
         versions = f"/datasets/{self.scenario.dataset}/versions"
         return int(self.trainer.upload(versions, form, name, content)["number"])
@@ -104,7 +104,7 @@ class Flow:
                 self.report(f"  {column['name']}: {column['role']}, {column['type']}{why}")
 
     def _dataset(self, place: str) -> Body:
-        """Return the JSON of the API for a place below the data set."""
+        """Return the API's JSON for a place below the data set."""
         # A bundled one belongs to no project.
         query = {} if self.scenario.csv is None else {"project": PROJECT}
         return self.trainer.get(f"/datasets/{self.scenario.dataset}/{place}", **query)
@@ -216,7 +216,7 @@ class Flow:
         return promotion if promotion["state"] == "released" else None
 
     def predict(self, version: int) -> None:
-        """Predict some rows of the data and compare the predictions with their classes."""
+        """Predict some data rows and compare the predictions with their classes."""
         rows, classes = self._examples()
         served, answers = self._predict(rows)
         if served != version:

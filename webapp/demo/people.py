@@ -31,6 +31,6 @@ def create_demo_person(name: str) -> DemoPerson:
 
 
 def demo_login_link(name: str, page: str) -> str:
-    """Return the path of a new link that logs a demo user in once and opens `page`."""
+    """Return a new link's path that logs a demo user in once and opens `page`."""
     user = people_accounts().get(username=name)
     return f"{people.create_login_link(user, by=None)}?{urlencode({'next': page}, safe='/')}"

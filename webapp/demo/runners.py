@@ -1,4 +1,4 @@
-"""Kills a runner of a job, to show in a demo that its trial resumes with the same weights."""
+"""Kills a job's runner, to show in a demo that its trial resumes with the same weights."""
 
 import json
 import os
@@ -34,12 +34,12 @@ class KilledRunner(NamedTuple):
 
 
 def kill_runner(job: Job, *, by: User) -> KilledRunner:
-    """Kill the process that trains a trial of `job`, or `job` itself, as soon as it has a checkpoint.
+    """Kill the process that trains a trial in `job`, or `job` itself, as soon as it has a checkpoint.
 
     Raises:
         NotFound: this is not a demo.
-        Forbidden: `by` is not an administrator of the project.
-        Conflict: no training of this job has a checkpoint yet.
+        Forbidden: `by` is not an administrator in the project.
+        Conflict: no training in this job has a checkpoint yet.
     """
     if not settings.TRAINYARD_DEMO:
         raise NotFound("Runners can be killed only in a demo.")
@@ -57,7 +57,7 @@ def kill_runner(job: Job, *, by: User) -> KilledRunner:
 
 
 def _kill_one(job: Job) -> KilledRunner | None:
-    """Kill the runner of a training that has a checkpoint; return None if there is none now."""
+    """Kill a runner whose training has a checkpoint; return None if there is none now."""
     for training in resumable.resumable_trainings(job):
         runner = _runner(training.attempt)
         # It may have ended by itself.

@@ -1,4 +1,4 @@
-"""The data, the model and the experiment of a demo."""
+"""A demo's data, model and experiment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ Prediction = list[float]
 
 @dataclass(frozen=True)
 class Scenario:
-    """The data, the experiment and the model of one demo.
+    """The data, experiment and model.
 
     Attributes:
-        title: of the experiment.
-        dataset: slug of the data set.
-        model: name of the registered model.
-        spec: of the experiment, without its data.
+        title: the experiment's title.
+        dataset: the data set's slug.
+        model: the registered model's name.
+        spec: the experiment's spec, without its data.
         watched_spec: the same with longer trainings, for a person who watches.
         min_accuracy: smallest accuracy on the test rows with which the demo succeeds.
-        examples: returns the inputs and the class numbers of some rows of a preview.
-        things: the name of the rows in messages.
+        examples: returns inputs and class numbers for some preview rows.
+        things: the rows' name in messages.
         csv: returns the file to upload; None for a bundled data set.
     """
 
@@ -38,7 +38,7 @@ class Scenario:
 
 
 def class_of(prediction: Prediction) -> int:
-    """Return the most probable class. A single number is the probability of the second of two."""
+    """Return the most probable class. A single number is the second class's probability."""
     if len(prediction) == 1:
         return int(prediction[0] > 0.5)
     return max(range(len(prediction)), key=prediction.__getitem__)

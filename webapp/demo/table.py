@@ -1,4 +1,4 @@
-"""The demo of a table: orders of a shop in a CSV file with an id, gaps, categories, dates and a text."""
+"""The table demo: a shop's orders in a CSV file with an id, gaps, categories, dates and a text."""
 
 import csv
 import io
@@ -78,7 +78,7 @@ def _order(rng: random.Random, number: int) -> list[object]:
 
 
 def examples(preview: Body) -> tuple[list[Row], list[int]]:
-    """Return the first rows by the names of their columns, and their classes."""
+    """Return the first rows by their column names, and their classes."""
     rows = preview["rows"]
     inputs = [{name: _sent(name, row[name]) for name in row if name not in LEFT_OUT} for row in rows]
     return list(inputs), [CLASSES.index(row[TARGET]) for row in rows]

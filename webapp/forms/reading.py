@@ -1,4 +1,4 @@
-"""A base form whose invalid fields become problems of `BadInput`, and the other way round."""
+"""A base form whose invalid fields become problems in `BadInput`, and the other way round."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ class ReadForm(forms.Form):
     """A form that converts between Django's errors and `Problem`.
 
     Attributes:
-        pointer_prefix: the pointer of the object that holds the fields in the body of the REST request.
+        pointer_prefix: the pointer to the object that holds the fields in the REST request's body.
         refusal: the error with which the action was refused.
     """
 
@@ -23,7 +23,7 @@ class ReadForm(forms.Form):
 
     @property
     def status(self) -> int:
-        """Return the HTTP status of the refused form."""
+        """Return the refused form's HTTP status."""
         return BadInput.status if self.refusal is None else self.refusal.status
 
     @classmethod
@@ -39,7 +39,7 @@ class ReadForm(forms.Form):
         return Values(form.cleaned_data)
 
     def apply[T](self, act: Callable[[dict[str, Any]], T]) -> T | None:
-        """Return the result of an action with the cleaned values; None if the form or the action refuses.
+        """Return an action's result with the cleaned values; None if the form or the action refuses.
 
         The form then has the problems, to be shown again with its entries.
         """
@@ -57,7 +57,7 @@ class ReadForm(forms.Form):
         return [Problem(f"/{name}", str(text)) for name, texts in self.errors.items() for text in texts]
 
     def add_problems(self, error: TrainyardError) -> None:
-        """Add the problems of an action to the form, each at its field if there is one."""
+        """Add an action's problems to the form, each at its field if there is one."""
         problems = error.problems if isinstance(error, BadInput) else ()
         for problem in problems:
             place = problem.pointer.removeprefix(self.pointer_prefix).strip("/").split("/")[0]
@@ -69,9 +69,9 @@ class ReadForm(forms.Form):
 
 
 class SharedTextForm(ReadForm):
-    """A form of a text that several people may edit.
+    """A form for a text that several people may edit.
 
-    `seen` is the digest of the text with which the page was opened; an empty one accepts any.
+    `seen` is the text's digest when the page was opened; an empty one accepts any.
     """
 
     seen = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
@@ -80,7 +80,7 @@ class SharedTextForm(ReadForm):
         """Return whether another person saved a text meanwhile; sent again, the form then replaces it.
 
         Args:
-            saved: the digest of the text that is saved now.
+            saved: the digest from the text that is saved now.
         """
         if not isinstance(self.refusal, StaleState):
             return False

@@ -43,7 +43,7 @@ class LimitBodies:
 
 
 class _Body:
-    """The body of one request.
+    """One request's body.
 
     Attributes:
         limit: the bytes that are allowed so far.
@@ -67,7 +67,7 @@ class _Body:
 
         Raises:
             TooLarge: it is above the limit.
-            Unauthenticated: it is above the limit of callers without credentials, in the API.
+            Unauthenticated: it is above the limit for callers without credentials, in the API.
             QuotaReached: it is an upload that its project has no room for.
         """
         for name, value in self._scope["headers"]:
@@ -76,7 +76,7 @@ class _Body:
                 await self._allow(self._announced)
 
     async def receive(self) -> Message:
-        """Return the next part of the body; a disconnection once the body is too large."""
+        """Return the body's next part; a disconnection once the body is too large."""
         message = await self._receive()
         if message["type"] != "http.request":
             return message

@@ -17,7 +17,7 @@ from jobs.models import User
 
 @dataclass(frozen=True)
 class Caller:
-    """A person who is logged in, or the owner of a valid token."""
+    """A person who is logged in, or a valid token's owner."""
 
     user: User
     may_write: bool

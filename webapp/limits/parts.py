@@ -1,6 +1,6 @@
-"""Writes the parts of resumable uploads to their files while they arrive.
+"""Writes the parts that resumable uploads receive to their files while they arrive.
 
-Django stores the whole body of a request before it calls a view. So this ASGI middleware sends such a request
+Django stores a request's whole body before it calls a view. So this ASGI middleware sends such a request
 to Django without its body: the view checks the caller and the headers, and declares the part. The body is
 then read here, at most `BLOCK_BYTES` at once.
 """
@@ -108,9 +108,9 @@ def _no_body() -> Receive:
 
 
 async def _receive_part(part: Part, receive: Receive) -> bool:
-    """Write a part to its file; return whether all of it has arrived.
+    """Write a part to its file; return whether it has arrived completely.
 
-    What has arrived is kept, except of a part with a checksum.
+    Received bytes are kept, unless the part has a checksum.
 
     Raises:
         DiskFull: the disk is full.

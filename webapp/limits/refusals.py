@@ -1,4 +1,4 @@
-"""Sends the response of a request that is refused before Django has read it, and closes its connection."""
+"""Responds to a request that is refused before Django has read it, and closes its connection."""
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -25,7 +25,7 @@ async def refuse(scope: Scope, send: Send, error: TrainyardError, **fields: int)
         scope: the request.
         send: its channel.
         error: the reason.
-        fields: further members of the problem document.
+        fields: further members in the problem document.
     """
     headers = dict(scope["headers"])
     if b"text/html" in headers.get(b"accept", b"") and not scope["path"].startswith("/api/"):

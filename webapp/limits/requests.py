@@ -1,4 +1,4 @@
-"""Bounds the requests that are answered at the same time: each has a thread of its own.
+"""Bounds the requests that are answered at the same time: each has its own thread.
 
 The last places are for people who are logged in and for tokens, and `/healthz` always has one.
 """

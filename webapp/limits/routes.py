@@ -1,4 +1,4 @@
-"""The largest body of each route, for callers who are logged in and for others."""
+"""Each route's largest body, for callers who are logged in and for others."""
 
 import re
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ PARTS = re.compile(r"/api/v1/uploads/[^/]+")
 
 @dataclass(frozen=True)
 class BodyLimits:
-    """The largest body of one route, in bytes.
+    """One route's largest body, in bytes.
 
     Attributes:
         anyone: without checking who sends it.
@@ -46,7 +46,7 @@ class BodyLimits:
 
 
 def limits_of(method: str, path: str) -> BodyLimits:
-    """Return the limits of a route. Unknown paths have those of an ordinary form."""
+    """Return a route's limits. Unknown paths have an ordinary form's limits."""
     if method in READING:
         return BodyLimits(READ_BYTES, READ_BYTES, READ_BYTES)
     form = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0

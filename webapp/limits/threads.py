@@ -70,7 +70,7 @@ class ThreadPlaces:
 
 
 def _credentials(headers: Headers) -> Headers:
-    """Return the headers with a token or the cookie of a session, valid or not."""
+    """Return the headers with a token or a session cookie, valid or not."""
     session = f"{settings.SESSION_COOKIE_NAME}=".encode()
     return [
         (name, value)

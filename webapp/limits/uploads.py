@@ -1,4 +1,4 @@
-"""Counts an upload against the quotas of its project while its body is read, as soon as the project is known.
+"""Counts an upload against its project's quotas while its body is read, as soon as the project is known.
 
 The view counts it again with its exact size. Here it may be refused before anything is stored.
 """
@@ -38,10 +38,10 @@ _FIELD = re.compile(rb'name="?project"?\r\n(?:[^\r\n]+\r\n)*\r\n([a-z0-9_-]{1,63
 
 
 class UploadInProgress:
-    """The upload of one request. Use it as a context manager around the reading of the body.
+    """One request's upload. Use it as a context manager around the reading.
 
     Attributes:
-        received: bytes of the body that were received.
+        received: the number of received bytes.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -59,7 +59,7 @@ class UploadInProgress:
 
         Args:
             caller: who sends it.
-            announced: bytes of the body; None if they are not known.
+            announced: the body's bytes; None if they are not known.
 
         Raises:
             QuotaReached: the project has no room, or too many uploads in progress.
@@ -68,7 +68,7 @@ class UploadInProgress:
         await self._reserve(caller, form=None)
 
     async def add(self, part: bytes) -> None:
-        """Note a part of the body, and reserve room once the form names the project.
+        """Note a body part, and reserve room once the form names the project.
 
         Raises:
             QuotaReached: the project has no room, or too many uploads in progress.
@@ -131,7 +131,7 @@ class UploadInProgress:
 
 
 def _project(user: User, scope: Scope, form: str | None) -> Project | None:
-    """Return the project of an upload if it is known and `user` may write in it; the view refuses others.
+    """Return an upload's project if it is known and `user` may write in it; the view refuses others.
 
     Args:
         user: who sends it.

@@ -1,4 +1,4 @@
-"""WebSocket consumers that stream the events of subscribed jobs.
+"""WebSocket consumers that stream events from subscribed jobs.
 
 Client: `{"op": "subscribe", "job": id, "after": cursor | null}`, `{"op": "unsubscribe", "job": id}`.
 Server: `events`, `heartbeat`, `error`; see docs/live.md.
@@ -39,7 +39,7 @@ UNAUTHENTICATED, TOO_MANY = 4401, 4429
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types
-    """Streams the events of jobs to a user who is logged in, until the session ends."""
+    """Streams jobs' events to a user who is logged in, until the session ends."""
 
     async def __call__(self, *messages: Any) -> None:
         """Serve the socket to its end, and then free everything that it holds, also after an error."""
@@ -68,14 +68,14 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         self.background = [asyncio.create_task(self._heartbeat()), asyncio.create_task(guard)]
 
     async def authenticate(self) -> Reader | None:
-        """Return the user of the session, and the session."""
+        """Return the session's user, and the session."""
         user, session = self.scope.get("user"), self.scope.get("session")
         if not isinstance(user, User) or not user.is_active or session is None:
             return None
         return Reader(user.pk, session=stored_key(session.session_key or ""))
 
     async def disconnect(self, code: int) -> None:  # noqa: ARG002  signature of the framework
-        """Cancel all tasks of this socket."""
+        """Cancel all tasks on this socket."""
         self._free()
 
     def _free(self) -> None:
@@ -102,7 +102,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
             await self.close(UNAUTHENTICATED)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
-        """Handle one message of the client."""
+        """Handle one message from the client."""
         message = _parse_message(text_data)
         if message is None:
             await self._error("malformed")
@@ -124,9 +124,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
             return
         try:
             job = await may_see(self.reader, job_id)
-            async for found in stream_events(self.reader, job, after=after):
-                if found.items:
-                    await self._send(type="events", job=job_id, items=found.items, cursor=found.cursor)
+            async for batch in stream_events(self.reader, job, after=after):
+                if batch.items:
+                    await self._send(type="events", job=job_id, items=batch.items, cursor=batch.cursor)
         except TrainyardError as error:
             self.tasks.pop(job_id, None)
             await self._error(error.code, job=job_id)
@@ -153,7 +153,7 @@ class TokenConsumer(LiveConsumer):
     """The same for scripts. They authenticate with a Bearer token, without cookie and origin."""
 
     async def authenticate(self) -> Reader | None:
-        """Return the user of the token, and the token, if it has the scope read."""
+        """Return the token's user, and the token, if it has the scope read."""
         headers = dict(self.scope.get("headers", []))
         scheme, _, raw = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         return await _authenticate_token(raw.strip()) if scheme.lower() == "bearer" else None

@@ -25,12 +25,12 @@ HEARTBEAT_INTERVAL = 15.0
 
 @dataclass(frozen=True)
 class Reader:
-    """The user who reads events, and the token or the session of the connection, which must stay valid.
+    """The user who reads events, and the connection's token or session, which must stay valid.
 
     Args:
         user_id: the user.
-        token_id: the token of a script.
-        session: the stored key of the session of a page.
+        token_id: a script's token.
+        session: the stored key for a page's session.
     """
 
     user_id: int
@@ -39,7 +39,7 @@ class Reader:
 
 
 async def stream_events(reader: Reader, job: Job, *, after: int) -> AsyncIterator[Slice]:
-    """Yield slices of a job's events, and an empty slice after every 15 s without events of this job.
+    """Yield slices with a job's events, and an empty slice after every 15 s without such events.
 
     Args:
         reader: the reader.
@@ -62,9 +62,9 @@ async def stream_events(reader: Reader, job: Job, *, after: int) -> AsyncIterato
             if current != changes or time.monotonic() - checked > ACCESS_CHECK_INTERVAL:
                 await may_see(reader, job.pk)
                 checked, changes = time.monotonic(), current
-            found = await hub().read(watched, root_id, cursor)
-            cursor = found.cursor
-            items = [e for e in found.items if only is None or e.get("job") == only]
+            batch = await hub().read(watched, root_id, cursor)
+            cursor = batch.cursor
+            items = [e for e in batch.items if only is None or e.get("job") == only]
             if items:
                 yield Slice(items, cursor)
                 yielded = time.monotonic()
@@ -75,12 +75,12 @@ async def stream_events(reader: Reader, job: Job, *, after: int) -> AsyncIterato
             if left <= 0:
                 yield Slice([], cursor)
                 yielded = time.monotonic()
-            elif not found.items:
+            elif not batch.items:
                 await hub().wait(watched, reader.user_id, cursor=cursor, changes=changes, seconds=left)
 
 
 def _require_valid(reader: Reader) -> User:
-    """Return the user of a connection.
+    """Return a connection's user.
 
     Raises:
         TrainyardError: the account was deactivated, the session or token ended, or the user of a session

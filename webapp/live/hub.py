@@ -1,4 +1,4 @@
-"""Notifies the readers in this process of new events and of changed permissions.
+"""Notifies this process's readers when there are new events or changed permissions.
 
 There is one hub per process. It subscribes to the broker's hints and polls the database once a second, in
 case a hint is lost. It keeps the newest events of each watched root job in a ring buffer, read once for all
@@ -65,7 +65,7 @@ class WatchedJob:
 
 
 class Hub:
-    """The watched jobs of one event loop, and the task that updates them."""
+    """The jobs that one event loop watches, and the task that updates them."""
 
     def __init__(self) -> None:
         self._watched: dict[int, WatchedJob] = {}
@@ -119,7 +119,7 @@ class Hub:
         return events.Slice(items, items[-1]["cursor"] if items else cursor)
 
     def access_changes(self, user_id: int) -> int:
-        """Return a count that grows with each change of the user's permissions that this process has seen.
+        """Return a count that grows with each change to the user's permissions that this process has seen.
 
         It also grows with each new subscription, because hints before that were missed, and with
         each deletion.
@@ -145,7 +145,7 @@ class Hub:
                 )
 
     async def wait_for_access(self, user_id: int, *, changes: int, seconds: float) -> None:
-        """Wait until `access_changes` of the user differs from `changes`, at most `seconds`."""
+        """Wait until the user's `access_changes` differ from `changes`, at most `seconds`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds), self._access_changed:
                 await self._access_changed.wait_for(lambda: self.access_changes(user_id) != changes)
@@ -225,7 +225,7 @@ _hubs: dict[asyncio.AbstractEventLoop, Hub] = {}
 
 
 def hub() -> Hub:
-    """Return the hub of the running event loop."""
+    """Return the running event loop's hub."""
     loop = asyncio.get_running_loop()
     if loop not in _hubs:
         for ended in [other for other in _hubs if other.is_closed()]:

@@ -1,4 +1,4 @@
-"""Checks that a page of this installation opens a connection, by scheme, host and port.
+"""Checks that this installation's own page opens a connection, by scheme, host and port.
 
 A browser sends the cookie of the session with connections that pages of other ports, or of http instead of
 https, open on the same host.
@@ -14,7 +14,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def is_own(origin: str, *, secure: bool, host: str) -> bool:
-    """Return whether `origin` is that of the address at which the client reached this installation.
+    """Return whether `origin` is the address at which the client reached this installation.
 
     Args:
         origin: the Origin header.
@@ -27,7 +27,7 @@ def is_own(origin: str, *, secure: bool, host: str) -> bool:
     trusted = [*settings.CSRF_TRUSTED_ORIGINS]
     if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
         trusted.append(f"{'https' if secure else 'http'}://{host}")
-    return sent in {_parts(each) for each in trusted}
+    return sent in {_parts(address) for address in trusted}
 
 
 def _parts(origin: str) -> tuple[str, str, int] | None:
@@ -40,7 +40,7 @@ def _parts(origin: str) -> tuple[str, str, int] | None:
 
 
 class OwnOrigin:
-    """Refuses the handshake of WebSockets that no page of this installation opened (an ASGI application)."""
+    """Refuses WebSocket handshakes from pages outside this installation (an ASGI application)."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

@@ -1,4 +1,4 @@
-"""Bounds the open event streams and sockets of this process: for each person, and in all."""
+"""Bounds this process's open event streams and sockets: for each person, and in all."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -29,10 +29,10 @@ async def _frames(reader: Reader, job: Job, after: int) -> AsyncIterator[str]:
     try:
         # Counted here, because a response that is never sent is never iterated.
         with readers.counted(readers.STREAMS, reader.user_id):
-            async for found in stream_events(reader, job, after=after):
-                if not found.items:
+            async for batch in stream_events(reader, job, after=after):
+                if not batch.items:
                     yield ": heartbeat\n\n"
-                for event in found.items:
+                for event in batch.items:
                     yield f"id: {event['cursor']}\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n"
     except TrainyardError as error:
         yield f"event: error\ndata: {json.dumps({'code': error.code})}\n\n"

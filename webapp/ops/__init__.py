@@ -1,1 +1,1 @@
-"""Operations: the supervisor of `manage.py up`, backup and restore."""
+"""Operations: the supervisor behind `manage.py up`, backup and restore."""

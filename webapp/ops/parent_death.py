@@ -1,6 +1,6 @@
 """Starts a program that is killed when its parent dies (Linux parent-death signal).
 
-It runs as a plain script without imports of Trainyard, which takes a few milliseconds: it sets the
+It runs as a plain script without Trainyard's imports, which takes a few milliseconds: it sets the
 parent-death signal, checks that the parent is still alive, and executes the program.
 
 The kernel sends the signal when the *thread* that forked ends, so spawn from a thread that lives as long as
@@ -22,7 +22,7 @@ def argv_dying_with_parent(argv: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Execute `arguments[1:]`, which dies with the process of pid `arguments[0]`."""
+    """Execute `arguments[1:]`, which dies with the process whose pid is `arguments[0]`."""
     parent, program = int(arguments[0]), list(arguments[1:])
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

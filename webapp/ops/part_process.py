@@ -113,7 +113,7 @@ class PartProcess:
 
 
 def describe_exit(status: int) -> str:
-    """Return how a process ended, as part of a sentence."""
+    """Return how a process ended, as it appears in a sentence."""
     if status >= 0:
         return f"ended with status {status}"
     try:

@@ -1,4 +1,4 @@
-"""Builds the command line of every part. Parts of other packages are named, never imported."""
+"""Builds every part's command line. Parts in other packages are named, never imported."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ FAILURES_BEFORE_DATA_RESET = 3
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `manage.py up`."""
+    """The options for `manage.py up`."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -33,7 +33,7 @@ def web_argv(descriptor: int, health_socket: Path | None = None) -> tuple[str, .
 
 
 def management_argv(*arguments: str) -> tuple[str, ...]:
-    """Return the command line of a management command, to be run in the folder `ROOT`."""
+    """Return a management command's command line, to be run in the folder `ROOT`."""
     return (sys.executable, "-m", "webapp", *arguments)
 
 
@@ -42,7 +42,7 @@ def scheduler_argv() -> tuple[str, ...]:
 
 
 def worker_argv(pool: str, slots: int | None, *, check: bool = False) -> tuple[str, ...]:
-    """Return a worker's command. Without `slots` it uses the number of its devices or cores.
+    """Return a worker's command. Without `slots` it uses as many as it has devices or cores.
 
     With `check` it only prints how its runners would be isolated.
     """
@@ -52,13 +52,13 @@ def worker_argv(pool: str, slots: int | None, *, check: bool = False) -> tuple[s
 
 
 def chief_argv(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the command of a chief for KerasTuner scripts."""
+    """Return the command for KerasTuner scripts' chief."""
     return (sys.executable, "-m", "workers.chief", *arguments)
 
 
 @dataclass(frozen=True)
 class ServingOptions:
-    """The options of a prediction server."""
+    """The options for a prediction server."""
 
     host: str
     port: int

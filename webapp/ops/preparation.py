@@ -31,9 +31,9 @@ def database_error() -> str | None:
     try:
         if connection.vendor == "postgresql":
             # Not through the pool, which waits 30 s and hides the reason.
-            given = {"connect_timeout": 5, **connection.get_connection_params()}
+            parameters = {"connect_timeout": 5, **connection.get_connection_params()}
             with connection.wrap_database_errors:
-                psycopg.connect(**given).close()
+                psycopg.connect(**parameters).close()
         else:
             connection.ensure_connection()
     except OperationalError as error:
@@ -66,15 +66,15 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
 
 
 def sandbox_hint(environment: Mapping[str, str]) -> str | None:
-    """Return how this machine gets the strongest sandbox for code of users; None if it needs no advice."""
-    wanted = environment.get("TRAINYARD_SANDBOX_LEVELS") or Level.BUBBLEWRAP
-    if sys.platform != "linux" or Level.BUBBLEWRAP not in wanted or shutil.which("bwrap") is not None:
+    """Return how this machine gets the strongest sandbox for users' code; None if it needs no advice."""
+    levels = environment.get("TRAINYARD_SANDBOX_LEVELS") or Level.BUBBLEWRAP
+    if sys.platform != "linux" or Level.BUBBLEWRAP not in levels or shutil.which("bwrap") is not None:
         return None
     return f"For the strongest sandbox of code of users, {INSTALL_BUBBLEWRAP}, and start again."
 
 
 def migrate(home: Home, report: Callable[[str], None]) -> None:
-    """Create the tables of a new database, or apply pending migrations after the database was copied."""
+    """Create a new database's tables, or apply pending migrations after the database was copied."""
     if new_database.is_empty():
         report("Creating the database.")
         new_database.create()

@@ -25,7 +25,7 @@ class Readiness:
         self._models_deadline: float | None = None
 
     async def missing(self) -> str | None:
-        """Return the names of parts that are not ready; None if all are.
+        """Return the names for parts that are not ready; None if all are.
 
         A model counts while it loads, but no longer than `MODELS_WAIT`.
         """
@@ -43,7 +43,7 @@ class Readiness:
             await asyncio.sleep(PAUSE)
 
     async def unready_models(self) -> dict[str, str]:
-        """Return the models whose production version does not answer, each with the error of its load."""
+        """Return the models whose production version does not answer, each with its load error."""
         async with _client(self._serving) as client:
             # The file is private to this user; a server on a loopback address needs no token.
             with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ def _client(url: str) -> httpx2.AsyncClient:
 
 
 def _errors(versions: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the error of each model's versions, empty if they have none."""
+    """Return the error that each model's versions have, empty if they have none."""
     errors: dict[str, str] = {}
     for version in versions:
         errors[version["name"]] = errors.get(version["name"]) or version["reason"]
@@ -92,5 +92,5 @@ def _errors(versions: list[dict[str, Any]]) -> dict[str, str]:
 
 
 async def _answers(client: httpx2.AsyncClient, model: str) -> bool:
-    """Return whether the production version of a model answers."""
+    """Return whether a model's production version answers."""
     return (await client.get(f"/v2/models/{quote(model, safe='')}/ready")).is_success

@@ -24,7 +24,7 @@ NO_STATE = {"run", "log", "static", "broker", "secret.key"}
 def restore(
     home: Home, database: Mapping[str, Any], artifacts: Path | None, source: Path, *, force: bool
 ) -> int:
-    """Replace the state of `home` by the backup `source`; return the number of files.
+    """Replace `home`'s state by the backup `source`; return the number of files.
 
     Args:
         home: the installation; no `up` may run on it.
@@ -52,10 +52,10 @@ def restore(
 
 
 def _check_home_is_empty(home: Home, database: Mapping[str, Any], *, force: bool) -> None:
-    found = {path.name for path in home.root.iterdir()} - NO_STATE
-    if found and not force:
+    entries = {path.name for path in home.root.iterdir()} - NO_STATE
+    if entries and not force:
         raise OpsError(
-            f"{home.root} is not empty ({', '.join(sorted(found)[:5])}). Restore into an empty "
+            f"{home.root} is not empty ({', '.join(sorted(entries)[:5])}). Restore into an empty "
             "TRAINYARD_HOME, or replace its content with --force."
         )
     if not database["ENGINE"].endswith("sqlite3") and not force:
@@ -78,7 +78,7 @@ def _unpack(source: Path, scratch: Path) -> dict[str, str]:
 
 
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, scratch: Path) -> str:
-    """Extract one regular file; names that lead out of `scratch` are refused."""
+    """Extract one regular file. A name that leaves `scratch` is refused."""
     name = PurePosixPath(member.name)
     member_file = tar.extractfile(member) if member.isreg() else None
     if member_file is None or name.is_absolute() or ".." in name.parts:

@@ -20,14 +20,14 @@ class RestartBackoff:
     failures: int = 0
 
     def delay_after(self, uptime: float) -> float:
-        """Return the seconds to wait after a run of `uptime` seconds."""
+        """Return the seconds to wait after a run that lasted `uptime` seconds."""
         self.failures = 1 if uptime >= self.healthy_after else self.failures + 1
         return min(self.limit, self.first * 2.0 ** (self.failures - 1))
 
 
 @dataclass(frozen=True)
 class Part:
-    """A component of the installation: its command line and how long it may take to end."""
+    """An installation's component: its command line and how long it may take to end."""
 
     name: str
     argv: tuple[str, ...]

@@ -44,7 +44,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass
 class Supervisor:
-    """One run of `manage.py up`. `prepare(web_url)` migrates and returns messages to show once ready."""
+    """One `manage.py up` run. `prepare(web_url)` migrates and returns messages to show once ready."""
 
     home: Home
     options: Options

@@ -33,10 +33,10 @@ class Watchdog:
 
     Args:
         service: runs the part.
-        socket: the unix socket of the part.
+        socket: the part's unix socket.
         path: the address to ask for; every response counts as an answer.
-        console: for the reason of a replacement.
-        patience: seconds of silence before the part is replaced.
+        console: for the reason behind a replacement.
+        patience: how many silent seconds pass before the part is replaced.
         tick: seconds.
     """
 
@@ -55,7 +55,7 @@ class Watchdog:
         self._doublings = 0
 
     async def run(self) -> None:
-        """Watch each process of the part, until cancelled."""
+        """Watch each process that runs the part, until cancelled."""
         while True:
             process = self._service.process
             if process is not None and process.running:

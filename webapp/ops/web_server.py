@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serves the dashboard on an inherited listening socket.")
     parser.add_argument("--fd", type=int, required=True, help="number of the inherited socket")
     parser.add_argument("--health-socket", type=Path, help="unix socket for the supervisor's checks")
-    given = parser.parse_args()
+    options = parser.parse_args()
     # The supervisor asks a server that does not answer for its stacks before it kills it.
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -59,7 +59,7 @@ def main() -> None:
         log_level="warning",
         server_header=False,
     )
-    LimitedServer(config, given.health_socket).run(sockets=[socket.socket(fileno=given.fd)])
+    LimitedServer(config, options.health_socket).run(sockets=[socket.socket(fileno=options.fd)])
 
 
 if __name__ == "__main__":

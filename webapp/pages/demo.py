@@ -1,4 +1,4 @@
-"""Kills a runner of a job in a demo, so that people see how its trial resumes."""
+"""Kills a job's runner in a demo, so that people see how its trial resumes."""
 
 from django.http import HttpResponse
 from django.urls import path
@@ -11,7 +11,7 @@ from webapp.pages.shortcuts import Request, action, notify, redirect
 
 @action
 def kill_runner(request: Request, job_id: int) -> HttpResponse:
-    """Kill the process that trains a trial of this job; only in a demo."""
+    """Kill the process that trains a trial in this job; only in a demo."""
     row = access.get_job(request.user, job_id)
     try:
         killed = runners.kill_runner(row, by=request.user)

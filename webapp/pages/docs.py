@@ -1,5 +1,6 @@
-"""Shows the Markdown documents of the folder docs/ as help pages."""
+"""Shows the Markdown documents in docs/ as help pages."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +13,12 @@ from markdown_it import MarkdownIt
 
 from jobs import program
 from jobs.errors import NotFound
-from webapp.pages.shortcuts import Request, crumbs, page, render
+from webapp.pages.shortcuts import Crumbs, Request, crumbs, page, render_page
+from webapp.template_context import Context
 
 
 class Group(NamedTuple):
-    """A section of the list: documents of one folder whose names start with `prefix`."""
+    """A section in the list: documents in one folder whose names start with `prefix`."""
 
     title: str
     folder: str
@@ -40,18 +42,18 @@ RENAMED = {
 """Earlier names of documents, whose addresses lead to the present ones."""
 
 
-def folder() -> Path:
-    """Return the folder of the documents."""
+def docs_folder() -> Path:
+    """Return the folder with the documents."""
     return program.resource_folder("docs")
 
 
-def documents() -> dict[str, Path]:
-    """Return the documents by name. A name of an address is looked up here and never used as a path."""
-    found = {}
+def list_documents() -> dict[str, Path]:
+    """Return the documents by name. A name from an address is looked up here and never used as a path."""
+    files = {}
     for name in dict.fromkeys(group.folder for group in GROUPS):
-        for file in sorted((folder() / name).glob("*.md"), key=_by_number):
-            found[f"{name}/{file.stem}" if name else file.stem] = file
-    return found
+        for file in sorted((docs_folder() / name).glob("*.md"), key=_by_number):
+            files[f"{name}/{file.stem}" if name else file.stem] = file
+    return files
 
 
 def _by_number(file: Path) -> tuple[int, str]:
@@ -74,16 +76,32 @@ def _title_and_html(file: Path) -> tuple[str, SafeString]:
     return _render_file(file, file.stat().st_mtime)
 
 
+@dataclass(frozen=True)
+class DocumentsPage(Context):
+    """The documents, grouped by subject."""
+
+    groups: list[tuple[str, list[tuple[str, str]]]]
+
+
 @page
 def docs(request: Request) -> HttpResponse:
     """List the documents by group."""
-    left = documents()
+    left = list_documents()
     groups = []
     for group in GROUPS:
         start = f"{group.folder}/{group.prefix}".lstrip("/")
         names = [name for name in left if name.startswith(start) and name.count("/") == bool(group.folder)]
         groups.append((group.title, [(name, _title_and_html(left.pop(name))[0]) for name in names]))
-    return render(request, "docs/list.html", {"groups": groups})
+    return render_page(request, "docs/list.html", DocumentsPage(groups=groups))
+
+
+@dataclass(frozen=True)
+class DocumentPage(Context):
+    """One document."""
+
+    title: str
+    body: SafeString
+    crumbs: Crumbs
 
 
 @page
@@ -92,12 +110,12 @@ def document(request: Request, name: str) -> HttpResponse:
     name = name.removesuffix(".md")
     if name in RENAMED:
         return redirect("help_page", RENAMED[name], permanent=True)
-    file = documents().get(name)
+    file = list_documents().get(name)
     if file is None:
         raise NotFound("There is no such document.")
     title, body = _title_and_html(file)
-    context = {"title": title, "body": body, "crumbs": crumbs(("Help", reverse("help")), title)}
-    return render(request, "docs/one.html", context)
+    context = DocumentPage(title=title, body=body, crumbs=crumbs(("Help", reverse("help")), title))
+    return render_page(request, "docs/one.html", context)
 
 
 urls = [path("docs", docs, name="help"), path("docs/<path:name>", document, name="help_page")]

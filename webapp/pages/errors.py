@@ -3,20 +3,20 @@
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from jobs.errors import Forbidden, NotFound, TrainyardError
 from jobs.models import User
 from webapp.http_errors import Malformed
-from webapp.pages.shortcuts import error_response
+from webapp.pages.shortcuts import BareErrorPage, error_response, render_page
+from webapp.template_context import template_variables
 
 
 def show_error(request: HttpRequest, error: TrainyardError) -> HttpResponse:
-    """Return the page of an error."""
+    """Return an error's page."""
     if isinstance(request.user, User):
         return error_response(request, error)
-    return render(request, "error_bare.html", {"error": error, "status": error.status}, status=error.status)
+    return render_page(request, "error_bare.html", BareErrorPage(error, error.status), status=error.status)
 
 
 def bad_request(request: HttpRequest, exception: Any) -> HttpResponse:  # noqa: ARG001
@@ -25,7 +25,7 @@ def bad_request(request: HttpRequest, exception: Any) -> HttpResponse:  # noqa: 
     Django's own view reads the form again, for its CSRF token, and ends with an unexpected error.
     """
     error = Malformed("The request is malformed.")
-    page = render_to_string("error_bare.html", {"error": error, "status": error.status})
+    page = render_to_string("error_bare.html", template_variables(BareErrorPage(error, error.status)))
     return HttpResponse(page, status=error.status)
 
 

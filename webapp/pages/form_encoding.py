@@ -12,7 +12,7 @@ FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def forms_in_utf8(handler: Handler) -> Handler:
-    """Refuse forms in other encodings. Django would fail at some of them with an unexpected error."""
+    """Refuse forms in other encodings. Django would fail at some with an unexpected error."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         charset = (request.content_params or {}).get("charset", "utf-8")

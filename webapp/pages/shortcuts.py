@@ -6,7 +6,8 @@ error page, or into a message for htmx.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate
 from urllib.parse import urlsplit
@@ -28,34 +29,39 @@ from jobs.models import Project, User
 from jobs.spec.problems import Problem
 from webapp.http_errors import Unavailable
 from webapp.json_text import names_with_nul, nul_refused
+from webapp.template_context import Context, template_variables
 
 
 class Request(HttpRequest):
-    """A request of a logged-in user, as decorated views receive it."""
+    """A logged-in user's request, as decorated views receive it."""
 
     user: User
 
 
 type View[**P] = Callable[Concatenate[Request, P], HttpResponse]
+type Crumbs = list[tuple[str, str]]
+"""The labels and addresses of a breadcrumb; the last address is empty."""
+type Tabs = list[tuple[str, str, str]]
+"""The key, label and address of each tab."""
 type Guarded = Callable[..., HttpResponse]  # accepted by `path`
 
 
 def page[**P](view: View[P]) -> Guarded:
-    """Allow GET requests of logged-in users."""
-    return _guarded(view, ("GET", "HEAD"))
+    """Allow GET requests from logged-in users."""
+    return _guard_view(view, ("GET", "HEAD"))
 
 
 def form_page[**P](view: View[P]) -> Guarded:
-    """Allow GET and POST requests of logged-in users."""
-    return _guarded(view, ("GET", "HEAD", "POST"))
+    """Allow GET and POST requests from logged-in users."""
+    return _guard_view(view, ("GET", "HEAD", "POST"))
 
 
 def action[**P](view: View[P]) -> Guarded:
-    """Allow POST requests of logged-in users, from buttons: a refusal is shown on the page of the button."""
-    return _guarded(view, ("POST",))
+    """Allow POST requests from logged-in users, from buttons. A refusal is shown on the button's page."""
+    return _guard_view(view, ("POST",))
 
 
-def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
+def _guard_view[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
     @wraps(view)
     def respond(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not isinstance(request.user, User) or not request.user.is_active:
@@ -97,16 +103,41 @@ def _refuse_on_page(request: HttpRequest, error: TrainyardError) -> HttpResponse
     return redirect(came_from)
 
 
+@dataclass(frozen=True)
+class ErrorPage(Context):
+    """Variables for `error.html`.
+
+    Attributes:
+        error: the error.
+        problems: one for each wrong field in the request.
+        status: the response's status.
+        back: the previous page's local address; empty if unknown.
+    """
+
+    error: TrainyardError
+    problems: Sequence[Problem]
+    status: int
+    back: str
+
+
+@dataclass(frozen=True)
+class BareErrorPage(Context):
+    """Variables for `error_bare.html`, which has no frame, for visitors who are not logged in."""
+
+    error: TrainyardError
+    status: int
+
+
 def error_response(request: HttpRequest, error: TrainyardError) -> HttpResponse:
-    """Show an error page with the status of the error, or send its message to htmx."""
+    """Show an error page with the error's status, or send its message to htmx."""
     if is_partial(request):
         toast = {"toast": [{"text": error.message, "level": "error"}]}
         # htmx 4 also inserts the body of an error response, which this header prevents.
         headers = {"HX-Reswap": "none", "HX-Trigger": json.dumps(toast)} | _retry_after(error)
         return HttpResponse(error.message, status=error.status, headers=headers, content_type="text/plain")
-    found = error.problems if isinstance(error, BadInput) else ()
-    context = {"error": error, "problems": found, "status": error.status, "back": referrer(request)}
-    response = django_render(request, "error.html", context, status=error.status)
+    problems = error.problems if isinstance(error, BadInput) else ()
+    context = ErrorPage(error, problems, error.status, referrer(request))
+    response = django_render(request, "error.html", template_variables(context), status=error.status)
     for name, value in _retry_after(error).items():
         response[name] = value
     return response
@@ -118,28 +149,31 @@ def _retry_after(error: TrainyardError) -> dict[str, str]:
 
 
 def problems_of(error: TrainyardError) -> tuple[Problem, ...]:
-    """Return the problems of an error, each at its field; the message if it has none."""
-    found = tuple(error.problems) if isinstance(error, BadInput) else ()
-    return found or (Problem("", error.message),)
+    """Return an error's problems, each at its field; the message if it has none."""
+    problems = tuple(error.problems) if isinstance(error, BadInput) else ()
+    return problems or (Problem("", error.message),)
 
 
 def is_partial(request: HttpRequest) -> bool:
-    """Return whether htmx requests a part of a page."""
+    """Return whether htmx requests a page part."""
     return request.headers.get("HX-Request") == "true" and request.headers.get("HX-Request-Type") != "full"
 
 
-def render(
+def render_page(
     request: HttpRequest,
     template: str,
-    context: Mapping[str, Any] | None = None,
-    *,
+    *contexts: Context,
     partial: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Render a page, or for htmx only its `partial`, with the pending messages in a header."""
+    """Render a page, or for htmx only its `partial`, with the pending messages in a header.
+
+    Raises:
+        ValueError: two contexts have a variable with the same name.
+    """
     is_part = bool(partial) and is_partial(request)
     name = f"{template}#{partial}" if is_part else template
-    response = django_render(request, name, dict(context or {}), status=status)
+    response = django_render(request, name, template_variables(*contexts), status=status)
     # A page and its part have one address, and the browser's cache must not show one for the other.
     patch_vary_headers(response, ["HX-Request"])
     if is_part:
@@ -165,12 +199,12 @@ def redirect(to: Any, *args: Any, **kwargs: Any) -> HttpResponseRedirect:
 
 
 def redirect_back(request: HttpRequest, default: str) -> HttpResponseRedirect:
-    """Redirect to the page of the form (`next`, or the referrer), else to `default`."""
+    """Redirect to the form's page (`next`, or the referrer), else to `default`."""
     return redirect(referrer(request) or default)
 
 
 def referrer(request: HttpRequest) -> str:
-    """Return the local address of the form's page: `next`, or the referrer; empty if neither is local."""
+    """Return the form page's local address: `next`, or the referrer; empty if neither is local."""
     # Both come from the client: an address of another site would make this an open redirect.
     here = {request.get_host()}
     for candidate in (request.POST.get("next", ""), request.headers.get("Referer", "")):
@@ -180,13 +214,13 @@ def referrer(request: HttpRequest) -> str:
     return ""
 
 
-def crumbs(*pairs: tuple[str, str] | str) -> list[tuple[str, str]]:
-    """Return a breadcrumb as (label, address) pairs; the last address is empty."""
+def crumbs(*pairs: tuple[str, str] | str) -> Crumbs:
+    """Return a breadcrumb. A label without an address names the page itself."""
     return [(pair, "") if isinstance(pair, str) else pair for pair in pairs]
 
 
 def url(name: str, /, *args: Any, **query: Any) -> str:
-    """Return the address of a named page with query parameters that are not empty."""
+    """Return a named page's address with query parameters that are not empty."""
     return reverse(name, args=args, query={k: v for k, v in query.items() if v not in (None, "")} or None)
 
 
@@ -196,5 +230,5 @@ def writable_projects(user: User) -> QuerySet[Project]:
 
 
 def valid_choice[T: str](value: str | None, allowed: Iterable[T], default: T) -> T:
-    """Return `value`, such as a tab or a filter of the query string, if it is allowed, else `default`."""
+    """Return `value`, such as a tab or a filter in the query string, if it is allowed, else `default`."""
     return next((item for item in allowed if item == value), default)

@@ -1,4 +1,4 @@
-"""Returns the results of the search dialog (Ctrl-K)."""
+"""Returns the results for the search dialog (Ctrl-K)."""
 
 from urllib.parse import urlencode
 
@@ -17,12 +17,14 @@ MAX_LENGTH = 100
 def search(request: Request) -> HttpResponse:
     """Return the results as `{"items": [{kind, title, hint, url}]}`."""
     hits = find(request.user, request.GET.get("q", "")[:MAX_LENGTH])
-    items = [{"kind": hit.kind, "title": hit.title, "hint": hit.hint, "url": _address(hit)} for hit in hits]
+    items = [
+        {"kind": hit.kind, "title": hit.title, "hint": hit.hint, "url": _address_of_hit(hit)} for hit in hits
+    ]
     return JsonResponse({"items": [item for item in items if item["url"]]})
 
 
-def _address(hit: Hit) -> str:
-    """Return the address of a hit. Some pages take only the last of its arguments."""
+def _address_of_hit(hit: Hit) -> str:
+    """Return a hit's address. Some pages take only the last argument."""
     for arguments in (hit.arguments, hit.arguments[-1:]):
         try:
             address = reverse(hit.page, args=arguments)

@@ -1,8 +1,8 @@
-"""Collects the URL patterns of all page modules."""
+"""Collects the URL patterns from all page modules."""
 
 from webapp.pages import demo, docs, home, site_search, styleguide
 from webapp.pages.audit import audit
-from webapp.pages.code import code, settings
+from webapp.pages.code import code, code_version, comparison, settings
 from webapp.pages.data import (
     credentials,
     dataset_roles,
@@ -14,6 +14,7 @@ from webapp.pages.data import (
 from webapp.pages.experiments import (
     experiment_columns,
     experiment_form,
+    experiment_page,
     experiments,
     find_model,
     scripts,
@@ -33,6 +34,7 @@ urlpatterns = [
     *projects.urls,
     *credentials.urls,
     *experiments.urls,
+    *experiment_page.urls,
     *experiment_form.urls,
     *find_model.urls,
     *scripts.urls,
@@ -57,7 +59,10 @@ urlpatterns = [
     *dataset_version.urls,
     *dataset_roles.urls,
     *dataset_split.urls,
+    # Before versions, whose address `code/<digest>` matches `code/new` too.
     *code.urls,
+    *code_version.urls,
+    *comparison.urls,
     *settings.urls,
     *storage.urls,
     *workers.urls,

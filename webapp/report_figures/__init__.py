@@ -1,1 +1,1 @@
-"""Prepares the tables and charts of the reports about models. The server draws the charts as SVG."""
+"""Prepares tables and charts for reports about models. The server draws the charts as SVG."""

@@ -1,4 +1,4 @@
-"""Draws the graph of a model: a box for each layer, repeated blocks and inner models collapsed into one.
+"""Draws a model's graph: a box for each layer, repeated blocks and inner models collapsed into one.
 
 The drawing has at most `MAX_BOXES` boxes, whatever the model.
 """
@@ -7,13 +7,15 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jobs.messages.reports.base import ModelReport
 from jobs.messages.reports.model_summary import GraphNode, ModelSummary
 from jobs.spec.signature import Shape
 from webapp.report_figures import layer_table
 from webapp.report_figures.layered import Layout, Size, lay_out
-from webapp.report_figures.repeats import Repeat, repeats
+from webapp.report_figures.repeats import Repeat, find_repeats
+from webapp.template_context import Context
 
 MAX_BOXES = 400
 MAX_OPEN = 50
@@ -30,16 +32,16 @@ KEY = re.compile(r"[mr](0|[1-9][0-9]{0,5})")
 
 
 class Box(NamedTuple):
-    """A box, or the frame of an expanded one.
+    """A box, or an expanded box's frame.
 
     Attributes:
-        frozen: whether none of its weights were trained, while others were.
+        frozen: whether its weights were fixed, while others were trained.
         kind: layer, operation, model, block, or rest for nodes that are left out.
-        key: of a box that can be expanded or collapsed.
-        toggle: the value of `?open=` after a click on it.
-        title: the name of a node, or the kinds of the layers of a block.
+        key: set for a box that can be expanded or collapsed.
+        toggle: the `?open=` value after a click on it.
+        title: a node's name, or the layer kinds in a block.
         number: how often a block is repeated, or how many nodes are left out.
-        period: number of nodes of one copy of a block, or inside of a model.
+        period: the number of nodes in one copy of a block, or inside a model.
     """
 
     x: float
@@ -63,7 +65,7 @@ class Box(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A path from one box to another, and the offset of its coordinates."""
+    """A path from one box to another, and its coordinates' offset."""
 
     x: float
     y: float
@@ -71,7 +73,7 @@ class Edge(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """The frames, edges and boxes of a model, to be drawn in this order, and the size of all."""
+    """A model's frames, edges and boxes, to be drawn in this order, and their size."""
 
     frames: list[Box]
     edges: list[Edge]
@@ -82,23 +84,23 @@ class Drawing(NamedTuple):
     repeated: bool
 
 
-def drawing(summary: ModelSummary, wanted: str | None) -> Drawing | None:
-    """Return the drawing of a model; None if its summary does not have the graph.
+def draw_model(summary: ModelSummary, requested: str | None) -> Drawing | None:
+    """Return a model's drawing; None if its summary does not have the graph.
 
     Args:
-        summary: of the model.
-        wanted: the keys of the expanded boxes, separated by commas; None expands those inside a small model.
+        summary: the model's summary.
+        requested: the expanded boxes' keys, separated by commas; None expands a whole small model.
     """
     if not summary.graph:
         return None
     nodes = summary.graph
-    opened = _opened(nodes, wanted)
+    opened = _open_keys(nodes, requested)
     sketch = _Sketch(nodes, opened)
     part = sketch.scope(sketch.children[None], collapse=len(sketch.children[None]) > SMALL)
     return Drawing(
-        [_moved(box, MARGIN, MARGIN) for box in part.frames],
+        [_move_box(box, MARGIN, MARGIN) for box in part.frames],
         [Edge(edge.x + MARGIN, edge.y + MARGIN, edge.path) for edge in part.edges],
-        [_moved(box, MARGIN, MARGIN) for box in part.boxes],
+        [_move_box(box, MARGIN, MARGIN) for box in part.boxes],
         round(part.size.width + 2 * MARGIN, 1),
         round(part.size.height + 2 * MARGIN, 1),
         len(nodes) + summary.graph_omitted,
@@ -106,16 +108,16 @@ def drawing(summary: ModelSummary, wanted: str | None) -> Drawing | None:
     )
 
 
-def _opened(nodes: Sequence[GraphNode], wanted: str | None) -> frozenset[str]:
-    if wanted is None:
+def _open_keys(nodes: Sequence[GraphNode], requested: str | None) -> frozenset[str]:
+    if requested is None:
         small = len(nodes) <= SMALL
         return frozenset(f"m{at}" for at, node in enumerate(nodes) if node.is_model and small)
-    return frozenset([key for key in wanted.split(",") if KEY.fullmatch(key)][:MAX_OPEN])
+    return frozenset([key for key in requested.split(",") if KEY.fullmatch(key)][:MAX_OPEN])
 
 
 @dataclass
 class _Part:
-    """A part of the drawing, with coordinates from its own corner."""
+    """A part with coordinates from its own corner."""
 
     size: Size
     frames: list[Box] = field(default_factory=list)
@@ -134,8 +136,8 @@ class _Sketch:
         self.has_repeats = False
 
     def scope(self, members: Sequence[int], *, collapse: bool) -> _Part:
-        """Return the drawing of the nodes of one model, or of a repeated block."""
-        units = repeats([self.likeness[at] for at in members]) if collapse else _singles(len(members))
+        """Return a drawing with the nodes in one model or repeated block."""
+        units = find_repeats([self.likeness[at] for at in members]) if collapse else _singles(len(members))
         # Of the nodes that do not fit, one box shows the number.
         drawn = units[: max(self.left, 0)]
         self.left -= len(drawn)
@@ -149,9 +151,9 @@ class _Sketch:
         ]
         rest = len(members) - sum(unit.items for unit in drawn)
         if rest:
-            parts.append(_single(Box(0, 0, *BOX, "rest", "", number=rest)))
+            parts.append(_single_box(Box(0, 0, *BOX, "rest", "", number=rest)))
             edges += [(len(drawn) - 1, len(drawn))] if drawn else []
-        return _composed(parts, lay_out([part.size for part in parts], edges))
+        return _compose_parts(parts, lay_out([part.size for part in parts], edges))
 
     def _unit(self, members: Sequence[int], unit: Repeat) -> _Part:
         if unit.copies > 1:
@@ -172,13 +174,13 @@ class _Sketch:
             node.frozen,
         )  # fmt: skip
         if not node.is_model or not self.children[at]:
-            return _single(box)
+            return _single_box(box)
         inside = self.children[at]
         box = self._toggled(box._replace(period=len(inside)), f"m{at}")
         return self._framed(box, inside, collapse=len(inside) > SMALL)
 
     def _block(self, members: Sequence[int], unit: Repeat) -> _Part:
-        """Return the box of a repeated block."""
+        """Return the box for a repeated block."""
         nodes = [self.nodes[at] for at in members]
         outputs = [node.output_bytes for node in nodes]
         kinds = [node.kind for node in nodes[: unit.period]]
@@ -205,7 +207,7 @@ class _Sketch:
     def _framed(self, box: Box, members: Sequence[int], *, collapse: bool) -> _Part:
         """Return the box alone, or with its content inside a frame if it is expanded."""
         if not box.is_open or self.left <= 0:
-            return _single(box._replace(is_open=False))
+            return _single_box(box._replace(is_open=False))
         inner = self.scope(members, collapse=collapse)
         size = Size(max(inner.size.width + 2 * PADDING, BOX.width), inner.size.height + HEAD + PADDING)
         part = _Part(size, [box._replace(width=size.width, height=size.height)])
@@ -216,7 +218,7 @@ class _Sketch:
 def _likeness(nodes: Sequence[GraphNode], children: dict[int | None, list[int]]) -> list[int]:
     """Return a number for each node, which is equal for nodes with equal facts, inputs and inner nodes."""
     numbers: dict[Hashable, int] = {}
-    found = [0] * len(nodes)
+    likeness = [0] * len(nodes)
     # The nodes inside a model come after it, so they have their numbers before it.
     for at in range(len(nodes) - 1, -1, -1):
         node = nodes[at]
@@ -224,10 +226,10 @@ def _likeness(nodes: Sequence[GraphNode], children: dict[int | None, list[int]])
             node.kind, node.is_layer, node.output_shapes, node.parameters, node.bytes, node.calls,
             node.frozen,
             tuple(at - source for source in node.inputs),
-            tuple(found[inner] for inner in children.get(at, ())),
+            tuple(likeness[inner] for inner in children.get(at, ())),
         )  # fmt: skip
-        found[at] = numbers.setdefault(facts, len(numbers))
-    return found
+        likeness[at] = numbers.setdefault(facts, len(numbers))
+    return likeness
 
 
 def _singles(count: int) -> list[Repeat]:
@@ -238,11 +240,11 @@ def _span(members: Sequence[int], unit: Repeat) -> Sequence[int]:
     return members[unit.start : unit.start + unit.items]
 
 
-def _single(box: Box) -> _Part:
+def _single_box(box: Box) -> _Part:
     return _Part(Size(box.width, box.height), boxes=[box])
 
 
-def _composed(parts: Iterable[_Part], layout: Layout) -> _Part:
+def _compose_parts(parts: Iterable[_Part], layout: Layout) -> _Part:
     whole = _Part(Size(layout.width, layout.height), edges=[Edge(0.0, 0.0, path) for path in layout.paths])
     for part, place in zip(parts, layout.places, strict=True):
         _add(whole, part, *place)
@@ -250,26 +252,35 @@ def _composed(parts: Iterable[_Part], layout: Layout) -> _Part:
 
 
 def _add(whole: _Part, part: _Part, x: float, y: float) -> None:
-    whole.frames += [_moved(box, x, y) for box in part.frames]
-    whole.boxes += [_moved(box, x, y) for box in part.boxes]
+    whole.frames += [_move_box(box, x, y) for box in part.frames]
+    whole.boxes += [_move_box(box, x, y) for box in part.boxes]
     whole.edges += [Edge(round(edge.x + x, 1), round(edge.y + y, 1), edge.path) for edge in part.edges]
 
 
-def _moved(box: Box, x: float, y: float) -> Box:
+def _move_box(box: Box, x: float, y: float) -> Box:
     return box._replace(x=round(box.x + x, 1), y=round(box.y + y, 1))
 
 
-def context(summary: ModelSummary, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the context of `components/architecture.html`.
+@dataclass(frozen=True)
+class ArchitectureSection(Context):
+    """A model's drawing and summary, for `components/architecture.html`."""
+
+    summary: ModelSummary
+    drawing: Drawing | None
+    text: str
+
+
+def architecture_contexts(report: ModelReport | None, query: Mapping[str, str]) -> tuple[Context, ...]:
+    """Return the drawing, the text and the layer table; empty if the report is no summary.
 
     Args:
-        summary: of the model.
-        query: `open` has the expanded boxes, `sort` and `cursor` are of the table.
+        report: a model's summary.
+        query: `open` has the expanded boxes; `sort` and `cursor` belong to the table.
     """
-    text = summary.text
-    return {
-        "summary": summary,
-        "drawing": drawing(summary, query.get("open")),
-        "text": text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…",
-        **layer_table.context(summary, query.get("sort", ""), query.get("cursor")),
-    }
+    if not isinstance(report, ModelSummary):
+        return ()
+    text = report.text if len(report.text) <= MAX_TEXT else f"{report.text[:MAX_TEXT]}…"
+    return (
+        ArchitectureSection(report, draw_model(report, query.get("open")), text),
+        layer_table.layers_context(report, query.get("sort", ""), query.get("cursor")),
+    )

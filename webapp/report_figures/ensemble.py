@@ -1,4 +1,4 @@
-"""Prepares the report of an ensemble: its members, what each adds, and how different they are."""
+"""Prepares an ensemble's report: its members, what each adds, and how different they are."""
 
 from typing import Any
 
@@ -9,19 +9,23 @@ from webapp.report_figures.geometry import SHADES
 from webapp.report_figures.intervals import methods_of
 
 
-def context(report: EnsembleReport) -> dict[str, Any]:
-    """Return the context of `components/reports/ensemble_report.html`."""
+def ensemble_context(report: EnsembleReport) -> dict[str, Any]:
+    """Return the variables for `components/reports/ensemble_report.html`."""
     metric, _ = primary_metric(report.task)
-    names = [each.member for each in sorted(report.weights, key=lambda each: -each.weight)]
-    weights = {each.member: each.weight for each in report.weights}
-    gains = {each.member: each.gain for each in report.leave_one_out}
+    names = [member.member for member in sorted(report.weights, key=lambda member: -member.weight)]
+    weights = {member.member: member.weight for member in report.weights}
+    gains = {member.member: member.gain for member in report.leave_one_out}
     bounds = [
         value
-        for each in report.candidates
-        for value in (each.metrics[metric].value, each.metrics[metric].low, each.metrics[metric].high)
+        for candidate in report.candidates
+        for value in (
+            candidate.metrics[metric].value,
+            candidate.metrics[metric].low,
+            candidate.metrics[metric].high,
+        )
     ]
     scale = geometry.scale_of(bounds)
-    gain_bars = dict(zip(names, geometry.shares(names, gains.get), strict=True))
+    gain_bars = dict(zip(names, geometry.bar_lengths(names, gains.get), strict=True))
     return {
         "metric": metric,
         "scale": scale,
@@ -29,24 +33,28 @@ def context(report: EnsembleReport) -> dict[str, Any]:
         "is_fitted": report.method == "weighted",
         "is_alone": sum(weight > 0 for weight in weights.values()) == 1,
         "harms": any((gain or 0.0) < 0 for gain in gains.values()),
-        "intervals": methods_of(each.metrics[metric] for each in report.candidates),
+        "intervals": methods_of(candidate.metrics[metric] for candidate in report.candidates),
         "rows": [
             {
-                "candidate": each,
-                "title": _title_of(each, report),
-                "value": each.metrics[metric],
+                "candidate": candidate,
+                "title": _title_of(candidate, report),
+                "value": candidate.metrics[metric],
                 "span": scale.span(
-                    each.metrics[metric].value, each.metrics[metric].low, each.metrics[metric].high
+                    candidate.metrics[metric].value,
+                    candidate.metrics[metric].low,
+                    candidate.metrics[metric].high,
                 ),
-                "weight": weights.get(each.name),
-                "weight_bar": round(100 * weights.get(each.name, 0.0), 1),
-                "gain": gains.get(each.name),
-                "gain_bar": gain_bars.get(each.name, 0.0),
-                "gain_css": "ty-harm" if (gains.get(each.name) or 0.0) < 0 else "",
-                "is_ensemble": each.name == "ensemble",
-                "is_best": each.name == report.best_single,
+                "weight": weights.get(candidate.name),
+                "weight_bar": round(100 * weights.get(candidate.name, 0.0), 1),
+                "gain": gains.get(candidate.name),
+                "gain_bar": gain_bars.get(candidate.name, 0.0),
+                "gain_css": "ty-harm" if (gains.get(candidate.name) or 0.0) < 0 else "",
+                "is_ensemble": candidate.name == "ensemble",
+                "is_best": candidate.name == report.best_single,
             }
-            for each in sorted(report.candidates, key=lambda each: -weights.get(each.name, -1.0))
+            for candidate in sorted(
+                report.candidates, key=lambda candidate: -weights.get(candidate.name, -1.0)
+            )
         ],
         "matrix": _diversity_matrix(report, names),
         "pairs": [(report.title(pair.a), report.title(pair.b), pair) for pair in report.diversity.pairs],

@@ -1,4 +1,4 @@
-"""Prepares the report of an evaluation: confusion, calibration, ROC curve and residuals."""
+"""Prepares an evaluation report: confusion, calibration, ROC curve and residuals."""
 
 import math
 from itertools import pairwise
@@ -21,8 +21,8 @@ ROC_ROWS = 12
 """The table of a ROC curve has about this many of its points."""
 
 
-def classes(report: ClassEvaluation) -> dict[str, Any]:
-    """Return the context of `components/reports/evaluation.html`."""
+def classes_context(report: ClassEvaluation) -> dict[str, Any]:
+    """Return the variables for `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),
         "matrix": _confusion_matrix(report),
@@ -32,8 +32,8 @@ def classes(report: ClassEvaluation) -> dict[str, Any]:
     }
 
 
-def labels(report: LabelEvaluation) -> dict[str, Any]:
-    """Return the context of `components/reports/evaluation.html`."""
+def labels_context(report: LabelEvaluation) -> dict[str, Any]:
+    """Return the variables for `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),
         "calibration": _calibration_figure(report.calibration),
@@ -42,8 +42,8 @@ def labels(report: LabelEvaluation) -> dict[str, Any]:
     }
 
 
-def regression(report: RegressionEvaluation) -> dict[str, Any]:
-    """Return the context of `components/reports/evaluation.html`."""
+def regression_context(report: RegressionEvaluation) -> dict[str, Any]:
+    """Return the variables for `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),
         "outputs": [_output_figure(output) for output in report.outputs],
@@ -62,14 +62,14 @@ def _confusion_matrix(report: ClassEvaluation) -> dict[str, Any]:
     return {"labels": report.class_labels, "rows": rows}
 
 
-def _calibration_figure(found: Calibration) -> dict[str, Any] | None:
-    if not (total := sum(each.rows for each in found.bins)):
+def _calibration_figure(calibration: Calibration) -> dict[str, Any] | None:
+    if not (total := sum(group.rows for group in calibration.bins)):
         return None
     frame = geometry.unit_frame()
     return {
         "frame": frame,
-        "found": found,
-        "side": "" if found.bias is None else "high" if found.bias > 0 else "low",
+        "calibration": calibration,
+        "side": "" if calibration.bias is None else "high" if calibration.bias > 0 else "low",
         "diagonal": geometry.polyline(frame, [(0, 0), (1, 1)]),
         "bars": [
             geometry.Bar(
@@ -80,11 +80,11 @@ def _calibration_figure(found: Calibration) -> dict[str, Any] | None:
                 f"confidence {b.low:g} to {b.high:g}: {b.accuracy:.3f} of {b.rows} predictions are right, "
                 f"confidence {b.confidence:.3f}",
             )
-            for b in found.bins
+            for b in calibration.bins
         ],
         "points": [
             (frame.x(b.confidence), frame.y(b.accuracy), round(2 + 4 * math.sqrt(b.rows / total), 1))
-            for b in found.bins
+            for b in calibration.bins
         ],
     }
 

@@ -1,4 +1,4 @@
-"""Computes the geometry of charts, in units of their `viewBox`."""
+"""Computes chart geometry, in `viewBox` units."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -27,22 +27,22 @@ class Frame(NamedTuple):
 
     @property
     def left(self) -> int:
-        """Return the left edge of the plotted area."""
+        """Return the plotted area's left edge."""
         return LEFT
 
     @property
     def right(self) -> int:
-        """Return the right edge of the plotted area."""
+        """Return the plotted area's right edge."""
         return self.width - RIGHT
 
     @property
     def top(self) -> int:
-        """Return the upper edge of the plotted area."""
+        """Return the plotted area's upper edge."""
         return TOP
 
     @property
     def bottom(self) -> int:
-        """Return the lower edge of the plotted area."""
+        """Return the plotted area's lower edge."""
         return self.height - BOTTOM
 
     def x(self, share: float) -> float:
@@ -75,7 +75,7 @@ def unit_frame(width: int = 320, height: int = 250) -> Frame:
 
 
 def polyline(frame: Frame, points: Iterable[tuple[float, float]]) -> str:
-    """Return the `points` of a line through (x, y) shares."""
+    """Return the `points` for a line through (x, y) shares."""
     return " ".join(f"{frame.x(x)},{frame.y(y)}" for x, y in points)
 
 
@@ -88,17 +88,17 @@ class Span(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """A horizontal scale that several rows of a table share."""
+    """A horizontal scale that several table rows share."""
 
     low: float
     high: float
 
     def at(self, value: float) -> float:
-        """Return the position of a value, from 0 to 100."""
+        """Return a value's position, from 0 to 100."""
         return round(100 * (value - self.low) / (self.high - self.low), 1)
 
     def span(self, value: float | None, low: float | None, high: float | None) -> Span:
-        """Return the positions of a value and of its interval."""
+        """Return the positions of a value and its interval."""
         at = None if value is None else self.at(value)
         if low is None or high is None:
             return Span(at, None, None)
@@ -107,14 +107,14 @@ class Scale(NamedTuple):
 
 def scale_of(values: Iterable[float | None]) -> Scale:
     """Return a scale that holds all known values, with room at both ends."""
-    known = [value for value in values if value is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    numbers = [value for value in values if value is not None]
+    low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     return Scale(low - room, high + room)
 
 
-def shares[T](rows: Sequence[T], value: Callable[[T], float | None]) -> list[float]:
-    """Return the length of each row's bar, from 0 to 100; the largest absolute value has 100."""
-    found = [abs(value(row) or 0.0) for row in rows]
-    top = max(found, default=0.0) or 1.0
-    return [round(100 * each / top, 1) for each in found]
+def bar_lengths[T](rows: Sequence[T], value: Callable[[T], float | None]) -> list[float]:
+    """Return each row's bar length, from 0 to 100; the largest absolute value has 100."""
+    sizes = [abs(value(row) or 0.0) for row in rows]
+    top = max(sizes, default=0.0) or 1.0
+    return [round(100 * size / top, 1) for size in sizes]

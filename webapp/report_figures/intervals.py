@@ -1,4 +1,4 @@
-"""Names the methods of confidence intervals for people, and explains them."""
+"""Names the methods behind confidence intervals for people, and explains them."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from jobs.messages.reports.base import MetricValue
 
 
 class IntervalMethod(NamedTuple):
-    """The name of a method, and a sentence that explains it."""
+    """A method's name, and a sentence that explains it."""
 
     name: str
     meaning: str
@@ -28,11 +28,11 @@ METHODS = {
 
 
 def method_of(value: MetricValue) -> IntervalMethod | None:
-    """Return how the interval of a metric was computed; None if it has no interval."""
+    """Return how a metric's interval was computed; None if it has no interval."""
     return METHODS[value.interval] if value.interval is not None and value.low is not None else None
 
 
 def methods_of(values: Iterable[MetricValue]) -> list[IntervalMethod]:
-    """Return the methods of the intervals of several metrics, each once."""
-    found = (method_of(value) for value in values)
-    return list(dict.fromkeys(method for method in found if method is not None))
+    """Return the methods behind several metrics' intervals, each once."""
+    methods = (method_of(value) for value in values)
+    return list(dict.fromkeys(method for method in methods if method is not None))

@@ -1,9 +1,11 @@
-"""Prepares the table of a model's layers: sorted by any column, and in pages."""
+"""Prepares the table with a model's layers: sorted by any column, and in pages."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs.messages.reports.model_summary import GraphNode, ModelSummary
+from webapp.template_context import Context
 
 PAGE = 100
 
@@ -18,7 +20,7 @@ class Column(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The head of a column: the order that a click sets, and the `aria-sort` of the present order."""
+    """A column's head: the order that a click sets, and the present `aria-sort`."""
 
     label: str
     is_number: bool
@@ -27,14 +29,14 @@ class Header(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A node and the names of those whose outputs it takes."""
+    """A node, and the names of the nodes before it."""
 
     node: GraphNode
     inputs: list[str]
 
 
 class Page(NamedTuple):
-    """Some rows, with the cursor of the next ones, in the shape that `{% pager %}` shows."""
+    """Some rows, with the cursor for the next ones, in the shape that `{% pager %}` shows."""
 
     items: list[Row]
     total: int
@@ -62,8 +64,16 @@ COLUMNS = (
 SORTS = tuple(sign + column.name for column in COLUMNS for sign in ("", "-"))
 
 
-def context(summary: ModelSummary, sort: str, cursor: str | None) -> dict[str, Any]:
-    """Return the context of the table. An unknown order is that of the graph; a wrong cursor is the start."""
+@dataclass(frozen=True)
+class LayersSection(Context):
+    """The heads in the layer table, and one page."""
+
+    headers: list[Header]
+    layers: Page
+
+
+def layers_context(summary: ModelSummary, sort: str, cursor: str | None) -> LayersSection:
+    """Return a page. An unknown order is the graph's order; a wrong cursor is the start."""
     nodes = summary.graph or ()
     rows = list(nodes)
     sort = sort if sort in SORTS else ""
@@ -72,15 +82,13 @@ def context(summary: ModelSummary, sort: str, cursor: str | None) -> dict[str, A
             rows.sort(key=column.value, reverse=sort.startswith("-"))
     start = int(cursor) if cursor is not None and cursor.isdecimal() and len(cursor) < 7 else 0
     end = start + PAGE
-    shown = [Row(node, [nodes[at].name for at in node.inputs]) for node in rows[start:end]]
-    return {
-        "headers": [_header(column, sort) for column in COLUMNS],
-        "layers": Page(shown, len(rows), str(end) if end < len(rows) else None),
-    }
+    items = [Row(node, [nodes[at].name for at in node.inputs]) for node in rows[start:end]]
+    page = Page(items, len(rows), str(end) if end < len(rows) else None)
+    return LayersSection([_header(column, sort) for column in COLUMNS], page)
 
 
 def _header(column: Column, sort: str) -> Header:
-    """Return the head of a column. Numbers are sorted from the largest first."""
+    """Return a column's head. Numbers are sorted from the largest first."""
     if sort.removeprefix("-") != column.name:
         first = f"-{column.name}" if column.is_number or column.name == "output" else column.name
         return Header(column.label, column.is_number, first, "none")

@@ -1,7 +1,7 @@
-"""Places the boxes of a directed graph in ranks from top to bottom, and routes its edges around them.
+"""Places a directed graph's boxes in ranks from top to bottom, and routes its edges around them.
 
-The method of Sugiyama: ranks by the longest path, a lane through each rank that an edge passes, the order in
-a rank by the mean position of the neighbours.
+Sugiyama's method: ranks by the longest path, a lane through each rank that an edge passes, the order in
+a rank by the neighbours' mean position.
 """
 
 from collections import defaultdict
@@ -20,14 +20,14 @@ SWEEPS = 6
 
 
 class Size(NamedTuple):
-    """The size of a box."""
+    """A box's size."""
 
     width: float
     height: float
 
 
 class Place(NamedTuple):
-    """The upper left corner of a box."""
+    """A box's upper left corner."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """The placed boxes, the `d` of the path of each edge, and the size of all."""
+    """The placed boxes, the `d` for each edge's path, and the total size."""
 
     places: list[Place]
     paths: list[str]
@@ -45,7 +45,7 @@ class Layout:
 
 @dataclass
 class _Item:
-    """A box, or the lane of the edges of a box through a rank."""
+    """A box, or the lane for a box's edges through a rank."""
 
     rank: int
     size: Size
@@ -58,8 +58,8 @@ def lay_out(sizes: Sequence[Size], edges: Iterable[tuple[int, int]]) -> Layout:
     """Place boxes and route edges.
 
     Args:
-        sizes: of the boxes, each after those with edges to it.
-        edges: pairs of indices. One to an earlier box, as a shared layer has, is drawn beside the others.
+        sizes: the boxes' sizes, each after those with edges to it.
+        edges: index pairs. One to an earlier box, as a shared layer has, is drawn beside the others.
     """
     forward, back = _directions(edges)
     graph = _Graph(sizes, forward)
@@ -105,7 +105,7 @@ class _Graph:
         self.rows = [rows[rank] for rank in sorted(rows)]
 
     def _connect(self, source: int, target: int) -> None:
-        """Connect two boxes through the ranks between them. All long edges of a box share its lanes."""
+        """Connect two boxes through the ranks between them. All long edges from a box share its lanes."""
         at = source
         for rank in range(self.items[source].rank + 1, self.items[target].rank):
             lane = self.lanes.get((source, rank))
@@ -129,24 +129,24 @@ class _Graph:
         for sweep in range(SWEEPS):
             down = sweep % 2 == 0
             for row in self.rows if down else reversed(self.rows):
-                wanted = {index: self._wanted(index, down=down) for index in row}
+                positions = {index: self._mean_of_neighbours(index, down=down) for index in row}
                 # The last sweeps keep the order, and only straighten the edges.
                 if sweep < SWEEPS - 2:
-                    row.sort(key=lambda index: wanted[index])
-                self._spread(row, [wanted[index] for index in row])
+                    row.sort(key=lambda index: positions[index])
+                self._spread(row, [positions[index] for index in row])
         left = min((item.centre - item.size.width / 2 for item in self.items), default=0.0)
         for item in self.items:
             item.centre -= left
 
-    def _wanted(self, index: int, *, down: bool) -> float:
+    def _mean_of_neighbours(self, index: int, *, down: bool) -> float:
         item = self.items[index]
         near = item.above if down else item.below
-        return sum(self.items[each].centre for each in near) / len(near) if near else item.centre
+        return sum(self.items[neighbour].centre for neighbour in near) / len(near) if near else item.centre
 
-    def _spread(self, row: list[int], wanted: list[float]) -> None:
-        """Place the items of a rank near the wanted centres, in order and without overlap."""
+    def _spread(self, row: list[int], centres: list[float]) -> None:
+        """Place a rank's items near the given centres, in order and without overlap."""
         apart = [(self.items[a].size.width + self.items[b].size.width) / 2 + GAP for a, b in pairwise(row)]
-        from_left, from_right = wanted[:], wanted[:]
+        from_left, from_right = centres[:], centres[:]
         for at, distance in enumerate(apart):
             from_left[at + 1] = max(from_left[at + 1], from_left[at] + distance)
         for at, distance in reversed(list(enumerate(apart))):
@@ -156,11 +156,11 @@ class _Graph:
             self.items[index].centre = (left + right) / 2
 
     def width(self) -> float:
-        """Return the width of all ranks."""
+        """Return the width that holds all ranks."""
         return max((item.centre + item.size.width / 2 for item in self.items), default=0.0)
 
     def rank_edges(self) -> tuple[list[float], list[float]]:
-        """Return the upper and the lower edge of each rank."""
+        """Return each rank's upper and lower edge."""
         tops, bottoms, y = [], [], 0.0
         for row in self.rows:
             height = max(self.items[index].size.height for index in row)
@@ -170,7 +170,7 @@ class _Graph:
         return tops, bottoms
 
     def path(self, edge: tuple[int, int], tops: list[float], bottoms: list[float]) -> str:
-        """Return the path of an edge: straight through ranks, curved between them."""
+        """Return an edge's path: straight through ranks, curved between them."""
         source, target = edge
         last = self.items[target].rank
         lanes = (self.lanes.get((source, rank)) for rank in range(self.items[source].rank + 1, last))
@@ -199,7 +199,7 @@ def _curve(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the length of the longest path to each box. Edges lead from lower to higher indices."""
+    """Return the longest path's length to each box. Edges lead from lower to higher indices."""
     ranks = [0] * count
     for source, target in sorted(edges):
         ranks[target] = max(ranks[target], ranks[source] + 1)

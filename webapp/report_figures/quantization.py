@@ -1,4 +1,4 @@
-"""Prepares the report of a quantization: sizes, metrics, latency and the error of each layer."""
+"""Prepares a quantization report: sizes, metrics, latency and each layer's error."""
 
 from typing import Any, NamedTuple
 
@@ -20,20 +20,22 @@ class Comparison(NamedTuple):
     is_worse: bool
 
 
-def context(report: QuantizationReport) -> dict[str, Any]:
-    """Return the context of `components/reports/quantization_report.html`."""
+def quantization_context(report: QuantizationReport) -> dict[str, Any]:
+    """Return the variables for `components/reports/quantization_report.html`."""
     before, after = (report.metrics.get(which, {}) for which in ("original", "quantized"))
-    compared = [_compared(name, before[name], after[name]) for name in before if name in after]
+    compared = [_compare_metric(name, before[name], after[name]) for name in before if name in after]
     latency = {which: report.latency.get(which, {}) for which in ("original", "quantized")}
     largest = max((time.p95_ms for times in latency.values() for time in times.values()), default=1.0)
     return {
         "label": label_of(report.mode),
         "sizes": [
-            _size("File", report.bytes.file.before, report.bytes.file.after),
-            _size("Weights in memory", report.bytes.weights.before, report.bytes.weights.after),
+            _compare_sizes("File", report.bytes.file.before, report.bytes.file.after),
+            _compare_sizes("Weights in memory", report.bytes.weights.before, report.bytes.weights.after),
         ],
         "compared": compared,
-        "intervals": methods_of(value for row in compared for value in (row.before, row.after)),
+        "intervals": methods_of(
+            value for comparison in compared for value in (comparison.before, comparison.after)
+        ),
         "latency": [
             {
                 "size": size,
@@ -47,19 +49,21 @@ def context(report: QuantizationReport) -> dict[str, Any]:
                     for which, times in latency.items()
                     if size in times
                 ],
-                "speed": _speed(latency, size),
+                "speed": _speed_factor(latency, size),
             }
             for size in sorted({*latency["original"], *latency["quantized"]}, key=int)
         ],
         "layers": list(
             zip(
-                report.layers, geometry.shares(report.layers, lambda layer: layer.relative_error), strict=True
+                report.layers,
+                geometry.bar_lengths(report.layers, lambda layer: layer.relative_error),
+                strict=True,
             )
         ),
     }
 
 
-def _size(name: str, before: int, after: int) -> dict[str, Any]:
+def _compare_sizes(name: str, before: int, after: int) -> dict[str, Any]:
     top = max(before, after, 1)
     return {
         "name": name,
@@ -70,15 +74,15 @@ def _size(name: str, before: int, after: int) -> dict[str, Any]:
     }
 
 
-def _compared(name: str, before: MetricValue, after: MetricValue) -> Comparison:
+def _compare_metric(name: str, before: MetricValue, after: MetricValue) -> Comparison:
     change = None if before.value is None or after.value is None else after.value - before.value
     smaller = EVALUATION_METRICS.get(name) == "min"
     is_worse = change is not None and change != 0 and (change > 0) == smaller
     return Comparison(name, before, after, change, is_worse and not before.holds(after.value or 0.0))
 
 
-def _speed(latency: dict[str, dict[str, CallTime]], size: str) -> tuple[float, str] | None:
-    """Return the quantized model's factor of speed, at least 1, and whether it is faster or slower."""
+def _speed_factor(latency: dict[str, dict[str, CallTime]], size: str) -> tuple[float, str] | None:
+    """Return the quantized model's speed factor, at least 1, and whether it is faster or slower."""
     before, after = latency["original"].get(size), latency["quantized"].get(size)
     if before is None or after is None or not before.p50_ms or not after.p50_ms:
         return None

@@ -1,4 +1,4 @@
-"""Finds blocks that a sequence repeats, such as the equal blocks of layers of a deep model."""
+"""Finds blocks that a sequence repeats, such as equal layer blocks in a deep model."""
 
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ MIN_ITEMS = 4
 
 
 class Repeat(NamedTuple):
-    """A block of `period` items that occurs `copies` times in succession from `start`; 1 for other items."""
+    """A block with `period` items that occurs `copies` times in a row from `start`; 1 for other items."""
 
     start: int
     period: int = 1
@@ -22,26 +22,26 @@ class Repeat(NamedTuple):
         return self.period * self.copies
 
 
-def repeats(items: Sequence[Hashable]) -> list[Repeat]:
+def find_repeats(items: Sequence[Hashable]) -> list[Repeat]:
     """Split a sequence into repeated blocks and single items.
 
     The time is proportional to the number of items times `MAX_PERIOD`.
     """
     best = _longest(items)
-    found, at = [], 0
+    runs, at = [], 0
     while at < len(items):
         here = best[at]
         # A longer one may begin inside of a short one, which would cut its first items off.
         ahead = best[at + 1 : at + min(here.items, MAX_PERIOD)]
         if here.items < MIN_ITEMS or any(other.items > here.items for other in ahead):
             here = Repeat(at)
-        found.append(here)
+        runs.append(here)
         at += here.items
-    return found
+    return runs
 
 
 def _longest(items: Sequence[Hashable]) -> list[Repeat]:
-    """Return the repeat with the most items at each position; of several the one with the shortest block."""
+    """Return the repeat with the most items at each position; among equals, that with the shortest block."""
     numbers: dict[Hashable, int] = {}
     codes = [numbers.setdefault(item, len(numbers)) for item in items]
     best = [Repeat(at) for at in range(len(codes))]

@@ -16,7 +16,7 @@ from webapp.ops.home import Home
 
 
 def home() -> Path:
-    """Return `TRAINYARD_HOME`, the folder of all state, which only its owner can access.
+    """Return `TRAINYARD_HOME`, the folder with all state, which only its owner can access.
 
     It is created if absent. From here on, this process and its children create private files only.
     """
@@ -25,7 +25,7 @@ def home() -> Path:
 
 
 def _private(check: Callable[[Path], object], path: Path) -> Path:
-    """Apply a check of `jobs.private_files`; a refusal stops the start with its message."""
+    """Apply a check from `jobs.private_files`; a refusal stops the start with its message."""
     try:
         check(path)
     except private_files.NotPrivate as error:
@@ -51,7 +51,7 @@ def words(name: str) -> list[str]:
 
 
 def secret_key_file(home_folder: Path) -> Path:
-    """Return the file of the secret key."""
+    """Return the secret key's file."""
     return Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
 
 
@@ -111,7 +111,7 @@ def sqlite(path: Path) -> dict[str, object]:
 
 
 def redis_url(home_folder: Path) -> str:
-    """Return the broker's URL; by default the socket of the broker that `up` starts."""
+    """Return the broker's URL; by default the socket that `up`'s broker opens."""
     if url := os.environ.get("TRAINYARD_REDIS_URL"):
         return url
     # It may be in a folder for all users: no other user may have put a socket there.
@@ -128,7 +128,7 @@ def artifacts(home_folder: Path) -> str:
 
 
 def whole_number(name: str, default: int, *, of: str = "", least: int = 1) -> int:
-    """Return a whole number of at least `least`. The error message names the unit `of`."""
+    """Return a whole number, at least `least`. The error message names the unit `of`."""
     text = os.environ.get(name) or str(default)
     if not text.isdecimal() or int(text) < least:
         unit = f" of {of}" if of else ""
@@ -137,58 +137,58 @@ def whole_number(name: str, default: int, *, of: str = "", least: int = 1) -> in
 
 
 def networks(name: str, default: Sequence[str]) -> list[str]:
-    """Return a comma-separated list of IP addresses and networks; `none` is an empty list."""
-    found = words(name) or list(default)
-    if found == ["none"]:
+    """Return IP addresses and networks from a comma-separated list; `none` is an empty list."""
+    hosts = words(name) or list(default)
+    if hosts == ["none"]:
         return []
-    for each in found:
+    for host in hosts:
         try:
-            ipaddress.ip_network(each)
+            ipaddress.ip_network(host)
         except ValueError as error:
             raise ImproperlyConfigured(
-                f"{name}: {each!r} is no address and no network, such as 10.0.0.0/24 ({error})"
+                f"{name}: {host!r} is no address and no network, such as 10.0.0.0/24 ({error})"
             ) from error
-    return found
+    return hosts
 
 
 def hosts_and_ports(name: str) -> frozenset[tuple[str, int]]:
-    """Return a comma-separated list of `host:port`; patterns are refused."""
-    found = set[tuple[str, int]]()
-    for each in words(name):
-        host, _, port = each.rpartition(":")
+    """Return `host:port` pairs from a comma-separated list; patterns are refused."""
+    allowed = set[tuple[str, int]]()
+    for address in words(name):
+        host, _, port = address.rpartition(":")
         try:
             bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
             if not port.isdecimal() or not 0 < int(port) < 65536 or (":" in bare and bare == host):
                 raise BadAddress("the port is missing or not valid")
-            found.add((canonical_host(bare), int(port)))
+            allowed.add((canonical_host(bare), int(port)))
         except BadAddress as error:
             raise ImproperlyConfigured(
-                f"{name}: {each!r} is no host with a port, such as data.internal:443 or [fd00::1]:9000 "
+                f"{name}: {address!r} is no host with a port, such as data.internal:443 or [fd00::1]:9000 "
                 f"({error})"
             ) from error
-    return frozenset(found)
+    return frozenset(allowed)
 
 
 def data_roots(private: Sequence[Path]) -> tuple[str, ...]:
-    """Return the folders of `TRAINYARD_DATA_ROOTS`, below which files may be read as data.
+    """Return the folders in `TRAINYARD_DATA_ROOTS`, below which files may be read as data.
 
     Args:
-        private: files and folders of the installation. Everyone who may write in a project can read the
-            files of the folders, so they must not overlap.
+        private: the installation's files and folders. Everyone who may write in a project can read the
+            folders' files, so they must not overlap.
     """
     name = "TRAINYARD_DATA_ROOTS"
-    for each in words(name):
-        path = Path(each)
+    for text in words(name):
+        path = Path(text)
         if not path.is_absolute() or ".." in path.parts:
-            raise ImproperlyConfigured(f"{name}: {each!r} is no absolute path of a folder")
+            raise ImproperlyConfigured(f"{name}: {text!r} is no absolute path of a folder")
         root = path.resolve()
-        for own in private:
-            if root.is_relative_to(own.resolve()) or own.resolve().is_relative_to(root):
+        for reserved in private:
+            if root.is_relative_to(reserved.resolve()) or reserved.resolve().is_relative_to(root):
                 raise ImproperlyConfigured(
-                    f"{name}: {each!r} overlaps with {own}, which belongs to the installation; "
+                    f"{name}: {text!r} overlaps with {reserved}, which belongs to the installation; "
                     "give folders that have data alone"
                 )
-    return tuple(str(Path(each)) for each in words(name))
+    return tuple(str(Path(path)) for path in words(name))
 
 
 def public_url() -> str:

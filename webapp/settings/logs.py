@@ -17,15 +17,15 @@ SECRETS = re.compile(r"(?P<kept>/login/|\bty_)[\w-]+")
 
 
 def without_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Mask the values of fields with secret names."""
+    """Mask the values in fields with secret names."""
     for name in event:
         if any(word in name.lower() for word in SECRET_WORDS):
             event[name] = MASK
     return event
 
 
-def shortened(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Shorten the values that clients choose, and omit tracebacks of requests that Django refuses.
+def shorten_values(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Shorten the values that clients choose, and omit tracebacks for requests that Django refuses.
 
     Otherwise one client could replace all log files, which are rotated, with a few hundred requests.
     """
@@ -41,7 +41,7 @@ class Masked:
     """Renders a line, and masks the secrets in it.
 
     Args:
-        render: the renderer of the whole line, tracebacks included.
+        render: renders the whole line, tracebacks included.
     """
 
     def __init__(self, render: structlog.typing.Processor) -> None:
@@ -59,12 +59,12 @@ SHARED: list[structlog.typing.Processor] = [
     structlog.stdlib.PositionalArgumentsFormatter(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     without_secrets,
-    shortened,
+    shorten_values,
 ]
 
 
 def logging_settings(*, as_json: bool) -> dict[str, Any]:
-    """Return the configuration of the standard library; all records are formatted by structlog."""
+    """Return the standard library's configuration; structlog formats all records."""
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if as_json

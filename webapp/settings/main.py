@@ -71,6 +71,8 @@ TEMPLATES = [
             "builtins": [
                 "django.templatetags.static",
                 "webapp.templatetags.trainyard",
+                "webapp.templatetags.form_fields",
+                "webapp.templatetags.value_filters",
                 "webapp.templatetags.model_reports",
                 "webapp.templatetags.architecture",
             ],

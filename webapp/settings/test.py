@@ -1,4 +1,4 @@
-"""The settings of the test suite: each test process has its own home and database file.
+"""The test suite's settings: each test process has its own home and database file.
 
 A run has one folder with a home for each pytest-xdist worker, which its child processes share.
 """

@@ -1,4 +1,4 @@
-"""Template tags that show the layers of a model."""
+"""Template tags that show a model's layers."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ NAME, DETAIL = 26, 32
 
 @register.filter
 def shape(sizes: Shape | None) -> str:
-    """Show the shape of a tensor, such as `rows × 28 × 28`."""
+    """Show a tensor's shape, such as `rows × 28 × 28`."""
     if sizes is None:
         return words.NONE
     first, *rest = sizes or (1,)
@@ -28,14 +28,14 @@ def shape(sizes: Shape | None) -> str:
 
 
 @register.filter
-def shapes(found: tuple[Shape, ...]) -> str:
-    """Show the shapes of several tensors."""
-    return ", ".join(map(shape, found)) or words.NONE
+def shapes(sizes: tuple[Shape, ...]) -> str:
+    """Show several tensors' shapes."""
+    return ", ".join(map(shape, sizes)) or words.NONE
 
 
 @register.filter
 def box_name(box: Box) -> str:
-    """Return the name of a box: of its layer, or the number of copies of its block."""
+    """Return a box's name: its layer's name, or how often its block is repeated."""
     if box.kind != "block":
         return box.title
     return f"{box.number} × {box.detail or f'block of {box.period} layers'}"
@@ -43,7 +43,7 @@ def box_name(box: Box) -> str:
 
 @register.inclusion_tag("components/architecture_box.html")
 def architecture_box(box: Box) -> dict[str, Any]:
-    """Show a box of a drawing."""
+    """Show a box in a drawing."""
     kinds = box.title if box.kind == "block" and not box.detail else ""
     detail = kinds or f"{'' if box.kind == 'block' else box.detail} → {shapes(box.shapes)}".strip()
     tip = [box_name(box), kinds or box.detail, f"output {shapes(box.shapes)}"]

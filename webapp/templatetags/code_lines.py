@@ -1,4 +1,4 @@
-"""Filters that show lines of code. They write the markup at once: a page has thousands of lines."""
+"""Filters that show code lines. They write the markup at once: a page has thousands of lines."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ SIGNS = {"same": " ", "added": "+", "removed": "−"}
 
 @register.filter
 def source_lines(source: Highlighted) -> SafeString:
-    """Show the lines of a file, each with a number that links to it."""
+    """Show a file's lines, each with a number that links to it."""
     # All parts are escaped here or are numbers, and the classes of runs match a pattern.
     return SafeString(
         "".join(
@@ -34,7 +34,7 @@ def _runs(runs: list[tuple[str, str]]) -> str:
 
 @register.filter
 def difference_lines(lines: list[DifferenceLine]) -> SafeString:
-    """Show the lines of a difference as the rows of a table, with their numbers in both versions."""
+    """Show the lines in a difference as table rows, with their numbers in both versions."""
     return SafeString("".join(map(_row, lines)))
 
 

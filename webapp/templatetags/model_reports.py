@@ -37,7 +37,7 @@ METRIC_NAMES = {
 
 @register.filter
 def metric_name(name: str) -> str:
-    """Return the name of a metric for people."""
+    """Return a metric's name for people."""
     return METRIC_NAMES.get(name, name)
 
 
@@ -49,13 +49,13 @@ def share(value: float | None) -> str:
 
 @register.filter
 def interval_method(value: MetricValue) -> IntervalMethod | None:
-    """Return the method of a metric's interval; None if it has no interval."""
+    """Return the method behind a metric's interval; None if it has no interval."""
     return method_of(value)
 
 
 @register.inclusion_tag("components/reports/model_report.html")
 def model_report(report: ModelReport, members: Mapping[str, Job] | None = None) -> dict[str, Any]:
-    """Show a report. `members` are the jobs that trained the members of an ensemble, by their names."""
+    """Show a report. `members` are the jobs that trained an ensemble's members, by their names."""
     return {"verdict": verdict(report), "report": report, "members": members or {}, **_context(report)}
 
 
@@ -66,24 +66,27 @@ def _context(report: ModelReport) -> dict[str, Any]:
 
 @_context.register
 def _of_ensemble(report: EnsembleReport) -> dict[str, Any]:
-    return {"template": "components/reports/ensemble_report.html", **ensemble.context(report)}
+    return {"template": "components/reports/ensemble_report.html", **ensemble.ensemble_context(report)}
 
 
 @_context.register
 def _of_quantization(report: QuantizationReport) -> dict[str, Any]:
-    return {"template": "components/reports/quantization_report.html", **quantization.context(report)}
+    return {
+        "template": "components/reports/quantization_report.html",
+        **quantization.quantization_context(report),
+    }
 
 
 @_context.register
 def _of_classes(report: ClassEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.classes(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.classes_context(report)}
 
 
 @_context.register
 def _of_labels(report: LabelEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.labels(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.labels_context(report)}
 
 
 @_context.register
 def _of_regression(report: RegressionEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.regression(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.regression_context(report)}

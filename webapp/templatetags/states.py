@@ -1,4 +1,4 @@
-"""Maps each state to an icon, a colour class of app.css and a word, so that colour is never the only sign."""
+"""Maps each state to an icon, an app.css colour class and a word, so that colour is never the only sign."""
 
 from typing import NamedTuple
 
@@ -62,5 +62,5 @@ LOOKS: dict[str, Look] = {
 
 
 def look(state: str) -> Look:
-    """Return the look of a state; an unknown state has a neutral one."""
+    """Return a state's look; an unknown state has a neutral one."""
     return LOOKS.get(state) or Look("point", "neutral", state.replace("_", " "))

@@ -1,17 +1,13 @@
-"""Template tags and filters of the design system, which `/styleguide` shows.
+"""The components of the design system as template tags, which `/styleguide` shows.
 
 Templates need no `{% load %}`, because the settings list this module as built-in.
 """
 
 import datetime as dt
-import re
-from collections.abc import ItemsView, Mapping
 from functools import lru_cache
 from typing import Any
 
 from django import template
-from django.forms import BoundField
-from django.forms.utils import flatatt
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
@@ -22,12 +18,10 @@ from jobs import clock, program
 from jobs.queries.storage import deletions
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable
 from jobs.spec.exports import STORED
-from jobs.spec.problems import Problem
 from webapp.templatetags import words
 from webapp.templatetags.states import look
 
 register = template.Library()
-DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
 
 
@@ -36,7 +30,7 @@ SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
 @register.simple_tag
 @lru_cache(maxsize=1024, typed=True)
 def icon(name: str, css: str = "", label: str = "") -> SafeString:
-    """Show an icon of the sprite. Without a `label` it is hidden from screen readers."""
+    """Show an icon from the sprite. Without a `label` it is hidden from screen readers."""
     attributes = (
         format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
     )
@@ -53,7 +47,7 @@ def model_suffix() -> str:
 
 @register.inclusion_tag("components/state.html")
 def state_badge(state: str, word: str = "", title: str = "") -> dict[str, Any]:
-    """Show the state of a job, trial, version, worker or gate as icon, word and colour."""
+    """Show the state that a job, trial, version, worker or gate has, as icon, word and colour."""
     return {"state": state, "look": look(str(state)), "word": word, "title": title}
 
 
@@ -68,10 +62,10 @@ def metric(
 ) -> dict[str, Any]:
     """Show a metric's value with its standard deviation, split and number of rows.
 
-    A standard deviation of zero or None is not shown, as that of a single execution is meaningless.
+    A standard deviation that is zero or None is not shown; for a single execution it is meaningless.
     """
-    context = {"value": words.number(value, digits), "split": split, "rows": rows}
-    return {**context, "std": words.number(std, digits) if std else None}
+    variables = {"value": words.number(value, digits), "split": split, "rows": rows}
+    return {**variables, "std": words.number(std, digits) if std else None}
 
 
 @register.inclusion_tag("components/person.html")
@@ -94,62 +88,6 @@ def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
     )
 
 
-def _none_if_empty[T](value: T) -> T | None:
-    """Return None for an empty text, which Django passes to a filter if a variable is undefined."""
-    return None if value == "" else value
-
-
-@register.filter
-def byte_size(count: float | None) -> str:
-    """Show a number of bytes, such as `1.4 MB`."""
-    return words.byte_size(_none_if_empty(count))
-
-
-@register.filter
-def sentence(text: str) -> str:
-    """Show a message that another sentence follows."""
-    return words.sentence(str(text))
-
-
-@register.filter
-def duration(seconds: float | dt.timedelta | None) -> str:
-    """Show a length of time, such as `2 min 5 s`."""
-    # No line break before the unit.
-    return words.duration(_none_if_empty(seconds)).replace(" ", "\u00a0")
-
-
-@register.filter
-def number(value: float | None, digits: int = 4) -> str:
-    """Show a number with `digits` significant digits; None is a dash."""
-    return words.number(_none_if_empty(value), digits)
-
-
-@register.filter
-def plain(value: Any, missing: str = "–") -> str:
-    """Show a hyperparameter's value: floats with four significant digits, other values unchanged."""
-    if value is None:
-        return missing
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-@register.filter
-def counted(value: int | None) -> str:
-    """Show a count with thin spaces between thousands."""
-    return "–" if _none_if_empty(value) is None else f"{value:,}".replace(",", "\u202f")
-
-
-@register.filter
-def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
-    """Return a value of a mapping by a variable key."""
-    return (mapping or {}).get(key)
-
-
-@register.filter
-def pairs(mapping: Mapping[Any, Any] | None) -> ItemsView[Any, Any]:
-    """Return the keys and values of a mapping. In a template, `.items` would be the value of such a key."""
-    return (mapping or {}).items()
-
-
 @register.inclusion_tag("components/progress.html")
 def progress(done: Any, *, label: str = "", small: bool = False) -> dict[str, Any]:
     """Show `{done, total, unit, eta_seconds, fraction?}` as a bar with the time left."""
@@ -158,7 +96,7 @@ def progress(done: Any, *, label: str = "", small: bool = False) -> dict[str, An
 
 @register.inclusion_tag("components/meter.html")
 def meter(value: float, total: float, *, label: str, unit: str = "") -> dict[str, Any]:
-    """Show the used part of a total, such as slots, memory or load."""
+    """Show how much is used, such as slots, memory or load."""
     share = 100 * value / total if total else 0.0
     level = "high" if share >= 90 else "some" if share else "none"
     return {"value": value, "total": total, "label": label, "unit": unit, "share": share, "level": level}
@@ -166,13 +104,13 @@ def meter(value: float, total: float, *, label: str, unit: str = "") -> dict[str
 
 @register.inclusion_tag("components/copyable.html")
 def copyable(text: Any, short: int = 12, *, label: str = "") -> dict[str, Any]:
-    """Show an id or a digest, shortened, with a button that copies all of it."""
+    """Show an id or a digest, shortened, with a button that copies the whole text."""
     full = str(text)
     return {"full": full, "shown": full if len(full) <= short else full[:short], "label": label or "id"}
 
 
 def _one_line(content: str) -> SafeString:
-    """Return the content of a block as text for an element or a quoted attribute."""
+    """Return a block's content as text for an element or a quoted attribute."""
     # Safe: the template engine has escaped the variables of the block, and quotes are escaped here.
     return mark_safe(" ".join(content.split()).replace('"', "&quot;"))  # noqa: S308
 
@@ -181,9 +119,9 @@ def _one_line(content: str) -> SafeString:
 def empty_state(
     content: str, title: str, *, url: str = "", label: str = "", icon: str = "notes", command: str = ""
 ) -> SafeString:
-    """Show that a list is empty, with a link to the next step; the content of the block is a hint."""
-    context = {"title": title, "hint": _one_line(content), "url": url, "label": label, "icon": icon}
-    return render_to_string("components/empty.html", {**context, "command": command})
+    """Show that a list is empty, with a link to the next step; the block's content is a hint."""
+    variables = {"title": title, "hint": _one_line(content), "url": url, "label": label, "icon": icon}
+    return render_to_string("components/empty.html", {**variables, "command": command})
 
 
 @register.simple_block_tag(takes_context=True)
@@ -202,9 +140,9 @@ def confirm_button(
 ) -> SafeString:
     """Show a button that opens a confirmation dialog.
 
-    The content of the block names the consequences; `tip` is the tooltip; `fields` are posted with the form.
+    The block's content names the consequences; `tip` is the tooltip; `fields` are posted with the form.
     """
-    values = {
+    variables = {
         "url": url,
         "label": label,
         "title": title or f"{label}?",
@@ -216,7 +154,7 @@ def confirm_button(
         "csrf_token": context.get("csrf_token"),
         "next": context["request"].get_full_path() if "request" in context else "",
     }
-    return render_to_string("components/confirm.html", values)
+    return render_to_string("components/confirm.html", variables)
 
 
 @register.inclusion_tag("components/post.html", takes_context=True)
@@ -251,7 +189,7 @@ def post_button(
 
 @register.inclusion_tag("components/table_head.html")
 def table_head(*labels: str, hidden: str = "") -> dict[str, Any]:
-    """Show the head of a table.
+    """Show a table's head.
 
     A label that begins with `#` heads a column of numbers. `hidden` labels a last column, such as that of
     buttons, for screen readers alone.
@@ -260,9 +198,9 @@ def table_head(*labels: str, hidden: str = "") -> dict[str, Any]:
 
 
 @register.inclusion_tag("components/pager.html", takes_context=True)
-def pager(context: template.Context, page: Any, what: str = "rows") -> dict[str, Any]:
-    """Show the number of rows and a link to the next page of a `jobs.queries.paging.Page`."""
-    return {"page": page, "what": what, "request": context["request"]}
+def pager(context: template.Context, rows: Any, what: str = "rows") -> dict[str, Any]:
+    """Show the number of rows and a link to the next page in a `jobs.queries.paging.Page`."""
+    return {"page": rows, "what": what, "request": context["request"]}
 
 
 @register.inclusion_tag("components/deletion.html", takes_context=True)
@@ -288,145 +226,27 @@ def tabs(items: list[tuple[str, str, str]], current: str, label: str = "Sections
 def kpi(
     label: str, value: Any, *, hint: str = "", icon: str = "", url: str = "", state: str = ""
 ) -> dict[str, Any]:
-    """Show one key figure as a card; a value of zero has no colour."""
-    context = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
-    return {**context, "look": look(state) if state and value else None}
-
-
-@register.inclusion_tag("components/problems.html")
-def problems(source: Any) -> dict[str, Any]:
-    """List the problems of an input, each with a link to its field.
-
-    Accepts a Django form, or a list of `jobs.spec.problems.Problem`. A form with several fields of one
-    label has a method `error_lines` that distinguishes them.
-    """
-    if hasattr(source, "error_lines"):
-        return {"items": source.error_lines()}
-    if hasattr(source, "errors"):
-        fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
-        return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
-    # A problem of the whole input, such as a missing role, has no field.
-    items = [(item.pointer and f"at{item.pointer}", item.pointer, _with_job(item)) for item in source or ()]
-    return {"items": items}
-
-
-def _with_job(item: Problem) -> str:
-    if item.job is None:
-        return item.message
-    return format_html(
-        '{} (<a href="{}">job {}</a>)', item.message, reverse("job", args=[item.job]), item.job
-    )
-
-
-@register.inclusion_tag("components/field.html")
-def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str, Any]:
-    """Show a form field with its label, help and errors, linked for screen readers.
-
-    A select with one choice is shown as text, beside a hidden input that posts the choice.
-    """
-    base = getattr(bound.field.widget, "input_type", "")
-    kind = "form-check-input" if base in ("checkbox", "radio") else "form-control"
-    kind = "form-select" if base == "select" else kind
-    invalid = " is-invalid" if bound.errors else ""
-    described = f"{bound.id_for_label}-hint" if hint or bound.help_text or bound.errors else None
-    attributes = {"class": f"{kind}{invalid}", "aria-describedby": described}
-    if bound.errors:
-        attributes["aria-invalid"] = "true"
-    widget = bound.as_widget(attrs={key: value for key, value in attributes.items() if value})
-    return {
-        "bound": bound,
-        "widget": widget,
-        "hint": hint or bound.help_text,
-        "check": base == "checkbox",
-        "wide": wide,
-        "only": _only_choice(bound) if base == "select" else None,
-    }
-
-
-def _only_choice(bound: BoundField) -> tuple[str, str] | None:
-    """Return the value and the label of a select's choice if it has exactly one."""
-    widget = bound.field.widget
-    choices = [] if widget.allow_multiple_selected else list(widget.choices)
-    if len(choices) != 1 or isinstance(choices[0][1], list | tuple):
-        return None
-    value, label = choices[0]
-    return str(value), str(label)
-
-
-@register.inclusion_tag("components/text_input.html")
-def text_input(
-    name: str,
-    label: str,
-    value: str | None = "",
-    *,
-    hint: str = "",
-    error: str = "",
-    wide: bool = False,
-    **attributes: Any,
-) -> dict[str, Any]:
-    """Show a text input of a form without a Django form; with the attribute `rows` it has several lines.
-
-    Its id is the pointer to which `problems` links; `attributes` are further attributes of the input.
-    """
-    place = f"at/{name}"
-    if hint:
-        attributes["aria-describedby"] = f"{place}-hint"
-    return {
-        "id": place,
-        "name": name,
-        "label": label,
-        "value": value or "",
-        "is_area": "rows" in attributes,
-        "attributes": flatatt(attributes),
-        "hint": hint,
-        "error": error,
-        "wide": wide,
-    }
+    """Show one key figure as a card; a zero has no colour."""
+    variables = {"label": label, "value": value, "hint": hint, "icon": icon, "url": url}
+    return {**variables, "look": look(state) if state and value else None}
 
 
 @register.simple_tag
 def program_version() -> str:
-    """Show the version of this program."""
+    """Show this program's version."""
     return program.program_version()
 
 
 @register.simple_tag
 def shell_command(*words: str) -> str:
-    """Show the line that runs a command of this program in a terminal."""
+    """Show the line that runs a command in a terminal."""
     return program.command_line(" ".join(words))
 
 
 @register.simple_tag
 def url_or(name: str, *args: Any, otherwise: str = "#") -> str:
-    """Return the address of a page, or `otherwise` if it does not exist."""
+    """Return a page's address, or `otherwise` if it does not exist."""
     try:
         return reverse(name, args=args)
     except NoReverseMatch:
         return otherwise
-
-
-@register.filter
-def percent(share: float | None) -> str:
-    """Show a share between 0 and 1 as a percentage."""
-    finite_share = _none_if_empty(share)
-    return words.NONE if finite_share is None else f"{100 * finite_share:.0f} %"
-
-
-@register.filter
-def phase_words(phase: str) -> str:
-    """Show a phase of a task in words; empty for one that people need not know."""
-    return words.PHASES.get(phase, "")
-
-
-@register.filter
-def in_words(value: Any) -> str:
-    """Show a JSON value in words: items separated by commas, yes and no, none for null, digests shortened."""
-    if isinstance(value, dict):
-        value = [f"{name} {in_words(item)}" for name, item in value.items()]
-    if value is None or value == []:
-        return "none"
-    if isinstance(value, list):
-        return ", ".join(in_words(item) for item in value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return DIGEST.sub(lambda match: f"{match[0][:12]}…", str(value))

@@ -101,28 +101,28 @@ PHASES = {
 
 
 def progress(values: Any) -> dict[str, Any]:
-    """Return the context of the bar of `{done, total, unit, eta_seconds, fraction?, phase?}`.
+    """Return the bar's variables for `{done, total, unit, eta_seconds, fraction?, phase?}`.
 
     `values` is a mapping or an object.
     """
 
-    def of(name: str) -> Any:
+    def read(name: str) -> Any:
         return values.get(name) if isinstance(values, Mapping) else getattr(values, name, None)
 
-    done, total = float(of("done") or 0), float(of("total") or 0)
+    done, total = float(read("done") or 0), float(read("total") or 0)
     counted = done / total if total > 0 else 0.0
-    fraction, left = of("fraction"), of("eta_seconds")
+    fraction, left = read("fraction"), read("eta_seconds")
     share = counted if fraction is None else float(fraction)
     return {
         "done": f"{done:g}",
         "total": f"{total:g}",
-        "unit": of("unit") or "",
+        "unit": read("unit") or "",
         "known": total > 0,
         "percent": round(100 * min(share, 1)),
         # All units may be done while steps after them are still to come.
         "with_steps": round(100 * share) < round(100 * counted),
         # The number of trials is then only a bound.
-        "limit": None if (minutes := of("max_minutes")) is None else duration(minutes * 60),
+        "limit": None if (minutes := read("max_minutes")) is None else duration(minutes * 60),
         "left": None if left is None else duration(left),
-        "phase": PHASES.get(of("phase") or "", ""),
+        "phase": PHASES.get(read("phase") or "", ""),
     }

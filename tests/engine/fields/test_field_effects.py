@@ -20,7 +20,7 @@ from tests.engine.fields import field_effects_of_own_models as own
 from tests.engine.helpers import csv_file, profiled
 from tests.engine.sequences import waves
 from tests.engine.texts import reviews
-from webapp.forms.experiments.experiment.schema import VARIANTS, leaves
+from webapp.forms.experiments.experiment.schema import VARIANTS, spec_leaves
 
 pytestmark = pytest.mark.django_db
 
@@ -82,7 +82,7 @@ def space_effects() -> dict[str, Effect]:
             "int": WHOLE_VALUES,
         }
         for name, value in (SPACE_VALUES | others.get(kind, {})).items():
-            if (pointer := f"/search/space/*:{kind}/{name}") in leaves():
+            if (pointer := f"/search/space/*:{kind}/{name}") in spec_leaves():
                 found[pointer] = Effect(probes.proposals, value, given)
     return found
 
@@ -300,7 +300,7 @@ def fields() -> Iterator[tuple[str, str]]:
             for name in [name for name in model.model_fields if name != "kind"]:
                 arguments.add(f"{variant.arguments}/{name}")
                 yield f"{variant.arguments}/{name}", kind
-    yield from ((pointer, "") for pointer in leaves() if pointer not in arguments)
+    yield from ((pointer, "") for pointer in spec_leaves() if pointer not in arguments)
 
 
 WALKED = [field for field in fields() if field not in ONE_VALUE]

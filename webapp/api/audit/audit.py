@@ -15,7 +15,7 @@ BY_ID = {"id": "pk"}
 
 
 class AuditFilter(Schema):
-    """Filters of the list."""
+    """The list's filters."""
 
     action: str | None = None
     target: str | None = None
@@ -25,19 +25,19 @@ class AuditFilter(Schema):
 
 @router.get("/audit", response=Page[AuditEventOut], auth=needs("read", "admin"))
 def list_audit_events(
-    request: HttpRequest, paging: Query[Paging], wanted: Query[AuditFilter]
+    request: HttpRequest, paging: Query[Paging], filters: Query[AuditFilter]
 ) -> Page[AuditEventOut]:
-    """List the audit log of the caller's projects. Administrators see every row."""
+    """List the audit log for the caller's projects. Administrators see every row."""
     rows = queries.project_events(actor(request))
-    if wanted.project is not None:
-        rows = rows.filter(project=access.get_project(actor(request), wanted.project))
-    equal = {"action": wanted.action, "target": wanted.target, "actor__username": wanted.actor}
+    if filters.project is not None:
+        rows = rows.filter(project=access.get_project(actor(request), filters.project))
+    equal = {"action": filters.action, "target": filters.target, "actor__username": filters.actor}
     rows = rows.filter(**{name: value for name, value in equal.items() if value is not None})
     return paginate(Page[AuditEventOut], rows, paging, queries.event_out, sorts=BY_ID)
 
 
 @router.get("/audit/verify", response=VerifiedOut, auth=needs("admin"))
 def verify_audit(request: HttpRequest) -> VerifiedOut:
-    """Verify the hashes of all rows, the head of the chain and the anchors in signed releases."""
+    """Verify all rows' hashes, the chain's head and the anchors in signed releases."""
     access.require_admin(actor(request))
     return queries.verification_out(verify_chain())

@@ -1,4 +1,4 @@
-"""Operations on dry builds: a worker builds the model of own code and reports its hyperparameters."""
+"""Operations on dry builds: a worker builds a model with users' code and reports its hyperparameters."""
 
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ router = Router(by_alias=True)
 
 
 class DryBuildIn(Schema):
-    """The entry, the arguments of its constructor, and the data for which the model is built."""
+    """The entry, its constructor's arguments, and the data for which the model is built."""
 
     # Validated after the permission is checked, like `data`.
     entry: str = Field("", description="As `model.entry` of a spec; required.")
@@ -40,37 +40,37 @@ class DryBuildIn(Schema):
 @router.post("/code/{code}/dry-builds", response={202: DryBuildOut})
 @idempotent
 def request_dry_build(request: HttpRequest, code: str, body: DryBuildIn) -> Status[DryBuildOut]:
-    """Let a worker build a model of the code, and return the findings so far.
+    """Have a worker build the code's model, and return the findings so far.
 
-    The same request returns the state and then the result: each is built once for one shape of data.
+    The same request returns the state and then the result: each is built once for one data shape.
     """
     user = actor(request)
     home = access.get_project(user, body.project) if body.project else None
     version = access.get_code(user, code, home, access.Action.RUN_CODE)
-    dry_build = _dry_build_of(version, body)
+    dry_build = _read_request(version, body)
     try:
         actions.request_dry_build(dry_build, by=user, again=body.again)
     except BadInput as error:
-        raise BadInput(error.message, [_of_body(problem) for problem in error.problems]) from error
+        raise BadInput(error.message, [_pointer_in_body(problem) for problem in error.problems]) from error
     return Status(202, queries.dry_build_out(dry_build))
 
 
-def _dry_build_of(version: CodeVersion, body: DryBuildIn) -> DryBuildRequest:
+def _read_request(version: CodeVersion, body: DryBuildIn) -> DryBuildRequest:
     model = {"kind": "code", "digest": version.digest, "entry": body.entry, "args": body.args}
     sent = {"version": 1, "data": body.data, "model": model}
     try:
         spec = ExperimentSpec.model_validate(sent)
     except ValidationError as error:
-        field_problems = [_of_body(problem) for problem in problems(error, sent)]
-        raise BadInput(field_problems[0].message, field_problems) from error
-    source = spec.required_data
-    data = datasets.find_version(version.project, source.dataset, source.dataset_version)
+        invalid = [_pointer_in_body(problem) for problem in problems(error, sent)]
+        raise BadInput(invalid[0].message, invalid) from error
+    required = spec.required_data
+    data = datasets.find_version(version.project, required.dataset, required.dataset_version)
     profile = data.profile if data is not None else None
     if data is None or profile is None:
-        message = f"{version.project.slug} has no data set {source.dataset!r} that is ready"
+        message = f"{version.project.slug} has no data set {required.dataset!r} that is ready"
         raise BadInput(message, [Problem("/data/dataset", message)])
     return queries.dry_build_request(version.project, spec, data, profile)
 
 
-def _of_body(problem: Problem) -> Problem:
+def _pointer_in_body(problem: Problem) -> Problem:
     return Problem(problem.pointer.removeprefix("/model"), problem.message)

@@ -1,4 +1,4 @@
-"""Operations on the packages of code: environments, installing ahead of runs, choosing versions again."""
+"""Operations on the code's packages: environments, installing ahead of runs, choosing versions again."""
 
 from typing import Literal
 
@@ -22,7 +22,7 @@ router = Router(by_alias=True)
 
 
 class InstallIn(In):
-    """The use of the packages, and the pool whose worker installs them."""
+    """How the packages are used, and the pool whose worker installs them."""
 
     use: Literal["models", "scripts"] | None = Field(
         None,
@@ -33,25 +33,25 @@ class InstallIn(In):
 
 
 class ResolveIn(In):
-    """The project of the code."""
+    """The code's project."""
 
     project: str | None = Field(None, description="Of the code, if several projects have it.")
 
 
 @router.get("/code/{code}/environment", response=EnvironmentsOut)
 def get_code_environment(request: HttpRequest, code: str, project: str | None = None) -> EnvironmentsOut:
-    """Return where the packages of a version are installed, and the output of each installation."""
-    return queries.environments_out(_version(request, code, project, Action.VIEW))
+    """Return where a version's packages are installed, and each installation's output."""
+    return queries.environments_out(_find_version(request, code, project, Action.VIEW))
 
 
 @router.post("/code/{code}/environment", response={202: JobOut})
 @idempotent
 def install_packages(request: HttpRequest, code: str, body: InstallIn) -> Status[JobOut]:
-    """Let a worker install the packages of a version before a run needs them, and return the job.
+    """Have a worker install a version's packages before a run needs them, and return the job.
 
     While a job for the same packages is open, it is returned. Runs that need the packages wait for it.
     """
-    version = _version(request, code, body.project)
+    version = _find_version(request, code, body.project)
     job = package_installs.request_installation(
         version, use=body.use or "", pool=body.pool, by=actor(request)
     )
@@ -61,16 +61,16 @@ def install_packages(request: HttpRequest, code: str, body: InstallIn) -> Status
 @router.post("/code/{code}/environment/resolve", response=EnvironmentsOut)
 @idempotent
 def resolve_packages(request: HttpRequest, code: str, body: ResolveIn) -> EnvironmentsOut:
-    """Have the versions of the packages chosen again by the next run or installation that needs them.
+    """Have the package versions chosen again by the next run or installation that needs them.
 
-    Without this, all runs get the versions of the first installation. Versions of models keep theirs.
+    Without this, all runs get the versions from the first installation. Model versions keep theirs.
     """
-    version = _version(request, code, body.project)
+    version = _find_version(request, code, body.project)
     package_sets.resolve_again(version, by=actor(request))
     return queries.environments_out(version)
 
 
-def _version(
+def _find_version(
     request: HttpRequest, code: str, project: str | None, right: Action = Action.RUN_CODE
 ) -> CodeVersion:
     user = actor(request)

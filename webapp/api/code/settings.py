@@ -1,4 +1,4 @@
-"""Operations on the settings of the installation, and on those of projects about code of users."""
+"""Operations on the installation's settings, and on projects' settings for users' code."""
 
 from collections.abc import Callable
 
@@ -28,27 +28,27 @@ class SettingsChange(In):
 
 
 class ProjectSandboxChange(In):
-    """The setting of a project to change."""
+    """The project setting to change."""
 
     network: bool
 
 
 @router.get("/settings", response=SettingsOut)
 def get_settings(request: HttpRequest, response: HttpResponse) -> SettingsOut:  # noqa: ARG001
-    """Return the settings of the installation. The `ETag` changes with them."""
-    found = SettingsOut(sandbox_minimum=installation.sandbox_minimum())
-    etags.set_etag(response, found.sandbox_minimum)
-    return found
+    """Return the installation's settings. The `ETag` changes with them."""
+    present = SettingsOut(sandbox_minimum=installation.sandbox_minimum())
+    etags.set_etag(response, present.sandbox_minimum)
+    return present
 
 
 @router.patch("/settings", response=SettingsOut, auth=needs("admin"))
 def change_settings(request: HttpRequest, body: SettingsChange, response: HttpResponse) -> SettingsOut:
-    """Change the settings of the installation. For its administrators. Runs that have begun continue."""
+    """Change the installation's settings. For its administrators. Runs that have begun continue."""
     access.require_admin(actor(request))
     present = installation.sandbox_minimum()
     etags.require_match(request, present)
     seen = present if "If-Match" in request.headers else None
-    _matching(
+    _apply_matching(
         lambda: installation_settings.change_sandbox_minimum(
             body.sandbox_minimum, seen=seen, by=actor(request)
         )
@@ -58,9 +58,9 @@ def change_settings(request: HttpRequest, body: SettingsChange, response: HttpRe
 
 @router.get("/projects/{slug}/sandbox", response=ProjectSandboxOut)
 def get_project_sandbox(request: HttpRequest, slug: str, response: HttpResponse) -> ProjectSandboxOut:
-    """Return how code of users runs in a project. The `ETag` changes with the setting of the project."""
+    """Return how users' code runs in a project. The `ETag` changes with the project's setting."""
     project = access.get_project(actor(request), slug)
-    etags.set_etag(response, _revision(project))
+    etags.set_etag(response, _network_tag(project))
     return ProjectSandboxOut(network=project.network, minimum=installation.sandbox_minimum())
 
 
@@ -68,26 +68,26 @@ def get_project_sandbox(request: HttpRequest, slug: str, response: HttpResponse)
 def change_project_sandbox(
     request: HttpRequest, slug: str, body: ProjectSandboxChange, response: HttpResponse
 ) -> ProjectSandboxOut:
-    """Allow code of users in a project to connect to other hosts, or not.
+    """Allow or forbid connections to other hosts for users' code in a project.
 
-    For administrators of the installation. Runs that have begun continue.
+    For the installation's administrators. Runs that have begun continue.
     """
     project = access.get_project(actor(request), slug)
     access.require_admin(actor(request))
-    etags.require_match(request, _revision(project))
+    etags.require_match(request, _network_tag(project))
     seen = project.network if "If-Match" in request.headers else None
-    _matching(
+    _apply_matching(
         lambda: installation_settings.change_network(project, body.network, seen=seen, by=actor(request))
     )
     return get_project_sandbox(request, slug, response)
 
 
-def _revision(project: Project) -> str:
+def _network_tag(project: Project) -> str:
     return "network" if project.network else "no-network"
 
 
-def _matching(change: Callable[[], object]) -> None:
-    """Make a change; one that was changed since the check of `If-Match` has the same answer as there."""
+def _apply_matching(change: Callable[[], object]) -> None:
+    """Make a change; a change since the `If-Match` check has the same answer as that check."""
     try:
         change()
     except StaleState as error:

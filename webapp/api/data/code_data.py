@@ -31,9 +31,9 @@ class CodeDataIn(In):
 @router.post("/code/{code}/data", response={202: CodeDataOut})
 @idempotent
 def load_code_data(request: HttpRequest, code: str, body: CodeDataIn) -> Status[CodeDataOut]:
-    """Let a worker call `load_data` of the code in a sandbox, and make a version of a data set of its rows.
+    """Have a worker call the code's `load_data` in a sandbox, and make a data set version from its rows.
 
-    The same request returns the state and then the number of the version, unless `again` is true.
+    The same request returns the state and then the version's number, unless `again` is true.
     """
     user = actor(request)
     home = access.get_project(user, body.project) if body.project else None
@@ -46,7 +46,7 @@ def load_code_data(request: HttpRequest, code: str, body: CodeDataIn) -> Status[
 
 @router.get("/code/{code}/data", response=CodeDataListOut)
 def list_code_data(request: HttpRequest, code: str, project: str | None = None) -> CodeDataListOut:
-    """List the newest loads of data by a version of code, with the versions of data sets that they made."""
+    """List a code version's newest loads, with the data set versions that they made."""
     user = actor(request)
     home = access.get_project(user, project) if project else None
     version = access.get_code(user, code, home)

@@ -1,4 +1,4 @@
-"""Operations on the credentials of projects. Their secrets are only written."""
+"""Operations on projects' credentials. Their secrets are only written."""
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
@@ -24,7 +24,7 @@ BODY = {
 
 @router.get("/projects/{slug}/credentials", response=Page[CredentialOut])
 def list_credentials(request: HttpRequest, slug: str, paging: Query[Paging]) -> Page[CredentialOut]:
-    """List the credentials of a project, without their secrets."""
+    """List a project's credentials, without their secrets."""
     project = access.get_project(actor(request), slug, Action.WRITE)
     rows = queries.credentials_of_project(project)
     return paginate(Page[CredentialOut], rows, paging, queries.credential_out, sorts=BY_NAME, default="name")
@@ -36,7 +36,7 @@ def list_credentials(request: HttpRequest, slug: str, paging: Query[Paging]) -> 
     openapi_extra=BODY,
 )
 def save_credential(request: HttpRequest, slug: str, name: str) -> Status[CredentialOut]:
-    """Save a credential. One with the same name is overwritten. For admins of the project."""
+    """Save a credential. One with the same name is overwritten. For the project's admins."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
     # Not as a typed body: its error messages would repeat a wrong secret.
     credential = actions.parse_credential(JsonParser().parse_body(request))
@@ -47,7 +47,7 @@ def save_credential(request: HttpRequest, slug: str, name: str) -> Status[Creden
 
 @router.delete("/projects/{slug}/credentials/{name}", response={204: None})
 def delete_credential(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    """Delete a credential. It cannot be restored. For admins of the project."""
+    """Delete a credential. It cannot be restored. For the project's admins."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
     actions.delete(project, name, by=actor(request))
     return HttpResponse(status=204)

@@ -1,7 +1,7 @@
 """Operations on data sets and their versions. Files are uploaded as forms, or fetched from an address."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.db import transaction
 from django.http import HttpRequest
@@ -14,46 +14,43 @@ from jobs.actions.data import datasets as actions
 from jobs.actions.data.datasets import Roles
 from jobs.actions.storage import deletions
 from jobs.answers.data.datasets import DatasetOut, DatasetVersionOut, OverviewOut, PreviewOut
-from jobs.errors import BadInput
 from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload
 from jobs.queries.data import datasets as queries
-from jobs.spec.data.dialect import ReadOptions
-from jobs.spec.problems import Problem
 from webapp.api.auth import actor
 from webapp.api.data import uploads
+from webapp.api.data.dataset_forms import read_options, read_roles
 from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import OneOf
-from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.uploads import arrived, received, require_one_for_digest
 
 router = Router(by_alias=True)
-NEW = uploads.described("DatasetUpload", "DatasetAddressIn")
-NEW_VERSION = uploads.described("DatasetUpload", "VersionAddressIn")
+NEW = uploads.describe_body("DatasetUpload", "DatasetAddressIn")
+NEW_VERSION = uploads.describe_body("DatasetUpload", "VersionAddressIn")
 SORTS = {"slug": "slug", "created": "created", "id": "pk"}
 
 
 class DatasetFilter(Schema):
-    """Filters of the list."""
+    """The list's filters."""
 
     project: str | None = Field(None, description="This project's data sets and the bundled ones.")
     source: Annotated[str, OneOf(Dataset.Source)] | None = None
 
 
-def _project(request: HttpRequest, slug: str | None) -> Project | None:
+def _find_project(request: HttpRequest, slug: str | None) -> Project | None:
     return access.get_project(actor(request), slug) if slug else None
 
 
 @router.get("/datasets", response=Page[DatasetOut])
 def list_datasets(
-    request: HttpRequest, paging: Query[Paging], wanted: Query[DatasetFilter]
+    request: HttpRequest, paging: Query[Paging], filters: Query[DatasetFilter]
 ) -> Page[DatasetOut]:
-    """List the data sets of the caller's projects and the bundled ones."""
-    rows = queries.datasets_with_versions(actor(request), _project(request, wanted.project))
-    if wanted.source is not None:
-        rows = rows.filter(source=wanted.source)
+    """List the data sets in the caller's projects and the bundled ones."""
+    rows = queries.datasets_with_versions(actor(request), _find_project(request, filters.project))
+    if filters.source is not None:
+        rows = rows.filter(source=filters.source)
     return paginate(Page[DatasetOut], rows, paging, queries.dataset_out, sorts=SORTS, default="slug")
 
 
@@ -66,9 +63,9 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
     slug = actions.check_slug(form_text(request, "slug"))
     name, description = form_text(request, "name", ""), form_text(request, "description", "")
-    roles, reading = _roles(request), _reading(request)
+    roles, reading = read_roles(request), read_options(request)
     parts = arrived(request, actor(request))
-    stored = _stored(request, project, parts)
+    stored = _store_files(request, project, parts)
     version = actions.create(
         project,
         slug=slug,
@@ -79,21 +76,21 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
         roles=roles,
         reading=reading,
     )
-    _end(parts)
+    _end_uploads(parts)
     return Status(201, queries.dataset_out(version.dataset))
 
 
 @router.get("/datasets/{slug}", response=DatasetOut)
 def get_dataset(request: HttpRequest, slug: str, project: str | None = None) -> DatasetOut:
     """Return a data set."""
-    return queries.dataset_out(access.get_dataset(actor(request), slug, _project(request, project)))
+    return queries.dataset_out(access.get_dataset(actor(request), slug, _find_project(request, project)))
 
 
 @router.delete("/datasets/{slug}", response={204: None})
 def delete_dataset(request: HttpRequest, slug: str, project: str | None = None) -> Status[None]:
     """Delete a data set with its versions. Refused while an experiment or a job uses it."""
-    found = access.get_dataset(actor(request), slug, _project(request, project))
-    deletions.delete(found, by=actor(request))
+    dataset = access.get_dataset(actor(request), slug, _find_project(request, project))
+    deletions.delete(dataset, by=actor(request))
     return Status(204, None)
 
 
@@ -101,8 +98,8 @@ def delete_dataset(request: HttpRequest, slug: str, project: str | None = None) 
 def list_dataset_versions(
     request: HttpRequest, slug: str, paging: Query[Paging], project: str | None = None
 ) -> Page[DatasetVersionOut]:
-    """List the versions of a data set, newest first."""
-    dataset = access.get_dataset(actor(request), slug, _project(request, project))
+    """List a data set's versions, newest first."""
+    dataset = access.get_dataset(actor(request), slug, _find_project(request, project))
     rows = dataset.versions.select_related("dataset__project", "created_by")
     return paginate_bulk(
         Page[DatasetVersionOut],
@@ -127,12 +124,12 @@ def create_dataset_version(
     if not is_multipart(request):
         return Status(201, queries.version_out(_add_from_address(request, slug, project)))
     named = project or form_text(request, "project", "") or None
-    dataset = access.get_dataset(actor(request), slug, _project(request, named), access.Action.WRITE)
-    roles, reading = _roles(request), _reading(request)
+    dataset = access.get_dataset(actor(request), slug, _find_project(request, named), access.Action.WRITE)
+    roles, reading = read_roles(request), read_options(request)
     parts = arrived(request, actor(request))
-    stored = _stored(request, dataset.project, parts)
+    stored = _store_files(request, dataset.project, parts)
     version = actions.add_version(dataset, stored=stored, by=actor(request), roles=roles, reading=reading)
-    _end(parts)
+    _end_uploads(parts)
     return Status(201, queries.version_out(version))
 
 
@@ -141,8 +138,8 @@ def get_dataset_version(
     request: HttpRequest, slug: str, number: int, project: str | None = None
 ) -> DatasetVersionOut:
     """Return a version. Its schema and statistics are present once it is ready."""
-    found = access.get_dataset_version(actor(request), slug, number, _project(request, project))
-    return queries.version_out(found)
+    version = access.get_dataset_version(actor(request), slug, number, _find_project(request, project))
+    return queries.version_out(version)
 
 
 @router.post("/datasets/{slug}/versions/{number}/fetch", response={202: DatasetVersionOut})
@@ -150,22 +147,22 @@ def get_dataset_version(
 def fetch_again(
     request: HttpRequest, slug: str, number: int, project: str | None = None
 ) -> Status[DatasetVersionOut]:
-    """Fetch the file of a version again, whose fetch failed or was cancelled."""
-    found = _writable_version(request, slug, number, project)
-    fetches.fetch_again(found, by=actor(request))
-    found.refresh_from_db()
-    return Status(202, queries.version_out(found))
+    """Fetch a version's file again, whose fetch failed or was cancelled."""
+    version = _writable_version(request, slug, number, project)
+    fetches.fetch_again(version, by=actor(request))
+    version.refresh_from_db()
+    return Status(202, queries.version_out(version))
 
 
 @router.post("/datasets/{slug}/versions/{number}/fetch/cancel", response={202: DatasetVersionOut})
 def cancel_fetch(
     request: HttpRequest, slug: str, number: int, project: str | None = None
 ) -> Status[DatasetVersionOut]:
-    """Cancel the fetch of a version. Received bytes are not kept."""
-    found = _writable_version(request, slug, number, project)
-    fetches.cancel(found, by=actor(request))
-    found.refresh_from_db()
-    return Status(202, queries.version_out(found))
+    """Cancel a version's fetch. Received bytes are not kept."""
+    version = _writable_version(request, slug, number, project)
+    fetches.cancel(version, by=actor(request))
+    version.refresh_from_db()
+    return Status(202, queries.version_out(version))
 
 
 @router.post("/datasets/{slug}/versions/{number}/read", response={201: DatasetVersionOut})
@@ -173,21 +170,21 @@ def cancel_fetch(
 def read_again(
     request: HttpRequest, slug: str, number: int, body: uploads.ReadAgainIn, project: str | None = None
 ) -> Status[DatasetVersionOut]:
-    """Read the file of a version in another way, in a new version, since versions never change."""
-    found = _writable_version(request, slug, number, project)
-    made = dataset_roles.set_roles(
-        found,
-        body.roles(Roles.of(found)),
+    """Read a version's file in another way, in a new version, since versions never change."""
+    version = _writable_version(request, slug, number, project)
+    new_version = dataset_roles.set_roles(
+        version,
+        body.roles(Roles.of(version)),
         by=actor(request),
         dialect=body.dialect,
         images=body.images,
         max_bad_share=body.max_bad_share,
     )
-    return Status(201, queries.version_out(made))
+    return Status(201, queries.version_out(new_version))
 
 
 def _writable_version(request: HttpRequest, slug: str, number: int, project: str | None) -> DatasetVersion:
-    home = _project(request, project)
+    home = _find_project(request, project)
     return access.get_dataset_version(actor(request), slug, number, home, access.Action.WRITE)
 
 
@@ -195,22 +192,22 @@ def _writable_version(request: HttpRequest, slug: str, number: int, project: str
 def get_dataset_preview(
     request: HttpRequest, slug: str, number: int, project: str | None = None
 ) -> PreviewOut:
-    """Return the first rows of a version. Images are nested lists."""
-    found = access.get_dataset_version(actor(request), slug, number, _project(request, project))
-    return queries.preview_out(found)
+    """Return a version's first rows. Images are nested lists."""
+    version = access.get_dataset_version(actor(request), slug, number, _find_project(request, project))
+    return queries.preview_out(version)
 
 
 @router.get("/datasets/{slug}/versions/{number}/overview", response=OverviewOut)
 def get_dataset_overview(
     request: HttpRequest, slug: str, number: int, project: str | None = None
 ) -> OverviewOut:
-    """Return missing values by blocks, correlations, mutual information, and the parts of the split."""
-    found = access.get_dataset_version(actor(request), slug, number, _project(request, project))
-    return queries.overview_out(found)
+    """Return missing values by blocks, correlations, mutual information, and the split's parts."""
+    version = access.get_dataset_version(actor(request), slug, number, _find_project(request, project))
+    return queries.overview_out(version)
 
 
 def _create_from_address(request: HttpRequest) -> DatasetVersion:
-    body = uploads.parsed(read_json(request.body), uploads.DatasetAddressIn)
+    body = uploads.parse_body(read_json(request.body), uploads.DatasetAddressIn)
     project = access.get_project(actor(request), body.project, access.Action.WRITE)
     slug, roles = actions.check_slug(body.slug), body.roles()
     begin(request)
@@ -227,8 +224,8 @@ def _create_from_address(request: HttpRequest) -> DatasetVersion:
 
 
 def _add_from_address(request: HttpRequest, slug: str, project: str | None) -> DatasetVersion:
-    body = uploads.parsed(read_json(request.body), uploads.VersionAddressIn)
-    home = _project(request, project or body.project)
+    body = uploads.parse_body(read_json(request.body), uploads.VersionAddressIn)
+    home = _find_project(request, project or body.project)
     dataset = access.get_dataset(actor(request), slug, home, access.Action.WRITE)
     roles = body.roles()
     begin(request)
@@ -237,10 +234,10 @@ def _add_from_address(request: HttpRequest, slug: str, project: str | None) -> D
     )
 
 
-def _stored(
+def _store_files(
     request: HttpRequest, project: Project | None, arrived_before: list[ResumableUpload]
 ) -> actions.StoredUpload:
-    """Store the form's files, and then begin the transaction of the request's rows."""
+    """Store the form's files, and then begin the transaction for the request's rows."""
     sha256 = form_text(request, "sha256", "")
     if arrived_before:
         require_one_for_digest(len(arrived_before), sha256)
@@ -253,44 +250,7 @@ def _stored(
     return stored
 
 
-def _end(uploads_in_version: list[ResumableUpload]) -> None:
+def _end_uploads(uploads_in_version: list[ResumableUpload]) -> None:
     """End uploads whose files are in a version now."""
     for upload in uploads_in_version:
         transaction.on_commit(partial(resumable_uploads.end_used, upload))
-
-
-def _roles(request: HttpRequest) -> Roles:
-    target, features, task = (form_text(request, name, "") for name in ("target", "features", "task"))
-    columns = _columns(form_text(request, "columns", ""))
-    return Roles.read(target, features, task, columns, form_text(request, "rows_without_target", ""))
-
-
-def _reading(request: HttpRequest) -> ReadOptions:
-    dialect = _json_field("dialect", form_text(request, "dialect", ""), {})
-    if not isinstance(dialect, dict):
-        message = 'dialect must be an object such as {"delimiter": ";", "decimal": ","}'
-        raise BadInput(message, [Problem("/dialect", message)])
-    images = _json_field("images", form_text(request, "images", ""), {})
-    if not isinstance(images, dict):
-        message = 'images must be an object such as {"height": 64, "width": 64, "fit": "crop"}'
-        raise BadInput(message, [Problem("/images", message)])
-    return actions.read_options(dialect, form_text(request, "max_bad_share", ""), images)
-
-
-def _json_field(name: str, text: str, default: object) -> Any:
-    """Return the value of a form field that holds JSON."""
-    if not text:
-        return default
-    try:
-        return read_json(text.encode())
-    except Malformed as error:
-        raise BadInput(error.message, [Problem(f"/{name}", error.message)]) from error
-
-
-def _columns(text: str) -> list[dict[str, Any]]:
-    """Return the field `columns`, a JSON list of objects with name, role and type."""
-    columns = _json_field("columns", text, [])
-    if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
-        message = 'columns must be a list such as [{"name": "city", "type": "category"}]'
-        raise BadInput(message, [Problem("/columns", message)])
-    return columns

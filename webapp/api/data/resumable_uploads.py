@@ -67,7 +67,7 @@ PART = {
 
 
 class UnknownVersion(TrainyardError):
-    """The client speaks another version of the protocol."""
+    """The client speaks another protocol version."""
 
     code, status = "unknown_tus_version", 412
 
@@ -76,9 +76,9 @@ class UnknownVersion(TrainyardError):
 def list_uploads(
     request: HttpRequest, paging: Query[Paging], project: str | None = None
 ) -> Page[ResumableUploadOut]:
-    """List the unfinished uploads of the caller, and all in the projects that the caller manages."""
-    found = access.get_project(actor(request), project) if project else None
-    rows = queries.uploads_of_project(actor(request), found)
+    """List the caller's unfinished uploads, and all in the projects that the caller manages."""
+    home = access.get_project(actor(request), project) if project else None
+    rows = queries.uploads_of_project(actor(request), home)
     return paginate(
         Page[ResumableUploadOut],
         rows,
@@ -109,15 +109,15 @@ def begin_upload(request: HttpRequest, response: HttpResponse) -> Status[Resumab
     version with the `id` as `upload`.
     """
     _require_tus(request)
-    length = _number(request, "Upload-Length")
+    length = _read_number(request, "Upload-Length")
     if length > settings.TRAINYARD_MAX_RESUMABLE_BYTES:
         limit = settings.TRAINYARD_MAX_RESUMABLE_BYTES
         raise TooLarge(f"The limit of an upload is {limit:,} bytes; this one has {length:,}.")
-    metadata = _metadata(request.headers.get("Upload-Metadata", ""))
+    metadata = _read_metadata(request.headers.get("Upload-Metadata", ""))
     project = access.get_project(actor(request), metadata["project"], access.Action.WRITE)
     upload = actions.begin(project, name=metadata["filename"], length=length, by=actor(request))
     response["Location"] = f"/api/v1/uploads/{upload.pk}"
-    response["Upload-Expires"] = _expires(upload.until)
+    response["Upload-Expires"] = _expiry_date(upload.until)
     return Status(201, queries.upload_out(upload))
 
 
@@ -129,17 +129,18 @@ def get_upload(request: HttpRequest, upload_id: str) -> ResumableUploadOut:
 
 @router.api_operation(["HEAD"], "/uploads/{upload_id}", auth=needs("read", "write"), include_in_schema=False)
 def find_offset(request: HttpRequest, upload_id: str) -> HttpResponse:
-    """Return the number of bytes received, as headers."""
+    """Return the number of received bytes, as headers."""
     upload = access.get_upload(actor(request), upload_id)
     _require_tus(request)
     upload_files.wait_for_part(upload.pk)
+    metadata = f"filename {_encode_text(upload.name)},project {_encode_text(upload.project.slug)}"
     return HttpResponse(
         status=200,
         headers={
             "Upload-Offset": str(queries.received_bytes(upload)),
             "Upload-Length": str(upload.length),
-            "Upload-Metadata": f"filename {_encoded(upload.name)},project {_encoded(upload.project.slug)}",
-            "Upload-Expires": _expires(upload.until),
+            "Upload-Metadata": metadata,
+            "Upload-Expires": _expiry_date(upload.until),
             "Cache-Control": "no-store",
         },
     )
@@ -147,27 +148,27 @@ def find_offset(request: HttpRequest, upload_id: str) -> HttpResponse:
 
 @router.patch("/uploads/{upload_id}", response={204: None}, openapi_extra=PART)
 def send_part(request: HttpRequest, upload_id: str) -> HttpResponse:
-    """Append a part to an upload. What has arrived of a part is kept if the connection breaks."""
+    """Append a part to an upload. Received bytes are kept if the connection breaks."""
     upload = access.get_upload(actor(request), upload_id)
     _require_tus(request)
     if request.content_type != PART_TYPE:
         raise UnsupportedMediaType(f"The body has the type {request.content_type}; send {PART_TYPE}.")
-    offset, size = _number(request, "Upload-Offset"), request.headers.get("Content-Length", "")
+    offset, size = _read_number(request, "Upload-Offset"), request.headers.get("Content-Length", "")
     if queries.is_moved(upload):
         raise Conflict(f"All bytes of {upload.name!r} have been received.")
     if size.isdecimal() and offset + int(size) > upload.length:
         raise TooLarge(f"The upload has {upload.length:,} bytes, and this part goes beyond them.")
-    given = request.headers.get("Upload-Checksum")
-    checksum = None if given is None else upload_files.Checksum.read(given)
+    header = request.headers.get("Upload-Checksum")
+    checksum = None if header is None else upload_files.Checksum.read(header)
     part = upload_files.Part(upload.pk, offset=offset, length=upload.length, checksum=checksum)
     parts.expect(request, part)
     actions.extend(upload.pk)
-    return HttpResponse(status=204, headers={"Upload-Expires": _expires(upload.until)})
+    return HttpResponse(status=204, headers={"Upload-Expires": _expiry_date(upload.until)})
 
 
 @router.delete("/uploads/{upload_id}", response={204: None})
 def end_upload(request: HttpRequest, upload_id: str) -> Status[None]:
-    """Delete an unfinished upload. The answer is 423 while a part of it arrives."""
+    """Delete an unfinished upload. The answer is 423 while a part arrives."""
     upload = access.get_upload(actor(request), upload_id)
     upload_files.wait_for_part(upload.pk)
     actions.terminate(upload)
@@ -176,40 +177,40 @@ def end_upload(request: HttpRequest, upload_id: str) -> Status[None]:
 
 def _require_tus(request: HttpRequest) -> None:
     if (version := request.headers.get("Tus-Resumable")) != parts.TUS_VERSION:
-        given = "is missing" if version is None else f"is {version[:20]!r}"
-        raise UnknownVersion(f"The header Tus-Resumable {given}; send {parts.TUS_VERSION}.")
+        reason = "is missing" if version is None else f"is {version[:20]!r}"
+        raise UnknownVersion(f"The header Tus-Resumable {reason}; send {parts.TUS_VERSION}.")
 
 
-def _number(request: HttpRequest, name: str) -> int:
+def _read_number(request: HttpRequest, name: str) -> int:
     text = request.headers.get(name)
     if text is None or not (text.isascii() and text.isdecimal()) or len(text) > MAX_DIGITS:
         raise BadInput(f"The header {name} must be a number of bytes.")
     return int(text)
 
 
-def _metadata(text: str) -> dict[str, str]:
-    """Return the decoded values of the header `Upload-Metadata`.
+def _read_metadata(text: str) -> dict[str, str]:
+    """Return the decoded values in the header `Upload-Metadata`.
 
     Raises:
         BadInput: the header is malformed, or lacks a name.
     """
-    found = {}
+    values = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = pair.partition(" ")
         try:
-            found[name] = base64.b64decode(value, validate=True).decode()
+            values[name] = base64.b64decode(value, validate=True).decode()
         except (binascii.Error, ValueError) as error:
             raise BadInput(f"Upload-Metadata: the value of {name[:40]!r} is not base64 of UTF-8.") from error
     for name in ("filename", "project"):
-        if not found.get(name) or "\0" in found[name] or len(found[name]) > MAX_NAME:
+        if not values.get(name) or "\0" in values[name] or len(values[name]) > MAX_NAME:
             message = f"Upload-Metadata must have {name!r}, with 1 to {MAX_NAME} characters in base64."
             raise BadInput(message, [Problem(f"/{name}", message)])
-    return found
+    return values
 
 
-def _encoded(text: str) -> str:
+def _encode_text(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _expires(moment: datetime) -> str:
+def _expiry_date(moment: datetime) -> str:
     return http_date(moment.timestamp())

@@ -1,4 +1,4 @@
-"""Operations on the overviews of splits of a dataset version."""
+"""Operations on split overviews for a data set version."""
 
 from typing import Annotated, Any
 
@@ -38,7 +38,7 @@ class SplitOverviewIn(Schema):
 def get_split_overview(
     request: HttpRequest, slug: str, number: int, split: Query[Split], project: str | None = None
 ) -> SplitOverviewOut:
-    """Return the target in each part of a split, and the rows that training knows, if they are computed."""
+    """Return the target in each part, and the rows that training knows, if they are computed."""
     user = actor(request)
     named = access.get_project(user, project) if project else None
     version = access.get_dataset_version(user, slug, number, named)
@@ -52,22 +52,22 @@ def get_split_overview(
 def request_split_overview(
     request: HttpRequest, slug: str, number: int, body: SplitOverviewIn, project: str | None = None
 ) -> Status[SplitOverviewOut]:
-    """Let a worker compare the parts of a split, unless it has done so."""
+    """Have a worker compare a split's parts, unless it has done so."""
     user = actor(request)
     named = access.get_project(user, body.project) if body.project else None
     place = access.get_project(user, project) if project else named
     version = access.get_dataset_version(user, slug, number, place)
     if (home := version.dataset.project or named) is not None:
         access.require(user, home, access.Action.WRITE)
-    split = _read(body.split)
+    split = _read_split(body.split)
     actions.request_overview(version, split, by=user, project=home)
     homes = [home] if home is not None else []
     return Status(202, queries.overview_of_split(version, split, reader=user, homes=homes))
 
 
-def _read(sent: Any) -> Split:
+def _read_split(sent: Any) -> Split:
     try:
         return Split.model_validate(sent)
     except ValidationError as error:
-        found = problems(error, sent, "/split")
-        raise BadInput(found[0].message, found) from error
+        invalid = problems(error, sent, "/split")
+        raise BadInput(invalid[0].message, invalid) from error

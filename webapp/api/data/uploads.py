@@ -1,4 +1,4 @@
-"""Declares the bodies of requests that bring files: multipart forms, and JSON with an address."""
+"""Declares request bodies that bring files: multipart forms, and JSON with an address."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ class VersionIn(In):
 
 
 class RolesIn(In):
-    """The roles of the columns of a data set."""
+    """The column roles in a data set."""
 
     target: str = Field("", max_length=500, description="The column to predict.")
     features: list[Annotated[str, Field(max_length=500)]] = []
@@ -40,7 +40,7 @@ class RolesIn(In):
 
 
 class VersionAddressIn(RolesIn):
-    """A new version of a data set, whose file is fetched from an address."""
+    """A new data set version, whose file is fetched from an address."""
 
     project: str | None = None
     url: str = Field(
@@ -71,7 +71,7 @@ class VersionAddressIn(RolesIn):
         return FetchRequest(**{name: getattr(self, name) for name in names})
 
     def roles(self) -> Roles:
-        """Return the roles of the columns."""
+        """Return the column roles."""
         columns = self.given_columns()
         return Roles.read(self.target, self.features, self.task, columns, self.rows_without_target)
 
@@ -81,7 +81,7 @@ class VersionAddressIn(RolesIn):
 
 
 class ReadAgainIn(RolesIn):
-    """Another reading of the file of a version. Fields that are absent stay as for that version."""
+    """Another reading of a version's file. Fields that are absent stay as for that version."""
 
     rows_without_target: RowsWithoutTarget | None = Field(
         None, description="`leave_out`: rows of a table that have no target are left out."
@@ -97,10 +97,10 @@ class ReadAgainIn(RolesIn):
     )
 
     def roles(self, before: Roles) -> Roles:
-        """Return the roles of the columns.
+        """Return the column roles.
 
         Args:
-            before: those of the version.
+            before: the version's roles.
         """
         columns = self.given_columns()
         requested = Roles.read(self.target, self.features, self.task, columns, self.rows_without_target or "")
@@ -120,14 +120,14 @@ class DatasetAddressIn(VersionAddressIn):
 
 
 class SourceIn(In):
-    """A file of a version of code."""
+    """A file in a code version."""
 
     path: str = Field(max_length=MAX_PATH, examples=["model.py"])
     text: str = Field(examples=["def build_model(hp):\n    ...\n"])
 
 
 class CodeIn(In):
-    """A version of code as text. Forms may be larger, and may have archives."""
+    """A code version as text. Forms may be larger, and may have archives."""
 
     project: str
     name: str = Field(
@@ -136,8 +136,8 @@ class CodeIn(In):
     files: list[SourceIn] = Field(min_length=1, max_length=MAX_FILES)
 
 
-def parsed[T: In](body: Any, kind: type[T]) -> T:
-    """Parse the JSON body of a request that may also be a form.
+def parse_body[T: In](body: Any, kind: type[T]) -> T:
+    """Parse the JSON body if a request may also be a form.
 
     Raises:
         BadInput: it is invalid.
@@ -242,8 +242,8 @@ FORMS: dict[str, dict[str, Any]] = {
 """The schemas of the multipart forms, by name."""
 
 
-def described(form: str, json: str | None = None) -> dict[str, Any]:
-    """Return the OpenAPI description of a request body that is a form, or a JSON schema named `json`."""
+def describe_body(form: str, json: str | None = None) -> dict[str, Any]:
+    """Return the OpenAPI description for a request body that is a form, or a JSON schema named `json`."""
     content = {"multipart/form-data": {"schema": {"$ref": f"#/components/schemas/{form}"}}}
     if json is not None:
         content["application/json"] = {"schema": {"$ref": f"#/components/schemas/{json}"}}

@@ -47,7 +47,7 @@ class ExperimentIn(In):
 
 
 class ExperimentChange(In):
-    """The fields of an experiment that can be changed."""
+    """The experiment fields that can be changed."""
 
     name: Name | None = None
     spec: Spec | None = Field(None, description="Makes a new revision if it differs from the newest.")
@@ -61,14 +61,14 @@ class ExperimentChange(In):
 
 
 class CloneIn(In):
-    """The name and project of a copy."""
+    """A copy's name and project."""
 
     name: str = Field("", max_length=200, description="Empty: derived from the original's name.")
     project: str | None = Field(None, description="null: the same project.")
 
 
 class ValidationIn(In):
-    """A spec to check; the other fields are those of a new experiment."""
+    """A spec to check; the other fields are as for a new experiment."""
 
     project: str
     spec: Spec
@@ -82,7 +82,7 @@ class ValidationIn(In):
 
 
 class ExperimentFilter(Schema):
-    """Filters of the list."""
+    """The list's filters."""
 
     project: str | None = None
     q: str = Field("", description="A part of the name or the notes.")
@@ -95,7 +95,7 @@ class ExperimentFilter(Schema):
 
 
 class FindModelIn(In):
-    """The data, and how long the search may take: max_minutes or max_trials, one of them."""
+    """The data, and how long the search may take: either max_minutes or max_trials."""
 
     project: str
     dataset: str
@@ -110,7 +110,7 @@ class FindModelIn(In):
 def list_experiments(
     request: HttpRequest, paging: Query[Paging], filters: Query[ExperimentFilter]
 ) -> Page[ExperimentOut]:
-    """List the experiments of the caller's projects, newest first."""
+    """List the experiments in the caller's projects, newest first."""
     project = access.get_project(actor(request), filters.project) if filters.project else None
     rows = queries.experiments_with_state(
         actor(request),
@@ -145,11 +145,11 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
     project = access.get_project(actor(request), body.project)
     revised = access.get_experiment(actor(request), body.experiment) if body.experiment is not None else None
     checked = plan.validate_spec(project, body.spec, by=actor(request), experiment=revised)
-    found = list(checked.problems)
+    invalid = list(checked.problems)
     if body.name is not None and not 0 < len(body.name.strip()) <= 200:
-        found.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))
-    errors = [SpecProblemOut(**problem._asdict()) for problem in found]
-    return ValidationOut(valid=not found, errors=errors, plan=checked.plan)
+        invalid.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))
+    errors = [SpecProblemOut(**problem._asdict()) for problem in invalid]
+    return ValidationOut(valid=not invalid, errors=errors, plan=checked.plan)
 
 
 @router.post("/experiments/find-model", response={202: FoundOut})
@@ -159,14 +159,14 @@ def find_good_model(request: HttpRequest, body: FindModelIn) -> Status[FoundOut]
     project = access.get_project(actor(request), body.project, Action.WRITE)
     version = access.get_dataset_version(actor(request), body.dataset, body.version, project)
     budget = read_budget(body.max_minutes, body.max_trials)
-    made = find_model(project, version, budget, by=actor(request), name=body.name, submitted=body.submit)
-    job = made.job.pk if made.job is not None else None
-    return Status(202, FoundOut(experiment=made.experiment.pk, job=job, left_out=list(made.left_out)))
+    started = find_model(project, version, budget, by=actor(request), name=body.name, submitted=body.submit)
+    job = started.job.pk if started.job is not None else None
+    return Status(202, FoundOut(experiment=started.experiment.pk, job=job, left_out=list(started.left_out)))
 
 
 @router.get("/experiments/{id}", response=ExperimentOut)
 def get_experiment(request: HttpRequest, id: Id, response: HttpResponse) -> ExperimentOut:  # noqa: A002
-    """Return an experiment. Its ETag goes into If-Match of a PATCH."""
+    """Return an experiment. Its ETag goes into a PATCH's If-Match."""
     experiment = access.get_experiment(actor(request), id)
     etags.set_etag(response, experiment.version)
     return queries.experiment_out(experiment)
@@ -185,8 +185,8 @@ def change_experiment(
     # The action compares the version again when it writes, since another request may write in between.
     seen = experiment.version if "If-Match" in request.headers else body.version
     specs = {"draft": body.spec} if body.draft else {"spec": body.spec}
-    given: dict[str, Any] = {"name": body.name, "tags": body.tags, "notes": body.notes, **specs}
-    actions.change_all(experiment, by=actor(request), seen=seen, archived=body.archived, **given)
+    changes: dict[str, Any] = {"name": body.name, "tags": body.tags, "notes": body.notes, **specs}
+    actions.change_all(experiment, by=actor(request), seen=seen, archived=body.archived, **changes)
     etags.set_etag(response, experiment.version)
     return queries.experiment_out(experiment)
 
@@ -202,7 +202,7 @@ def delete_experiment(request: HttpRequest, id: Id) -> Status[None]:  # noqa: A0
 
 @router.get("/experiments/{id}/revisions", response=Page[RevisionOut])
 def list_revisions(request: HttpRequest, id: Id, paging: Query[Paging]) -> Page[RevisionOut]:  # noqa: A002
-    """List the revisions of an experiment, newest first."""
+    """List an experiment's revisions, newest first."""
     experiment = access.get_experiment(actor(request), id)
     rows = experiment.revisions.select_related("created_by")
     return paginate(
@@ -221,7 +221,9 @@ def submit_experiment(request: HttpRequest, id: Id) -> Status[SubmittedOut]:  # 
     """Queue an experiment. The response names its root job."""
     experiment = access.get_experiment(actor(request), id, Action.WRITE)
     job = actions.submit(experiment, by=actor(request))
-    warnings = [{"pointer": each.pointer, "message": each.message} for each in resource_warnings(job)]
+    warnings = [
+        {"pointer": problem.pointer, "message": problem.message} for problem in resource_warnings(job)
+    ]
     return Status(202, SubmittedOut(job=job.pk, warnings=warnings))
 
 
@@ -235,8 +237,8 @@ def clone_experiment(
 ) -> Status[ExperimentOut]:
     """Copy an experiment with its spec and without its jobs."""
     experiment = access.get_experiment(actor(request), id)
-    wanted = body or CloneIn(name="", project=None)
-    project = access.get_project(actor(request), wanted.project, Action.WRITE) if wanted.project else None
-    copy = actions.clone(experiment, by=actor(request), name=wanted.name, project=project)
+    options = body or CloneIn(name="", project=None)
+    project = access.get_project(actor(request), options.project, Action.WRITE) if options.project else None
+    copy = actions.clone(experiment, by=actor(request), name=options.name, project=project)
     etags.set_etag(response, copy.version)
     return Status(201, queries.experiment_out(copy))

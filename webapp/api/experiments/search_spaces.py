@@ -1,4 +1,4 @@
-"""Converts search spaces from and to the formats of other tools. Stores nothing."""
+"""Converts search spaces from and to other tools' formats. Stores nothing."""
 
 from typing import Annotated, Literal
 
@@ -24,7 +24,7 @@ _SPACES: TypeAdapter[Space] = TypeAdapter(Space)
 
 
 class ImportIn(In):
-    """The text of a file."""
+    """A file's text."""
 
     text: str = Field(
         max_length=MAX_CHARACTERS, examples=["method: random\nparameters: {units: {values: [16, 32]}}"]
@@ -43,17 +43,20 @@ class ExportIn(In):
 
 @router.post("/search-spaces/import", response=ImportedSpaceOut)
 def import_space(request: HttpRequest, body: ImportIn) -> ImportedSpaceOut:  # noqa: ARG001
-    """Read a search space of KerasTuner, Vertex AI, Katib, W&B or Optuna.
+    """Read a search space from KerasTuner, Vertex AI, Katib, W&B or Optuna.
 
     A part without an exact counterpart is a 422. Pointers start with `/text` and continue inside the text.
     """
     try:
-        found = importing.read(body.text, body.format)
+        imported = importing.read(body.text, body.format)
     except FormatError as error:
         errors = [Problem(f"/text{problem.pointer}", problem.message) for problem in error.problems]
-        raise BadInput(f"The text cannot be imported: {_summary(errors)}", errors) from error
+        raise BadInput(f"The text cannot be imported: {_summarize_errors(errors)}", errors) from error
     return ImportedSpaceOut(
-        format=found.format, search=found.search, summary=list(found.summary), notes=list(found.notes)
+        format=imported.format,
+        search=imported.search,
+        summary=list(imported.summary),
+        notes=list(imported.notes),
     )
 
 
@@ -61,25 +64,25 @@ def import_space(request: HttpRequest, body: ImportIn) -> ImportedSpaceOut:  # n
 def export_space(request: HttpRequest, body: ExportIn) -> ExportedSpaceOut:  # noqa: ARG001
     """Convert a search space to KerasTuner's JSON."""
     if (too_long := spec_sizes.text_problem(body.space)) is not None:
-        raise _invalid([Problem("/space", too_long.message)])
+        raise _invalid_space([Problem("/space", too_long.message)])
     try:
         space = _SPACES.validate_python(body.space)
     except ValidationError as error:
-        raise _invalid(problems(error, body.space, "/space")) from error
+        raise _invalid_space(problems(error, body.space, "/space")) from error
     # Before the conditions are checked, which takes time for each of their values.
     if too_large := list(spec_sizes.space_problems(space, "/space")):
-        raise _invalid(too_large)
+        raise _invalid_space(too_large)
     if errors := [
         Problem(f"/space/{where.replace('.', '/')}", message) for where, message in space_errors(space)
     ]:
-        raise _invalid(errors)
+        raise _invalid_space(errors)
     return ExportedSpaceOut(format=body.format, config=keras_tuner.write(space))
 
 
-def _invalid(errors: list[Problem]) -> BadInput:
-    return BadInput(f"The space is invalid: {_summary(errors)}", errors)
+def _invalid_space(errors: list[Problem]) -> BadInput:
+    return BadInput(f"The space is invalid: {_summarize_errors(errors)}", errors)
 
 
-def _summary(errors: list[Problem]) -> str:
+def _summarize_errors(errors: list[Problem]) -> str:
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{errors[0].pointer}: {errors[0].message}{more}"

@@ -1,4 +1,4 @@
-"""Operations on the people of the installation."""
+"""Operations on the installation's people."""
 
 from django.http import HttpRequest
 from ninja import Query, Router
@@ -26,7 +26,7 @@ class UserIn(In):
 
 
 class UserChange(In):
-    """The fields of an account that can be changed."""
+    """The account fields that can be changed."""
 
     active: bool | None = None
     admin: bool | None = None

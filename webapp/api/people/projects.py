@@ -30,7 +30,7 @@ class ProjectIn(In):
 
 
 class ProjectChange(In):
-    """The fields of a project that can be changed."""
+    """The project fields that can be changed."""
 
     name: Name | None = None
     single_person: bool | None = Field(
@@ -56,7 +56,7 @@ def list_projects(request: HttpRequest, paging: Query[Paging]) -> Page[ProjectOu
         Page[ProjectOut],
         rows,
         paging,
-        lambda found: queries.projects_out(found, who),
+        lambda projects: queries.projects_out(projects, who),
         sorts=BY_SLUG,
         default="slug",
     )
@@ -67,8 +67,8 @@ def list_projects(request: HttpRequest, paging: Query[Paging]) -> Page[ProjectOu
 def create_project(request: HttpRequest, body: ProjectIn) -> Status[ProjectOut]:
     """Create a project. The caller becomes its admin."""
     who = actor(request)
-    made = people.create_project(body.slug, body.name, by=who)
-    return Status(201, queries.project_out(made, who))
+    project = people.create_project(body.slug, body.name, by=who)
+    return Status(201, queries.project_out(project, who))
 
 
 @router.get("/projects/{slug}", response=ProjectOut)
@@ -90,14 +90,14 @@ def change_project(request: HttpRequest, slug: str, body: ProjectChange) -> Proj
 
 @router.delete("/projects/{slug}", response={204: None})
 def delete_project(request: HttpRequest, slug: str) -> HttpResponse:
-    """Delete a project with everything in it. Refused if a version of it was ever released."""
+    """Delete a project with everything in it. Refused if one of its versions was ever released."""
     deletions.delete(access.get_project(actor(request), slug), by=actor(request))
     return HttpResponse(status=204)
 
 
 @router.get("/projects/{slug}/members", response=Page[MemberOut])
 def list_members(request: HttpRequest, slug: str, paging: Query[Paging]) -> Page[MemberOut]:
-    """List the members of a project and their roles."""
+    """List a project's members and their roles."""
     rows = access.get_project(actor(request), slug).memberships.select_related("user")
     return paginate(Page[MemberOut], rows, paging, queries.member_out, sorts=BY_USER, default="user")
 
@@ -106,8 +106,8 @@ def list_members(request: HttpRequest, slug: str, paging: Query[Paging]) -> Page
 def set_member(request: HttpRequest, slug: str, body: MemberIn) -> MemberOut:
     """Add a member to a project, or change a member's role."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
-    made = people.set_role(project, people.find_person(body.user), body.role, by=actor(request))
-    return queries.member_out(made)
+    membership = people.set_role(project, people.find_person(body.user), body.role, by=actor(request))
+    return queries.member_out(membership)
 
 
 @router.delete("/projects/{slug}/members/{username}", response={204: None})

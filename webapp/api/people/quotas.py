@@ -1,4 +1,4 @@
-"""Operations on the quotas of projects."""
+"""Operations on projects' quotas."""
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
@@ -30,7 +30,7 @@ class QuotasChange(In):
 
 @router.get("/projects/{slug}/quotas", response=QuotasOut)
 def get_quotas(request: HttpRequest, slug: str, response: HttpResponse) -> QuotasOut:
-    """Return the quotas of a project and their use. The `ETag` changes with the quotas, not with the use."""
+    """Return a project's quotas and their use. The `ETag` changes with the quotas, not with the use."""
     project = access.get_project(actor(request), slug)
     etags.set_etag(response, queries.quotas_revision(project))
     return queries.quotas_out(project)
@@ -38,9 +38,9 @@ def get_quotas(request: HttpRequest, slug: str, response: HttpResponse) -> Quota
 
 @router.patch("/projects/{slug}/quotas", response=QuotasOut, auth=needs("admin"))
 def change_quotas(request: HttpRequest, slug: str, body: QuotasChange, response: HttpResponse) -> QuotasOut:
-    """Change quotas of a project. Fields that are left out stay as they are.
+    """Change a project's quotas. Fields that are left out stay as they are.
 
-    For administrators of the installation. What already exceeds a quota is kept.
+    For the installation's administrators. What already exceeds a quota is kept.
     """
     project = access.get_project(actor(request), slug)
     access.require_admin(actor(request))

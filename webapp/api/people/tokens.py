@@ -66,7 +66,7 @@ def create_token(request: HttpRequest, body: TokenIn) -> Status[NewTokenOut]:
 def revoke_token(request: HttpRequest, token_id: Id) -> HttpResponse:
     """Revoke a token. It stops working at once, with the tokens that were created with it.
 
-    The tokens of other people are revoked by administrators, with the scope `admin`.
+    Other people's tokens are revoked by administrators, with the scope `admin`.
     """
     token = queries.get_token(token_id)
     if token.user_id != actor(request).pk and "admin" not in caller(request).scopes:

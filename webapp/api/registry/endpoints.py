@@ -23,7 +23,7 @@ BY_NAME = {"name": "model__name"}
 
 @router.get("/endpoints", response=Page[EndpointOut])
 def list_endpoints(request: HttpRequest, paging: Query[Paging]) -> Page[EndpointOut]:
-    """List the endpoints of the caller's projects."""
+    """List the endpoints in the caller's projects."""
     related = ("model__project", "production", "previous", "staging")
     rows = access.visible_endpoints(actor(request)).select_related(*related)
     return paginate(Page[EndpointOut], rows, paging, queries.endpoint_out, sorts=BY_NAME, default="name")
@@ -59,7 +59,7 @@ def get_endpoint(request: HttpRequest, name: str) -> EndpointOut:
 
 @router.patch("/endpoints/{name}", response=EndpointOut, auth=needs("approve"))
 def change_traffic(request: HttpRequest, name: str, body: TrafficIn) -> EndpointOut:
-    """Divide the requests of an endpoint among versions. Values other than the defaults are a 422."""
+    """Divide an endpoint's requests among versions. Values other than the defaults are a 422."""
     endpoint = access.get_endpoint(actor(request), name)
     traffic_split.change_split(
         endpoint, canary=body.canary, shadow=body.shadow, traffic=body.traffic, by=actor(request)
@@ -68,21 +68,21 @@ def change_traffic(request: HttpRequest, name: str, body: TrafficIn) -> Endpoint
 
 
 class TrafficQuery(Schema):
-    """The time and the version of the requests."""
+    """The requests' time and version."""
 
     range: Literal["15m", "1h", "6h", "1d", "7d", "30d"] = Field("1h", description="The time until now.")
     version: int | None = Field(None, ge=0, le=2**31 - 1, description="Only requests to this version.")
 
 
 @router.get("/endpoints/{name}/traffic", response=TrafficOut)
-def get_traffic(request: HttpRequest, name: str, wanted: Query[TrafficQuery]) -> TrafficOut:
+def get_traffic(request: HttpRequest, name: str, query: Query[TrafficQuery]) -> TrafficOut:
     """Return the requests to an endpoint: rate, latency, errors and batches over time.
 
     Percentiles come from histograms whose buckets are 4 % wide, so they are at most 2 % from the measured
-    value. Counts of 10 s are kept for an hour, of a minute for a day, and of an hour for 30 days.
+    value. Counts over 10 s are kept for an hour, over a minute for a day, and over an hour for 30 days.
     """
     endpoint = access.get_endpoint(actor(request), name)
-    return traffic.traffic_of_endpoint(endpoint, wanted.range, version=wanted.version)
+    return traffic.traffic_of_endpoint(endpoint, query.range, version=query.version)
 
 
 @router.post("/endpoints/{name}/down", response={202: ServedOut}, auth=needs("approve"))

@@ -52,7 +52,7 @@ class CommentIn(In):
 
 
 class PromotionFilter(Schema):
-    """Filters of the list."""
+    """The list's filters."""
 
     state: Annotated[str, OneOf(PromotionRequest.State)] | None = None
     model: str | None = Field(None, max_length=63)
@@ -60,24 +60,24 @@ class PromotionFilter(Schema):
 
 @router.get("/promotions", response=Page[PromotionOut])
 def list_promotions(
-    request: HttpRequest, paging: Query[Paging], wanted: Query[PromotionFilter]
+    request: HttpRequest, paging: Query[Paging], filters: Query[PromotionFilter]
 ) -> Page[PromotionOut]:
-    """List the promotion requests of the caller's projects, newest first."""
+    """List the promotion requests in the caller's projects, newest first."""
     rows = queries.promotions_for_lists(actor(request))
-    if wanted.state is not None:
-        rows = rows.filter(state=wanted.state)
-    if wanted.model is not None:
-        rows = rows.filter(model__name=wanted.model)
+    if filters.state is not None:
+        rows = rows.filter(state=filters.state)
+    if filters.model is not None:
+        rows = rows.filter(model__name=filters.model)
     return paginate(Page[PromotionOut], rows, paging, queries.promotion_out)
 
 
 @router.post("/promotions", response={201: PromotionOut})
 @idempotent
 def create_promotion(request: HttpRequest, body: PromotionIn) -> Status[PromotionOut]:
-    """Request the promotion of a version to a stage. Its gates run at once."""
+    """Request a version's promotion to a stage. Its gates run at once."""
     version = access.get_version(actor(request), body.model, body.version, Action.WRITE)
-    made = promotions.request(version, stage=body.stage, comment=body.comment, by=actor(request))
-    return Status(201, queries.promotion_out(made))
+    promotion = promotions.request(version, stage=body.stage, comment=body.comment, by=actor(request))
+    return Status(201, queries.promotion_out(promotion))
 
 
 @router.get("/promotions/{promotion_id}", response=PromotionOut)

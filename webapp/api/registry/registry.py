@@ -55,13 +55,13 @@ class ModelIn(In):
 
 
 class ModelChange(In):
-    """The fields of a model that can be changed."""
+    """The model fields that can be changed."""
 
     description: Text
 
 
 class VersionChange(In):
-    """The fields of a version that can be changed."""
+    """The version fields that can be changed."""
 
     card: str = Field(max_length=100_000, description="The model card as Markdown.")
 
@@ -73,30 +73,30 @@ class AliasIn(In):
 
 
 class RollbackIn(In):
-    """The reason of a rollback."""
+    """The reason for a rollback."""
 
     reason: str = Field(min_length=1, max_length=2000, examples=["wrong answers on sevens"])
 
 
 class GatesIn(In):
-    """The rules of a model's gates. They replace all earlier ones; absent fields have their defaults."""
+    """The rules for a model's gates. They replace all earlier ones; absent fields have their defaults."""
 
     rules: GateRules
     comment: str = Field("", max_length=2000, description="Why they are changed.")
 
 
 class ModelFilter(Schema):
-    """Filters of the list."""
+    """The list's filters."""
 
     project: str | None = Field(None, max_length=63)
 
 
 @router.get("/models", response=Page[ModelOut])
-def list_models(request: HttpRequest, paging: Query[Paging], wanted: Query[ModelFilter]) -> Page[ModelOut]:
-    """List the models of the caller's projects."""
+def list_models(request: HttpRequest, paging: Query[Paging], filters: Query[ModelFilter]) -> Page[ModelOut]:
+    """List the models in the caller's projects."""
     rows = queries.models_for_lists(actor(request))
-    if wanted.project is not None:
-        rows = rows.filter(project=access.get_project(actor(request), wanted.project))
+    if filters.project is not None:
+        rows = rows.filter(project=access.get_project(actor(request), filters.project))
     return paginate(Page[ModelOut], rows, paging, queries.model_out, sorts=BY_NAME, default="name")
 
 
@@ -111,7 +111,7 @@ def create_model(request: HttpRequest, body: ModelIn) -> Status[ModelOut]:
 
 @router.get("/models/{name}", response=ModelOut)
 def get_model(request: HttpRequest, name: str, response: HttpResponse) -> ModelOut:
-    """Return a model. The `ETag` is that of its description, which alone can be changed."""
+    """Return a model. The `ETag` belongs to its description, which alone can be changed."""
     model = access.get_model(actor(request), name)
     etags.set_etag(response, model.description_digest)
     return queries.model_out(model)
@@ -119,7 +119,7 @@ def get_model(request: HttpRequest, name: str, response: HttpResponse) -> ModelO
 
 @router.patch("/models/{name}", response=ModelOut)
 def change_model(request: HttpRequest, name: str, body: ModelChange, response: HttpResponse) -> ModelOut:
-    """Change the description of a model.
+    """Change a model's description.
 
     With `If-Match`, a description that another person has changed meanwhile is a 412.
     """
@@ -136,15 +136,15 @@ def change_model(request: HttpRequest, name: str, body: ModelChange, response: H
 
 @router.get("/models/{name}/gates", response=GatesOut)
 def get_gates(request: HttpRequest, name: str, response: HttpResponse) -> GatesOut:
-    """Return the rules of a model's gates. The `ETag` is the number of their revision."""
-    found = gate_queries.gates_out(access.get_model(actor(request), name))
-    etags.set_etag(response, found.revision)
-    return found
+    """Return the rules for a model's gates. The `ETag` is their revision number."""
+    gates = gate_queries.gates_out(access.get_model(actor(request), name))
+    etags.set_etag(response, gates.revision)
+    return gates
 
 
 @router.put("/models/{name}/gates", response=GatesOut, auth=needs("approve"))
 def set_gates(request: HttpRequest, name: str, body: GatesIn, response: HttpResponse) -> GatesOut:
-    """Replace the rules of a model's gates. Open requests keep the revision that they were made under."""
+    """Replace the rules for a model's gates. Open requests keep the revision that they were made under."""
     model = access.get_model(actor(request), name, Action.APPROVE)
     revision = gate_queries.revision_number(gate_queries.current_revision(model))
     etags.require_match(request, revision)
@@ -153,14 +153,14 @@ def set_gates(request: HttpRequest, name: str, body: GatesIn, response: HttpResp
         gate_rules.change_rules(model, body.rules, comment=body.comment, seen=seen, by=actor(request))
     except StaleState as error:  # changed since the check above
         raise StaleEtag(error.message) from error
-    found = gate_queries.gates_out(model)
-    etags.set_etag(response, found.revision)
-    return found
+    gates = gate_queries.gates_out(model)
+    etags.set_etag(response, gates.revision)
+    return gates
 
 
 @router.get("/models/{name}/versions", response=Page[VersionOut])
 def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[VersionOut]:
-    """List the versions of a model, newest first."""
+    """List a model's versions, newest first."""
     rows: QuerySet[ModelVersion] = queries.versions_of(access.get_model(actor(request), name))
     return paginate(Page[VersionOut], rows, paging, queries.version_out, sorts=BY_NUMBER, default="-number")
 
@@ -168,13 +168,13 @@ def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) 
 @router.post(
     "/models/{name}/versions",
     response={201: VersionOut},
-    openapi_extra=uploads.described("ModelUpload", "VersionIn"),
+    openapi_extra=uploads.describe_body("ModelUpload", "VersionIn"),
 )
 @idempotent_upload
 def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
     """Create a version from a job's artifact (JSON) or from a `.keras` file (multipart form).
 
-    A version whose file needs code of users takes the right to run code.
+    A version whose file needs users' code takes the right to run code.
     """
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
@@ -197,7 +197,7 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
 
 @router.get("/models/{name}/versions/{number}", response=VersionOut)
 def get_model_version(request: HttpRequest, name: str, number: Number, response: HttpResponse) -> VersionOut:
-    """Return a version. The `ETag` is that of its card, which alone can be changed."""
+    """Return a version. The `ETag` belongs to its card, which alone can be changed."""
     version = access.get_version(actor(request), name, number)
     etags.set_etag(response, version.card_digest)
     return queries.version_out(version)
@@ -205,7 +205,7 @@ def get_model_version(request: HttpRequest, name: str, number: Number, response:
 
 @router.get("/models/{name}/versions/{number}/packages", response=VersionPackagesOut)
 def get_model_version_packages(request: HttpRequest, name: str, number: Number) -> VersionPackagesOut:
-    """Return the packages that are installed for the code of a version, and how production differs."""
+    """Return the packages that are installed for a version's code, and how production differs."""
     user = actor(request)
     version = access.get_version(user, name, number)
     return queries.version_packages_out(version, access.get_endpoint(user, name).production)
@@ -215,7 +215,7 @@ def get_model_version_packages(request: HttpRequest, name: str, number: Number) 
 def change_model_version(
     request: HttpRequest, name: str, number: Number, body: VersionChange, response: HttpResponse
 ) -> VersionOut:
-    """Change the card of a version. Everything else about a version is immutable.
+    """Change a version's card. Everything else about a version is immutable.
 
     With `If-Match`, a card that another person has changed meanwhile is a 412.
     """
@@ -233,9 +233,9 @@ def change_model_version(
 @router.post("/models/{name}/versions/{number}/describe", response={202: JobOut})
 @idempotent
 def describe_model_version(request: HttpRequest, name: str, number: Number) -> Status[JobOut]:
-    """Queue a job that reads the layers of a candidate again, for its report with the role `summary`.
+    """Queue a job that reads a candidate's layers again, for its report with the role `summary`.
 
-    Summaries of earlier releases have no `graph`.
+    Summaries from earlier releases have no `graph`.
     """
     version = access.get_version(actor(request), name, number, Action.WRITE)
     return Status(202, job_queries.job_out(registration.queue_description(version, by=actor(request))))
@@ -256,8 +256,8 @@ def set_alias(request: HttpRequest, name: str, alias: str, body: AliasIn) -> Ali
     if version is None:
         message = f"{name} has no version {body.version}"
         raise BadInput(message, [Problem("/version", message)])
-    made = registry.set_alias(model, alias, version, by=actor(request))
-    return AliasOut(alias=made.name, version=version.number)
+    named = registry.set_alias(model, alias, version, by=actor(request))
+    return AliasOut(alias=named.name, version=version.number)
 
 
 @router.delete("/models/{name}/aliases/{alias}", response={204: None})
@@ -270,7 +270,7 @@ def delete_alias(request: HttpRequest, name: str, alias: str) -> HttpResponse:
 
 @router.get("/models/{name}/history", response=Page[ReleaseOut])
 def list_model_history(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[ReleaseOut]:
-    """List the releases of a model, newest first."""
+    """List a model's releases, newest first."""
     rows = release_queries.releases_of_endpoint(access.get_endpoint(actor(request), name))
     return paginate(
         Page[ReleaseOut],

@@ -1,4 +1,4 @@
-"""Operations for prediction servers: signed releases, the access of callers, and reports."""
+"""Operations for prediction servers: signed releases, callers' access, and reports."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ POLL_SECONDS = 0.25
 
 
 class Since(Schema):
-    """The query parameters of the long poll."""
+    """The long poll's query parameters."""
 
     after: int | None = Field(None, ge=0, le=2**63 - 1, description="The `sequence` of the last response.")
     wait: float = Field(0, ge=0, le=60, description="How many seconds to wait for a new release.")
@@ -36,17 +36,17 @@ class Since(Schema):
 async def list_releases(request: HttpRequest, since: Query[Since]) -> ReleasesOut:
     """Return the releases after `after`. Waits up to `wait` seconds for a new one."""
     user = actor(request)
-    read = sync_to_async(_newest)
+    read = sync_to_async(_newest_releases)
     deadline = time.monotonic() + since.wait
     while True:
-        sequence, found = await read(user, since.after)
-        if found or since.after is None or time.monotonic() >= deadline:
-            return ReleasesOut(sequence=sequence, releases=cast(list[SignedRelease], found))
+        sequence, batch = await read(user, since.after)
+        if batch or since.after is None or time.monotonic() >= deadline:
+            return ReleasesOut(sequence=sequence, releases=cast(list[SignedRelease], batch))
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _newest(user: User, after: int | None) -> tuple[int, list[dict[str, Any]]]:
-    """Return the newest sequence number, and the bodies of the new releases that `user` may see."""
+def _newest_releases(user: User, after: int | None) -> tuple[int, list[dict[str, Any]]]:
+    """Return the newest sequence number, and the bodies in new releases that `user` may see."""
     sequence, records = queries.newest_releases(after)
     if records:
         served = set(access.served_endpoints(user).values_list("pk", flat=True))

@@ -34,7 +34,7 @@ from webapp.api.media import fast_json
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.search.trials import Numbers, numbers_of
 from webapp.api.shapes import Id, In, Number, OneOf
-from webapp.downloads import described
+from webapp.downloads import describe_download
 from webapp.live import sse
 from webapp.live.event_stream import Reader
 from webapp.live.origin import is_own
@@ -57,7 +57,7 @@ KIND_NAMES = (*public_names(), "evaluate", "export", "batch_prediction", "custom
 
 
 class JobFilter(Schema):
-    """Filters of the list."""
+    """The list's filters."""
 
     project: str | None = Field(None, max_length=63)
     state: Annotated[str, OneOf(JobState)] | None = None
@@ -75,14 +75,14 @@ class JobIn(In):
 
 
 class JobChange(In):
-    """The fields of a job that can be changed until it has ended."""
+    """The job fields that can be changed until the job has ended."""
 
     priority: int | None = Field(None, ge=0, le=100, description="Higher runs first.")
     pool: str | None = Field(None, pattern=POOL)
 
 
 class MetricsFilter(Schema):
-    """Filters of metric series."""
+    """Filters for metric series."""
 
     names: str = Field("", max_length=5000, description="Metric names, separated by commas.")
     trial: Number | None = None
@@ -99,14 +99,14 @@ class MetricsFilter(Schema):
 
 
 class EventsFilter(Schema):
-    """Where to read a list of events."""
+    """Where to begin in an event list."""
 
     after: Id = Field(0, description="The `cursor` of the last response.")
     limit: int = Field(500, ge=1, le=5000)
 
 
 class LogsFilter(Schema):
-    """Filters of log lines."""
+    """Filters for log lines."""
 
     after: Id = Field(0, description="The `cursor` of the last response.")
     newest: bool = Field(False, description="Return the newest lines; `after` is ignored.")
@@ -118,7 +118,7 @@ class LogsFilter(Schema):
 
 @router.get("/jobs", response=Page[JobOut])
 def list_jobs(request: HttpRequest, filters: Query[JobFilter], paging: Query[Paging]) -> Page[JobOut]:
-    """List the jobs of the caller's projects, newest first."""
+    """List the jobs in the caller's projects, newest first."""
     rows = queries.jobs_for_lists(access.visible_jobs(actor(request)))
     if filters.project is not None:
         rows = rows.filter(project__slug=filters.project)
@@ -152,11 +152,13 @@ def get_job(request: HttpRequest, job_id: Id, response: HttpResponse) -> JobOut:
 
 @router.patch("/jobs/{int:job_id}", response=ChangedJobOut)
 def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> ChangedJobOut:
-    """Change the priority or the pool of a job. `warnings` names a pool without a worker."""
+    """Change a job's priority or pool. `warnings` names a pool without a worker."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
     changed = control.change(job, priority=body.priority, pool=body.pool, by=who)
-    warnings = [{"pointer": each.pointer, "message": each.message} for each in resource_warnings(changed)]
+    warnings = [
+        {"pointer": problem.pointer, "message": problem.message} for problem in resource_warnings(changed)
+    ]
     return ChangedJobOut(**dict(queries.job_out(changed)), warnings=warnings)
 
 
@@ -169,7 +171,7 @@ def delete_job(request: HttpRequest, job_id: Id) -> Status[None]:
 
 @router.get("/jobs/{int:job_id}/artifacts", response=Page[ArtifactOut])
 def list_artifacts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[ArtifactOut]:
-    """List the artifacts of a job and its children, oldest first."""
+    """List the artifacts from a job and its children, oldest first."""
     job = access.get_job(actor(request), job_id)
     rows = queries.newest_artifacts([job, *job.children.all()])
     return paginate(Page[ArtifactOut], rows, paging, queries.artifact_out, default="id")
@@ -197,7 +199,7 @@ def get_metrics(request: HttpRequest, job_id: Id, filters: Query[MetricsFilter])
         raise BadInput(
             f"from={filters.start} is greater than to={filters.end}", [Problem("/from", "greater than to")]
         )
-    found = metric_log.read_series(
+    series = metric_log.read_series(
         job,
         names=[name for name in filters.names.split(",") if name],
         trial=filters.trial,
@@ -208,10 +210,12 @@ def get_metrics(request: HttpRequest, job_id: Id, filters: Query[MetricsFilter])
         start=filters.start,
         end=filters.end,
     )
-    return fast_json(MetricsOut(series=found))
+    return fast_json(MetricsOut(series=series))
 
 
-@router.get("/jobs/{int:job_id}/events", response=EventsOut, openapi_extra=described("text/event-stream"))
+@router.get(
+    "/jobs/{int:job_id}/events", response=EventsOut, openapi_extra=describe_download("text/event-stream")
+)
 def get_events(
     request: HttpRequest, job_id: Id, filters: Query[EventsFilter]
 ) -> HttpResponse | StreamingHttpResponse:
@@ -222,14 +226,14 @@ def get_events(
         # A browser that reconnects repeats the address, and sends the last cursor in this header.
         last = request.headers.get("Last-Event-ID", "")
         after = int(last) if last.isdecimal() and len(last) < 19 else filters.after
-        return sse.stream(_reader(request), job, after=after)
+        return sse.stream(_stream_reader(request), job, after=after)
     only = None if job.parent_id is None else job.pk
-    found = event_log.read_events(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=only)
-    return fast_json({"items": found.items, "cursor": found.cursor})
+    events = event_log.read_events(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=only)
+    return fast_json({"items": events.items, "cursor": events.cursor})
 
 
-def _reader(request: HttpRequest) -> Reader:
-    """Return the reader of a stream, which ends with the token or the session of the request."""
+def _stream_reader(request: HttpRequest) -> Reader:
+    """Return a stream's reader, which ends with the request's token or session."""
     who = caller(request)
     if who.token is not None:
         return Reader(who.user.pk, token_id=who.token.pk)
@@ -250,10 +254,10 @@ def get_logs(request: HttpRequest, job_id: Id, filters: Query[LogsFilter]) -> Ht
         "limit": filters.limit,
     }
     if filters.newest:
-        found = event_log.newest_logs(job, **limits)
+        lines = event_log.newest_logs(job, **limits)
     else:
-        found = event_log.read_logs(job, after=filters.after, **limits)
-    return fast_json({"items": found.items, "cursor": found.cursor})
+        lines = event_log.read_logs(job, after=filters.after, **limits)
+    return fast_json({"items": lines.items, "cursor": lines.cursor})
 
 
 # This must be the last route: its path matches those above.

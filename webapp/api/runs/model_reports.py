@@ -1,4 +1,4 @@
-"""Operations on the reports about models: of a job, and of a version."""
+"""Operations on the reports about models: for a job, and for a version."""
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
@@ -14,7 +14,7 @@ router = Router()
 
 
 class ReportFilter(Schema):
-    """Filters of the lists."""
+    """The lists' filters."""
 
     role: ReportRole | None = None
 
@@ -25,9 +25,9 @@ class ReportFilter(Schema):
 
 @router.get("/jobs/{int:job_id}/reports", response=Page[ModelReportOut])
 def list_job_reports(request: HttpRequest, job_id: Id, filters: Query[ReportFilter]) -> Page[ModelReportOut]:
-    """List the reports on the models of a job and its children, in the order of the steps."""
-    found = queries.reports_of_job(access.get_job(actor(request), job_id), filters.roles())
-    return Page[ModelReportOut](items=queries.model_reports_out(found), next=None)
+    """List the reports on the models from a job and its children, ordered by step."""
+    reports = queries.reports_of_job(access.get_job(actor(request), job_id), filters.roles())
+    return Page[ModelReportOut](items=queries.model_reports_out(reports), next=None)
 
 
 @router.get("/models/{name}/versions/{number}/reports", response=Page[ModelReportOut])
@@ -36,5 +36,5 @@ def list_version_reports(
 ) -> Page[ModelReportOut]:
     """List the reports on a version: how it was pooled or quantized, its evaluation and its layers."""
     version = access.get_version(actor(request), name, number)
-    found = queries.reports_of_version(version, filters.roles())
-    return Page[ModelReportOut](items=queries.model_reports_out(found), next=None)
+    reports = queries.reports_of_version(version, filters.roles())
+    return Page[ModelReportOut](items=queries.model_reports_out(reports), next=None)

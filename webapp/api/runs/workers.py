@@ -20,7 +20,7 @@ router = Router()
 
 
 class WorkerFilter(Schema):
-    """Filters of the list."""
+    """The list's filters."""
 
     pool: str | None = None
     state: Annotated[str, OneOf(Worker.State)] | None = Field(
@@ -32,10 +32,10 @@ class WorkerFilter(Schema):
 def list_workers(
     request: HttpRequest,  # noqa: ARG001
     paging: Query[Paging],
-    wanted: Query[WorkerFilter],
+    filters: Query[WorkerFilter],
 ) -> Page[WorkerOut]:
     """List the workers."""
-    rows = queries.workers_in_state(pool=wanted.pool, state=wanted.state)
+    rows = queries.workers_in_state(pool=filters.pool, state=filters.state)
     return paginate_bulk(Page[WorkerOut], rows, paging, queries.workers_out)
 
 

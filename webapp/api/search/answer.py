@@ -1,4 +1,4 @@
-"""The answer of a search, and the searches that follow from it."""
+"""A search's answer, and the searches that follow from it."""
 
 from django.http import HttpRequest
 from ninja import Router, Status
@@ -34,8 +34,8 @@ class RepeatIn(In):
 def get_answer(request: HttpRequest, job_id: Id) -> AnswerOut:
     """Return the best trial, how sure its lead is, what mattered, and what can follow."""
     job = access.get_job(actor(request), job_id)
-    found = answer.answer_of_search(job)
-    return found.model_copy(update={"importance": analysis.importance_of(job)})
+    search_answer = answer.answer_of_search(job)
+    return search_answer.model_copy(update={"importance": analysis.importance_of(job)})
 
 
 @router.post("/jobs/{int:job_id}/repeat", response={202: JobOut})

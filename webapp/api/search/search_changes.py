@@ -1,4 +1,4 @@
-"""Changes the budget and the space of a running search."""
+"""Changes a running search's budget and space."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ router = Router()
 
 
 class SearchChange(In):
-    """The fields of a search that can be changed while it runs. Fields that are left out stay as they are."""
+    """The search fields that can be changed while it runs. Fields that are left out stay as they are."""
 
     max_trials: int | None = Field(None, ge=1, le=100_000)
     max_minutes: float | None = Field(
@@ -38,7 +38,7 @@ class SearchChange(In):
 
 
 class ReviseIn(In):
-    """A change of a running search."""
+    """A change to a running search."""
 
     search: SearchChange
     comment: str = Field("", max_length=1000)
@@ -50,14 +50,14 @@ class ReviseIn(In):
 @router.post("/jobs/{int:job_id}/revise", response={202: JobOut})
 @idempotent
 def revise_search(request: HttpRequest, job_id: Id, body: ReviseIn, response: HttpResponse) -> Status[JobOut]:
-    """Change a running or paused search. It continues under a new revision of its experiment."""
+    """Change a running or paused search. It continues under a new revision in its experiment."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
     etags.require_match(request, _revision(job))
     seen = _revision(job) if "If-Match" in request.headers else body.revision
     sent = body.search.model_dump(exclude_unset=True)
-    made = search_changes.revise_search(job, sent, by=who, seen=seen, comment=body.comment)
-    etags.set_etag(response, made.number)
+    revision = search_changes.revise_search(job, sent, by=who, seen=seen, comment=body.comment)
+    etags.set_etag(response, revision.number)
     return Status(202, queries.job_out(job))
 
 

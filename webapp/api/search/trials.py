@@ -1,4 +1,4 @@
-"""Operations on the trials of a search: lists, control, columns, timeline, importance and downloads."""
+"""Operations on a search's trials: lists, control, columns, timeline, importance and downloads."""
 
 from typing import Annotated
 
@@ -26,10 +26,10 @@ from webapp.api.idempotency import idempotent
 from webapp.api.media import JSON, fast_json
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In, Number, Slug
-from webapp.downloads import described, streamed
+from webapp.downloads import describe_download, stream_download
 
 router = Router()
-CSV = described("text/csv")
+CSV = describe_download("text/csv")
 
 MAX_CACHED = 8
 _columns_of_ended: dict[tuple[int, str], bytes] = {}
@@ -49,19 +49,19 @@ class ColumnsFilter(Schema):
 
 
 class TrialsFilter(Schema):
-    """Filters of trials."""
+    """Filters for trials."""
 
     trials: Numbers = Field("", description="Trial numbers, separated by commas; empty means all.")
 
 
 class MetricsExport(TrialsFilter):
-    """Filters of metric series."""
+    """Filters for metric series."""
 
     names: str = Field("", max_length=5000, description="Metric names, separated by commas.")
 
 
 class EnsembleIn(In):
-    """The trials of an ensemble."""
+    """An ensemble's trials."""
 
     trials: list[Number] = Field(
         min_length=ensembles.MIN_TRIALS, max_length=ensembles.MAX_TRIALS, description="Their numbers."
@@ -69,7 +69,7 @@ class EnsembleIn(In):
 
 
 class TrainIn(In):
-    """The use of the trained model."""
+    """How the trained model is used."""
 
     register_as: Slug | None = Field(
         None, description="The registered model of which it becomes a version; created if it does not exist."
@@ -77,7 +77,7 @@ class TrainIn(In):
 
 
 class ContinueIn(In):
-    """The end of a continued training."""
+    """Where a continued training ends."""
 
     epochs: int | None = Field(
         None, ge=1, le=2**31 - 1, description="The last epoch; required for a completed trial."
@@ -91,13 +91,13 @@ class TrialIn(In):
 
 
 def numbers_of(text: str) -> list[int]:
-    """Return the numbers of a list such as `1,2,3`."""
+    """Return the numbers in a list such as `1,2,3`."""
     return [int(part) for part in text.split(",") if part]
 
 
 @router.get("/jobs/{int:job_id}/trials", response=Page[TrialOut])
 def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[TrialOut]:
-    """List the trials of a search by number."""
+    """List a search's trials by number."""
     job = access.get_job(actor(request), job_id)
     best, front = queries.best_number(job), outcomes.pareto_front(job)
     running = running_executions.running_in_search(job)
@@ -139,7 +139,7 @@ def retry_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[Tria
 @router.post("/jobs/{int:job_id}/trials/{int:number}/again", response={202: TrialOut})
 @idempotent
 def repeat_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[TrialOut]:
-    """Queue a new trial with the values of this one."""
+    """Queue a new trial with this one's values."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
     return Status(202, queries.trial_out(actions.queue_by_hand(row.job, row.values, by=who), best=None))
@@ -150,7 +150,7 @@ def repeat_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[Tri
 def train_trial(
     request: HttpRequest, job_id: Id, number: Number, body: TrainIn | None = None
 ) -> Status[JobOut]:
-    """Queue a training job with the values of this trial. Returns the new job."""
+    """Queue a training job with this trial's values. Returns the new job."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
     model = body.register_as if body is not None else None
@@ -162,16 +162,16 @@ def train_trial(
 def continue_trial(
     request: HttpRequest, job_id: Id, number: Number, body: ContinueIn | None = None
 ) -> Status[TrialOut]:
-    """Continue the training of a trial from its newest checkpoints."""
+    """Continue a trial's training from its newest checkpoints."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
-    made = actions.continue_training(row, body.epochs if body is not None else None, by=who)
-    return Status(202, queries.trial_out(made, best=None))
+    new_trial = actions.continue_training(row, body.epochs if body is not None else None, by=who)
+    return Status(202, queries.trial_out(new_trial, best=None))
 
 
 @router.get("/jobs/{int:job_id}/trials/columns", response=ColumnsOut)
 def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFilter]) -> HttpResponse:
-    """Return all trials of a search, one list per column. `If-None-Match` returns 304 if nothing changed."""
+    """Return all trials in a search, one list per column. `If-None-Match` returns 304 if nothing changed."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)  # refuses other jobs
     version = trial_columns.columns_tag(search)
@@ -185,7 +185,7 @@ def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFi
 
 
 def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
-    """Return the columns. The complete columns of an ended search are cached."""
+    """Return the columns. An ended search's complete columns are cached."""
     if after is not None or search.state not in FINAL:
         return fast_json(trial_columns.read_columns(search, after=after))
     key = (search.pk, version)
@@ -209,35 +209,39 @@ def get_timeline(request: HttpRequest, job_id: Id) -> HttpResponse:
 
 @router.get("/jobs/{int:job_id}/importance", response=ImportanceOut)
 def get_importance(request: HttpRequest, job_id: Id) -> ImportanceOut:
-    """Return the importance of each hyperparameter. Ask again while `state` is `computing`."""
+    """Return each hyperparameter's importance. Ask again while `state` is `computing`."""
     return analysis.importance_of(access.get_job(actor(request), job_id))
 
 
 @router.get("/jobs/{int:job_id}/trials.csv", response={200: None}, openapi_extra=CSV)
 def download_trials(request: HttpRequest, job_id: Id, filters: Query[TrialsFilter]) -> StreamingHttpResponse:
-    """Download the trials of a search as CSV, one row per execution."""
+    """Download a search's trials as CSV, one row per execution."""
     search = access.get_job(actor(request), job_id)
     # Refuses other jobs now: the generator would do so only after the response has begun.
     outcomes.search_of(search)
     rows = exports.trial_rows(search, numbers_of(filters.trials))
-    return streamed(request, exports.csv_blocks(rows), name=f"job-{job_id}-trials.csv", kind="text/csv")
+    return stream_download(
+        request, exports.csv_blocks(rows), name=f"job-{job_id}-trials.csv", kind="text/csv"
+    )
 
 
 @router.get("/jobs/{int:job_id}/metrics.csv", response={200: None}, openapi_extra=CSV)
 def download_metrics(
     request: HttpRequest, job_id: Id, filters: Query[MetricsExport]
 ) -> StreamingHttpResponse:
-    """Download all points of a job's metric series as CSV."""
+    """Download all points in a job's metric series as CSV."""
     job = access.get_job(actor(request), job_id)
     names = [name for name in filters.names.split(",") if name]
     rows = exports.metric_rows(job, names, numbers_of(filters.trials))
-    return streamed(request, exports.csv_blocks(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv")
+    return stream_download(
+        request, exports.csv_blocks(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv"
+    )
 
 
 @router.post("/jobs/{int:job_id}/ensemble", response={202: JobOut})
 @idempotent
 def create_ensemble(request: HttpRequest, job_id: Id, body: EnsembleIn) -> Status[JobOut]:
-    """Retrain some trials of a search and combine them in an ensemble. Returns the new job."""
+    """Retrain some trials in a search and combine them in an ensemble. Returns the new job."""
     who = actor(request)
     search = access.get_job(who, job_id, Action.WRITE)
     return Status(202, job_queries.job_out(ensembles.queue_ensemble(search, body.trials, by=who)))

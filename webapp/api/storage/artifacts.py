@@ -10,10 +10,10 @@ from jobs.queries.storage import artifacts as queries
 from jobs.spec.exports import STORED
 from jobs.store import store
 from webapp.api.auth import actor, caller, needs
-from webapp.downloads import attachment, described
+from webapp.downloads import attachment, describe_download
 
 router = Router()
-OCTETS = described("application/octet-stream")
+OCTETS = describe_download("application/octet-stream")
 
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 """Characters that a file name in a header must not contain; users choose the names."""
@@ -21,7 +21,7 @@ UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @router.get("/artifacts/{digest}", auth=needs("read", "serve"), response={200: None}, openapi_extra=OCTETS)
 def get_artifact(request: HttpRequest, digest: str) -> StreamingHttpResponse:
-    """Return the bytes of an artifact as an attachment. The scope `serve` alone reads released ones."""
+    """Return an artifact's bytes as an attachment. The scope `serve` alone reads released ones."""
     user = actor(request)
     is_reader = "read" in caller(request).scopes
     artifact = access.get_artifact(user, digest) if is_reader else queries.released_artifact(user, digest)

@@ -1,6 +1,6 @@
 """Previews deletions, and restores deleted objects.
 
-The resources' own modules delete: one module has all methods of a path.
+The resources' own modules delete: one module has all methods on a path.
 """
 
 from django.http import HttpRequest
@@ -89,14 +89,14 @@ def _dataset(request: HttpRequest, slug: str, project: str | None) -> Dataset:
 
 @router.get("/code/{code}/deletion", response=DeletionPreviewOut)
 def preview_code_deletion(request: HttpRequest, code: str, project: str | None = None) -> DeletionPreviewOut:
-    """Return what deleting a version of code would take away."""
+    """Return what deleting a code version would take away."""
     home = access.get_project(actor(request), project) if project else None
     return _preview(request, access.get_code(actor(request), code, home))
 
 
 @router.post("/code/{code}/restore", response=CodeVersionOut)
 def restore_code(request: HttpRequest, code: str, project: str | None = None) -> CodeVersionOut:
-    """Restore a version of code that was deleted in the last 7 days."""
+    """Restore a code version that was deleted in the last 7 days."""
     home = access.get_project(actor(request), project) if project else None
     home = _restore(request, Kind.CODE, digest=code, **({"project": home.pk} if home else {}))
     return code_queries.version_out(access.get_code(actor(request), code, home))

@@ -12,5 +12,5 @@ router = Router()
 
 @router.get("/storage", response=StorageOut)
 def get_storage(request: HttpRequest) -> StorageOut:
-    """Return the bytes of the caller's projects by kind of file."""
+    """Return the bytes in the caller's projects by file kind."""
     return queries.storage_of_user(actor(request))

@@ -1,4 +1,4 @@
-"""Forms of the settings of the installation, and of the network of a project."""
+"""Forms for the installation's settings, and for a project's network."""
 
 from django import forms
 
@@ -37,5 +37,5 @@ class NetworkForm(ReadForm):
 
     @classmethod
     def of(cls, project: Project) -> "NetworkForm":
-        """Return the form with the present setting of a project."""
+        """Return the form with a project's present setting."""
         return cls(initial={"network": project.network, "seen": str(int(project.network))})

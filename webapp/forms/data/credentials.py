@@ -1,4 +1,4 @@
-"""The forms of credentials, one for each kind. A secret is never shown again, not even after an error."""
+"""The forms for credentials, one for each kind. A secret is never shown again, not even after an error."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class CredentialForm(ReadForm):
     """The field that all kinds have.
 
     Attributes:
-        kind: the kind of credential that the form makes.
+        kind: the credential kind that the form makes.
     """
 
     kind = ""
@@ -43,16 +43,16 @@ class CredentialForm(ReadForm):
         help_text="Lower-case letters, digits, - and _. Saved again, it is replaced.",
     )
 
-    def save(self, project: Project, given: dict[str, Any], *, by: User) -> Credential:
+    def save(self, project: Project, values: dict[str, Any], *, by: User) -> Credential:
         """Save the credential.
 
         Raises:
             BadInput: a field is invalid.
             Conflict: the project has as many credentials as it may have.
         """
-        fields = {name: value for name, value in given.items() if name != "name"}
+        fields = {name: value for name, value in values.items() if name != "name"}
         return actions.save(
-            project, given["name"], actions.parse_credential({"kind": self.kind, **fields}), by=by
+            project, values["name"], actions.parse_credential({"kind": self.kind, **fields}), by=by
         )
 
 

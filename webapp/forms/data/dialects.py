@@ -1,9 +1,11 @@
-"""The fields of a dialect in the forms of uploads, and the first rows of a file that is read with it."""
+"""The dialect's fields in upload forms, and the first rows read with it."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobs.spec.data.dialect import Dialect, DialectRequest, detect_dialect
+from webapp.template_context import Context
 
 BAD_ROWS_HINT = "The share that may be left out, such as 0.01. They are listed in a file."
 SHOWN_ROWS = 8
@@ -20,63 +22,74 @@ LABELS = {
 
 
 class DialectField(NamedTuple):
-    """A select of the form: the value that was given, and the label of the one that was detected."""
+    """A select in the form: the user's entry, and the detected value's label."""
 
     name: str
     label: str
     choices: tuple[tuple[str, str], ...]
-    given: str
-    found: str
+    entry: str
+    detected: str
 
     @property
     def pointer(self) -> str:
         return f"/dialect/{self.name}"
 
 
-def fields(given: Mapping[str, str], found: Dialect | None = None) -> list[DialectField]:
+def dialect_fields(entries: Mapping[str, str], detected: Dialect | None = None) -> list[DialectField]:
     """Return the selects.
 
     Args:
-        given: the fields of the form by name, with their prefix.
-        found: the dialect that was detected, if there is one.
+        entries: the form's fields by name, with their prefix.
+        detected: the detected dialect, if there is one.
     """
     return [
-        DialectField(name, label, choices, given.get(f"{PREFIX}{name}", ""), _label(name, found))
+        DialectField(name, label, choices, entries.get(f"{PREFIX}{name}", ""), _label(name, detected))
         for name, (label, choices) in LABELS.items()
     ]
 
 
-def _label(name: str, found: Dialect | None) -> str:
-    if found is None:
+def _label(name: str, detected: Dialect | None) -> str:
+    if detected is None:
         return ""
-    value = getattr(found, name)
+    value = getattr(detected, name)
     return dict(LABELS[name][1])[str(value).lower() if isinstance(value, bool) else value]
 
 
-def read(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the parts of a dialect that were chosen in a form, by name."""
-    chosen = {name: given.get(f"{PREFIX}{name}", "") for name in LABELS}
+def read_dialect(entries: Mapping[str, str]) -> dict[str, str]:
+    """Return the dialect entries that were chosen in a form, by name."""
+    chosen = {name: entries.get(f"{PREFIX}{name}", "") for name in LABELS}
     return {name: value for name, value in chosen.items() if value}
 
 
+@dataclass(frozen=True)
+class SampleRows(Context):
+    """A file's detected dialect and first rows."""
+
+    dialect_fields: list[DialectField]
+    names: list[str]
+    rows: list[list[str]]
+    more_columns: int
+    uneven: int
+
+
 def sample_context(
-    start: bytes, *, is_all: bool, given: Mapping[str, str], known: DialectRequest
-) -> dict[str, Any]:
-    """Return the context of `sample.html`: the detected dialect and the first rows.
+    start: bytes, *, is_all: bool, entries: Mapping[str, str], requested: DialectRequest
+) -> SampleRows:
+    """Detect a file's dialect and return its first rows.
 
     Args:
-        start: the first bytes of the file.
-        is_all: whether these are all bytes of the file.
-        given: the fields of the form by name, with their prefix.
-        known: the same, validated.
+        start: the file's first bytes.
+        is_all: whether these are all bytes in the file.
+        entries: the form's fields by name, with their prefix.
+        requested: the validated entries.
     """
-    dialect, rows = detect_dialect(start, is_all=is_all, request=known)
+    dialect, rows = detect_dialect(start, is_all=is_all, request=requested)
     names = rows[0] if dialect.header and rows else []
     body = rows[1:] if dialect.header else rows
-    return {
-        "dialect_fields": fields(given, dialect),
-        "names": names[:SHOWN_COLUMNS],
-        "rows": [row[:SHOWN_COLUMNS] for row in body[:SHOWN_ROWS]],
-        "more_columns": max(max(map(len, rows), default=0) - SHOWN_COLUMNS, 0),
-        "uneven": sum(len(row) != len(rows[0]) for row in rows),
-    }
+    return SampleRows(
+        dialect_fields=dialect_fields(entries, dialect),
+        names=names[:SHOWN_COLUMNS],
+        rows=[row[:SHOWN_COLUMNS] for row in body[:SHOWN_ROWS]],
+        more_columns=max(max(map(len, rows), default=0) - SHOWN_COLUMNS, 0),
+        uneven=sum(len(row) != len(rows[0]) for row in rows),
+    )

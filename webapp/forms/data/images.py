@@ -1,6 +1,7 @@
-"""The fields for the size of images in the forms of uploads."""
+"""The fields for image sizes in upload forms."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from jobs.spec.data.images import ImageOptions, ImageShape
 
@@ -13,22 +14,26 @@ FITS = (
 """Values and labels of the select."""
 
 
-def read(given: Mapping[str, str]) -> dict[str, str]:
+class ImageFields(NamedTuple):
+    """The field values in `data/images.html`; empty texts and None for no entry."""
+
+    height: str | int | None
+    width: str | int | None
+    fit: str
+
+
+def read_image_options(entries: Mapping[str, str]) -> dict[str, str]:
     """Return the options for images that were chosen in a form, by name."""
-    chosen = {name: given.get(f"{PREFIX}{name}", "").strip() for name in ImageOptions.model_fields}
+    chosen = {name: entries.get(f"{PREFIX}{name}", "").strip() for name in ImageOptions.model_fields}
     return {name: value for name, value in chosen.items() if value}
 
 
-def fields(given: Mapping[str, str]) -> dict[str, object]:
-    """Return the context of `data/images.html` for the values that were sent."""
-    chosen = read(given)
-    return {
-        "height": chosen.get("height", ""),
-        "width": chosen.get("width", ""),
-        "fit": chosen.get("fit", ""),
-    }
+def sent_image_fields(entries: Mapping[str, str]) -> ImageFields:
+    """Return the fields with a form's entries."""
+    chosen = read_image_options(entries)
+    return ImageFields(chosen.get("height", ""), chosen.get("width", ""), chosen.get("fit", ""))
 
 
-def fields_of(shape: ImageShape | ImageOptions) -> dict[str, object]:
-    """Return the context of `data/images.html` for the size that a version has or was to have."""
-    return {"height": shape.height, "width": shape.width, "fit": shape.fit}
+def image_fields_of(shape: ImageShape | ImageOptions) -> ImageFields:
+    """Return the fields with the actual or requested image size."""
+    return ImageFields(shape.height, shape.width, shape.fit)

@@ -1,4 +1,4 @@
-"""The form of a split on the page of a dataset version; its fields are also the query of the page."""
+"""The split form on a version's page. Its fields are also the page's query."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,20 +33,20 @@ NUMBERS = {"validation": "Validation part", "test": "Test part", "seed": "Seed"}
 
 @dataclass(frozen=True)
 class SplitForm:
-    """The entries of the form.
+    """The form's entries.
 
     Attributes:
-        profile: of the data.
+        profile: the data's profile.
         way: the kind of split.
-        along: the column of a split along one.
-        given: the other entries as text.
+        along: the column that the split follows.
+        entries: the other entries as text.
         is_asked: whether the query has a split.
     """
 
     profile: Profile
     way: str
     along: str
-    given: dict[str, str]
+    entries: dict[str, str]
     is_asked: bool
 
     @property
@@ -62,27 +62,27 @@ class SplitForm:
 
     @property
     def has_classes(self) -> bool:
-        """Return whether proportions of classes can be kept."""
+        """Return whether class proportions can be kept."""
         return self.profile.task in ("binary", "multiclass")
 
     @cached_property
     def checked(self) -> tuple[Split | None, dict[str, str]]:
         """Return the split, or None and the messages by field."""
-        split, found = self._parsed()
+        split, invalid = self._parsed()
         if split is not None:
-            found = problems_of_split(split, self.profile)
-        wrong = {_field_of(problem): problem.message for problem in found}
+            invalid = problems_of_split(split, self.profile)
+        wrong = {_field_of(problem): problem.message for problem in invalid}
         return (None, wrong) if wrong else (split, {})
 
     @property
     def numbers(self) -> list[tuple[str, str, str, str]]:
-        """Return name, label, entry and message of each number."""
+        """Return name, label, entry and message for each number."""
         wrong = self.checked[1] if self.is_asked else {}
-        return [(name, label, self.given[name], wrong.get(name, "")) for name, label in NUMBERS.items()]
+        return [(name, label, self.entries[name], wrong.get(name, "")) for name, label in NUMBERS.items()]
 
     def _parsed(self) -> tuple[Split | None, list[Problem]]:
-        body: dict[str, Any] = {name: text for name, text in self.given.items() if text}
-        body["stratify"] = bool(self.given["stratify"])
+        body: dict[str, Any] = {name: text for name, text in self.entries.items() if text}
+        body["stratify"] = bool(self.entries["stratify"])
         body["use_roles"] = self.way != "random"
         if self.way in ALONG:
             if not self.along:
@@ -94,18 +94,18 @@ class SplitForm:
             return None, problems(error, body)
 
 
-def form_of(given: Mapping[str, str], profile: Profile) -> SplitForm:
-    """Return the form with the entries of a query, or with those of the split of a new experiment."""
-    is_asked = given.get("way") in _ways(profile)
-    entries = {name: given.get(name, str(Split.model_fields[name].default)) for name in NUMBERS}
-    entries["stratify"] = given.get("stratify", "" if is_asked else "1")
-    way = given["way"] if is_asked else next(iter(_ways(profile)))
-    return SplitForm(profile, way, given.get("along", ""), entries, is_asked)
+def split_form(query: Mapping[str, str], profile: Profile) -> SplitForm:
+    """Return the form with a query's entries, or with the default split for new experiments."""
+    is_asked = query.get("way") in _ways(profile)
+    entries = {name: query.get(name, str(Split.model_fields[name].default)) for name in NUMBERS}
+    entries["stratify"] = query.get("stratify", "" if is_asked else "1")
+    way = query["way"] if is_asked else next(iter(_ways(profile)))
+    return SplitForm(profile, way, query.get("along", ""), entries, is_asked)
 
 
-def query_of(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of the form that have an entry, for the address of the page."""
-    return {name: given[name] for name in FIELDS if given.get(name)}
+def query_of_entries(entries: Mapping[str, str]) -> dict[str, str]:
+    """Return the form's fields that have an entry, for the page's address."""
+    return {name: entries[name] for name in FIELDS if entries.get(name)}
 
 
 def _ways(profile: Profile) -> dict[str, str]:
@@ -114,6 +114,6 @@ def _ways(profile: Profile) -> dict[str, str]:
 
 
 def _field_of(problem: Problem) -> str:
-    """Return the field of the form of a problem; that of the whole split is at its first number."""
+    """Return a problem's form field. A problem with the whole split is shown at its first number."""
     name = problem.pointer.strip("/")
     return "along" if name in ALONG else name or "validation"

@@ -1,4 +1,4 @@
-"""The form of "Find me a good model": the data, and how long the search may take."""
+"""The form for "Find me a good model": the data, and how long the search may take."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from webapp.forms.reading import ReadForm
 
 
 class FindModelForm(ReadForm):
-    """Reads the version of a data set and a budget in minutes or in trials."""
+    """Reads a data set version and a budget in minutes or in trials."""
 
     dataset = forms.ChoiceField(label="Data set", help_text="Versions that are ready to be used.")
     amount = forms.FloatField(label="Limit", min_value=0.1, max_value=MOST_MINUTES, initial=10)

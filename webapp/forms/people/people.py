@@ -1,4 +1,4 @@
-"""Forms of projects, members, users and tokens."""
+"""Forms for projects, members, users and tokens."""
 
 import re
 import unicodedata
@@ -23,7 +23,7 @@ SCOPE_HELP = {
 
 
 def slug_of(name: str) -> str:
-    """Return a name as a part of addresses; the script of the page does the same while it is written."""
+    """Convert a name for addresses. The page's script does the same while it is written."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:63].rstrip("-")
 
@@ -43,12 +43,12 @@ class ProjectForm(ReadForm):
 
     def clean(self) -> dict[str, Any]:
         """Make the slug from the name, unless there is one."""
-        found = super().clean() or self.cleaned_data
-        if not found.get("slug") and "slug" not in self.errors and "name" in found:
-            found["slug"] = slug_of(found["name"])
-            if not found["slug"]:
+        cleaned = super().clean() or self.cleaned_data
+        if not cleaned.get("slug") and "slug" not in self.errors and "name" in cleaned:
+            cleaned["slug"] = slug_of(cleaned["name"])
+            if not cleaned["slug"]:
                 self.add_error("slug", "Enter a slug: the name has no letters or digits for it.")
-        return found
+        return cleaned
 
 
 class ProjectSettingsForm(ReadForm):

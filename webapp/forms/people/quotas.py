@@ -1,4 +1,4 @@
-"""The form of a project's quotas, and the rows of their table."""
+"""The form for a project's quotas, and the rows in their table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class QuotaRow:
-    """A row of the table: the quota, its label, and the unit of its numbers."""
+    """A row in the table: the quota, its label, and its unit."""
 
     label: str
     quota: QuotaOut
@@ -58,12 +58,12 @@ class QuotasForm(ReadForm):
         super().__init__(*args, **kwargs)
         for name in HIGHEST:
             default = getattr(default_quotas(), name)
-            shown = _gigabytes(default) if name == "bytes" else f"{default:,}" if default else "no quota"
-            self.fields[name].help_text = f"Empty: the default, {shown}."
+            hint = _gigabytes(default) if name == "bytes" else f"{default:,}" if default else "no quota"
+            self.fields[name].help_text = f"Empty: the default, {hint}."
 
     @classmethod
     def of(cls, project: Project) -> "QuotasForm":
-        """Return the form with the quotas of a project."""
+        """Return the form with a project's quotas."""
         values: dict[str, Any] = {**own_quotas(project)}
         if (size := project.max_bytes) is not None:
             values["bytes"] = _gigabytes(size)
@@ -71,19 +71,19 @@ class QuotasForm(ReadForm):
 
     @staticmethod
     def rows(quotas: QuotasOut) -> list[QuotaRow]:
-        """Return the rows of the table."""
+        """Return the table's rows."""
         return [
             QuotaRow(label, getattr(quotas, name), "bytes" if name == "bytes" else "")
             for name, label in LABELS.items()
         ]
 
-    def save(self, project: Project, given: Mapping[str, Any], *, by: User) -> Project:
-        """Set the quotas of a project to the cleaned values.
+    def save(self, project: Project, values: Mapping[str, Any], *, by: User) -> Project:
+        """Set a project's quotas to the cleaned values.
 
         Raises:
             StaleState: they were changed since the form was shown.
         """
-        wanted = {name: given[name] for name in HIGHEST}
-        if wanted["bytes"] is not None:
-            wanted["bytes"] = int(wanted["bytes"] * GB)
-        return quota_changes.change_quotas(project, wanted, seen=given["revision"], by=by)
+        quotas = {name: values[name] for name in HIGHEST}
+        if quotas["bytes"] is not None:
+            quotas["bytes"] = int(quotas["bytes"] * GB)
+        return quota_changes.change_quotas(project, quotas, seen=values["revision"], by=by)

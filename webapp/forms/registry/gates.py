@@ -1,4 +1,4 @@
-"""The form for the rules of a model's gates: fields for all test rows, and rows for floors and slices."""
+"""The form for a model's gate rules: fields for all test rows, and rows for floors and slices."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ class SliceForm(RowForm):
 
 
 class GatesForm:
-    """All parts of the form together. `rules` are the rules that it holds, if it is valid.
+    """The whole form. `rules` are the rules that it holds, if it is valid.
 
     Attributes:
         main: the fields for all test rows.
@@ -93,50 +93,50 @@ class GatesForm:
         self.main = RulesForm(data, initial=initial, **more)
         self.floors = _rows(FloorForm, "floors", rules.floors, data, more)
         self.slices = _rows(SliceForm, "slices", rules.slices, data, more)
-        self.found: list[Problem] = []
+        self.unplaced: list[Problem] = []
         self.rules: GateRules | None = None
-        self._kept: dict[str, list[tuple[RowForm, dict[str, Any]]]] = {}
+        self._filled: dict[str, list[tuple[RowForm, dict[str, Any]]]] = {}
 
     def is_valid(self) -> bool:
-        """Parse the form into `rules`; if that fails, fill `found`."""
+        """Parse the form into `rules`; if that fails, show the problems at their fields."""
         # `errors` checks a form; each must be checked, for its messages.
         if any([part.errors for part in (self.main, *self.floors, *self.slices)]):  # noqa: C419
             return False
-        given = self.main.cleaned_data
-        kept: dict[str, list[tuple[RowForm, dict[str, Any]]]] = {
+        values = self.main.cleaned_data
+        filled: dict[str, list[tuple[RowForm, dict[str, Any]]]] = {
             "floors": [(row, body) for row in self.floors if (body := row.body())],
             "slices": [(row, body) for row in self.slices if (body := row.body())],
         }
-        given_rules = {
-            "metric": given["metric"] or None,
-            "tolerance": given["tolerance"],
-            "latency_p95_ms": given["latency_p95_ms"],
-            **{kind: [body for _, body in rows] for kind, rows in kept.items()},
+        sent = {
+            "metric": values["metric"] or None,
+            "tolerance": values["tolerance"],
+            "latency_p95_ms": values["latency_p95_ms"],
+            **{kind: [body for _, body in rows] for kind, rows in filled.items()},
         }
-        self._kept = kept
+        self._filled = filled
         try:
-            self.rules = GateRules.model_validate(given_rules)
+            self.rules = GateRules.model_validate(sent)
         except ValidationError as error:
-            for problem in problems(error, given_rules):
+            for problem in problems(error, sent):
                 self.add(problem)
         return self.rules is not None
 
     def add(self, problem: Problem) -> None:
-        """Show a problem of the rules at its field, or above the form if it has none."""
+        """Show a problem with the rules at its field, or above the form if it has none."""
         kind, _, rest = problem.pointer.removeprefix("/rules").lstrip("/").partition("/")
         number, _, name = rest.partition("/")
-        if kind in self._kept and number.isdigit():
-            row = self._kept[kind][int(number)][0]
+        if kind in self._filled and number.isdigit():
+            row = self._filled[kind][int(number)][0]
             row.add_error(name if name in row.fields else None, problem.message)
         elif kind in self.main.fields:
             self.main.add_error(kind, problem.message)
         else:
-            self.found.append(problem)
+            self.unplaced.append(problem)
 
     def error_lines(self) -> list[tuple[str, str, str]]:
-        """Return the id, label and message of each problem, for the summary above the form."""
+        """Return id, label and message for each problem, for the summary above the form."""
         named: list[tuple[str, forms.Form]]
-        lines = [("", "", problem.message) for problem in self.found]
+        lines = [("", "", problem.message) for problem in self.unplaced]
         named = [("", self.main), *(("Floor", form) for form in self.floors)]
         named += [("Slice", form) for form in self.slices]
         for kind, form in named:
@@ -163,6 +163,6 @@ def _rows[Row: RowForm](
 
 
 def row_count(data: QueryDict, prefix: str) -> int:
-    """Return how many rows a POST request has; 0 if it does not have a number of up to three digits."""
+    """Return how many rows a POST request has; 0 unless that is a number of up to three digits."""
     sent = data.get(f"{prefix}-rows", "")
     return int(sent) if sent.isdecimal() and len(sent) <= 3 else 0

@@ -1,4 +1,4 @@
-"""Forms of models, versions, promotions and endpoints."""
+"""Forms for models, versions, promotions and endpoints."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +25,7 @@ class ModelForm(forms.Form):
 
 
 class UploadForm(forms.Form):
-    """A model file; with code of users only for who may have it executed."""
+    """A model file. Its code can be chosen only by users who may have it executed."""
 
     file = forms.FileField(
         label="Model file", help_text=f"A {STORED.suffix} archive; it is validated by a worker."
@@ -45,7 +45,7 @@ class UploadForm(forms.Form):
 
 
 class RegisterForm(forms.Form):
-    """Chooses the model to which an artifact of a job is added: an existing one or a new one."""
+    """Chooses the model to which a job's artifact is added: an existing one or a new one."""
 
     model = forms.ChoiceField(required=False, help_text="The artifact becomes its newest version.")
     name = forms.CharField(

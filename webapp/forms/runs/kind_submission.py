@@ -1,4 +1,4 @@
-"""Builds the form of a kind of job from the JSON schema of its input."""
+"""Builds the form for a job kind from its input's JSON schema."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class JsonField(forms.JSONField):
 
 
 class KindForm(forms.Form):
-    """The project, and one field for each property of the input."""
+    """The project, and one field for each input property."""
 
     project: "forms.ModelChoiceField[Project]" = forms.ModelChoiceField(
         queryset=None, to_field_name="slug", empty_label=None

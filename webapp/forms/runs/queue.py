@@ -1,4 +1,4 @@
-"""The form that changes the priority and the pool of a queued job."""
+"""The form that changes a queued job's priority and pool."""
 
 from django import forms
 

@@ -1,4 +1,4 @@
-"""The form that changes the budget and narrows the search space of a running search."""
+"""The form that changes a running search's budget and narrows its space."""
 
 from typing import Any
 
@@ -48,11 +48,11 @@ class ReviseForm(ReadForm):
             self.fields.update(_fields_of(parameter))
 
     def budget(self) -> list[forms.BoundField]:
-        """Return the fields of the budget."""
+        """Return the budget's fields."""
         return [self[name] for name in BUDGET]
 
     def hyperparameters(self) -> list[tuple[str, str, list[forms.BoundField]]]:
-        """Return (name, description of the values, fields) of each hyperparameter that still varies."""
+        """Return (name, its values in words, fields) for each hyperparameter that still varies."""
         return [
             (parameter.name, describe_values(parameter), [self[name] for name in fields])
             for parameter in self.search.space
@@ -92,7 +92,7 @@ class ReviseForm(ReadForm):
         return change
 
     def add_problems(self, error: TrainyardError) -> None:
-        """Add the problems of the action to the form, each at its field."""
+        """Add the action's problems to the form, each at its field."""
         for problem in getattr(error, "problems", ()):
             parts = problem.pointer.strip("/").split("/")[1:]
             name, message = parts[0] if parts else "", problem.message
@@ -116,7 +116,7 @@ class ReviseForm(ReadForm):
 
 
 def _fields_of(parameter: Parameter) -> dict[str, forms.Field]:
-    """Return the fields of a hyperparameter; none for one that cannot vary."""
+    """Return a hyperparameter's fields; none for one that cannot vary."""
     if isinstance(parameter, FixedParameter):
         return {}
     if isinstance(parameter, IntParameter | FloatParameter):

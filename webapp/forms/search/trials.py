@@ -1,4 +1,4 @@
-"""The form that queues one configuration of a search by hand; also parses lists of trial numbers."""
+"""The form that queues one configuration by hand; also parses lists with trial numbers."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from webapp.forms.reading import ReadForm
 
 
 class TrialForm(ReadForm):
-    """A field for each hyperparameter of a search; `values` holds the configuration once it is valid."""
+    """A field for each hyperparameter; `values` holds the configuration once it is valid."""
 
     pointer_prefix = "/values"
 
@@ -24,7 +24,7 @@ class TrialForm(ReadForm):
             self.fields[parameter.name] = _field_of(parameter)
 
     def clean(self) -> None:
-        """Parse the values in the order of the space, because parents decide whether a child is active."""
+        """Parse the values in the space's order, because parents decide whether a child is active."""
         for parameter in self.space:
             text = self.cleaned_data.get(parameter.name)
             if text is None or not parameter.is_active(self.values):
@@ -51,10 +51,10 @@ def read_numbers(texts: Iterable[str]) -> list[int]:
 
 
 def read_value(parameter: Parameter, text: str) -> Value:
-    """Parse the input of a hyperparameter into its type.
+    """Parse a hyperparameter's input into its type.
 
     Raises:
-        ValueError: it is not a value of the hyperparameter; the message names the allowed values.
+        ValueError: the hyperparameter cannot have this value; the message names the allowed values.
     """
     if isinstance(parameter, IntParameter | FloatParameter):
         return _read_number(parameter, text)
@@ -82,7 +82,7 @@ def _read_number(parameter: IntParameter | FloatParameter, text: str) -> int | f
 
 
 def _field_of(parameter: Parameter) -> forms.Field:
-    """Return a field that accepts any text: `TrialForm.clean` ignores those of inactive hyperparameters."""
+    """Return a field that accepts any text: `TrialForm.clean` ignores inactive hyperparameters."""
     if isinstance(parameter, IntParameter | FloatParameter):
         hints = {"inputmode": "decimal", "placeholder": f"{parameter.min} to {parameter.max}"}
         return forms.CharField(label=parameter.name, required=False, widget=forms.TextInput(attrs=hints))

@@ -47,22 +47,24 @@ class Command(BaseCommand):
             ) from error
 
     def _verify(self, files: list[Path]) -> None:
-        found = audit_verification.verify_chain([anchor for file in files for anchor in _anchors(file)])
-        if not found.holds:
-            self.stderr.write(found.message)
-            self.stderr.write(f"Result: {found.state}, {found.rows} rows read.")
+        verification = audit_verification.verify_chain(
+            [anchor for file in files for anchor in _anchors(file)]
+        )
+        if not verification.holds:
+            self.stderr.write(verification.message)
+            self.stderr.write(f"Result: {verification.state}, {verification.rows} rows read.")
             sys.exit(1)
-        for line in (found.message, *found.notes):
+        for line in (verification.message, *verification.notes):
             self.stdout.write(line)
 
     def _seal(self, reason: str) -> None:
         if not reason:
             raise CommandError("--reason is missing: enter why the chain is accepted as it is.")
         try:
-            found = audit.seal_chain(reason, by=None)
+            seal = audit.seal_chain(reason, by=None)
         except Conflict as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"Sealed. The result before was: {found.message}")
+        self.stdout.write(f"Sealed. The result before was: {seal.message}")
 
 
 def _anchors(file: Path) -> list[audit_anchors.Anchor]:

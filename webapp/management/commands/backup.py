@@ -33,7 +33,7 @@ class Command(BaseCommand):
 
 
 def _anchor() -> dict[str, Any] | None:
-    """Return the last row of the audit chain; None if the database is older than this program or empty."""
+    """Return the audit chain's last row; None if the database is older than this program or empty."""
     try:
         return audit_anchors.current_anchor().model_dump(mode="json")
     except DatabaseError:

@@ -14,6 +14,6 @@ class Command(BaseCommand):
         parser = ArgumentParser(add_help=False, allow_abbrev=False)
         # Resolved: the chief runs in the program's folder.
         parser.add_argument("--space", type=Path)
-        given, others = parser.parse_known_args(argv[2:])
-        space = () if given.space is None else ("--space", str(given.space.resolve()))
+        options, others = parser.parse_known_args(argv[2:])
+        space = () if options.space is None else ("--space", str(options.space.resolve()))
         exec_command(chief_argv([*others, *space]))

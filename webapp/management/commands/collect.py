@@ -17,21 +17,25 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="only report the files")
 
     def handle(self, *, dry_run: bool, **_: object) -> None:
-        found = collect(dry_run=dry_run)
-        if found is None:
+        collected = collect(dry_run=dry_run)
+        if collected is None:
             raise CommandError("Another process is collecting. Try again when it has ended.")
         lines = (
-            ("deletions whose seven days are over", found.deletions, None),
-            ("files without a reference", found.files, found.bytes),
-            ("checkpoint folders of jobs that no longer exist", found.checkpoints, found.checkpoint_bytes),
-            ("files in the trash for more than a day", found.erased, found.erased_bytes),
+            ("deletions whose seven days are over", collected.deletions, None),
+            ("files without a reference", collected.files, collected.bytes),
+            (
+                "checkpoint folders of jobs that no longer exist",
+                collected.checkpoints,
+                collected.checkpoint_bytes,
+            ),
+            ("files in the trash for more than a day", collected.erased, collected.erased_bytes),
         )
         self.stdout.write("Would be deleted:" if dry_run else "Deleted:")
         for name, count, size in lines:
-            shown = "" if size is None else f" ({_size(size)})"
-            self.stdout.write(f"  {count} {name}{shown}")
-        if found.waiting:
-            waiting = f"{found.waiting} files without a reference ({_size(found.waiting_bytes)})"
+            size_text = "" if size is None else f" ({_size(size)})"
+            self.stdout.write(f"  {count} {name}{size_text}")
+        if collected.waiting:
+            waiting = f"{collected.waiting} files without a reference ({_size(collected.waiting_bytes)})"
             self.stdout.write(f"Kept: {waiting}, stored in the last day.")
 
 

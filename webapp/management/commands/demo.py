@@ -43,18 +43,20 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, help="default: 8000, with --exit a free port")
         parser.add_argument("--serving-port", type=int, help="default: 8501, with --exit a free port")
 
-    def handle(self, *, host: str, **given: Any) -> None:
+    def handle(self, *, host: str, **options: Any) -> None:
         self._began = time.monotonic()
-        ends = bool(given["exit"])
-        port = given["port"] if given["port"] is not None else (0 if ends else 8000)
-        serving_port = given["serving_port"] if given["serving_port"] is not None else (0 if ends else 8501)
+        ends = bool(options["exit"])
+        port = options["port"] if options["port"] is not None else (0 if ends else 8000)
+        serving_port = (
+            options["serving_port"] if options["serving_port"] is not None else (0 if ends else 8501)
+        )
         urls_file = Home(settings.TRAINYARD_HOME).urls_file
         up = _start(host, port, serving_port, by_hand=not ends)
         # SIGTERM raises KeyboardInterrupt, like Ctrl-C; otherwise this process would end and `up` would not.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             urls = wait_for(lambda: _urls(up, urls_file), seconds=START_SECONDS, what="the services to start")
-            self._run_flow(urls, SCENARIOS[given["flow"]], ends=ends)
+            self._run_flow(urls, SCENARIOS[options["flow"]], ends=ends)
             if not ends:
                 up.wait()
         except DemoError as error:

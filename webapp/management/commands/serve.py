@@ -32,18 +32,18 @@ class Command(BaseCommand):
             help="file with the public key of release signatures",
         )
 
-    def handle(self, **given: Any) -> None:
+    def handle(self, **options: Any) -> None:
         home = Home.from_environment()
         try:
             home.create()
         except OpsError as error:
             raise CommandError(str(error)) from error
-        options = ServingOptions(
-            host=given["host"],
-            port=given["port"],
-            dashboard=given["dashboard"],
+        serving_options = ServingOptions(
+            host=options["host"],
+            port=options["port"],
+            dashboard=options["dashboard"],
             artifacts=settings.TRAINYARD_ARTIFACTS,
-            token_file=given["token_file"].resolve(),
-            public_key_file=given["public_key_file"].resolve(),
+            token_file=options["token_file"].resolve(),
+            public_key_file=options["public_key_file"].resolve(),
         )
-        exec_command(serving_argv(home, options))
+        exec_command(serving_argv(home, serving_options))

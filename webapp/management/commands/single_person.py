@@ -16,8 +16,8 @@ class Command(BaseCommand):
         parser.add_argument("rule", choices=["on", "off"])
 
     def handle(self, *, project: str, rule: str, **options: object) -> None:
-        found = find_project(project)
-        if found is None:
+        row = find_project(project)
+        if row is None:
             raise CommandError(f"There is no project {project!r}.")
-        single_person_rule.switch_rule(found, rule == "on", by=None)
+        single_person_rule.switch_rule(row, rule == "on", by=None)
         self.stdout.write(f"The single-person rule of {project} is {rule}.")

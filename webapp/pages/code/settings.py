@@ -1,16 +1,22 @@
-"""Shows and changes the settings of the installation. For its administrators."""
+"""Shows and changes the installation's settings. For administrators."""
+
+from dataclasses import dataclass
 
 from django.conf import settings as configured
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import path
 
 from jobs import access
 from jobs.actions.code import installation_settings as actions
 from jobs.messages.sandbox import LEVELS, Level
+from jobs.models import Project
 from jobs.queries.code import installation, sandboxes
+from jobs.queries.code.sandboxes import Offer
 from webapp.forms.code.settings import NetworkForm, SandboxForm
 from webapp.pages.people.projects import settings_page as project_page
-from webapp.pages.shortcuts import Request, form_page, notify, redirect, render
+from webapp.pages.shortcuts import Request, form_page, notify, redirect, render_page
+from webapp.template_context import Context
 
 
 @form_page
@@ -18,31 +24,45 @@ def settings(request: Request) -> HttpResponse:
     """Show the settings, and change the sandbox minimum."""
     access.require_admin(request.user)
     if request.method != "POST":
-        return _page(request, SandboxForm.of(installation.sandbox_minimum()))
+        return _show_settings(request, SandboxForm.of(installation.sandbox_minimum()))
     form = SandboxForm(request.POST)
     changed = form.apply(
-        lambda given: actions.change_sandbox_minimum(
-            Level(given["sandbox_minimum"]), seen=Level(given["seen"]), by=request.user
+        lambda values: actions.change_sandbox_minimum(
+            Level(values["sandbox_minimum"]), seen=Level(values["seen"]), by=request.user
         )
     )
     if changed is None:
-        return _page(request, form, status=form.status)
+        return _show_settings(request, form, status=form.status)
     notify(request, "Settings saved.")
     return redirect("settings")
 
 
-def _page(request: Request, form: SandboxForm, *, status: int = 200) -> HttpResponse:
-    context = {
-        "form": form,
-        "levels": [(level, info.summary) for level, info in LEVELS.items()],
-        "strong_enough": [level for level in Level if level.reaches(installation.sandbox_minimum())],
-        "has_former_minimum": installation.has_former_minimum(),
-        "workers": sandboxes.sandbox_offers(),
-        "connected": installation.projects_with_network(),
-        "allowed_hosts": sorted(f"{host}:{port}" for host, port in configured.TRAINYARD_FETCH_ALLOW),
-        "data_roots": sorted(map(str, configured.TRAINYARD_DATA_ROOTS)),
-    }
-    return render(request, "code/settings.html", context, status=status)
+@dataclass(frozen=True)
+class SettingsPage(Context):
+    """The installation's settings."""
+
+    form: SandboxForm
+    levels: list[tuple[Level, str]]
+    strong_enough: list[Level]
+    has_former_minimum: bool
+    workers: list[Offer]
+    connected: QuerySet[Project]
+    allowed_hosts: list[str]
+    data_roots: list[str]
+
+
+def _show_settings(request: Request, form: SandboxForm, *, status: int = 200) -> HttpResponse:
+    context = SettingsPage(
+        form=form,
+        levels=[(level, info.summary) for level, info in LEVELS.items()],
+        strong_enough=[level for level in Level if level.reaches(installation.sandbox_minimum())],
+        has_former_minimum=installation.has_former_minimum(),
+        workers=sandboxes.sandbox_offers(),
+        connected=installation.projects_with_network(),
+        allowed_hosts=sorted(f"{host}:{port}" for host, port in configured.TRAINYARD_FETCH_ALLOW),
+        data_roots=sorted(map(str, configured.TRAINYARD_DATA_ROOTS)),
+    )
+    return render_page(request, "code/settings.html", context, status=status)
 
 
 @form_page
@@ -55,7 +75,7 @@ def set_network(request: Request, project: str) -> HttpResponse:
         return redirect("project_settings", row.slug)
     form = NetworkForm(request.POST)
     changed = form.apply(
-        lambda given: actions.change_network(row, given["network"], seen=given["seen"], by=request.user)
+        lambda values: actions.change_network(row, values["network"], seen=values["seen"], by=request.user)
     )
     if changed is None:
         return project_page(request, row, status=form.status, network_form=form)

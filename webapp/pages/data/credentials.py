@@ -1,4 +1,6 @@
-"""Adds and deletes the credentials of a project."""
+"""Adds and deletes a project's credentials."""
+
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -6,42 +8,57 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions.data import credentials as actions
-from webapp.forms.data.credentials import FORMS, KINDS
+from jobs.models import Project
+from webapp.forms.data.credentials import FORMS, KINDS, CredentialForm
 from webapp.pages.shortcuts import (
+    Crumbs,
     Request,
+    Tabs,
     action,
     crumbs,
     form_page,
     notify,
     redirect,
-    render,
+    render_page,
     url,
     valid_choice,
 )
+from webapp.template_context import Context
+
+
+@dataclass(frozen=True)
+class NewCredentialPage(Context):
+    """The form for a credential."""
+
+    project: Project
+    form: CredentialForm
+    kind: str
+    tabs: Tabs
+    crumbs: Crumbs
 
 
 @form_page
 def credential_new(request: Request, project: str) -> HttpResponse:
-    """Save a credential of the kind in `?kind=`."""
+    """Save a credential. `?kind=` is its kind."""
     row = access.get_project(request.user, project, Action.MANAGE)
     kind = valid_choice(request.GET.get("kind"), FORMS, "s3")
     form = FORMS[kind](request.POST or None)
     status = 200
     if request.method == "POST":
-        saved = form.apply(lambda given: form.save(row, given, by=request.user))
+        saved = form.apply(lambda values: form.save(row, values, by=request.user))
         if saved is not None:
             notify(request, f"Credential {saved.name} is saved.")
             return redirect("project_settings", row.slug)
         status = form.status
     settings_page = reverse("project_settings", args=[row.slug])
-    context = {
-        "project": row,
-        "form": form,
-        "kind": kind,
-        "tabs": [(each, label, url("credential_new", row.slug, kind=each)) for each, label in KINDS],
-        "crumbs": crumbs(("Projects", reverse("projects")), (row.name, settings_page), "New credential"),
-    }
-    return render(request, "data/credential.html", context, status=status)
+    context = NewCredentialPage(
+        project=row,
+        form=form,
+        kind=kind,
+        tabs=[(name, label, url("credential_new", row.slug, kind=name)) for name, label in KINDS],
+        crumbs=crumbs(("Projects", reverse("projects")), (row.name, settings_page), "New credential"),
+    )
+    return render_page(request, "data/credential.html", context, status=status)
 
 
 @action

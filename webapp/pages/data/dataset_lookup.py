@@ -1,4 +1,4 @@
-"""Finds the data set of an address, of which `?project=` names the project."""
+"""Finds the data set in an address. `?project=` names its project."""
 
 from jobs import access
 from jobs.access import Action
@@ -7,18 +7,18 @@ from jobs.models import Dataset, DatasetVersion, Project
 from webapp.pages.shortcuts import Request, writable_projects
 
 
-def dataset_of(request: Request, slug: str, wanted: Action = Action.VIEW) -> Dataset:
-    """Return a data set that the user may see, and may use as wanted."""
+def dataset_of(request: Request, slug: str, needed: Action = Action.VIEW) -> Dataset:
+    """Return a data set with which the user may do the needed action."""
     home = request.GET.get("project")
     project = access.get_project(request.user, home) if home else None
-    return access.get_dataset(request.user, slug, project, wanted)
+    return access.get_dataset(request.user, slug, project, needed)
 
 
 def version_of(dataset: Dataset, number: int) -> DatasetVersion:
-    """Return a version of a data set that the user may see.
+    """Return a data set version that the user may see.
 
     Raises:
-        NotFound: the data set has no version of this number.
+        NotFound: the data set has no version with this number.
     """
     version = dataset.versions.select_related("created_by", "upload").filter(number=number).first()
     if version is None:

@@ -1,4 +1,4 @@
-"""Creates a version of the same file with other roles and types of columns, or another dialect."""
+"""Creates a version from the same file with other column roles and types, or another dialect."""
 
 from dataclasses import replace
 
@@ -23,61 +23,67 @@ from webapp.pages.shortcuts import Request, action, notify, redirect, url
 
 @action
 def set_roles(request: Request, slug: str, number: int) -> HttpResponse:
-    """Create a version of the same file with other roles and types of columns."""
+    """Create a version from the same file with other column roles and types."""
     dataset = dataset_of(request, slug, Action.WRITE)
     version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
-    given = request.POST
-    dialect = _chosen_dialect(given, version)
-    columns = _columns(given, version) if dialect is None else _columns_read_again(given, version, dialect)
+    entries = request.POST
+    dialect = _chosen_dialect(entries, version)
+    columns = (
+        _corrected_columns(entries, version)
+        if dialect is None
+        else _columns_read_again(entries, version, dialect)
+    )
     roles = Roles.read(
-        given.get("target", ""),
-        given.get("features", ""),
-        given.get("task", ""),
+        entries.get("target", ""),
+        entries.get("features", ""),
+        entries.get("task", ""),
         columns,
         # The choice stays with the file.
         version.request.get("rows_without_target", ""),
     )
-    images = _chosen_images(given, version)
-    share = _chosen_share(given)
-    made = dataset_roles.set_roles(
+    images = _chosen_images(entries, version)
+    share = _chosen_share(entries)
+    new_version = dataset_roles.set_roles(
         version, roles, by=request.user, dialect=dialect, images=images, max_bad_share=share
     )
-    notify(request, f"{made} is read with these settings by a worker.")
-    return redirect(url("dataset_version", slug, made.number, project=home_of(dataset)))
+    notify(request, f"{new_version} is read with these settings by a worker.")
+    return redirect(url("dataset_version", slug, new_version.number, project=home_of(dataset)))
 
 
-def _chosen_share(given: QueryDict) -> float | None:
-    """Return the share of damaged rows in the form, which only a version that could not be read has."""
-    share = given.get("max_bad_share")
+def _chosen_share(entries: QueryDict) -> float | None:
+    """Return the accepted share of damaged rows. Only a version that could not be read has this field."""
+    share = entries.get("max_bad_share")
     return None if share is None else actions.read_options({}, share).max_bad_share
 
 
-def _chosen_images(given: QueryDict, version: DatasetVersion) -> ImageOptions | None:
-    """Return the size of the images in the form; None for versions of other data."""
+def _chosen_images(entries: QueryDict, version: DatasetVersion) -> ImageOptions | None:
+    """Return the image size in the form; None for versions with other data."""
     if version.request.get("source") != "images":
         return None
-    return actions.read_options({}, images=image_options.read(given)).images
+    return actions.read_options({}, images=image_options.read_image_options(entries)).images
 
 
-def _chosen_dialect(given: QueryDict, version: DatasetVersion) -> DialectRequest | None:
+def _chosen_dialect(entries: QueryDict, version: DatasetVersion) -> DialectRequest | None:
     """Return the dialect in the form if it differs from that with which the version was read; else None."""
-    if version.request.get("source") != "csv" or not any(name.startswith(dialects.PREFIX) for name in given):
+    if version.request.get("source") != "csv" or not any(
+        name.startswith(dialects.PREFIX) for name in entries
+    ):
         return None
-    chosen = actions.read_options(dialects.read(given)).dialect
+    chosen = actions.read_options(dialects.read_dialect(entries)).dialect
     before = ReadOptions.model_validate(version.request.get("reading", {})).dialect
-    found = version.profile.dialect if version.profile is not None else None
+    detected = version.profile.dialect if version.profile is not None else None
     for name in DialectRequest.model_fields:
         value = getattr(chosen, name)
         # Without a choice it is detected, as before if there was none before either.
-        if value != getattr(before if value is None else found or before, name):
+        if value != getattr(before if value is None else detected or before, name):
             return chosen
     return None
 
 
 def _columns_read_again(
-    given: QueryDict, version: DatasetVersion, dialect: DialectRequest
+    entries: QueryDict, version: DatasetVersion, dialect: DialectRequest
 ) -> list[dict[str, str]]:
-    """Return what remains of the corrections if the file is read with another dialect.
+    """Return the corrections that remain if the file is read with another dialect.
 
     Types are always proposed again. Another delimiter, encoding or header may give the columns other names,
     so roles remain only if nothing but the decimal sign has changed.
@@ -85,14 +91,14 @@ def _columns_read_again(
     before = ReadOptions.model_validate(version.request.get("reading", {})).dialect
     if dialect.model_copy(update={"decimal": before.decimal}) != before:
         return []
-    columns = _columns(given, version)
+    columns = _corrected_columns(entries, version)
     return [{name: value for name, value in column.items() if name != "type"} for column in columns]
 
 
-def _columns(given: QueryDict, version: DatasetVersion) -> list[dict[str, str]]:
-    """Return the columns that were corrected on this page of the table, and those that were before."""
+def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, str]]:
+    """Return the columns corrected on this page, and the earlier corrections to other columns."""
     profile = version.profile
-    edited = _edited_columns(given, profile.target if profile is not None else None)
+    edited = _edited_columns(entries, profile.target if profile is not None else None)
     names = {column["name"] for column in edited}
     others = [column for column in version.request.get("columns", ()) if column["name"] not in names]
     if edited and profile is not None and profile.target not in names:
@@ -104,15 +110,15 @@ def _columns(given: QueryDict, version: DatasetVersion) -> list[dict[str, str]]:
     return [*others, *edited]
 
 
-def _edited_columns(given: QueryDict, target: str | None) -> list[dict[str, str]]:
-    """Return the roles and types of the table of columns; the button "Include" makes a column a feature.
+def _edited_columns(entries: QueryDict, target: str | None) -> list[dict[str, str]]:
+    """Return the column roles and types in the table; the button "Include" makes a column a feature.
 
     Raises:
         BadInput: several columns are the target, or none, although the present one is on this page.
     """
-    lists = (given.getlist(name) for name in ("column", "role", "type"))
+    lists = (entries.getlist(name) for name in ("column", "role", "type"))
     columns = [
-        {"name": name, "role": "feature" if name == given.get("include") else role, "type": kind}
+        {"name": name, "role": "feature" if name == entries.get("include") else role, "type": kind}
         for name, role, kind in zip(*lists, strict=False)
     ]
     targets = [column["name"] for column in columns if column["role"] == "target"]
@@ -126,13 +132,13 @@ def _edited_columns(given: QueryDict, target: str | None) -> list[dict[str, str]
 
 @action
 def leave_out_gaps(request: Request, slug: str, number: int) -> HttpResponse:
-    """Create a version of the same file without the rows that have no target."""
+    """Create a version from the same file without the rows that have no target."""
     dataset = dataset_of(request, slug, Action.WRITE)
     version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
     roles = replace(Roles.of(version), rows_without_target="leave_out")
-    made = dataset_roles.set_roles(version, roles, by=request.user)
-    notify(request, f"{made} is read by a worker, without the rows that have no target.")
-    return redirect(url("dataset_version", slug, made.number, project=home_of(dataset)))
+    new_version = dataset_roles.set_roles(version, roles, by=request.user)
+    notify(request, f"{new_version} is read by a worker, without the rows that have no target.")
+    return redirect(url("dataset_version", slug, new_version.number, project=home_of(dataset)))
 
 
 urls = [

@@ -1,41 +1,66 @@
-"""Lists data sets, and opens the newest version of one."""
+"""Lists data sets, and opens the newest version in one."""
+
+from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import F
 from django.http import HttpResponse
 from django.urls import path
 
 from jobs.errors import NotFound
+from jobs.models import Dataset, DatasetVersion
 from jobs.queries.data import datasets as queries
-from jobs.queries.paging import page_of
+from jobs.queries.paging import Page, page_of
 from webapp.pages.data.dataset_lookup import dataset_of, home_of
-from webapp.pages.shortcuts import Request, crumbs, page, redirect, render, url, writable_projects
+from webapp.pages.shortcuts import (
+    Crumbs,
+    Request,
+    crumbs,
+    page,
+    redirect,
+    render_page,
+    url,
+    writable_projects,
+)
+from webapp.template_context import Context
+
+
+@dataclass(frozen=True)
+class DatasetsPage(Context):
+    """The data sets that the user may see, each with its newest version."""
+
+    page: Page[Any]  # of data sets with the slugs of their projects
+    text: str
+    rows: list[tuple[Dataset, DatasetVersion | None]]
+    may_upload: bool
+    crumbs: Crumbs
 
 
 @page
 def list_page(request: Request) -> HttpResponse:
-    """List the data sets that the user may see: those of their projects and the bundled ones."""
+    """List the data sets that the user may see, in projects and bundled ones."""
     rows = queries.datasets_with_versions(request.user)
     if text := request.GET.get("q", ""):
         rows = rows.filter(slug__icontains=text) | rows.filter(name__icontains=text)
     rows = rows.annotate(home=F("project__slug"))
-    shown = page_of(rows, cursor=request.GET.get("cursor"), order="slug")
-    context = {
-        "shown": shown,
-        "text": text,
-        "rows": [
+    listed = page_of(rows, cursor=request.GET.get("cursor"), order="slug")
+    context = DatasetsPage(
+        page=listed,
+        text=text,
+        rows=[
             # `max`, not a query: the versions are prefetched.
             (dataset, max(dataset.versions.all(), key=lambda version: version.number, default=None))
-            for dataset in shown.items
+            for dataset in listed.items
         ],
-        "may_upload": writable_projects(request.user).exists(),
-        "crumbs": crumbs("Datasets"),
-    }
-    return render(request, "data/list.html", context)
+        may_upload=writable_projects(request.user).exists(),
+        crumbs=crumbs("Datasets"),
+    )
+    return render_page(request, "data/list.html", context)
 
 
 @page
 def newest(request: Request, slug: str) -> HttpResponse:
-    """Redirect to the newest version of a data set."""
+    """Redirect to a data set's newest version."""
     dataset = dataset_of(request, slug)
     version = dataset.versions.order_by("-number").first()
     if version is None:

@@ -1,4 +1,4 @@
-"""Encodes sample images as PNG data URLs, and computes the bars of histograms for SVG."""
+"""Encodes sample images as PNG data URLs, and computes histogram bars for SVG."""
 
 import base64
 import struct
@@ -20,7 +20,7 @@ class Bar(NamedTuple):
 
 
 def histogram_bars(counts: Sequence[int]) -> list[Bar]:
-    """Return the bars of a histogram; the bar of a non-empty bin has a visible minimum height."""
+    """Return histogram bars. A non-empty bin has a visible minimum height."""
     most = max(counts, default=0)
     if not most:
         return []
@@ -34,8 +34,8 @@ def png_uri(pixels: Any, low: float, high: float) -> str | None:
 
     Args:
         pixels: numbers; one channel is gray, three channels are red, green and blue.
-        low: the value of black.
-        high: the value of white.
+        low: the value for black.
+        high: the value for white.
 
     Returns:
         None if the lists are not an image that can be drawn.
@@ -48,11 +48,13 @@ def png_uri(pixels: Any, low: float, high: float) -> str | None:
     channels = len(rows[0][0])
     # Each line of a PNG begins with the number of its filter; 0 is none.
     lines = b"".join(
-        b"\0" + bytes(_level(value, low, span) for pixel in row for value in pixel) for row in rows
+        b"\0" + bytes(_pixel_level(value, low, span) for pixel in row for value in pixel) for row in rows
     )
     # Width, height, bits of a sample, colour type (2: RGB, 0: gray), compression, filter, interlace.
     header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 2 if channels == 3 else 0, 0, 0, 0)
-    parts = _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines, 6)) + _chunk(b"IEND", b"")
+    parts = (
+        _png_chunk(b"IHDR", header) + _png_chunk(b"IDAT", zlib.compress(lines, 6)) + _png_chunk(b"IEND", b"")
+    )
     return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + parts).decode()
 
 
@@ -69,10 +71,10 @@ def _as_rows(pixels: Any) -> list[list[list[float]]] | None:
     return rows if depths in ({1}, {3}) else None
 
 
-def _level(value: float | None, low: float, span: float) -> int:
-    """Return the value of a pixel between 0 and 255; a missing value is black."""
+def _pixel_level(value: float | None, low: float, span: float) -> int:
+    """Return a pixel's value between 0 and 255; a missing value is black."""
     return min(max(round(255 * ((value if value is not None else low) - low) / span), 0), 255)
 
 
-def _chunk(kind: bytes, body: bytes) -> bytes:
+def _png_chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

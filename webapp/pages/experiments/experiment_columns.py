@@ -1,4 +1,6 @@
-"""The part of the experiment form with the choices for each column of a table."""
+"""The choices for each table column in the experiment form."""
+
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import path
@@ -7,36 +9,51 @@ from jobs import access
 from jobs.access import Action
 from jobs.queries.data import datasets
 from webapp.forms.experiments.experiment import preprocessing
-from webapp.pages.shortcuts import Request, page, render
+from webapp.forms.experiments.experiment.preprocessing import ColumnChoice
+from webapp.pages.shortcuts import Request, page, render_page
+from webapp.template_context import Context
 
 SHOWN = 10
 """Columns that are shown at once; the others are found by their names."""
 
 
+@dataclass(frozen=True)
+class ColumnChoices(Context):
+    """The choices for the columns whose names match, as far as they are shown."""
+
+    is_ready: bool
+    has_choices: bool
+    choices: list[ColumnChoice]
+    more: int
+    text: str
+
+
 @page
 def columns(request: Request, project: str) -> HttpResponse:
-    """Show how the columns of `?dataset=&version=` become numbers, those whose names contain `q`."""
+    """Show how the columns in `?dataset=&version=` become numbers, if their names contain `q`."""
     home = access.get_project(request.user, project, Action.WRITE)
-    given = request.GET
-    number = given.get("version", "")
+    entries = request.GET
+    number = entries.get("version", "")
     version = datasets.find_version(
-        home, given.get("dataset", ""), int(number) if number.isdecimal() and len(number) < 10 else None
+        home, entries.get("dataset", ""), int(number) if number.isdecimal() and len(number) < 10 else None
     )
     profile = version.profile if version is not None else None
     has_choices = profile is not None and profile.has_pipeline and profile.images is None
-    found = (
-        preprocessing.choices(profile, given.getlist("feature"), given.get("target", ""), given.get("q", ""))
+    choices = (
+        preprocessing.column_choices(
+            profile, entries.getlist("feature"), entries.get("target", ""), entries.get("q", "")
+        )
         if profile is not None and has_choices
         else []
     )
-    context = {
-        "is_ready": profile is not None,
-        "has_choices": has_choices,
-        "choices": found[:SHOWN],
-        "more": max(len(found) - SHOWN, 0),
-        "text": given.get("q", ""),
-    }
-    return render(request, "experiments/form/preprocessing_columns.html", context)
+    context = ColumnChoices(
+        is_ready=profile is not None,
+        has_choices=has_choices,
+        choices=choices[:SHOWN],
+        more=max(len(choices) - SHOWN, 0),
+        text=entries.get("q", ""),
+    )
+    return render_page(request, "experiments/form/preprocessing_columns.html", context)
 
 
 urls = [path("p/<slug:project>/experiments/columns", columns, name="experiment_columns")]

@@ -1,14 +1,36 @@
 """Shows "Find me a good model": a form that starts a search over all templates that take the data."""
 
+from dataclasses import dataclass
+
 from django.http import HttpResponse
 from django.urls import path
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions.experiments.find_model import find_model
+from jobs.models import Project
 from jobs.queries.data import datasets
 from webapp.forms.experiments.find_model import FindModelForm
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
+from webapp.pages.shortcuts import (
+    Crumbs,
+    Request,
+    crumbs,
+    form_page,
+    notify,
+    redirect,
+    render_page,
+    url,
+)
+from webapp.template_context import Context
+
+
+@dataclass(frozen=True)
+class FindModelPage(Context):
+    """The form that starts a search over all templates."""
+
+    form: FindModelForm
+    project: Project
+    crumbs: Crumbs
 
 
 @form_page
@@ -19,21 +41,23 @@ def find(request: Request, project: str) -> HttpResponse:
     asked = f"{request.GET.get('dataset', '')}:{request.GET.get('version', '')}"
     form = FindModelForm(rows, request.POST or None, initial={"dataset": asked})
     is_submitted = request.POST.get("do") != "edit"
-    made = form.apply(
+    started = form.apply(
         lambda values: find_model(
             home, form.version(), form.budget(), by=request.user, name=values["name"], submitted=is_submitted
         )
     )
-    if made is not None and made.job is not None:
-        notify(request, f"Job {made.job.pk} searches a good model.")
-        return redirect("job", made.job.pk)
-    if made is not None:
-        for reason in made.left_out:
+    if started is not None and started.job is not None:
+        notify(request, f"Job {started.job.pk} searches a good model.")
+        return redirect("job", started.job.pk)
+    if started is not None:
+        for reason in started.left_out:
             notify(request, f"{reason}.", level="info")
-        return redirect("experiment_edit", home.slug, made.experiment.pk)
+        return redirect("experiment_edit", home.slug, started.experiment.pk)
     trail = crumbs(("Experiments", url("experiments", home.slug)), "Find a good model")
-    context = {"form": form, "project": home, "crumbs": trail}
-    return render(request, "experiments/find_model.html", context, status=form.status if form.errors else 200)
+    context = FindModelPage(form=form, project=home, crumbs=trail)
+    return render_page(
+        request, "experiments/find_model.html", context, status=form.status if form.errors else 200
+    )
 
 
 urls = [path("p/<slug:project>/find-model", find, name="find_model")]

@@ -1,4 +1,4 @@
-"""Shows the form that runs a script of a version of code, or searches over its arguments."""
+"""Shows the form that runs a script in a code version, or searches over its arguments."""
 
 import json
 from collections.abc import Callable
@@ -21,8 +21,20 @@ from jobs.queries.data import datasets
 from jobs.queries.experiments import experiments
 from jobs.spec.plan import names
 from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
-from webapp.forms.experiments.script.script import ScriptForm, initial_values, part, spec_from
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render, url
+from webapp.forms.experiments.script.script import ScriptForm
+from webapp.forms.experiments.script.spec import initial_values, spec_from, spec_part
+from webapp.pages.shortcuts import (
+    Crumbs,
+    Request,
+    crumbs,
+    form_page,
+    notify,
+    page,
+    redirect,
+    render_page,
+    url,
+)
+from webapp.template_context import Context
 from webapp.uploads import PASTED
 
 HELPER = Path(settings.BASE_DIR) / "workers" / "script_helper" / "trainyard_report.py"
@@ -34,11 +46,11 @@ type OnConflict = Callable[[Request, Experiment, Json, Json], HttpResponse]
 
 @dataclass(frozen=True)
 class _Edit:
-    """The form of one request, and where it leads.
+    """The form in one request, with the experiment that it changes.
 
     Attributes:
         request: the request.
-        project: of the experiment.
+        project: the experiment's project.
         experiment: None for a new one.
         before: the spec that is revised.
         form, arguments: the form.
@@ -56,15 +68,15 @@ class _Edit:
 
 @form_page
 def new(request: Request, project: str, code: str) -> HttpResponse:
-    """Create an experiment with a script of a version; `?entry=` names it."""
+    """Create an experiment with a script in a version; `?entry=` names it."""
     home = access.get_project(request.user, project, Action.RUN_CODE)
     version = access.get_code(request.user, code, home)
-    entry = request.GET.get("entry") or next(iter(_scripts(version)), "")
+    entry = request.GET.get("entry") or next(iter(_list_scripts(version)), "")
     spec = {"model": {"kind": "script", "digest": version.digest, "entry": entry}}
     # Pasted code has no name of a file of its own.
     name = version.name if entry == PASTED else entry.rpartition("/")[2].removesuffix(".py")
     name = names.free_name(name, experiments.newest_names(home))
-    return _edit(request, version, None, {"name": name, "tags": "", "notes": "", "spec": spec})
+    return _show_script_form(request, version, None, {"name": name, "tags": "", "notes": "", "spec": spec})
 
 
 def edit(
@@ -80,16 +92,33 @@ def edit(
     Args:
         request: the request.
         experiment: the experiment.
-        document: its saved version, or the entries of a form that were not saved, with their `version`.
+        document: its saved version, or unsaved form entries with their `version`.
         on_conflict: compares both versions if another one was saved meanwhile.
-        is_unsaved: whether `document` has entries that were not saved, which the form shows instead of those
-            of the request.
+        is_unsaved: whether `document` has entries that were not saved. The form shows them, not those in
+            the request.
     """
     version = code_queries.version_of_draft(experiment.project, document["spec"]["model"].get("digest"))
-    return _edit(request, version, experiment, document, on_conflict=on_conflict, is_unsaved=is_unsaved)
+    return _show_script_form(
+        request, version, experiment, document, on_conflict=on_conflict, is_unsaved=is_unsaved
+    )
 
 
-def _edit(
+@dataclass(frozen=True)
+class ScriptPage(Context):
+    """The form that runs a script, or searches over its arguments."""
+
+    form: ScriptForm
+    arguments: ArgumentRows
+    version: CodeVersion
+    project: Project
+    experiment: Experiment | None
+    is_unsaved: bool
+    scripts: list[str]
+    may_run: bool
+    crumbs: Crumbs
+
+
+def _show_script_form(
     request: Request,
     version: CodeVersion,
     experiment: Experiment | None,
@@ -102,68 +131,71 @@ def _edit(
     data = None if is_unsaved else request.POST or None
     rows = datasets.datasets_with_versions(request.user, project).order_by("slug")
     form = ScriptForm(
-        code_queries.versions_to_choose(version), rows, data, initial=_initial(experiment, document)
+        code_queries.versions_to_choose(version),
+        rows,
+        data,
+        initial=_initial_form_values(experiment, document),
     )
     arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
     # One row to begin with, if the code declares no argument.
     arguments.extra = 0 if arguments.initial else 1
     sent = _Edit(request, project, experiment, spec, form, arguments, on_conflict)
     try:
-        made = form.apply(lambda values: _save(sent, values))
+        response = form.apply(lambda values: _save(sent, values))
     except Forbidden as error:
         # The role was changed meanwhile. An error page would lose the entries.
         form.add_error(None, error.message)
-        form.refusal, made = error, None
-    if made is not None:
-        return made
+        form.refusal, response = error, None
+    if response is not None:
+        return response
     trail = [("Experiments", url("experiments", project.slug))]
     if experiment is not None:
         trail.append((experiment.name, url("experiment", project.slug, experiment.pk)))
-    context = {
-        "form": form,
-        "arguments": arguments,
-        "version": version,
-        "project": project,
-        "experiment": experiment,
-        "is_unsaved": is_unsaved,
-        "scripts": _scripts(version),
-        "may_run": access.can(request.user, project, Action.RUN_CODE),
-        "crumbs": crumbs(*trail, "Edit" if experiment else "New"),
-    }
+    context = ScriptPage(
+        form=form,
+        arguments=arguments,
+        version=version,
+        project=project,
+        experiment=experiment,
+        is_unsaved=is_unsaved,
+        scripts=_list_scripts(version),
+        may_run=access.can(request.user, project, Action.RUN_CODE),
+        crumbs=crumbs(*trail, "Edit" if experiment else "New"),
+    )
     status = form.status if form.errors or arguments.total_error_count() else 200
-    return render(request, "experiments/script.html", context, status=status)
+    return render_page(request, "experiments/script.html", context, status=status)
 
 
-def _initial(experiment: Experiment | None, document: Json) -> Json:
-    found = {**dict(initial_values(document["spec"])), **{name: document[name] for name in METADATA}}
+def _initial_form_values(experiment: Experiment | None, document: Json) -> Json:
+    values = {**dict(initial_values(document["spec"])), **{name: document[name] for name in METADATA}}
     if experiment is None:
-        return found
-    return {**found, "seen": document.get("version", str(experiment.version))}
+        return values
+    return {**values, "seen": document.get("version", str(experiment.version))}
 
 
 def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
     # A draft may have anything in place of them.
-    model, search = part(spec, "model"), part(spec, "search")
+    model, search = spec_part(spec, "model"), spec_part(spec, "search")
     space = search.get("space")
     return rows_of(
-        _found(version, str(model.get("entry", ""))),
-        part(model, "args"),
+        _find_script(version, str(model.get("entry", ""))),
+        spec_part(model, "args"),
         space if isinstance(space, list) else (),
     )
 
 
-def _found(version: CodeVersion, entry: str) -> CodeEntry | None:
+def _find_script(version: CodeVersion, entry: str) -> CodeEntry | None:
     module = entry.removeprefix("-m ").replace(".", "/") + ".py"
     paths = (entry, module)
-    scripts = (each for each in version.found.entries if each.kind == "script")
-    return next((each for each in scripts if each.path in paths), None)
+    scripts = (code_entry for code_entry in version.found.entries if code_entry.kind == "script")
+    return next((script for script in scripts if script.path in paths), None)
 
 
-def _scripts(version: CodeVersion) -> list[str]:
-    """Return the scripts of a version, and then its other Python files."""
-    found = [entry.path for entry in version.found.entries if entry.kind == "script"]
+def _list_scripts(version: CodeVersion) -> list[str]:
+    """Return a version's scripts, and then its other Python files."""
+    scripts = [entry.path for entry in version.found.entries if entry.kind == "script"]
     others = [file.path for file in code_queries.files_of(version) if file.path.endswith(".py")]
-    return list(dict.fromkeys([*found, *others]))
+    return list(dict.fromkeys([*scripts, *others]))
 
 
 def _save(edit: _Edit, values: Json) -> HttpResponse | None:
@@ -174,33 +206,33 @@ def _save(edit: _Edit, values: Json) -> HttpResponse | None:
     if space and not edit.form.has_objective(values):
         return None
     spec = spec_from(edit.before, values, edit.arguments.arguments(), space)
-    save = _submit if edit.request.POST.get("do") == "submit" else _save_draft
+    save = _submit_spec if edit.request.POST.get("do") == "submit" else _save_draft
     try:
         return save(edit, values, spec)
     except StaleState:
         if edit.experiment is None or edit.on_conflict is None:
             raise
-        given = {name: values[name] for name in METADATA}
-        given |= {"spec": json.dumps(spec, indent=2), "version": values["seen"]}
-        return edit.on_conflict(edit.request, edit.experiment, given, spec)
+        entries = {name: values[name] for name in METADATA}
+        entries |= {"spec": json.dumps(spec, indent=2), "version": values["seen"]}
+        return edit.on_conflict(edit.request, edit.experiment, entries, spec)
 
 
-def _metadata(values: Json) -> Json:
+def _read_metadata(values: Json) -> Json:
     return {"name": values["name"], "tags": values["tags"].split(","), "notes": values["notes"]}
 
 
-def _seen(values: Json) -> int | None:
+def _seen_version(values: Json) -> int | None:
     return int(values["seen"]) if values["seen"].isdecimal() else None
 
 
-def _submit(edit: _Edit, values: Json, spec: Json) -> HttpResponse:
+def _submit_spec(edit: _Edit, values: Json, spec: Json) -> HttpResponse:
     job = actions.submit_spec(
         edit.project,
         edit.experiment,
         spec=spec,
-        seen=_seen(values),
+        seen=_seen_version(values),
         by=edit.request.user,
-        **_metadata(values),
+        **_read_metadata(values),
     )
     notify(edit.request, f"Job {job.pk} is queued.")
     return redirect("job", job.pk)
@@ -209,9 +241,9 @@ def _submit(edit: _Edit, values: Json, spec: Json) -> HttpResponse:
 def _save_draft(edit: _Edit, values: Json, spec: Json) -> HttpResponse:
     experiment, by = edit.experiment, edit.request.user
     if experiment is None:
-        experiment = actions.create(edit.project, draft=spec, by=by, **_metadata(values))
+        experiment = actions.create(edit.project, draft=spec, by=by, **_read_metadata(values))
     else:
-        actions.change(experiment, draft=spec, seen=_seen(values), by=by, **_metadata(values))
+        actions.change(experiment, draft=spec, seen=_seen_version(values), by=by, **_read_metadata(values))
     notify(edit.request, "The draft is saved.")
     return redirect("experiment_edit", edit.project.slug, experiment.pk)
 

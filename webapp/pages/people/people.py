@@ -1,9 +1,10 @@
-"""Lists the users of the installation, invites new ones, and deactivates them. For administrators."""
+"""Lists the installation's users, invites new ones, and deactivates them. For administrators."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from allauth.mfa.models import Authenticator
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
@@ -13,7 +14,16 @@ from jobs.errors import BadInput, Conflict
 from jobs.models import User
 from jobs.queries.people import people as query
 from webapp.forms.people.people import PersonForm
-from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
+from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
+from webapp.template_context import Context
+
+
+@dataclass(frozen=True)
+class PeoplePage(Context):
+    """The installation's users, and the form for a new one."""
+
+    rows: QuerySet[User]
+    form: PersonForm
 
 
 @form_page
@@ -22,32 +32,41 @@ def people(request: Request) -> HttpResponse:
     access.require_admin(request.user)
     form = PersonForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        wanted = form.cleaned_data
+        entries = form.cleaned_data
         try:
-            made = actions.add_person(wanted["username"], by=request.user, admin=wanted["admin"])
+            person = actions.add_person(entries["username"], by=request.user, admin=entries["admin"])
         except (BadInput, Conflict) as error:
             form.add_problems(error)
         else:
-            return _show_link(request, made)
+            return _show_link(request, person)
     is_totp = Q(authenticator__type=Authenticator.Type.TOTP)
     rows = query.people_with_projects().annotate(has_second_factor=Count("authenticator", filter=is_totp))
-    context = {"rows": rows, "form": form}
+    context = PeoplePage(rows=rows, form=form)
     status = 422 if request.method == "POST" else 200
-    return render(request, "people/list.html", context, status=status)
+    return render_page(request, "people/list.html", context, status=status)
+
+
+@dataclass(frozen=True)
+class LoginLinkMade(Context):
+    """A new login link, which is shown once, and its life in hours."""
+
+    invited: User
+    link: str
+    hours: int
 
 
 def _show_link(request: Request, user: User) -> HttpResponse:
     """Create a login link and show it once."""
     link = actions.create_login_link(user, by=request.user)
     hours = actions.LINK_LIFE // timedelta(hours=1)
-    context = {"invited": user, "link": request.build_absolute_uri(link), "hours": hours}
-    response = render(request, "people/link.html", context)
+    context = LoginLinkMade(invited=user, link=request.build_absolute_uri(link), hours=hours)
+    response = render_page(request, "people/link.html", context)
     # The link logs its holder in: it must not stay in a cache.
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _person(request: HttpRequest, username: str) -> User:
+def _find_person(request: HttpRequest, username: str) -> User:
     access.require_admin(request.user)  # type: ignore[arg-type] # the decorator checked the user
     return query.get_account(username)
 
@@ -55,13 +74,13 @@ def _person(request: HttpRequest, username: str) -> User:
 @action
 def person_link(request: Request, username: str) -> HttpResponse:
     """Create a new login link for a user."""
-    return _show_link(request, _person(request, username))
+    return _show_link(request, _find_person(request, username))
 
 
 @action
 def person_active(request: Request, username: str) -> HttpResponse:
     """Deactivate or reactivate a user."""
-    user = _person(request, username)
+    user = _find_person(request, username)
     active = request.POST.get("active") == "1"
     actions.set_active(user, active, by=request.user)
     notify(request, f"{user.username} is {'reactivated' if active else 'deactivated'}.")
@@ -71,7 +90,7 @@ def person_active(request: Request, username: str) -> HttpResponse:
 @action
 def person_admin(request: Request, username: str) -> HttpResponse:
     """Grant or revoke the administrator role."""
-    user = _person(request, username)
+    user = _find_person(request, username)
     admin = request.POST.get("admin") == "1"
     actions.set_admin(user, admin, by=request.user)
     notify(request, f"{user.username} is {'now' if admin else 'no longer'} an administrator.")

@@ -1,7 +1,9 @@
 """Lists projects, and manages their members and settings."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import path, reverse
 
@@ -9,17 +11,29 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.people import people as actions
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
-from jobs.models import Project, Role
+from jobs.messages.sandbox import Level
+from jobs.models import Credential, Membership, Project, Role
 from jobs.queries.code import installation
 from jobs.queries.data import credentials
 from jobs.queries.people import projects as queries
 from jobs.queries.people import quotas
+from jobs.queries.people.projects import ProjectView
 from jobs.spec.data.credentials import LABELS
 from webapp.context import SESSION_KEY
 from webapp.forms.code.settings import NetworkForm
 from webapp.forms.people.people import MemberForm, ProjectForm, ProjectSettingsForm
-from webapp.forms.people.quotas import QuotasForm
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render
+from webapp.forms.people.quotas import QuotaRow, QuotasForm
+from webapp.pages.shortcuts import (
+    Crumbs,
+    Request,
+    crumbs,
+    form_page,
+    notify,
+    page,
+    redirect,
+    render_page,
+)
+from webapp.template_context import Context
 
 ROLE_HELP = {
     Role.VIEWER: "sees everything in the project",
@@ -30,10 +44,27 @@ ROLE_HELP = {
 }
 
 
+@dataclass(frozen=True)
+class ProjectsPage(Context):
+    """The projects that the user may see."""
+
+    rows: list[ProjectView]
+
+
 @page
 def projects(request: Request) -> HttpResponse:
     """List the projects that the user may see."""
-    return render(request, "people/projects/list.html", {"rows": queries.projects_with_counts(request.user)})
+    return render_page(
+        request, "people/projects/list.html", ProjectsPage(rows=queries.projects_with_counts(request.user))
+    )
+
+
+@dataclass(frozen=True)
+class NewProjectPage(Context):
+    """The form for a new project."""
+
+    form: ProjectForm
+    crumbs: Crumbs
 
 
 @form_page
@@ -42,17 +73,16 @@ def project_new(request: Request) -> HttpResponse:
     form = ProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            made = actions.create_project(**form.cleaned_data, by=request.user)
+            project = actions.create_project(**form.cleaned_data, by=request.user)
         except (BadInput, Conflict) as error:
             form.add_problems(error)
         else:
-            request.session[SESSION_KEY] = made.slug
-            notify(request, f"Project {made.name} is created. Add its members here.")
-            return redirect("project_settings", made.slug)
-    context = {"form": form, "crumbs": crumbs(("Projects", reverse("projects")), "New")}
-    return render(
-        request, "people/projects/new.html", context, status=422 if request.method == "POST" else 200
-    )
+            request.session[SESSION_KEY] = project.slug
+            notify(request, f"Project {project.name} is created. Add its members here.")
+            return redirect("project_settings", project.slug)
+    context = NewProjectPage(form=form, crumbs=crumbs(("Projects", reverse("projects")), "New"))
+    status = 422 if request.method == "POST" else 200
+    return render_page(request, "people/projects/new.html", context, status=status)
 
 
 @page
@@ -65,7 +95,7 @@ def project_enter(request: Request, project: str) -> HttpResponse:
 
 @form_page
 def project_settings(request: Request, project: str) -> HttpResponse:
-    """Show members and settings; administrators of the project may change them."""
+    """Show members and settings; project administrators may change them."""
     row = access.get_project(request.user, project)
     if request.method != "POST":
         return settings_page(request, row)
@@ -84,49 +114,88 @@ def project_settings(request: Request, project: str) -> HttpResponse:
     return redirect("project_settings", row.slug)
 
 
-def settings_page(request: Request, row: Project, *, status: int = 200, **instead: Any) -> HttpResponse:
-    """Show the settings of a project; `instead` overrides context values, such as an invalid form."""
-    context: dict[str, Any] = {
-        "project": row,
-        "form": ProjectSettingsForm(
-            initial={"name": row.name, "single_person": row.single_person},
-            is_admin=request.user.is_superuser,
+class RefusedMember(NamedTuple):
+    """A member whose role could not be changed, and the reason."""
+
+    username: str
+    message: str
+
+
+@dataclass(frozen=True)
+class ProjectSettingsPage(Context):
+    """A project's members, quotas, credentials and settings."""
+
+    project: Project
+    form: ProjectSettingsForm
+    member_form: MemberForm
+    quotas: list[QuotaRow]
+    quota_form: QuotasForm | None
+    network_form: NetworkForm | None
+    sandbox_minimum: Level
+    members: QuerySet[Membership]
+    may_manage: bool
+    may_write: bool
+    credentials: QuerySet[Credential]
+    credential_labels: dict[str, str]
+    roles: list[tuple[Role, str]]
+    crumbs: Crumbs
+    refused: RefusedMember | None
+
+
+def settings_page(
+    request: Request,
+    row: Project,
+    *,
+    status: int = 200,
+    form: ProjectSettingsForm | None = None,
+    member_form: MemberForm | None = None,
+    quota_form: QuotasForm | None = None,
+    network_form: NetworkForm | None = None,
+    refused: RefusedMember | None = None,
+) -> HttpResponse:
+    """Show a project's settings. A refused form is shown again with its entries and errors."""
+    is_admin = request.user.is_superuser
+    context = ProjectSettingsPage(
+        project=row,
+        form=form
+        or ProjectSettingsForm(
+            initial={"name": row.name, "single_person": row.single_person}, is_admin=is_admin
         ),
-        "member_form": MemberForm(),
-        "quotas": QuotasForm.rows(quotas.quotas_out(row)),
-        "quota_form": QuotasForm.of(row) if request.user.is_superuser else None,
-        "network_form": NetworkForm.of(row) if request.user.is_superuser else None,
-        "sandbox_minimum": installation.sandbox_minimum(),
-        "members": queries.members_of(row),
-        "may_manage": access.can(request.user, row, Action.MANAGE),
-        "may_write": access.can(request.user, row, Action.WRITE),
-        "credentials": credentials.credentials_of_project(row),
-        "credential_labels": LABELS,
-        "roles": list(ROLE_HELP.items()),
-        "crumbs": crumbs(("Projects", reverse("projects")), row.name),
-    }
-    return render(request, "people/projects/settings.html", context | instead, status=status)
+        member_form=member_form or MemberForm(),
+        quotas=QuotasForm.rows(quotas.quotas_out(row)),
+        quota_form=quota_form or (QuotasForm.of(row) if is_admin else None),
+        network_form=network_form or (NetworkForm.of(row) if is_admin else None),
+        sandbox_minimum=installation.sandbox_minimum(),
+        members=queries.members_of(row),
+        may_manage=access.can(request.user, row, Action.MANAGE),
+        may_write=access.can(request.user, row, Action.WRITE),
+        credentials=credentials.credentials_of_project(row),
+        credential_labels=LABELS,
+        roles=list(ROLE_HELP.items()),
+        crumbs=crumbs(("Projects", reverse("projects")), row.name),
+        refused=refused,
+    )
+    return render_page(request, "people/projects/settings.html", context, status=status)
 
 
 @form_page
 def set_quotas(request: Request, project: str) -> HttpResponse:
-    """Set the quotas of the project; for administrators of the installation."""
+    """Set the project's quotas; for the installation's administrators."""
     row = access.get_project(request.user, project)
     access.require_admin(request.user)
     # A reload of the page of the invalid form, which is at this address, is a GET request.
     if request.method != "POST":
         return redirect("project_settings", row.slug)
     form = QuotasForm(request.POST)
-    if form.apply(lambda given: form.save(row, given, by=request.user)) is None:
+    if form.apply(lambda values: form.save(row, values, by=request.user)) is None:
         return settings_page(request, row, status=form.status, quota_form=form)
     notify(request, "Quotas saved.")
     return redirect("project_settings", row.slug)
 
 
 def _member_refused(request: Request, row: Project, username: str, error: TrainyardError) -> HttpResponse:
-    """Show the settings again, with the error message in the row of the member."""
-    refused = {"username": username, "message": error.message}
-    return settings_page(request, row, status=error.status, refused=refused)
+    """Show the settings again, with the error message in the member's row."""
+    return settings_page(request, row, status=error.status, refused=RefusedMember(username, error.message))
 
 
 @form_page
@@ -139,16 +208,16 @@ def set_role(request: Request, project: str) -> HttpResponse:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return settings_page(request, row, status=422, member_form=form)
-    wanted = form.cleaned_data
+    entries = form.cleaned_data
     try:
-        person = actions.find_person(wanted["user"])
-        actions.set_role(row, person, Role(wanted["role"]), by=request.user)
+        person = actions.find_person(entries["user"])
+        actions.set_role(row, person, Role(entries["role"]), by=request.user)
     except NotFound as error:
         form.add_error("user", error.message)
         return settings_page(request, row, status=422, member_form=form)
     except Conflict as error:
-        return _member_refused(request, row, wanted["user"], error)
-    notify(request, f"{person.username} is {wanted['role']} of {row.name}.")
+        return _member_refused(request, row, entries["user"], error)
+    notify(request, f"{person.username} is {entries['role']} of {row.name}.")
     return redirect("project_settings", row.slug)
 
 

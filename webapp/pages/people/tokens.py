@@ -1,16 +1,29 @@
-"""Lists, creates and revokes API tokens: those of the user, or all for administrators."""
+"""Lists, creates and revokes API tokens: the user's own ones, or all for administrators."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import path
 
 from jobs import clock
 from jobs.actions.people import tokens as actions
 from jobs.errors import BadInput, Forbidden
+from jobs.models import ApiToken
 from jobs.queries.people import tokens as query
 from webapp.forms.people.people import TokenForm
-from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
+from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
+from webapp.template_context import Context
+
+
+@dataclass(frozen=True)
+class TokensPage(Context):
+    """The tokens that the user may see, and the form for a new one."""
+
+    rows: QuerySet[ApiToken]
+    form: TokenForm
+    now: datetime
 
 
 @form_page
@@ -19,29 +32,40 @@ def tokens(request: Request) -> HttpResponse:
     form = TokenForm(request.POST or None, is_admin=request.user.is_superuser)
     if request.method == "POST" and form.is_valid():
         try:
-            return _create(request, form)
+            return _create_token(request, form)
         except BadInput as error:
             form.add_problems(error)
         except Forbidden as error:
             form.add_error("scopes", error.message)
     status = 422 if request.method == "POST" else 200
-    context = {"rows": query.visible_tokens(request.user), "form": form, "now": clock.estimate()}
-    return render(request, "people/tokens/list.html", context, status=status)
+    context = TokensPage(rows=query.visible_tokens(request.user), form=form, now=clock.estimate())
+    return render_page(request, "people/tokens/list.html", context, status=status)
 
 
-def _create(request: Request, form: TokenForm) -> HttpResponse:
-    wanted = form.cleaned_data
-    end = clock.estimate() + timedelta(days=int(wanted["days"])) if wanted["days"] else None
+@dataclass(frozen=True)
+class TokenMade(Context):
+    """A new token with its secret, which is shown once."""
+
+    token: ApiToken
+    raw: str
+    address: str
+
+
+def _create_token(request: Request, form: TokenForm) -> HttpResponse:
+    entries = form.cleaned_data
+    end = clock.estimate() + timedelta(days=int(entries["days"])) if entries["days"] else None
     token, raw = actions.create(
         request.user,
         by=request.user,
-        scopes=wanted["scopes"],
-        name=wanted["name"],
+        scopes=entries["scopes"],
+        name=entries["name"],
         expires=end,
-        endpoints=wanted["endpoints"],
+        endpoints=entries["endpoints"],
     )
     address = request.build_absolute_uri("/api/v1/me")
-    response = render(request, "people/tokens/made.html", {"token": token, "raw": raw, "address": address})
+    response = render_page(
+        request, "people/tokens/made.html", TokenMade(token=token, raw=raw, address=address)
+    )
     # The token is shown once: it must not stay in a cache.
     response["Cache-Control"] = "no-store"
     return response

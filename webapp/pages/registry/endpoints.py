@@ -1,6 +1,6 @@
 """Lists endpoints, shows one with its requests, replicas and history, rolls it back and takes it down."""
 
-from typing import Any
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -9,16 +9,20 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import releases
 from jobs.answers.registry.endpoints import ReplicaOut
+from jobs.answers.registry.traffic import ReplicaTraffic
 from jobs.messages.release import ModelProcess
-from jobs.models import Endpoint
+from jobs.models import Endpoint, ModelVersion, RegisteredModel, ReleaseRecord
 from jobs.queries import paging
+from jobs.queries.paging import Page
 from jobs.queries.registry import endpoints as queries
 from jobs.queries.registry import releases as release_queries
 from jobs.queries.registry import traffic
+from jobs.queries.registry.endpoints import ReplicaCount
 from webapp import prediction
 from webapp.forms.registry.registry import DownForm, RollbackForm
 from webapp.pages.registry import tryout
 from webapp.pages.shortcuts import (
+    Crumbs,
     Request,
     action,
     crumbs,
@@ -26,9 +30,10 @@ from webapp.pages.shortcuts import (
     notify,
     page,
     redirect,
-    render,
+    render_page,
     valid_choice,
 )
+from webapp.template_context import Context
 
 HISTORY_ROWS = 10
 STATES = {
@@ -43,6 +48,16 @@ FOLLOWED = ("badges", "actions", "address", "replicas", "history", "changes")
 """The parts of the page that are drawn again together with its figures. Typed text stays in them."""
 
 
+@dataclass(frozen=True)
+class EndpointsPage(Context):
+    """The endpoints that the user may see, with their replicas and traffic."""
+
+    page: Page[Endpoint]
+    rows: list[tuple[Endpoint, ReplicaCount | None, tuple[float, float] | None]]
+    live_only: bool
+    address: str
+
+
 @page
 def endpoints(request: Request) -> HttpResponse:
     """List the endpoints that the user may see."""
@@ -53,13 +68,13 @@ def endpoints(request: Request) -> HttpResponse:
         rows = rows.exclude(production=None, staging=None)
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
     rates, counts = traffic.recent_rates(listed.items), queries.replica_counts(listed.items)
-    context = {
-        "page": listed,
-        "rows": [(row, counts.get(row.pk), rates.get(row.pk)) for row in listed.items],
-        "live_only": live_only,
-        "address": prediction.address(),
-    }
-    return render(request, "registry/endpoints/list.html", context)
+    context = EndpointsPage(
+        page=listed,
+        rows=[(row, counts.get(row.pk), rates.get(row.pk)) for row in listed.items],
+        live_only=live_only,
+        address=prediction.address(),
+    )
+    return render_page(request, "registry/endpoints/list.html", context)
 
 
 @page
@@ -68,48 +83,90 @@ def endpoint(request: Request, name: str) -> HttpResponse:
     return _endpoint_page(request, name)
 
 
-def _endpoint_page(request: Request, name: str, *, status: int = 200, **instead: Any) -> HttpResponse:
-    """Show an endpoint as it is now; `instead` overrides context values, such as an invalid form."""
+@dataclass(frozen=True)
+class EndpointPage(Context):
+    """An endpoint with its history and forms."""
+
+    endpoint: Endpoint
+    model: RegisteredModel
+    address: str
+    history: list[ReleaseRecord]
+    keeps_forms: bool
+    followed: str
+    down_form: DownForm
+    crumbs: Crumbs
+
+
+def _endpoint_page(
+    request: Request,
+    name: str,
+    *,
+    status: int = 200,
+    rollback_form: RollbackForm | None = None,
+    down_form: DownForm | None = None,
+) -> HttpResponse:
+    """Show an endpoint. A refused form is shown again with its entries and errors."""
     row = access.get_endpoint(request.user, name)
     part = valid_choice(request.GET.get("part"), ("now", "first_request"), "")
     # A refused form stays with its message until the page is left.
-    keeps_forms = bool(instead) or request.GET.get("keep") == "changes"
-    followed = [each for each in FOLLOWED if not (keeps_forms and each == "changes")]
-    context = {
-        "endpoint": row,
-        "model": row.model,
-        "address": prediction.address(),
-        "history": list(release_queries.releases_of_endpoint(row)[:HISTORY_ROWS]),
-        "keeps_forms": keeps_forms,
-        "followed": ",".join(f"#endpoint-{each}:outerMorph" for each in followed),
-        "down_form": DownForm(),
-        **_now(row),
-        **rollback_context(request, row),
-    }
-    if part != "now":
-        context |= {"crumbs": crumbs(("Endpoints", reverse("endpoints")), name), **_first_request(row)}
-    return render(request, "registry/endpoints/endpoint.html", context | instead, partial=part, status=status)
+    was_refused = rollback_form is not None or down_form is not None
+    keeps_forms = was_refused or request.GET.get("keep") == "changes"
+    followed = [part_name for part_name in FOLLOWED if not (keeps_forms and part_name == "changes")]
+    context = EndpointPage(
+        endpoint=row,
+        model=row.model,
+        address=prediction.address(),
+        history=list(release_queries.releases_of_endpoint(row)[:HISTORY_ROWS]),
+        keeps_forms=keeps_forms,
+        followed=",".join(f"#endpoint-{part_name}:outerMorph" for part_name in followed),
+        down_form=down_form or DownForm(),
+        crumbs=crumbs(("Endpoints", reverse("endpoints")), name),
+    )
+    first_request = (_first_request_context(row),) if part != "now" else ()
+    rollback_section = rollback_context(request, row, rollback_form)
+    contexts = (context, _live_context(row), rollback_section, *first_request)
+    return render_page(request, "registry/endpoints/endpoint.html", *contexts, partial=part, status=status)
 
 
-def rollback_context(request: Request, row: Endpoint) -> dict[str, Any]:
-    """Return the context of the rollback form: the permission, the target version and the form."""
-    return {
-        "may_serve": access.can(request.user, row.model.project, Action.SERVE),
-        "target": release_queries.rollback_target(row) if row.production else None,
-        "rollback_form": RollbackForm(),
-    }
+@dataclass(frozen=True)
+class RollbackSection(Context):
+    """The form that rolls production back, and the version that it restores."""
+
+    may_serve: bool
+    target: ModelVersion | None
+    rollback_form: RollbackForm
 
 
-def _now(row: Endpoint) -> dict[str, Any]:
-    """Return the replicas with their processes and requests of the last minute."""
-    asked = {replica.name: replica for replica in traffic.traffic_by_replica(row)}
-    shown = [queries.replica_out(replica) for replica in queries.replicas_of(row)]
-    replicas = [(replica, asked.get(replica.name), _processes(replica)) for replica in shown]
-    return {"replicas": replicas, "count": queries.replica_counts([row]).get(row.pk)}
+def rollback_context(
+    request: Request, row: Endpoint, refused_form: RollbackForm | None = None
+) -> RollbackSection:
+    """Return the permission to roll back, the target version and the form, or a refused form."""
+    return RollbackSection(
+        may_serve=access.can(request.user, row.model.project, Action.SERVE),
+        target=release_queries.rollback_target(row) if row.production else None,
+        rollback_form=refused_form or RollbackForm(),
+    )
 
 
-def _processes(replica: ReplicaOut) -> list[tuple[str, str, ModelProcess | None]]:
-    """Return the version, state and process of each loaded version of a replica."""
+@dataclass(frozen=True)
+class LiveSection(Context):
+    """The replicas with their processes and last minute's requests."""
+
+    replicas: list[tuple[ReplicaOut, ReplicaTraffic | None, list[tuple[str, str, ModelProcess | None]]]]
+    count: ReplicaCount | None
+
+
+def _live_context(row: Endpoint) -> LiveSection:
+    by_replica = {replica.name: replica for replica in traffic.traffic_by_replica(row)}
+    replicas_out = [queries.replica_out(replica) for replica in queries.replicas_of(row)]
+    replicas = [
+        (replica, by_replica.get(replica.name), _version_processes(replica)) for replica in replicas_out
+    ]
+    return LiveSection(replicas=replicas, count=queries.replica_counts([row]).get(row.pk))
+
+
+def _version_processes(replica: ReplicaOut) -> list[tuple[str, str, ModelProcess | None]]:
+    """Return version, state and process for each version that a replica has loaded."""
     processes = {str(process.version): process for process in replica.processes}
     return [
         (number, STATES.get(state, state.lower()) if replica.live else "gone", processes.get(number))
@@ -117,13 +174,22 @@ def _processes(replica: ReplicaOut) -> list[tuple[str, str, ModelProcess | None]
     ]
 
 
-def _first_request(row: Endpoint) -> dict[str, Any]:
-    """Return how to send the first request, until there was one."""
+@dataclass(frozen=True)
+class FirstRequestSection(Context):
+    """The command that sends the first request, until there was one."""
+
+    was_asked: bool
+    curl: str = ""
+
+
+def _first_request_context(row: Endpoint) -> FirstRequestSection:
     if traffic.has_traffic(row):
-        return {"was_asked": True}
+        return FirstRequestSection(was_asked=True)
     version = row.production if not row.is_down else None
     example = tryout.example_body(version) if version is not None else ""
-    return {"was_asked": False, "curl": prediction.curl_line(row.model.name, example) if example else ""}
+    return FirstRequestSection(
+        was_asked=False, curl=prediction.curl_line(row.model.name, example) if example else ""
+    )
 
 
 @form_page
@@ -133,7 +199,7 @@ def rollback(request: Request, name: str) -> HttpResponse:
     if request.method != "POST":
         return redirect("endpoint", name)
     form = RollbackForm(request.POST)
-    record = form.apply(lambda given: releases.rollback(row, reason=given["reason"], by=request.user))
+    record = form.apply(lambda values: releases.rollback(row, reason=values["reason"], by=request.user))
     if record is None:
         return _endpoint_page(request, name, status=form.status, rollback_form=form)
     number = record.version.number if record.version else "?"
@@ -148,7 +214,7 @@ def take_down(request: Request, name: str) -> HttpResponse:
     if request.method != "POST":
         return redirect("endpoint", name)
     form = DownForm(request.POST)
-    record = form.apply(lambda given: releases.take_down(row, reason=given["reason"], by=request.user))
+    record = form.apply(lambda values: releases.take_down(row, reason=values["reason"], by=request.user))
     if record is None:
         return _endpoint_page(request, name, status=form.status, down_form=form)
     notify(request, f"{name} is down. Predictions are answered with 404.")

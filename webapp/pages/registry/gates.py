@@ -1,7 +1,7 @@
-"""Shows the rules of a model's gates with their history, and lets approvers change them."""
+"""Shows the rules for a model's gates with their history, and lets approvers change them."""
 
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -9,6 +9,7 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import gate_rules
+from jobs.answers.registry.gates import GatesOut
 from jobs.errors import BadInput, StaleState
 from jobs.models import RegisteredModel
 from jobs.queries.registry import gate_rules as queries
@@ -16,7 +17,8 @@ from jobs.queries.registry import versions
 from jobs.spec.gates import GateRules
 from jobs.spec.sections import measures
 from webapp.forms.registry.gates import GatesForm, row_count
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render
+from webapp.pages.shortcuts import Crumbs, Request, crumbs, form_page, notify, redirect, render_page
+from webapp.template_context import Context
 
 
 @form_page
@@ -35,7 +37,7 @@ def gates(request: Request, name: str) -> HttpResponse:
     stale = False
     if data is not None and not more and form.is_valid() and form.rules is not None:
         try:
-            _save(request, model, form, form.rules)
+            _save_rules(request, model, form, form.rules)
         except BadInput as error:
             for problem in error.problems:
                 form.add(problem)
@@ -48,14 +50,16 @@ def gates(request: Request, name: str) -> HttpResponse:
     status = HTTPStatus.CONFLICT if stale else HTTPStatus.OK
     if is_post and not more and not stale:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-    return render(request, "registry/gates.html", _context(request, model, form, stale=stale), status=status)
+    return render_page(
+        request, "registry/gates.html", _gates_context(request, model, form, stale=stale), status=status
+    )
 
 
-def _save(request: Request, model: RegisteredModel, form: GatesForm, rules: GateRules) -> None:
-    given = form.main.cleaned_data
+def _save_rules(request: Request, model: RegisteredModel, form: GatesForm, rules: GateRules) -> None:
+    entries = form.main.cleaned_data
     before = queries.revision_number(queries.current_revision(model))
     saved = gate_rules.change_rules(
-        model, rules, comment=given["comment"], seen=given["revision"], by=request.user
+        model, rules, comment=entries["comment"], seen=entries["revision"], by=request.user
     )
     number = queries.revision_number(saved)
     if number == before:
@@ -64,19 +68,33 @@ def _save(request: Request, model: RegisteredModel, form: GatesForm, rules: Gate
         notify(request, f"Saved as revision {number}. Requests made from now on are judged by it.")
 
 
-def _context(request: Request, model: RegisteredModel, form: GatesForm, *, stale: bool) -> dict[str, Any]:
+@dataclass(frozen=True)
+class GatesPage(Context):
+    """The rules for a model's gates, their history and the form that changes them."""
+
+    model: RegisteredModel
+    current: GatesOut
+    rules: GateRules
+    form: GatesForm
+    stale: bool
+    may_edit: bool
+    history: list[GatesOut]
+    crumbs: Crumbs
+
+
+def _gates_context(request: Request, model: RegisteredModel, form: GatesForm, *, stale: bool) -> GatesPage:
     current = queries.gates_out(model)
     name = model.name
-    return {
-        "model": model,
-        "current": current,
-        "rules": current.rules,
-        "form": form,
-        "stale": stale,
-        "may_edit": access.can(request.user, model.project, Action.APPROVE),
-        "history": queries.gates_history(model),
-        "crumbs": crumbs(("Models", reverse("models")), (name, reverse("model", args=[name])), "Gates"),
-    }
+    return GatesPage(
+        model=model,
+        current=current,
+        rules=current.rules,
+        form=form,
+        stale=stale,
+        may_edit=access.can(request.user, model.project, Action.APPROVE),
+        history=queries.gates_history(model),
+        crumbs=crumbs(("Models", reverse("models")), (name, reverse("model", args=[name])), "Gates"),
+    )
 
 
 urls = [path("models/<slug:name>/gates", gates, name="model_gates")]

@@ -1,10 +1,12 @@
 """Lists promotion requests, and shows one with its gates, comments and decision buttons."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import path, reverse
 
@@ -12,25 +14,41 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import promotions
 from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
-from jobs.models import ModelVersion, PromotionRequest
+from jobs.models import Decision, Endpoint, GateRevision, ModelVersion, PromotionRequest
 from jobs.queries import home, paging
 from jobs.queries.code import package_sets
+from jobs.queries.code.package_sets import PackageChange
+from jobs.queries.paging import Page
 from jobs.queries.registry import deciders, endpoints, gate_rules, gates, versions
 from jobs.queries.registry import promotions as queries
+from jobs.queries.registry.gates import Gate, GateState
 from webapp.forms.registry.registry import DecisionForm
 from webapp.pages.shortcuts import (
+    Crumbs,
     Request,
+    Tabs,
     crumbs,
     form_page,
     notify,
     page,
     redirect,
-    render,
+    render_page,
     url,
     valid_choice,
 )
+from webapp.template_context import Context
 
 VIEWS = {"inbox": "To decide", "open": "Open", "all": "All"}
+
+
+@dataclass(frozen=True)
+class ApprovalsPage(Context):
+    """The promotion requests in a view."""
+
+    page: Page[PromotionRequest]
+    rows: list[tuple[PromotionRequest, dict[GateState, int]]]
+    view: str
+    tabs: Tabs
 
 
 @page
@@ -43,16 +61,16 @@ def approvals(request: Request) -> HttpResponse:
     elif view == "open":
         rows = rows.filter(state__in=PromotionRequest.OPEN)
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
-    context = {
-        "page": listed,
+    context = ApprovalsPage(
+        page=listed,
         # dict: a template looks up `tally.items` as a key first, which in a Counter is 0.
-        "rows": [(row, dict(Counter(gate.state for gate in gates.read_gates(row)))) for row in listed.items],
-        "view": view,
-        "tabs": [
+        rows=[(row, dict(Counter(gate.state for gate in gates.read_gates(row)))) for row in listed.items],
+        view=view,
+        tabs=[
             (key, text, url("approvals", view="" if key == "inbox" else key)) for key, text in VIEWS.items()
         ],
-    }
-    return render(request, "registry/promotions/list.html", context, partial="requests")
+    )
+    return render_page(request, "registry/promotions/list.html", context, partial="requests")
 
 
 @page
@@ -60,7 +78,7 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
     """Show one request.
 
     Three parts are reloaded live: `?part=gates` and `?part=decide` once the state is no longer `was`, and
-    `?part=thread` once the number of its entries is not.
+    `?part=thread` once the number of its entries has changed.
     """
     row = access.get_promotion(request.user, promotion_id)
     part = valid_choice(request.GET.get("part"), ("gates", "decide", "thread"), "")
@@ -71,61 +89,93 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
     if part == "decide" and was is not None:
         notify(request, f"This request is now {row.get_state_display().lower()}.", level="info")
-    return render(request, "registry/promotions/promotion.html", _context(request, row), partial=part)
+    return render_page(
+        request, "registry/promotions/promotion.html", _promotion_context(request, row), partial=part
+    )
 
 
-def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
+@dataclass(frozen=True)
+class PromotionPage(Context):
+    """A promotion request: its gates, figures, comments and decision form."""
+
+    promotion: PromotionRequest
+    endpoint: Endpoint
+    champion: ModelVersion | None
+    gates: list[tuple[Gate, str]]
+    gate_rules: GateRevision | None
+    newer_gates: int | None
+    open_gates: list[str]
+    figures: list[tuple[str, float | None, float | None]]
+    computed_by: str
+    champion_is_measured: bool
+    evaluation_job: int | None
+    package_changes: list[PackageChange]
+    packages_are_known: bool
+    thread: QuerySet[Decision]
+    is_open: bool
+    is_live: bool
+    is_pending: bool
+    why_not: str | None
+    may_withdraw: bool
+    form: DecisionForm
+    crumbs: Crumbs
+    refused: str = ""
+    accepted: Sequence[str] = ()
+    typed: str = ""
+
+
+def _promotion_context(request: Request, row: PromotionRequest) -> PromotionPage:
     user = request.user
     endpoint = endpoints.endpoint_of(row.model)
-    found = gates.read_gates(row)
+    promotion_gates = gates.read_gates(row)
     newest = gate_rules.revision_number(gate_rules.current_revision(row.model))
     is_open = row.state in PromotionRequest.OPEN
     now = endpoint.production if row.stage == "production" else endpoint.staging
     champion = now if is_open else queries.replaced_version(row)
-    figures, computed_by, champion_is_measured = _figures(row, champion)
-    return {
-        "promotion": row,
-        "endpoint": endpoint,
-        "champion": champion,
-        "gates": [(gate, gates.next_step(gate)) for gate in found],
-        "gate_rules": row.gate_revision,
-        "newer_gates": newest if newest != gate_rules.revision_number(row.gate_revision) else None,
-        "open_gates": gates.unevaluated_gates(found),
-        "figures": figures,
-        "computed_by": computed_by,
-        "champion_is_measured": champion_is_measured,
-        "evaluation_job": queries.evaluation_job(row),
-        "package_changes": package_sets.changes_since(champion, row.version),
-        "packages_are_known": champion is not None
+    figures, computed_by, champion_is_measured = _compare_metrics(row, champion)
+    return PromotionPage(
+        promotion=row,
+        endpoint=endpoint,
+        champion=champion,
+        gates=[(gate, gates.next_step(gate)) for gate in promotion_gates],
+        gate_rules=row.gate_revision,
+        newer_gates=newest if newest != gate_rules.revision_number(row.gate_revision) else None,
+        open_gates=gates.unevaluated_gates(promotion_gates),
+        figures=figures,
+        computed_by=computed_by,
+        champion_is_measured=champion_is_measured,
+        evaluation_job=queries.evaluation_job(row),
+        package_changes=package_sets.changes_since(champion, row.version),
+        packages_are_known=champion is not None
         and package_sets.has_known_packages(champion)
         and package_sets.has_known_packages(row.version),
-        "thread": queries.decisions_of(row),
-        "is_open": is_open,
-        "is_live": is_open or row.state == PromotionRequest.State.APPROVED,
-        "is_pending": row.state == PromotionRequest.State.PENDING,
-        "why_not": deciders.decision_refusal(row, user) if is_open else None,
-        "may_withdraw": is_open
+        thread=queries.decisions_of(row),
+        is_open=is_open,
+        is_live=is_open or row.state == PromotionRequest.State.APPROVED,
+        is_pending=row.state == PromotionRequest.State.PENDING,
+        why_not=deciders.decision_refusal(row, user) if is_open else None,
+        may_withdraw=is_open
         and (row.requested_by_id == user.pk or access.can(user, row.model.project, Action.MANAGE)),
-        "form": DecisionForm(open_gates=gates.unevaluated_gates(found)),
-        "crumbs": crumbs(("Approvals", reverse("approvals")), f"Request {row.pk}"),
-    }
+        form=DecisionForm(open_gates=gates.unevaluated_gates(promotion_gates)),
+        crumbs=crumbs(("Approvals", reverse("approvals")), f"Request {row.pk}"),
+    )
 
 
-def _figures(
+def _compare_metrics(
     row: PromotionRequest, champion: ModelVersion | None
 ) -> tuple[list[tuple[str, float | None, float | None]], str, bool]:
-    """Return the test metrics of the version and the champion.
+    """Return the test metrics for the version and the champion.
 
-    Those of versions that code of users made were computed beside this code, which could have changed them.
+    If users' code made a version, its metrics were computed beside this code, which could change them.
     So those that the gates have measured take their place.
 
     Returns:
-        Name and both values of each metric; `gates` or `code` if code made one of the versions; and whether
-        the values of the champion are those of the gates.
+        Name and both values for each metric; `gates` or `code` if code made a version; and whether the
+        champion's values come from the gates.
     """
     mine, theirs = versions.metric_values(row.version), versions.metric_values(champion) if champion else {}
     computed_by, champion_is_measured = "", False
-    if any(each and versions.measured_by_code(each.source_job) for each in (row.version, champion)):
+    if any(version and versions.measured_by_code(version.source_job) for version in (row.version, champion)):
         measured = queries.measured_metrics(row)
         mine = measured.get("challenger", mine)
         if champion is not None and champion.pk == row.baseline_version_id and "champion" in measured:
@@ -139,7 +189,7 @@ def _figures(
 
 
 def _decision_view(verb: str) -> Callable[..., HttpResponse]:
-    """Return the view of one decision button."""
+    """Return the view for one decision button."""
 
     @form_page
     def decide(request: Request, promotion_id: int) -> HttpResponse:
@@ -153,42 +203,42 @@ def _decision_view(verb: str) -> Callable[..., HttpResponse]:
                 raise BadInput("The comment is too long, or an accepted gate is not open.")
             notify(request, _VERBS[verb](row, request, form.cleaned_data))
         except (BadInput, Conflict, Forbidden) as error:
-            return _refused(request, promotion_id, verb, error)
+            return _show_refusal(request, promotion_id, verb, error)
         return redirect("approval", promotion_id)
 
     return decide
 
 
-def _refused(request: Request, promotion_id: int, verb: str, error: TrainyardError) -> HttpResponse:
-    """Show the request as it is now, with the reason and with the entries of the person."""
-    context = _context(request, access.get_promotion(request.user, promotion_id))
+def _show_refusal(request: Request, promotion_id: int, verb: str, error: TrainyardError) -> HttpResponse:
+    """Show the request's present state, with the reason and the person's entries."""
+    row = access.get_promotion(request.user, promotion_id)
+    context = replace(_promotion_context(request, row), refused=error.message)
     typed = request.POST.get("comment", "")
-    if verb != "comment" and context["is_open"] and context["why_not"] is None:
-        context["form"] = DecisionForm(initial={"comment": typed}, open_gates=context["open_gates"])
-        context["accepted"] = request.POST.getlist("accept")
+    if verb != "comment" and context.is_open and context.why_not is None:
+        form = DecisionForm(initial={"comment": typed}, open_gates=context.open_gates)
+        context = replace(context, form=form, accepted=request.POST.getlist("accept"))
     else:
-        context["typed"] = typed
-    context["refused"] = error.message
-    return render(request, "registry/promotions/promotion.html", context, status=error.status)
+        context = replace(context, typed=typed)
+    return render_page(request, "registry/promotions/promotion.html", context, status=error.status)
 
 
-def _approve(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
-    done = promotions.approve(row, accept=given["accept"], comment=given["comment"], by=request.user)
+def _approve(row: PromotionRequest, request: Request, entries: dict[str, Any]) -> str:
+    done = promotions.approve(row, accept=entries["accept"], comment=entries["comment"], by=request.user)
     return f"Approved. {row.version} is being released to {row.stage} as generation {done.generation}."
 
 
-def _reject(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
-    promotions.reject(row, comment=given["comment"], by=request.user)
+def _reject(row: PromotionRequest, request: Request, entries: dict[str, Any]) -> str:
+    promotions.reject(row, comment=entries["comment"], by=request.user)
     return "Rejected. The endpoint is unchanged."
 
 
-def _withdraw(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
-    promotions.withdraw(row, comment=given["comment"], by=request.user)
+def _withdraw(row: PromotionRequest, request: Request, entries: dict[str, Any]) -> str:
+    promotions.withdraw(row, comment=entries["comment"], by=request.user)
     return "Withdrawn."
 
 
-def _comment(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:
-    promotions.comment(row, given["comment"], by=request.user)
+def _comment(row: PromotionRequest, request: Request, entries: dict[str, Any]) -> str:
+    promotions.comment(row, entries["comment"], by=request.user)
     return "Your comment is added."
 
 

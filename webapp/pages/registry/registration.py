@@ -1,5 +1,7 @@
 """Registers a model that a job produced as a model version."""
 
+from dataclasses import dataclass
+
 from django.http import HttpResponse
 from django.urls import path, reverse
 
@@ -7,16 +9,36 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import registration
 from jobs.errors import BadInput, Conflict, NotFound
-from jobs.models import ModelVersion, Project
+from jobs.models import Job, JobArtifact, ModelVersion, Project
 from jobs.queries.registry import registry
 from jobs.queries.runs import jobs as shown
 from webapp.forms.registry.registry import RegisterForm
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
+from webapp.pages.shortcuts import (
+    Crumbs,
+    Request,
+    crumbs,
+    form_page,
+    notify,
+    redirect,
+    render_page,
+    url,
+)
+from webapp.template_context import Context
+
+
+@dataclass(frozen=True)
+class RegisterPage(Context):
+    """The form that registers a job's model."""
+
+    form: RegisterForm
+    job: Job
+    artifact: JobArtifact
+    crumbs: Crumbs
 
 
 @form_page
 def register(request: Request, job_id: int, digest: str) -> HttpResponse:
-    """Register an artifact of a job as a version of an existing model or of a new one."""
+    """Register a job's artifact as a version, in an existing model or a new one."""
     job = access.get_job(request.user, job_id, Action.WRITE)
     artifact = shown.newest_artifacts([job, *job.children.all()]).filter(role="model", artifact=digest).last()
     if artifact is None or job.project is None:
@@ -24,24 +46,26 @@ def register(request: Request, job_id: int, digest: str) -> HttpResponse:
     names = registry.model_names(job.project)
     initial = {"name": registry.free_name(job)}
     form = RegisterForm(request.POST or None, models=names, initial=initial)
-    if form.is_valid() and (version := _register(request, job.project, digest, form)) is not None:
+    if form.is_valid() and (version := _register_version(request, job.project, digest, form)) is not None:
         notify(request, f"Version {version.number} of {version.model.name} is being validated.")
         return redirect("version", version.model.name, version.number)
     back = (job.title or f"Job {job.pk}", url("job", job.pk, tab="artifacts"))
     trail = crumbs(("Jobs", reverse("jobs")), back, "Register")
-    context = {"form": form, "job": job, "artifact": artifact, "crumbs": trail}
-    return render(request, "registry/register.html", context, status=422 if form.errors else 200)
+    context = RegisterPage(form=form, job=job, artifact=artifact, crumbs=trail)
+    return render_page(request, "registry/register.html", context, status=422 if form.errors else 200)
 
 
-def _register(request: Request, project: Project, digest: str, form: RegisterForm) -> ModelVersion | None:
+def _register_version(
+    request: Request, project: Project, digest: str, form: RegisterForm
+) -> ModelVersion | None:
     """Return the new version, or add the error to the form and return None."""
-    given, by = form.cleaned_data, request.user
+    entries, by = form.cleaned_data, request.user
     try:
-        if given["model"]:
-            return registration.add_version(access.get_model(by, given["model"]), digest, by=by)
-        return registration.add_to_new_model(project, given["name"], digest, by=by)
+        if entries["model"]:
+            return registration.add_version(access.get_model(by, entries["model"]), digest, by=by)
+        return registration.add_to_new_model(project, entries["name"], digest, by=by)
     except (BadInput, Conflict) as error:
-        form.add_error("model" if given["model"] else "name", error.message)
+        form.add_error("model" if entries["model"] else "name", error.message)
         return None
 
 

@@ -1,6 +1,6 @@
 """Lists registered models, shows one, and manages its aliases and uploads."""
 
-from typing import Any
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import path, reverse
@@ -8,10 +8,12 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import registration, registry
+from jobs.answers.registry.gates import GatesOut
 from jobs.errors import BadInput, Conflict
-from jobs.models import CodeVersion, Endpoint, RegisteredModel
+from jobs.models import Alias, CodeVersion, Endpoint, ModelVersion, RegisteredModel, ReleaseRecord
 from jobs.queries import paging
 from jobs.queries.code import code as code_queries
+from jobs.queries.paging import Page
 from jobs.queries.registry import gate_rules, versions
 from jobs.queries.registry import registry as queries
 from jobs.queries.registry import releases as release_queries
@@ -19,6 +21,7 @@ from webapp.forms.registry.registry import AliasForm, ModelForm, UploadForm
 from webapp.pages.registry import versions as version_pages
 from webapp.pages.registry.endpoints import rollback_context
 from webapp.pages.shortcuts import (
+    Crumbs,
     Request,
     action,
     crumbs,
@@ -26,14 +29,25 @@ from webapp.pages.shortcuts import (
     notify,
     page,
     redirect,
-    render,
+    render_page,
     writable_projects,
 )
+from webapp.template_context import Context
 from webapp.uploads import file_on_disk
 
 HISTORY_ROWS = 20
 MAX_CODE = 100
 """Versions of code that the form for uploads lists, the newest first."""
+
+
+@dataclass(frozen=True)
+class ModelsPage(Context):
+    """The models that the user may see, with their production versions' metrics."""
+
+    page: Page[RegisteredModel]
+    names: list[str]
+    rows: list[tuple[RegisteredModel, dict[str, float | None]]]
+    may_create: bool
 
 
 @page
@@ -42,17 +56,25 @@ def models(request: Request) -> HttpResponse:
     rows = queries.models_for_lists(request.user)
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"), order="name")
     names = versions.metric_names(m.endpoint.production for m in listed.items if m.endpoint.production)
-    context = {
-        "page": listed,
-        "names": names,
-        "rows": [(m, _production_figures(m.endpoint)) for m in listed.items],
-        "may_create": writable_projects(request.user).exists(),
-    }
-    return render(request, "registry/list.html", context)
+    context = ModelsPage(
+        page=listed,
+        names=names,
+        rows=[(m, _production_figures(m.endpoint)) for m in listed.items],
+        may_create=writable_projects(request.user).exists(),
+    )
+    return render_page(request, "registry/list.html", context)
 
 
 def _production_figures(endpoint: Endpoint) -> dict[str, float | None]:
     return versions.metric_values(endpoint.production) if endpoint.production else {}
+
+
+@dataclass(frozen=True)
+class NewModelPage(Context):
+    """The form for a new model."""
+
+    form: ModelForm
+    crumbs: Crumbs
 
 
 @form_page
@@ -60,18 +82,18 @@ def new(request: Request) -> HttpResponse:
     """Create a model."""
     form = ModelForm(request.POST or None, projects=writable_projects(request.user))
     if form.is_valid():
-        given = form.cleaned_data
+        entries = form.cleaned_data
         try:
             model = registry.create_model(
-                given["project"], given["name"], description=given["description"], by=request.user
+                entries["project"], entries["name"], description=entries["description"], by=request.user
             )
         except (BadInput, Conflict) as error:
             form.add_error("name", error.message)
         else:
             notify(request, f"Model {model.name} is created. Add its first version.")
             return redirect("model", model.name)
-    context = {"form": form, "crumbs": crumbs(("Models", reverse("models")), "New model")}
-    return render(request, "registry/new.html", context, status=422 if form.errors else 200)
+    context = NewModelPage(form=form, crumbs=crumbs(("Models", reverse("models")), "New model"))
+    return render_page(request, "registry/new.html", context, status=422 if form.errors else 200)
 
 
 @page
@@ -80,36 +102,59 @@ def model(request: Request, name: str) -> HttpResponse:
     return _model_page(request, name)
 
 
-def _model_page(request: Request, name: str, *, status: int = 200, **instead: Any) -> HttpResponse:
-    """Show a model as it is now; `instead` overrides context values, such as an invalid form."""
+@dataclass(frozen=True)
+class ModelPage(Context):
+    """A model: its versions, aliases, gates and history."""
+
+    model: RegisteredModel
+    endpoint: Endpoint
+    crumbs: Crumbs
+    page: Page[ModelVersion]
+    rows: list[tuple[ModelVersion, str | None, dict[str, float | None]]]
+    names: list[str]
+    live_figures: dict[str, float | None]
+    history: list[ReleaseRecord]
+    aliases: list[Alias]
+    max_aliases: int
+    alias_form: AliasForm | None
+    upload_form: UploadForm | None
+    may_write: bool
+    gates: GatesOut
+    may_edit_gates: bool
+
+
+def _model_page(
+    request: Request, name: str, *, status: int = 200, refused_alias: AliasForm | None = None
+) -> HttpResponse:
+    """Show a model. A refused alias form is shown again with its entries and errors."""
     row = access.get_model(request.user, name)
     endpoint = access.get_endpoint(request.user, name)
     listed = paging.page_of(queries.versions_of(row), cursor=request.GET.get("cursor"), order="-number")
     may_write = access.can(request.user, row.project, Action.WRITE)
-    context = {
-        "model": row,
-        "endpoint": endpoint,
-        "crumbs": crumbs(("Models", reverse("models")), name),
-        "page": listed,
-        "rows": [(v, queries.stage_of(v, endpoint), versions.metric_values(v)) for v in listed.items],
-        "names": versions.metric_names(listed.items),
-        "live_figures": _production_figures(endpoint),
-        "history": list(release_queries.releases_of_endpoint(endpoint)[:HISTORY_ROWS]),
-        "aliases": list(row.aliases.select_related("version").order_by("name")),
-        "max_aliases": registry.MAX_ALIASES,
-        "alias_form": AliasForm(versions=listed.items) if may_write and listed.items else None,
-        "upload_form": UploadForm(code=_offered_code(request, row)) if may_write else None,
-        "may_write": may_write,
-        "gates": gate_rules.gates_out(row),
-        "may_edit_gates": access.can(request.user, row.project, Action.APPROVE),
-        **rollback_context(request, endpoint),
-        **instead,
-    }
-    return render(request, "registry/model.html", context, status=status)
+    context = ModelPage(
+        model=row,
+        endpoint=endpoint,
+        crumbs=crumbs(("Models", reverse("models")), name),
+        page=listed,
+        rows=[(v, queries.stage_of(v, endpoint), versions.metric_values(v)) for v in listed.items],
+        names=versions.metric_names(listed.items),
+        live_figures=_production_figures(endpoint),
+        history=list(release_queries.releases_of_endpoint(endpoint)[:HISTORY_ROWS]),
+        aliases=list(row.aliases.select_related("version").order_by("name")),
+        max_aliases=registry.MAX_ALIASES,
+        alias_form=refused_alias
+        or (AliasForm(versions=listed.items) if may_write and listed.items else None),
+        upload_form=UploadForm(code=_offered_code(request, row)) if may_write else None,
+        may_write=may_write,
+        gates=gate_rules.gates_out(row),
+        may_edit_gates=access.can(request.user, row.project, Action.APPROVE),
+    )
+    rollback_section = rollback_context(request, endpoint)
+    return render_page(request, "registry/model.html", context, rollback_section, status=status)
 
 
 def _offered_code(request: Request, row: RegisteredModel) -> list[CodeVersion]:
-    """Return the newest code of the project; none for who may not have it executed."""
+    """Return the project's newest code; empty for users who may not run code."""
     if not access.can(request.user, row.project, Action.RUN_CODE):
         return []
     return list(code_queries.versions_with_file_counts(request.user, row.project).order_by("-pk")[:MAX_CODE])
@@ -135,12 +180,12 @@ def set_alias(request: Request, name: str) -> HttpResponse:
         return redirect("model", name)
     form = AliasForm(request.POST, versions=row.versions.order_by("-number"))
     alias = form.apply(
-        lambda given: registry.set_alias(
-            row, given["alias"], row.versions.get(number=given["version"]), by=request.user
+        lambda values: registry.set_alias(
+            row, values["alias"], row.versions.get(number=values["version"]), by=request.user
         )
     )
     if alias is None:
-        return _model_page(request, name, status=form.status, alias_form=form)
+        return _model_page(request, name, status=form.status, refused_alias=form)
     notify(request, f"{alias.name} now points at v{alias.version.number}.")
     return redirect("model", name)
 

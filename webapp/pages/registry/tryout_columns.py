@@ -1,4 +1,4 @@
-"""The prediction form of a version that takes the columns of a table: a field for each, with its type."""
+"""The prediction form for a version that takes table columns: a field for each, with its type."""
 
 import base64
 import math
@@ -33,12 +33,12 @@ class ColumnField(NamedTuple):
 
     Attributes:
         column: its name.
-        type: of the column.
+        type: the column's type.
         widget: the kind of input.
-        value: the first one of the data.
-        choices: all values of a category or boolean.
-        unknown: a value that is none of the choices of a category.
-        suggestions: the most frequent values of a category that may have others.
+        value: the first one in the data.
+        choices: all values that a category or boolean has.
+        unknown: a value outside a category's choices.
+        suggestions: the most frequent values, for a category that may have others.
     """
 
     column: str
@@ -50,9 +50,9 @@ class ColumnField(NamedTuple):
     suggestions: tuple[str, ...] = ()
 
 
-def fields(signature: Signature, profile: Profile | None) -> list[ColumnField]:
-    """Return the fields, filled with the first row of the data if it is known."""
-    (filled,) = _filled(signature, profile, [_first_row(profile)])
+def column_fields(signature: Signature, profile: Profile | None) -> list[ColumnField]:
+    """Return the fields, filled with the data's first row if it is known."""
+    (filled,) = _fill_fields(signature, profile, [_first_row(profile)])
     return filled
 
 
@@ -60,21 +60,26 @@ def _first_row(profile: Profile | None) -> dict[str, Any]:
     return dict(profile.preview[0]) if profile is not None and profile.preview else {}
 
 
-def _filled(
+def _fill_fields(
     signature: Signature, profile: Profile | None, rows: Sequence[dict[str, Any]]
 ) -> Iterator[list[ColumnField]]:
     """Yield the fields filled with each row."""
-    known = {column.name: column for column in profile.columns} if profile is not None else {}
+    profiled = {column.name: column for column in profile.columns} if profile is not None else {}
     preview = profile.preview if profile is not None else ()
-    samples = {each.name: [one.get(each.name) for one in preview] for each in signature.columns}
+    samples = {column.name: [row.get(column.name) for row in preview] for column in signature.columns}
     for row in rows:
         yield [
-            _field(each.name, each.type, known.get(each.name), [row.get(each.name), *samples[each.name]])
-            for each in signature.columns
+            _column_field(
+                column.name,
+                column.type,
+                profiled.get(column.name),
+                [row.get(column.name), *samples[column.name]],
+            )
+            for column in signature.columns
         ]
 
 
-def _field(name: str, kind: ColumnType, column: Column | None, samples: Sequence[Any]) -> ColumnField:
+def _column_field(name: str, kind: ColumnType, column: Column | None, samples: Sequence[Any]) -> ColumnField:
     sample = samples[0]
     values = column.values if column is not None else ()
     text = "" if sample is None else str(sample)
@@ -92,19 +97,19 @@ def _field(name: str, kind: ColumnType, column: Column | None, samples: Sequence
             return ColumnField(name, kind, "image", "")
         case "category":
             if values and column is not None and len(values) == column.distinct:
-                return ColumnField(name, kind, "select", text, values, unknown=_unknown(values))
+                return ColumnField(name, kind, "select", text, values, unknown=_unknown_value(values))
             return ColumnField(name, kind, "text", text, suggestions=values)
         case _:
             return ColumnField(name, kind, "textarea", text)
 
 
 def _has_time(date: Any) -> bool:
-    """Return whether a date has a time of the day, as any of a series but its first one may."""
+    """Return whether a date has a time. Any date in a series may have one."""
     return date is not None and str(date)[10:19] not in ("", "T00:00:00")
 
 
-def _unknown(values: Container[str]) -> str:
-    """Return a word that is none of the values."""
+def _unknown_value(values: Container[str]) -> str:
+    """Return a word that is not among the values."""
     word = "unknown"
     while word in values:
         word += "?"
@@ -115,8 +120,8 @@ def _boolean_text(sample: Any) -> str:
     return "" if sample is None else "true" if sample else "false"
 
 
-def example(signature: Signature, profile: Profile | None) -> dict[str, Any]:
-    """Return a valid row: the first one of the data, with a small grey image for an image."""
+def example_row(signature: Signature, profile: Profile | None) -> dict[str, Any]:
+    """Return a valid row: the data's first one, with a small grey image for an image."""
     (row,) = examples_of(signature, profile, [_first_row(profile)])
     return row
 
@@ -124,7 +129,7 @@ def example(signature: Signature, profile: Profile | None) -> dict[str, Any]:
 def examples_of(
     signature: Signature, profile: Profile | None, rows: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return rows of the data as a request has them, with a small grey image for an image."""
+    """Return data rows as a request has them, with a small grey image for an image."""
     return [
         {
             field.column: {"b64": EXAMPLE_IMAGE}
@@ -132,24 +137,24 @@ def examples_of(
             else value_of(field.value, field.type, field.column)
             for field in filled
         }
-        for filled in _filled(signature, profile, rows)
+        for filled in _fill_fields(signature, profile, rows)
     ]
 
 
-def read(posted: QueryDict, signature: Signature, files: Files | None = None) -> dict[str, Any]:
+def read_row(posted: QueryDict, signature: Signature, files: Files | None = None) -> dict[str, Any]:
     """Return the row that a person entered.
 
     Args:
-        posted: the fields of the form.
-        signature: of the version.
-        files: the images of the form.
+        posted: the form's fields.
+        signature: the version's signature.
+        files: the form's images.
 
     Raises:
-        BadInput: a field is not of the type of its column, or the form is of another version.
+        BadInput: a field does not match its column's type, or the form belongs to another version.
     """
     if any(column.type == "image" for column in signature.columns):
         file = files.get(NAME) if files is not None else None
-        return {column.name: _image(file) for column in signature.columns}
+        return {column.name: _read_image(file) for column in signature.columns}
     values = posted.getlist(NAME)
     if len(values) != len(signature.columns):
         message = (
@@ -160,7 +165,7 @@ def read(posted: QueryDict, signature: Signature, files: Files | None = None) ->
     return {column.name: value_of(value, column.type, column.name) for column, value in pairs}
 
 
-def _image(file: ImageFile | None) -> dict[str, str]:
+def _read_image(file: ImageFile | None) -> dict[str, str]:
     """Return an uploaded image as a request has it. The prediction server decodes it.
 
     Raises:
@@ -176,10 +181,10 @@ def _image(file: ImageFile | None) -> dict[str, str]:
 
 
 def value_of(text: str, kind: ColumnType, column: str) -> Any:
-    """Return the value of a field, None if it is empty.
+    """Return a field's value, None if it is empty.
 
     Raises:
-        BadInput: it is not of the type of its column.
+        BadInput: it does not match its column's type.
     """
     if text.strip() == "":
         return None

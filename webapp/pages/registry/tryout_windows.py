@@ -1,4 +1,4 @@
-"""The prediction form of a version whose instances are windows: rows of a table, pasted as CSV or JSON."""
+"""The prediction form for a version that takes windows: table rows, pasted as CSV or JSON."""
 
 import csv
 import io
@@ -20,14 +20,14 @@ NAME = "instance"
 DELIMITERS = (",", ";", "\t")
 
 
-def example(signature: Signature, window: InputWindow, profile: Profile | None) -> list[dict[str, Any]]:
-    """Return a valid window: the first rows of the data, of one group and in the order of time if known."""
+def example_rows(signature: Signature, window: InputWindow, profile: Profile | None) -> list[dict[str, Any]]:
+    """Return a valid window: the data's first rows, in one group and ordered by time if known."""
     rows = _first_rows(window, profile) or [{}]
-    made = [_sent(row) for row in tryout_columns.examples_of(signature, profile, rows)]
-    return [made[number % len(made)] for number in range(window.rows)]
+    instances = [_without_missing(row) for row in tryout_columns.examples_of(signature, profile, rows)]
+    return [instances[number % len(instances)] for number in range(window.rows)]
 
 
-def _sent(row: dict[str, Any]) -> dict[str, Any]:
+def _without_missing(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -45,19 +45,19 @@ def as_csv(signature: Signature, rows: list[dict[str, Any]]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     names = [column.name for column in signature.columns]
     writer.writerow(names)
-    writer.writerows([[_cell(row.get(name)) for name in names] for row in rows])
+    writer.writerows([[_cell_text(row.get(name)) for name in names] for row in rows])
     return text.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     return "" if value is None else json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def read(text: str, signature: Signature, profile: Profile | None) -> dict[str, Any]:
+def read_window(text: str, signature: Signature, profile: Profile | None) -> dict[str, Any]:
     """Return the instance in a pasted text: CSV with a header, a JSON list of rows, or `{"rows": […]}`.
 
     Raises:
-        BadInput: it is neither, or a value of the CSV is not of the type of its column.
+        BadInput: it is neither, or a CSV value does not match its column's type.
         Malformed: it begins like JSON and is none, and its first line names no column.
     """
     if text.lstrip()[:1] in ("[", "{"):
@@ -72,49 +72,49 @@ def read(text: str, signature: Signature, profile: Profile | None) -> dict[str, 
     return {"rows": _csv_rows(text, signature, profile)}
 
 
-def _best_delimiter(text: str, known: Set[str]) -> tuple[str, int]:
-    """Return the delimiter that divides the first line into the most names of columns, and their number."""
+def _best_delimiter(text: str, names: Set[str]) -> tuple[str, int]:
+    """Return the delimiter that finds the most column names in the first line, and their number."""
     header, _, _ = text.strip("\r\n").partition("\n")
 
-    def found(delimiter: str) -> int:
+    def count_names(delimiter: str) -> int:
         try:
             cells = next(csv.reader([header.rstrip("\r")], delimiter=delimiter), [])
         # A cell is too long.
         except csv.Error:
             return 0
-        return len({name for cell in cells for name in (cell, cell.strip())} & known)
+        return len({name for cell in cells for name in (cell, cell.strip())} & names)
 
-    return max(((each, found(each)) for each in DELIMITERS), key=itemgetter(1))
+    return max(((delimiter, count_names(delimiter)) for delimiter in DELIMITERS), key=itemgetter(1))
 
 
 def _csv_rows(text: str, signature: Signature, profile: Profile | None) -> list[dict[str, Any]]:
     kinds = {column.name: column.type for column in signature.columns}
-    known = {column.name for column in profile.columns} if profile is not None else set()
+    profiled = {column.name for column in profile.columns} if profile is not None else set()
     # Tabs and spaces at the end of a line are cells.
     text = text.strip("\r\n") if text.strip() else ""
     delimiter, _ = _best_delimiter(text, {*kinds})
     try:
         names, *lines = [*csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)] or [[]]
     except csv.Error as error:
-        raise _refused(f"The rows are no CSV: {error}.") from error
+        raise _refuse_text(f"The rows are no CSV: {error}.") from error
     # An empty line is a row without a value if there is one column.
     lines = [line or [""] for line in lines if line or len(names) == 1]
     # Spaces around a name are of the column, or were added to this text, around the values too.
-    padded = {place for place, name in enumerate(names) if name not in kinds and name not in known}
+    padded = {place for place, name in enumerate(names) if name not in kinds and name not in profiled}
     names, *lines = [
         [cell.strip() if place in padded else cell for place, cell in enumerate(line)]
         for line in (names, *lines)
     ]
     # Other columns of the data, such as the target, may stay in rows that are copied from a file.
-    if unknown := [name for name in names if name not in kinds and name not in known]:
+    if unknown := [name for name in names if name not in kinds and name not in profiled]:
         columns = ", ".join([*kinds][:20])
-        raise _refused(f"The first line must name columns; {unknown[0]!r} is none of {columns}.")
+        raise _refuse_text(f"The first line must name columns; {unknown[0]!r} is none of {columns}.")
     if len({*names}) < len(names) or not names:
-        raise _refused("The first line must name each column once.")
+        raise _refuse_text("The first line must name each column once.")
     rows = []
     for number, line in enumerate(lines, start=2):
         if len(line) != len(names):
-            raise _refused(
+            raise _refuse_text(
                 f"Line {number} has {len(line)} values, and the first line has {len(names)} columns."
             )
         values = zip(names, line, strict=True)
@@ -126,5 +126,5 @@ def _value_of(cell: str, kind: ColumnType, name: str) -> Any:
     return tryout_columns.value_of(cell.strip() if kind == "boolean" else cell, kind, name)
 
 
-def _refused(message: str) -> BadInput:
+def _refuse_text(message: str) -> BadInput:
     return BadInput(message, [Problem(f"/{NAME}", message)])

@@ -1,22 +1,27 @@
-"""Builds the template context of each tab of a job's page."""
+"""Builds the template variables for each tab on a job's page."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from django.templatetags.static import static
 
+from jobs.answers.runs.results import ArtifactOut
 from jobs.errors import NotFound
-from jobs.messages.reports.model_summary import ModelSummary
-from jobs.models import Job
+from jobs.messages.reports.base import ModelReport
+from jobs.models import Attempt, Job, ModelVersion
 from jobs.queries.registry import versions
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import model_reports
+from jobs.queries.runs.model_reports import StoredReport
 from jobs.queries.search import outcomes, trials
 from jobs.spec.space.search_space import Parameter
 from jobs.states import TrialState
 from webapp.forms.search.trials import TrialForm
 from webapp.pages.runs import job_overview
 from webapp.pages.shortcuts import Request
-from webapp.report_figures import architecture
+from webapp.report_figures.architecture import architecture_contexts
+from webapp.template_context import Context
 from webapp.templatetags.states import look
 
 # The modules of a search's page. Preloading them saves a round trip for each level of imports.
@@ -47,9 +52,9 @@ SYSTEM_TITLES = {
 """The title and the hint of each chart of the tab System, by the name of its metric."""
 
 
-def names(row: Job) -> list[str]:
+def tab_names(row: Job) -> list[str]:
     """Return the names of a job's tabs."""
-    roles = {each.role for each in model_reports.reports_of_job(row)}
+    roles = {report.role for report in model_reports.reports_of_job(row)}
     hidden = {tab for tab, role in REPORT_TABS.items() if role not in roles}
     if row.revision is None:
         hidden.add("spec")
@@ -58,42 +63,55 @@ def names(row: Job) -> list[str]:
     return [tab for tab in row.facts.tabs if tab not in hidden]
 
 
-def context(request: Request, row: Job, tab: str) -> dict[str, Any]:
-    """Return the additional context of the template of `tab`."""
+def tab_contexts(
+    request: Request, row: Job, tab: str, trial_form: TrialForm | None = None
+) -> tuple[Context, ...]:
+    """Return the variables for the template of `tab`; `trial_form` is a refused one."""
+    if tab == "trials":
+        return (TrialsTab(trial_form or TrialForm(space_of(row)), trials.accepts_trials(row)),)
     build = _CONTEXTS.get(tab)
-    return build(request, row) if build is not None else {}
+    return build(request, row) if build is not None else ()
 
 
-def preloaded() -> list[str]:
-    """Return the URLs of the modules that a search's page preloads."""
+def preloaded_modules() -> list[str]:
+    """Return the module URLs that a search's page preloads."""
     return [static(f"{name}.js") for name in MODULES]
 
 
 def trial_looks() -> dict[str, Any]:
-    """Return the icon, colour and label of each trial state, for tables and charts drawn in the browser."""
+    """Return icon, colour and label for each trial state, for tables and charts drawn in the browser."""
     return {str(s): look(s)._asdict() for s in TrialState}
 
 
 def space_of(row: Job) -> tuple[Parameter, ...]:
-    """Return the search space of a search; empty for other jobs."""
+    """Return the search space; empty for jobs that are no search."""
     return outcomes.search_of(row).space if row.facts.has_trials else ()
 
 
-def _trials_tab(_request: Request, row: Job) -> dict[str, Any]:
-    return {"trial_form": TrialForm(space_of(row)), "is_open": trials.accepts_trials(row)}
+@dataclass(frozen=True)
+class TrialsTab(Context):
+    """The form that queues a trial by hand."""
+
+    trial_form: TrialForm
+    is_open: bool
 
 
-def _charts_tab(_request: Request, row: Job) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ChartsTab(Context):
+    """The metrics for a job that is not a search."""
+
+    metric_pairs: list[list[str]]
+    objective_name: str
+
+
+def _charts_tab(_request: Request, row: Job) -> tuple[Context, ...]:
     if row.facts.has_trials:
-        return {}
-    return {
-        "metric_pairs": pair_metrics(_metric_names(row)),
-        "objective_name": outcomes.objective_of(row).metric,
-    }
+        return ()
+    return (ChartsTab(pair_metrics(_metric_names(row)), outcomes.objective_of(row).metric),)
 
 
 def _metric_names(row: Job) -> list[str]:
-    return [name for name in shown.metric_names(row) if not name.startswith("system/")]
+    return [name for name in job_queries.metric_names(row) if not name.startswith("system/")]
 
 
 def pair_metrics(names: list[str]) -> list[list[str]]:
@@ -106,59 +124,108 @@ def pair_metrics(names: list[str]) -> list[list[str]]:
     return sorted(pairs + unpaired, key=lambda pair: (len(pair) == 1, pair[0] != "loss", pair[0]))
 
 
-def _system_tab(_request: Request, row: Job) -> dict[str, Any]:
-    names = [name for name in shown.metric_names(row) if name.startswith("system/")]
-    return {"system_metrics": [(name, *SYSTEM_TITLES.get(name, (name, ""))) for name in names]}
+@dataclass(frozen=True)
+class SystemTab(Context):
+    """The machine's metrics, each with a title and a hint."""
+
+    system_metrics: list[tuple[str, str, str]]
 
 
-def _report_tab(request: Request, row: Job) -> dict[str, Any]:
-    return _chosen_report(request, row, "report")
+def _system_tab(_request: Request, row: Job) -> tuple[Context, ...]:
+    names = [name for name in job_queries.metric_names(row) if name.startswith("system/")]
+    return (SystemTab([(name, *SYSTEM_TITLES.get(name, (name, ""))) for name in names]),)
 
 
-def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
-    return _chosen_report(request, row, "evaluation")
+def _report_tab(request: Request, row: Job) -> tuple[Context, ...]:
+    return (_chosen_report(request, row, "report"),)
 
 
-def _layers_tab(request: Request, row: Job) -> dict[str, Any]:
-    found = _chosen_report(request, row, "summary")
-    summary = found["report"]
-    shown = architecture.context(summary, request.GET) if isinstance(summary, ModelSummary) else {}
-    return found | {"remedy": "Register the model: a version's page can read them from the file."} | shown
+def _evaluation_tab(request: Request, row: Job) -> tuple[Context, ...]:
+    return (_chosen_report(request, row, "evaluation"),)
 
 
-def _chosen_report(request: Request, row: Job, role: str) -> dict[str, Any]:
-    """Return the reports of a role of a job and its steps, and the one of the job `?of=`."""
-    found = model_reports.reports_of_job(row, (role,))
+@dataclass(frozen=True)
+class RemedyNote(Context):
+    """What to do about a file whose layers are unknown."""
+
+    remedy: str
+
+
+def _layers_tab(request: Request, row: Job) -> tuple[Context, ...]:
+    chosen = _chosen_report(request, row, "summary")
+    layers = architecture_contexts(chosen.report, request.GET)
+    return (chosen, RemedyNote("Register the model: a version's page can read them from the file."), *layers)
+
+
+@dataclass(frozen=True)
+class ReportTab(Context):
+    """The reports of one role, and the one that is shown."""
+
+    reports: list[StoredReport]
+    current: StoredReport
+    report: ModelReport | None
+    members: dict[str, Job]
+    by_code: bool
+
+
+def _chosen_report(request: Request, row: Job, role: str) -> ReportTab:
+    """Return the reports of one role. `?of=` chooses the one that is shown, by its job."""
+    reports = model_reports.reports_of_job(row, (role,))
     which = request.GET.get("of")
-    current = next((each for each in found if str(each.job.pk) == which), found[0] if found else None)
+    current = next(
+        (report for report in reports if str(report.job.pk) == which), reports[0] if reports else None
+    )
     if current is None:
         raise NotFound(f"This job has no {role} yet.")
-    return {
-        "reports": found,
-        "current": current,
-        "report": model_reports.read_report(current),
-        "members": model_reports.members_of_report(current),
-        "by_code": versions.measured_by_code(current.job),
-    }
+    return ReportTab(
+        reports=reports,
+        current=current,
+        report=model_reports.read_report(current),
+        members=model_reports.members_of_report(current),
+        by_code=versions.measured_by_code(current.job),
+    )
 
 
-def _artifacts_tab(request: Request, row: Job) -> dict[str, Any]:
-    made = [shown.artifact_out(each) for each in shown.newest_artifacts([row, *row.children.all()])]
-    became = versions.versions_by_artifact(request.user, [each["digest"] for each in made])
-    return {"artifacts": [(each, became.get(each["digest"], [])) for each in made]}
+@dataclass(frozen=True)
+class ArtifactsTab(Context):
+    """The artifacts made by a job and its steps, each with the versions made from it."""
+
+    artifacts: list[tuple[ArtifactOut, list[ModelVersion]]]
 
 
-def _attempts_tab(_request: Request, row: Job) -> dict[str, Any]:
-    return {"attempts": list(shown.attempts_with_trials(row).order_by("-number")[:100])}
+def _artifacts_tab(request: Request, row: Job) -> tuple[Context, ...]:
+    artifacts = [
+        job_queries.artifact_out(artifact)
+        for artifact in job_queries.newest_artifacts([row, *row.children.all()])
+    ]
+    by_digest = versions.versions_by_artifact(request.user, [artifact["digest"] for artifact in artifacts])
+    return (ArtifactsTab([(artifact, by_digest.get(artifact["digest"], [])) for artifact in artifacts]),)
 
 
-def _spec_tab(_request: Request, row: Job) -> dict[str, Any]:
-    return {"spec": row.revision.spec_json if row.revision is not None else None}
+@dataclass(frozen=True)
+class AttemptsTab(Context):
+    """A job's newest attempts."""
+
+    attempts: list[Attempt]
 
 
-_CONTEXTS = {
-    "overview": job_overview.context,
-    "trials": _trials_tab,
+def _attempts_tab(_request: Request, row: Job) -> tuple[Context, ...]:
+    return (AttemptsTab(list(job_queries.attempts_with_trials(row).order_by("-number")[:100])),)
+
+
+@dataclass(frozen=True)
+class SpecTab(Context):
+    """The spec that a job runs."""
+
+    spec: Any
+
+
+def _spec_tab(_request: Request, row: Job) -> tuple[Context, ...]:
+    return (SpecTab(row.revision.spec_json if row.revision is not None else None),)
+
+
+_CONTEXTS: dict[str, Callable[[Request, Job], tuple[Context, ...]]] = {
+    "overview": job_overview.overview_contexts,
     "charts": _charts_tab,
     "system": _system_tab,
     "report": _report_tab,

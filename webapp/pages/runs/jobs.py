@@ -1,44 +1,41 @@
 """Lists jobs, shows one, and pauses, resumes, finishes, stops, kills, retries and clones it."""
 
-import itertools
-from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from django.conf import settings
 from django.http import HttpResponse
-from django.urls import path, reverse
+from django.urls import path
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions.runs import control, submit
-from jobs.answers.runs.jobs import StepOut
-from jobs.answers.runs.results import ResultsOut
+from jobs.answers.runs.jobs import JobOut
 from jobs.errors import NotFound
 from jobs.kinds import public_names
+from jobs.kinds.base import Facts
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
 from jobs.queries import paging
-from jobs.queries.code import sandboxes
-from jobs.queries.runs import jobs as shown
-from jobs.queries.runs import lost_work, phases, queue, restarts
-from jobs.queries.search import ensembles, outcomes, scoring, trials, waiting
-from jobs.states import FINAL, Desired, JobState, TrialState
+from jobs.queries.paging import Page
+from jobs.queries.runs import jobs as job_queries
+from jobs.queries.search import outcomes
+from jobs.states import JobState
 from webapp.forms.search.search_changes import ReviseForm
-from webapp.pages.runs import job_overview
-from webapp.pages.runs import job_tabs as tabs
+from webapp.forms.search.trials import TrialForm
+from webapp.pages.runs.job_head import head_contexts
+from webapp.pages.runs.job_tabs import tab_contexts, tab_names
 from webapp.pages.shortcuts import (
     Request,
     action,
-    crumbs,
     is_partial,
     notify,
     page,
     redirect,
-    render,
-    url,
+    render_page,
     valid_choice,
     writable_projects,
 )
+from webapp.template_context import Context
 
 COMMANDS = {
     "pause": (control.pause, "pauses at its next checkpoint"),
@@ -50,10 +47,24 @@ COMMANDS = {
 }
 
 
+@dataclass(frozen=True)
+class JobsPage(Context):
+    """The jobs that the user may see, and the list's filters."""
+
+    page: Page[Job]
+    rows: list[tuple[Job, JobOut, str]]
+    states: list[str]
+    kinds: tuple[str, ...]
+    submittable: Sequence[Facts]
+    state: str
+    kind: str
+    filtered: bool
+
+
 @page
 def jobs(request: Request) -> HttpResponse:
     """List the jobs that the user may see."""
-    rows = shown.jobs_for_lists(access.visible_jobs(request.user))
+    rows = job_queries.jobs_for_lists(access.visible_jobs(request.user))
     state = valid_choice(request.GET.get("state"), [str(s) for s in JobState], "")
     kind = valid_choice(request.GET.get("kind"), public_names(), "")
     # Unless filtered by kind, children are shown on their root's page alone, profiles on their data set's.
@@ -63,191 +74,46 @@ def jobs(request: Request) -> HttpResponse:
     if project := request.GET.get("project"):
         rows = rows.filter(project__slug=project)
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
-    context = {
-        "page": listed,
-        "rows": [
-            (each, detail, outcomes.objective_of(each).metric if each.facts.has_trials else "")
-            for each, detail in zip(listed.items, shown.jobs_out(listed.items), strict=True)
+    context = JobsPage(
+        page=listed,
+        rows=[
+            (row, detail, outcomes.objective_of(row).metric if row.facts.has_trials else "")
+            for row, detail in zip(listed.items, job_queries.jobs_out(listed.items), strict=True)
         ],
-        "states": [str(s) for s in JobState],
-        "kinds": public_names(),
-        "submittable": submittable_kinds() if writable_projects(request.user).exists() else (),
-        "state": state,
-        "kind": kind,
-        "filtered": bool(state or kind or project),
-    }
-    return render(request, "runs/list.html", context, partial="rows")
+        states=[str(s) for s in JobState],
+        kinds=public_names(),
+        submittable=submittable_kinds() if writable_projects(request.user).exists() else (),
+        state=state,
+        kind=kind,
+        filtered=bool(state or kind or project),
+    )
+    return render_page(request, "runs/list.html", context, partial="rows")
 
 
 @page
 def job(request: Request, job_id: int) -> HttpResponse:
     """Show one job; `?part=head` and `?part=body` are the parts that are reloaded live."""
     row = access.get_job(request.user, job_id)
-    tab = valid_choice(request.GET.get("tab"), tabs.names(row), "overview")
+    tab = valid_choice(request.GET.get("tab"), tab_names(row), "overview")
     return job_page(request, row, tab)
 
 
-def job_page(request: Request, row: Job, tab: str, *, status: int = 200, **instead: Any) -> HttpResponse:
-    """Show a job with one of its tabs; `instead` overrides context values, such as an invalid form."""
+def job_page(
+    request: Request,
+    row: Job,
+    tab: str,
+    *,
+    status: int = 200,
+    revise_form: ReviseForm | None = None,
+    trial_form: TrialForm | None = None,
+) -> HttpResponse:
+    """Show a job with one tab. A refused form is shown again with its entries and errors."""
     part = valid_choice(request.GET.get("part"), ("head", "body"), "")
-    context = _context(request, row) | {"tab": tab}
+    contexts = head_contexts(request, row, tab, revise_form)
     # The head is requested again every few seconds, and needs nothing of the tab below it.
     if part != "head" or not is_partial(request):
-        context |= tabs.context(request, row, tab)
-    context |= instead
-    return render(request, "runs/job.html", context, partial=part, status=status)
-
-
-def _context(request: Request, row: Job) -> dict[str, Any]:
-    trail: list[tuple[str, str] | str] = [("Jobs", reverse("jobs"))]
-    if row.parent is not None:
-        trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
-    here = reverse("job", args=[row.pk])
-    detail = shown.job_out(row)
-    unregistered = _unregistered(row, detail.results)
-    lost = restarts.restarts_of_job(row)
-    may_write = access.can(request.user, row.project, Action.WRITE)
-    may_run = sandboxes.may_run(request.user, row)
-    # The file of a script is registered without its code.
-    runs_script = job_overview.runs_script(row)
-    may_register = may_run or (may_write and runs_script)
-    return {
-        "job": row,
-        "shown": detail,
-        "track": _track(detail.steps),
-        # Of the row that was read before all else: the page then receives every later event, and misses none.
-        "cursor": (row.root or row).event_seq,
-        "tabs": [
-            (tab, tab.capitalize(), url("job", row.pk, tab="" if tab == "overview" else tab))
-            for tab in tabs.names(row)
-        ],
-        "here": here,
-        "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
-        "may_write": may_write,
-        "may_run": may_run,
-        "may_register": may_register,
-        "sandbox": sandboxes.sandbox_of_job(row),
-        "commands": _commands(row) - (set() if may_run else RUNNING_AGAIN),
-        "may_kill_runner": settings.TRAINYARD_DEMO
-        and row.state in (JobState.STARTING, JobState.RUNNING)
-        and access.can(request.user, row.project, Action.MANAGE),
-        "unregistered": unregistered if may_register else "",
-        **(job_overview.registration_context(row) if unregistered and may_register else {}),
-        "is_final": row.state in FINAL,
-        "restarts": lost,
-        "is_search": row.facts.has_trials,
-        "runs_script": runs_script,
-        "unit": "step" if runs_script else "epoch",
-        "lost_work": lost_work.work_lost_by_pause(row) if may_write else None,
-        "has_checkpoints": row.facts.has_trials or row.facts.trains,
-        "has_begun": row.started is not None,
-        "place": queue.queue_position(row),
-        "later_steps": list(dict.fromkeys(step.kind for step in detail.steps if step.state is None)),
-        "notes": len(lost) + _notes(row, detail.results, waits=bool(detail.why_waiting)),
-        **(_search_context(row, may_run=may_run) if row.facts.has_trials else {}),
-    }
-
-
-def _unregistered(row: Job, results: ResultsOut) -> str:
-    """Return the digest of an unregistered model that a completed training produced; else an empty text."""
-    if row.facts.has_trials or row.state != JobState.COMPLETED or results["versions"]:
-        return ""
-    own = [made for made in results["artifacts"] if made["job"] == row.pk and made["role"] == "model"]
-    return own[-1]["digest"] if own and row.project_id is not None else ""
-
-
-def _notes(row: Job, results: ResultsOut, *, waits: bool) -> int:
-    """Return how many warnings, errors and reasons for waiting the overview shows."""
-    return len(results["warnings"]) + bool(row.error) + waits
-
-
-def _search_context(row: Job, *, may_run: bool) -> dict[str, Any]:
-    reasons = waiting.waiting_reasons(row)
-    search, ranking = outcomes.search_of(row), outcomes.pareto_front(row)
-    best = outcomes.best_trials(row, limit=1).first()
-    counts = trials.trial_counts(row)
-    scores = ranking.scores.get(best.pk, ()) if best is not None else ()
-    return {
-        "phases": phases.phases_of_search(row),
-        "counts": [(state, count) for state, count in counts.items() if count],
-        "trials_run": bool(counts.get(TrialState.RUNNING)),
-        "has_begun": any(count for state, count in counts.items() if state != TrialState.QUEUED),
-        "why_trials_wait": [
-            (reason, [number for number, why in reasons.items() if why == reason])
-            for reason in dict.fromkeys(reasons.values())
-        ],
-        "best": best,
-        "scoring": scoring.scoring_of_search(row),
-        "may_finish": best is not None
-        and row.desired in (Desired.RUNNING, Desired.PAUSED)
-        and trials.accepts_trials(row),
-        "best_scores": list(zip(ranking.objectives, scores, strict=True)) if scores else [],
-        "front": len(ranking.members),
-        "objective": outcomes.objective_of(row),
-        "warm_start": search.warm_start if search.info.learns_from_earlier else None,
-        "revise_form": ReviseForm(row) if may_run and may_revise(row) else None,
-        "trial_looks": tabs.trial_looks(),
-        "preloaded": tabs.preloaded(),
-        "takes_members": ensembles.takes_members(row),
-    }
-
-
-def may_revise(row: Job) -> bool:
-    """Return whether the search can be changed now."""
-    # An external search has no experiment.
-    if row.revision_id is None:
-        return False
-    return row.desired in (Desired.RUNNING, Desired.PAUSED) and trials.accepts_trials(row)
-
-
-class StepGroup(NamedTuple):
-    """Consecutive steps of one kind, which are shown together so that all steps fit one line.
-
-    Attributes:
-        links: each job that exists, with its title and the text of its link: of the first, the whole title.
-        states: how many steps are in each state; None for those without a job yet.
-    """
-
-    kind: str
-    links: list[tuple[int, str, str]]
-    states: list[tuple[str | None, int]]
-
-
-def _track(steps: list[StepOut]) -> list[StepGroup]:
-    track = []
-    for kind, members in itertools.groupby(steps, key=lambda step: step.kind):
-        group = list(members)
-        titles = [(step.job, step.title or step.kind) for step in group if step.job is not None]
-        words = zip(*(title.split() for _, title in titles), strict=False)
-        common = len(list(itertools.takewhile(lambda same: len(set(same)) == 1, words)))
-        links = [
-            (job, title, title if at == 0 else " ".join(title.split()[common:]) or title)
-            for at, (job, title) in enumerate(titles)
-        ]
-        track.append(StepGroup(kind, links, list(Counter(step.state for step in group).items())))
-    return track
-
-
-RUNNING_AGAIN = {"resume", "retry", "clone"}
-"""Commands that take the right to run the code of a job."""
-
-
-def _commands(row: Job) -> set[str]:
-    """Return the commands that a job accepts in its state."""
-    state, pausing = JobState(row.state), row.desired == "paused"
-    if state in FINAL:
-        # The stopped trials of a finished search are not run again.
-        failed = state != JobState.COMPLETED or (
-            not row.payload.finishing and row.trials.filter(state__in=("failed", "stopped")).exists()
-        )
-        return {"clone", "retry"} if failed else {"clone"}
-    commands = {"stop", "kill", "clone"}
-    if pausing:
-        # A step of a paused job resumes with that job; `control.resume` refuses it alone.
-        commands |= {"resume"} if row.parent is None or row.parent.desired == "running" else set()
-    elif state in (JobState.STARTING, JobState.RUNNING):
-        commands.add("pause")
-    return commands - ({"stop"} if state == JobState.STOPPING else set())
+        contexts += tab_contexts(request, row, tab, trial_form)
+    return render_page(request, "runs/job.html", *contexts, partial=part, status=status)
 
 
 @action

@@ -1,26 +1,40 @@
-"""Shows the form that submits a job of one kind. The form is generated from the input schema of the kind."""
+"""Shows the form that submits a job of one kind. The input schema of the kind generates the form."""
+
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs.actions.runs.kind_submission import submit_kind
 from jobs.errors import BadInput, NotFound
+from jobs.kinds.base import Facts
 from jobs.kinds.inputs import submittable_kinds
 from webapp.forms.runs.kind_submission import KindForm
 from webapp.pages.shortcuts import (
+    Crumbs,
     Request,
     crumbs,
     form_page,
     notify,
     redirect,
-    render,
+    render_page,
     writable_projects,
 )
+from webapp.template_context import Context
+
+
+@dataclass(frozen=True)
+class NewJobPage(Context):
+    """The form that submits a job of one kind."""
+
+    form: KindForm
+    facts: Facts
+    crumbs: Crumbs
 
 
 @form_page
 def new(request: Request, kind: str) -> HttpResponse:
-    """Submit a job of a kind."""
+    """Submit a job of one kind."""
     facts = next((facts for facts in submittable_kinds() if facts.name == kind), None)
     if facts is None:
         raise NotFound(f"There is no form for jobs of kind {kind}.")
@@ -33,8 +47,8 @@ def new(request: Request, kind: str) -> HttpResponse:
         else:
             notify(request, f"Job {job.pk} is queued.")
             return redirect("job", job.pk)
-    context = {"form": form, "facts": facts, "crumbs": crumbs(("Jobs", reverse("jobs")), facts.title)}
-    return render(request, "runs/kind_submission.html", context, status=422 if form.errors else 200)
+    context = NewJobPage(form=form, facts=facts, crumbs=crumbs(("Jobs", reverse("jobs")), facts.title))
+    return render_page(request, "runs/kind_submission.html", context, status=422 if form.errors else 200)
 
 
 # Without such kinds there is no form to show.

@@ -1,5 +1,7 @@
 """Shows the queue in order, with the reason why each job waits, and changes priorities and pools."""
 
+from dataclasses import dataclass
+
 from django.http import HttpResponse
 from django.urls import path
 
@@ -8,24 +10,34 @@ from jobs.access import Action
 from jobs.actions.runs import control
 from jobs.queries.experiments.plan import resource_warnings
 from jobs.queries.runs import queue as query
+from jobs.queries.runs.queue import Entry
 from webapp.forms.runs.queue import ChangeForm
-from webapp.pages.shortcuts import Request, action, notify, page, redirect_back, render
+from webapp.pages.shortcuts import Request, action, notify, page, redirect_back, render_page
+from webapp.template_context import Context
+
+
+@dataclass(frozen=True)
+class QueuePage(Context):
+    """The waiting jobs, and those that hold slots."""
+
+    waiting: list[Entry]
+    holding: list[Entry]
 
 
 @page
 def queue(request: Request) -> HttpResponse:
     """List the waiting jobs and those that hold slots."""
-    context = {"waiting": query.waiting_jobs(request.user), "holding": query.active_jobs(request.user)}
-    return render(request, "runs/queue.html", context, partial="live")
+    context = QueuePage(waiting=query.waiting_jobs(request.user), holding=query.active_jobs(request.user))
+    return render_page(request, "runs/queue.html", context, partial="live")
 
 
 @action
 def change(request: Request, job_id: int) -> HttpResponse:
-    """Change the priority or the pool of a job."""
+    """Change a job's priority or pool."""
     job = access.get_job(request.user, job_id, Action.WRITE)
-    wanted = ChangeForm.read(request.POST)
+    changes = ChangeForm.read(request.POST)
     before = job.priority
-    changed = control.change(job, by=request.user, priority=wanted.priority, pool=wanted.pool)
+    changed = control.change(job, by=request.user, priority=changes.priority, pool=changes.pool)
     notify(request, f"Job {job.pk}: priority {before} → {job.priority}, pool {job.pool}.")
     for problem in resource_warnings(changed):
         notify(request, f"Job {job.pk}: {problem.message}.", level="warning")

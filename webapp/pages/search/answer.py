@@ -1,4 +1,4 @@
-"""Starts what follows from the answer of a search: its best trials again, a smaller range, or a version."""
+"""Starts a search's next steps: its best trials again, a smaller range, or a version."""
 
 from django.http import HttpResponse
 from django.urls import path
@@ -15,18 +15,18 @@ from webapp.pages.shortcuts import Request, action, notify, redirect
 def repeat(request: Request, job_id: int) -> HttpResponse:
     """Train the best two trials again with new seeds."""
     search = access.get_job(request.user, job_id, Action.WRITE)
-    made = follow_up.repeat_best(search, by=request.user)
-    notify(request, f"Job {made.pk} trains the best two trials of job {search.pk} again.")
-    return redirect("job", made.pk)
+    repetition = follow_up.repeat_best(search, by=request.user)
+    notify(request, f"Job {repetition.pk} trains the best two trials of job {search.pk} again.")
+    return redirect("job", repetition.pk)
 
 
 @action
 def narrow(request: Request, job_id: int) -> HttpResponse:
     """Search a smaller range around the best trial."""
     search = access.get_job(request.user, job_id, Action.WRITE)
-    made = follow_up.queue_narrower_search(search, by=request.user)
-    notify(request, f"Job {made.pk} searches a smaller range.")
-    return redirect("job", made.pk)
+    narrower = follow_up.queue_narrower_search(search, by=request.user)
+    notify(request, f"Job {narrower.pk} searches a smaller range.")
+    return redirect("job", narrower.pk)
 
 
 @action
@@ -34,9 +34,9 @@ def register_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Retrain a trial and register its model as a version."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
     model = registry.model_name_for(row.job)
-    made = trials.retrain(row, by=request.user, register_as=model)
-    notify(request, f"Job {made.pk} retrains trial {number}; its model becomes a version of {model}.")
-    return redirect("job", made.pk)
+    retraining = trials.retrain(row, by=request.user, register_as=model)
+    notify(request, f"Job {retraining.pk} retrains trial {number}; its model becomes a version of {model}.")
+    return redirect("job", retraining.pk)
 
 
 urls = [

@@ -1,9 +1,9 @@
-"""Describes the tendency of a search's score over the values of one hyperparameter."""
+"""Describes how a search's score changes with one hyperparameter."""
 
 from typing import NamedTuple
 
 from jobs.messages.analysis import Influence
-from webapp.templatetags.trainyard import plain
+from webapp.templatetags.value_filters import plain
 
 WORDS = {
     "higher": "higher values tend to score better",
@@ -19,17 +19,18 @@ class Tendency(NamedTuple):
     detail: str
 
 
-def tendency(found: Influence) -> Tendency:
-    """Return the tendency in words."""
-    if found.verdict == "choice":
-        text = f"{' or '.join(plain(value) for value in found.best)} tends to score best"
-        return Tendency(text, f"Compared by rank over {found.trials} trials.")
-    if found.correlation is None or found.low is None or found.high is None:
-        return Tendency(WORDS[found.verdict], f"From {found.trials} trials.")
+def describe_tendency(influence: Influence) -> Tendency:
+    """Describe how the score changes with a hyperparameter."""
+    if influence.verdict == "choice":
+        text = f"{' or '.join(plain(value) for value in influence.best)} tends to score best"
+        return Tendency(text, f"Compared by rank over {influence.trials} trials.")
+    if influence.correlation is None or influence.low is None or influence.high is None:
+        return Tendency(WORDS[influence.verdict], f"From {influence.trials} trials.")
+    low, high = influence.low, influence.high
     detail = (
-        f"Rank correlation of value and score: {found.correlation:+.2f}, 95 % interval {found.low:+.2f} to "
-        f"{found.high:+.2f}, from {found.trials} trials."
+        f"Rank correlation of value and score: {influence.correlation:+.2f}, 95 % interval {low:+.2f} to "
+        f"{high:+.2f}, from {influence.trials} trials."
     )
-    if found.verdict == "unclear":
+    if influence.verdict == "unclear":
         detail += " The best values may lie in the middle of the range."
-    return Tendency(WORDS[found.verdict], detail)
+    return Tendency(WORDS[influence.verdict], detail)

@@ -1,4 +1,6 @@
-"""Changes a running search, and previews the effect of a change."""
+"""Changes a running search, and previews a change's effect."""
+
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import path
@@ -9,8 +11,10 @@ from jobs.actions.search import search_changes
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job
 from webapp.forms.search.search_changes import ReviseForm
-from webapp.pages.runs.jobs import job_page, may_revise
-from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
+from webapp.pages.runs.job_commands import may_revise
+from webapp.pages.runs.jobs import job_page
+from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
+from webapp.template_context import Context
 
 
 @form_page
@@ -23,7 +27,7 @@ def revise_job(request: Request, job_id: int) -> HttpResponse:
     if form.is_valid():
         seen, comment = form.cleaned_data["revision"], form.cleaned_data["comment"]
         try:
-            made = search_changes.revise_search(
+            revision = search_changes.revise_search(
                 row, form.changes, by=request.user, seen=seen, comment=comment
             )
         except (BadInput, Conflict) as error:
@@ -34,11 +38,19 @@ def revise_job(request: Request, job_id: int) -> HttpResponse:
             form.add_problems(error)
             status = error.status
         else:
-            notify(request, f"Job {row.pk} continues with revision {made.number}.")
+            notify(request, f"Job {row.pk} continues with revision {revision.number}.")
             return redirect("job", row.pk)
     else:
-        _preview(row, form)
+        _preview_change(row, form)
     return job_page(request, row, "overview", status=status, revise_form=form)
+
+
+@dataclass(frozen=True)
+class ChangePlan(Context):
+    """The effect that a change has on a search."""
+
+    form: ReviseForm
+    change: search_changes.Change | None
 
 
 @action
@@ -47,12 +59,12 @@ def preview(request: Request, job_id: int) -> HttpResponse:
     row = access.get_job(request.user, job_id, Action.WRITE)
     form = ReviseForm(row, request.POST)
     form.is_valid()
-    change = _preview(row, form)
-    return render(request, "search/search_change_plan.html", {"form": form, "change": change})
+    change = _preview_change(row, form)
+    return render_page(request, "search/search_change_plan.html", ChangePlan(form=form, change=change))
 
 
-def _preview(row: Job, form: ReviseForm) -> search_changes.Change | None:
-    """Preview the valid part of the form, and add the problems of the rest to the form."""
+def _preview_change(row: Job, form: ReviseForm) -> search_changes.Change | None:
+    """Preview the valid entries, and add the problems with others to the form."""
     if form.changes:
         try:
             return search_changes.preview_change(row, form.changes)

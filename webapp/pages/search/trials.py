@@ -1,26 +1,37 @@
 """Shows a trial; queues, retries, continues and retrains trials; and creates ensembles."""
 
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions.search import ensembles, trials
+from jobs.answers.search.trials import TrialOut
 from jobs.errors import BadInput, Conflict
-from jobs.models import Trial
+from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.queries.code import sandboxes
 from jobs.queries.data import datasets
 from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import phases, restarts
+from jobs.queries.runs.restarts import Restart
 from jobs.queries.search import ensembles as ensemble_queries
 from jobs.queries.search import outcomes, scoring, trial_decisions, trial_details, waiting
 from jobs.queries.search import trials as queries
+from jobs.queries.search.ensembles import Candidate
+from jobs.queries.search.scoring import Scoring
+from jobs.queries.search.trial_decisions import Decision, RungPosition
+from jobs.spec.sections.search import Objective
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.search.trials import TrialForm, read_numbers
 from webapp.pages.runs.job_overview import runs_script
 from webapp.pages.runs.job_tabs import pair_metrics, space_of
 from webapp.pages.runs.jobs import job_page
 from webapp.pages.shortcuts import (
+    Crumbs,
     Request,
     action,
     crumbs,
@@ -28,15 +39,16 @@ from webapp.pages.shortcuts import (
     notify,
     page,
     redirect,
-    render,
+    render_page,
     url,
     valid_choice,
 )
+from webapp.template_context import Context
 
 
 @form_page
 def queue_trial(request: Request, job_id: int) -> HttpResponse:
-    """Queue one configuration of a search by hand."""
+    """Queue one configuration by hand."""
     row = access.get_job(request.user, job_id, Action.WRITE)
     # The page of the invalid form is at this address: it was reloaded, or its table sorted.
     if request.method != "POST":
@@ -57,63 +69,101 @@ def queue_trial(request: Request, job_id: int) -> HttpResponse:
     return job_page(request, row, "trials", status=422, trial_form=form)
 
 
+@dataclass(frozen=True)
+class TrialPage(Context):
+    """A trial beside the best one: its values, metrics, executions and checkpoints."""
+
+    trial: Trial
+    detail: TrialOut
+    best: Trial | None
+    job: Job
+    is_final: bool
+    is_over: bool
+    not_started: list[int]
+    restarts: list[Restart]
+    cursor: int
+    rows: list[tuple[str, Any, Any | None]]
+    metrics: list[tuple[str, float | None, float | None]]
+    weighted_by: str
+    place: RungPosition | None
+    decisions: list[Decision]
+    candidates: list[Candidate]
+    checkpoints: list[Checkpoint]
+    most_checkpoints: int
+    removed: int
+    attempts: QuerySet[Attempt]
+    phase: str
+    why_waiting: str
+    metric_pairs: list[list[str]]
+    objective: Objective
+    scoring: Scoring
+    may_run: bool
+    may_queue: bool
+    may_train: bool
+    runs_script: bool
+    unit: str
+    least_epochs: int
+    may_retry: bool
+    crumbs: Crumbs
+
+
 @page
 def trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Show a trial: its values beside those of the best trial, curves per execution, and log."""
+    """Show a trial: its values beside the best trial's, curves per execution, and log."""
     row = access.get_trial(request.user, job_id, number)
     best = outcomes.best_trials(row.job, limit=1).first()
     may_run = sandboxes.may_run(request.user, row.job)
     is_script = runs_script(row.job)
     names = [name for name in job_queries.metric_names(row.job, row) if not name.startswith("system/")]
-    context = {
-        "trial": row,
-        "shown": queries.trial_out(row, best=best.number if best else None),
-        "best": best,
-        "job": row.job,
-        "is_final": row.job.state in FINAL,
-        "is_over": row.state in TRIAL_FINAL,
-        "not_started": _not_started(row),
-        "restarts": restarts.restarts_of_trial(row),
-        "cursor": (row.job.root or row.job).event_seq,
-        "rows": [
+    context = TrialPage(
+        trial=row,
+        detail=queries.trial_out(row, best=best.number if best else None),
+        best=best,
+        job=row.job,
+        is_final=row.job.state in FINAL,
+        is_over=row.state in TRIAL_FINAL,
+        not_started=_not_started(row),
+        restarts=restarts.restarts_of_trial(row),
+        cursor=(row.job.root or row.job).event_seq,
+        rows=[
             (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)
             for p in outcomes.widest_space(row.job)
         ],
-        "metrics": trial_details.metric_comparisons(row, best),
-        "weighted_by": datasets.weight_column(row.job),
-        "place": trial_decisions.rung_position(row),
-        "decisions": trial_decisions.decisions_on_trial(row),
-        "candidates": ensemble_queries.ensemble_candidates(row)
+        metrics=trial_details.metric_comparisons(row, best),
+        weighted_by=datasets.weight_column(row.job),
+        place=trial_decisions.rung_position(row),
+        decisions=trial_decisions.decisions_on_trial(row),
+        candidates=ensemble_queries.ensemble_candidates(row)
         if may_run and ensemble_queries.can_join(row)
         else [],
-        "checkpoints": trial_details.trial_checkpoints(row),
-        "most_checkpoints": trial_details.MAX_CHECKPOINTS,
-        "removed": row.checkpoints.exclude(removed=None).count(),
-        "attempts": trial_details.trial_attempts(row),
-        "phase": phases.phases_of_search(row.job).get(row.number, ""),
-        "why_waiting": waiting.waiting_reasons(row.job).get(row.number, ""),
-        "metric_pairs": pair_metrics(names),
-        "objective": outcomes.objective_of(row.job),
-        "scoring": scoring.scoring_of_search(row.job),
-        "may_run": may_run,
-        "may_queue": queries.accepts_trials(row.job),
-        "may_train": row.job.experiment_id is not None,
-        "runs_script": is_script,
-        "unit": "step" if is_script else "epoch",
-        "least_epochs": _least_epochs(row),
-        "may_retry": row.state in ("failed", "stopped") and queries.accepts_trials(row.job),
-        "crumbs": crumbs(
+        checkpoints=trial_details.trial_checkpoints(row),
+        most_checkpoints=trial_details.MAX_CHECKPOINTS,
+        removed=row.checkpoints.exclude(removed=None).count(),
+        attempts=trial_details.trial_attempts(row),
+        phase=phases.phases_of_search(row.job).get(row.number, ""),
+        why_waiting=waiting.waiting_reasons(row.job).get(row.number, ""),
+        metric_pairs=pair_metrics(names),
+        objective=outcomes.objective_of(row.job),
+        scoring=scoring.scoring_of_search(row.job),
+        may_run=may_run,
+        may_queue=queries.accepts_trials(row.job),
+        may_train=row.job.experiment_id is not None,
+        runs_script=is_script,
+        unit="step" if is_script else "epoch",
+        least_epochs=_least_epochs(row),
+        may_retry=row.state in ("failed", "stopped") and queries.accepts_trials(row.job),
+        crumbs=crumbs(
             ("Jobs", reverse("jobs")),
             (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id])),
             f"Trial {row.number}",
         ),
-    }
+    )
     part = valid_choice(request.GET.get("part"), ("head", "body"), "")
-    return render(request, "search/trial.html", context, partial=part)
+    return render_page(request, "search/trial.html", context, partial=part)
 
 
 def _not_started(row: Trial) -> list[int]:
-    """Return the numbers of the executions that an ended trial left waiting."""
+    """Return the execution numbers that an ended trial left waiting."""
     if row.state not in TRIAL_FINAL:
         return []
     return [execution.number for execution in row.executions.all() if execution.state == TrialState.QUEUED]
@@ -121,20 +171,20 @@ def _not_started(row: Trial) -> list[int]:
 
 @action
 def trial_again(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Queue a trial with the values of another; a different seed shows the variance of the score."""
+    """Queue a trial with another one's values; a different seed shows the score's variance."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    made = trials.queue_by_hand(row.job, row.values, by=request.user)
-    notify(request, f"Trial {made.number} is queued with the values of trial {number}.")
-    return redirect("trial", job_id, made.number)
+    new_trial = trials.queue_by_hand(row.job, row.values, by=request.user)
+    notify(request, f"Trial {new_trial.number} is queued with the values of trial {number}.")
+    return redirect("trial", job_id, new_trial.number)
 
 
 @action
 def train_trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Retrain the values of a trial as an experiment of its own."""
+    """Retrain a trial's values as a separate experiment."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    made = trials.retrain(row, by=request.user)
-    notify(request, f"Job {made.pk} retrains the values of trial {number}.")
-    return redirect("job", made.pk)
+    retraining = trials.retrain(row, by=request.user)
+    notify(request, f"Job {retraining.pk} retrains the values of trial {number}.")
+    return redirect("job", retraining.pk)
 
 
 def _least_epochs(row: Trial) -> int:
@@ -147,7 +197,7 @@ def _least_epochs(row: Trial) -> int:
 
 @action
 def continue_trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Continue the training of a completed trial from its checkpoint."""
+    """Continue a completed trial's training from its checkpoint."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
     text = request.POST.get("epochs", "")
     trials.continue_training(row, int(text) if text.isdecimal() and len(text) < 10 else None, by=request.user)
@@ -165,11 +215,11 @@ def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
 
 @action
 def make_ensemble(request: Request, job_id: int) -> HttpResponse:
-    """Create an ensemble of the selected trials."""
+    """Create an ensemble from the selected trials."""
     search = access.get_job(request.user, job_id, Action.WRITE)
-    made = ensembles.queue_ensemble(search, read_numbers(request.POST.getlist("trials")), by=request.user)
-    notify(request, f"Job {made.pk} creates the ensemble.")
-    return redirect("job", made.pk)
+    ensemble = ensembles.queue_ensemble(search, read_numbers(request.POST.getlist("trials")), by=request.user)
+    notify(request, f"Job {ensemble.pk} creates the ensemble.")
+    return redirect("job", ensemble.pk)
 
 
 urls = [

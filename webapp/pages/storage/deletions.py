@@ -1,6 +1,7 @@
 """Asks before a deletion and shows the loss; deletes and restores."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from django.http import HttpResponse
@@ -8,33 +9,54 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.actions.storage import deletions as actions
-from jobs.answers.storage.deletions import ReferrerOut
+from jobs.answers.storage.deletions import DeletionPreviewOut, ReferrerOut
 from jobs.errors import InUse, NotFound
 from jobs.models import CodeVersion, Dataset, Deletion, Experiment, Job, ModelVersion, Project, User
 from jobs.queries.storage import deletions as queries
 from jobs.queries.storage.deletion_scope import Deletable
-from webapp.pages.shortcuts import Request, action, crumbs, form_page, notify, redirect, render, url
+from webapp.pages.shortcuts import (
+    Crumbs,
+    Request,
+    action,
+    crumbs,
+    form_page,
+    notify,
+    redirect,
+    render_page,
+    url,
+)
+from webapp.template_context import Context
 
 Kind = Deletion.Kind
 # `target` is the primary key; an installation has few projects and data sets, so these two are looked up.
 FIND: dict[str, Callable[[User, int], Deletable]] = {
-    Kind.PROJECT: lambda user, target: _only(access.projects_of(user).filter(pk=target).first()),
-    Kind.DATASET: lambda user, target: _only(access.visible_datasets(user).filter(pk=target).first()),
+    Kind.PROJECT: lambda user, target: _require_row(access.projects_of(user).filter(pk=target).first()),
+    Kind.DATASET: lambda user, target: _require_row(access.visible_datasets(user).filter(pk=target).first()),
     Kind.EXPERIMENT: access.get_experiment,
     Kind.JOB: access.get_job,
-    Kind.CODE: lambda user, target: _only(
+    Kind.CODE: lambda user, target: _require_row(
         access.visible_code(user).select_related("project").filter(pk=target).first()
     ),
-    Kind.VERSION: lambda user, target: _only(
+    Kind.VERSION: lambda user, target: _require_row(
         access.visible_versions(user).select_related("model__project").filter(pk=target).first()
     ),
 }
 
 
-def _only[R](row: R | None) -> R:
+def _require_row[R](row: R | None) -> R:
     if row is None:
         raise NotFound("There is nothing to delete here.")
     return row
+
+
+@dataclass(frozen=True)
+class DeletionPage(Context):
+    """The loss by a deletion, and the rows that prevent it."""
+
+    preview: DeletionPreviewOut
+    referrers: list[tuple[ReferrerOut, str]]
+    back: str
+    crumbs: Crumbs
 
 
 @form_page
@@ -46,26 +68,28 @@ def deletion(request: Request, deletable: str, target: int) -> HttpResponse:
     actions.require_deletable(row, by=request.user)
     if request.method == "POST":
         try:
-            return _delete(request, row)
+            return _delete_row(request, row)
         except InUse:
             pass  # the page names what prevents it
     preview = queries.preview_out(row)
-    context = {
-        "preview": preview,
-        "referrers": [(each, _link(each)) for each in preview.referrers],
-        "back": _address(row),
-        "crumbs": crumbs((preview.label[:1].upper() + preview.label[1:], _address(row)), "Delete"),
-    }
-    return render(request, "storage/deletion.html", context, status=409 if request.method == "POST" else 200)
+    context = DeletionPage(
+        preview=preview,
+        referrers=[(referrer, _address_of_referrer(referrer)) for referrer in preview.referrers],
+        back=_address_of_row(row),
+        crumbs=crumbs((preview.label[:1].upper() + preview.label[1:], _address_of_row(row)), "Delete"),
+    )
+    return render_page(
+        request, "storage/deletion.html", context, status=409 if request.method == "POST" else 200
+    )
 
 
-def _delete(request: Request, row: Deletable) -> HttpResponse:
+def _delete_row(request: Request, row: Deletable) -> HttpResponse:
     after = _list_of(row)
-    made = actions.delete(row, by=request.user)
+    deleted = actions.delete(row, by=request.user)
     notify(
         request,
-        f"Deleted {made.label}. It can be restored until {made.until:%Y-%m-%d} on the page Storage.",
-        undo=url("deletion_undo", made.pk),
+        f"Deleted {deleted.label}. It can be restored until {deleted.until:%Y-%m-%d} on the page Storage.",
+        undo=url("deletion_undo", deleted.pk),
     )
     return redirect(after)
 
@@ -73,16 +97,16 @@ def _delete(request: Request, row: Deletable) -> HttpResponse:
 @action
 def undo(request: Request, deletion_id: int) -> HttpResponse:
     """Undo a deletion."""
-    found = access.restorable_deletions(request.user).filter(pk=deletion_id).select_related("project")
-    if (row := found.first()) is None:
+    deletions = access.restorable_deletions(request.user).filter(pk=deletion_id).select_related("project")
+    if (row := deletions.first()) is None:
         raise NotFound("There is no such deletion that you may undo.")
     actions.restore(row, by=request.user)
     notify(request, f"Restored {row.label}.")
     return redirect("storage")
 
 
-def _address(row: Deletable) -> str:
-    """Return the page of a row."""
+def _address_of_row(row: Deletable) -> str:
+    """Return a row's page."""
     match row:
         case Project():
             return reverse("project_settings", args=[row.slug])
@@ -99,7 +123,7 @@ def _address(row: Deletable) -> str:
 
 
 def _list_of(row: Deletable) -> str:
-    """Return the page that lists rows of this kind."""
+    """Return the page that lists such rows."""
     match row:
         case Project():
             return reverse("projects")
@@ -115,8 +139,8 @@ def _list_of(row: Deletable) -> str:
             return reverse("code")
 
 
-def _link(referrer: ReferrerOut) -> str:
-    """Return the page of a referrer."""
+def _address_of_referrer(referrer: ReferrerOut) -> str:
+    """Return a referrer's page."""
     name = referrer.name
     pages: dict[str, Callable[[], str]] = {
         "job": partial(reverse, "job", args=[name]),

@@ -6,7 +6,7 @@ from jobs.spec.sections.precision import UNSUPPORTED_POLICIES
 
 
 class Format(NamedTuple):
-    """The number format of a policy, and its consequences for training."""
+    """A policy's number format, and its consequences for training."""
 
     policy: str
     computes: str

@@ -1,4 +1,4 @@
-"""Compares two versions of an experiment, of which one was saved while the form of the other was open."""
+"""Compares the form with the experiment version that was saved while the form was open."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def document(*, name: str, tags: str, notes: str, spec: Any) -> Json:
-    """Return the fields of the form as one object to compare."""
+    """Return the form's fields as one object to compare."""
     listed = ", ".join(tag.strip() for tag in tags.split(",") if tag.strip())
     return {"name": name.strip(), "tags": listed, "notes": notes.replace("\r\n", "\n"), "spec": spec}
 
@@ -27,7 +27,7 @@ def saved_version(experiment: Experiment) -> Json:
 
 
 def comparable(experiment: Experiment, mine: Json) -> Json:
-    """Return a version of the form as it would be saved in place of the saved one.
+    """Return the form's version as it would be saved.
 
     A revision has all defaults, which a draft may leave out.
     """
@@ -40,9 +40,9 @@ def comparable(experiment: Experiment, mine: Json) -> Json:
 
 
 def changes(saved: Json, mine: Json) -> list[Difference]:
-    """List the values that saving `mine` would replace. Fields of the spec have the paths of a revision.
+    """List the values that saving `mine` would replace. Spec fields have the paths that revisions use.
 
-    The order of a search space and empty parts of a spec are not listed.
+    The order in a search space and empty spec parts are not listed.
     """
     return [
         *spec_differences(_without_spec(saved), _without_spec(mine)),

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
-from webapp.forms.experiments.experiment.schema import VARIANTS, Leaf, leaves
+from webapp.forms.experiments.experiment.schema import VARIANTS, Leaf, spec_leaves
 
 MAX_SHOWN_BOUND = 1000
 
 
 class Option(NamedTuple):
-    """One entry of a choice: its value as JSON text and its label."""
+    """One entry in a choice: its value as JSON text and its label."""
 
     value: str
     label: str
@@ -20,18 +20,18 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Field:
-    """One input at a pointer of the spec. `leaf` has its type, bounds and default.
+    """One input at a spec pointer. `leaf` has its type, bounds and default.
 
     Attributes:
-        pointer: JSON pointer of its value; in a row relative to the row.
+        pointer: JSON pointer to its value; in a row relative to the row.
         label: the text beside the input.
         help: a sentence under the input.
-        kind: the type of input; that of the spec if empty. Further types: `dataset`, `version` and `column`
-            list those of the selected data set, `measure` the metrics of its task, `search` earlier
-            searches; `value` and `values` accept numbers, texts or yes/no; `axis` is an axis of the mesh.
-        options: options of a select; those of the spec if empty.
+        kind: the input type; the spec's type if empty. Further types: `dataset`, `version` and `column`
+            list those in the selected data set, `measure` its task's metrics, `search` earlier
+            searches; `value` and `values` accept numbers, texts or yes/no; `axis` is a mesh axis.
+        options: a select's options; the spec's options if empty.
         only: the kinds that have this argument; empty for all.
-        of: pointer of the field that selects the kind; by default the template.
+        of: pointer to the field that selects the kind; by default the template.
         spec: the pointer in the spec, where it differs from `pointer`.
         wide: whether it fills a whole line.
     """
@@ -48,11 +48,11 @@ class Field:
 
     @property
     def leaf(self) -> Leaf:
-        return leaves()[self.spec or self.pointer]
+        return spec_leaves()[self.spec or self.pointer]
 
     @property
     def input(self) -> str:
-        """Return the type of input."""
+        """Return the input type."""
         return self.kind or self.leaf.kind
 
     @property
@@ -62,16 +62,16 @@ class Field:
 
     @property
     def id(self) -> str:
-        """Return the id of its input, which the links of problems refer to."""
+        """Return the input's id, to which problem links lead."""
         return f"at/spec{self.pointer}"
 
     @property
     def choices(self) -> tuple[Option, ...]:
-        """Return the options of a select; those of an optional field begin with an empty one."""
-        own = self.options or tuple(
+        """Return a select's options. Those for an optional field begin with an empty one."""
+        choices = self.options or tuple(
             Option(json.dumps(name), _option_label(name)) for name in self.leaf.options
         )
-        return own if self.leaf.required or self.leaf.default is not None else (Option("", "—"), *own)
+        return choices if self.leaf.required or self.leaf.default is not None else (Option("", "—"), *choices)
 
     @property
     def placeholder(self) -> str:
@@ -102,34 +102,34 @@ def _option_label(name: Any) -> str:
 
 
 def argument(of: str, name: str, label: str, help_text: str = "", **more: Any) -> Field:
-    """Return the field of an argument that some kinds of the choice at `of` take."""
+    """Return the field for an argument that some kinds in the choice at `of` take."""
     variant = VARIANTS[of]
     only = tuple(kind for kind, takes in variant.kinds.items() if name in takes.model_fields)
     return Field(f"{variant.arguments}/{name}", label, help_text, only=only, of=of, **more)
 
 
 def arguments(of: str) -> tuple[Field, ...]:
-    """Return a field for every argument that some kind of the choice at `of` takes, labelled by its class."""
-    found: dict[str, FieldInfo] = {}
+    """Return a field for every argument that a kind in the choice at `of` takes, labelled by its class."""
+    fields: dict[str, FieldInfo] = {}
     for takes in VARIANTS[of].kinds.values():
-        found = {**takes.model_fields, **found}
+        fields = {**takes.model_fields, **fields}
     return tuple(
         argument(of, name, about.title or name.replace("_", " ").capitalize(), about.description or "")
-        for name, about in found.items()
+        for name, about in fields.items()
     )
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group of fields; with `toggle` the object at that pointer is optional.
+    """A field group. With `toggle`, the object at that pointer is optional.
 
     Attributes:
         title: its heading.
         fields: in order.
         help: a sentence under the heading.
-        toggle: pointer of the object that the group's switch adds or removes.
+        toggle: pointer to the object that the group's switch adds or removes.
         initial: the object that the switch adds.
-        part: name of a partial template that is shown after the fields.
+        part: a partial template's name, shown after the fields.
         covers: pointers that `part` edits, for the test that matches the form to the spec.
     """
 
@@ -161,7 +161,7 @@ class Section:
 
 @dataclass(frozen=True)
 class RowKind:
-    """A kind of row in a list of the spec. The pointers of its fields are relative to the row."""
+    """A row kind in a spec list. Its fields' pointers are relative to the row."""
 
     tag: str
     label: str

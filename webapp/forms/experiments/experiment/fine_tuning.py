@@ -1,4 +1,4 @@
-"""Offers the versions that an experiment may train further, and begins the spec of one that does."""
+"""Offers the versions that an experiment may train further, and begins its spec."""
 
 from typing import Any
 
@@ -16,20 +16,20 @@ NEWEST = 200
 Json = dict[str, Any]
 
 
-def offered(user: User, project: Project) -> list[Json]:
-    """Return the newest versions that `user` may see and train further, those of the project first."""
+def offered_versions(user: User, project: Project) -> list[Json]:
+    """Return the newest versions that `user` may see and train further, the project's own first."""
     rows = access.visible_versions(user).filter(state=ModelVersion.State.CANDIDATE, needs_code=False)
     newest = rows.select_related("model__project").order_by("-pk")[:NEWEST]
     ordered = sorted(newest, key=lambda version: version.model.project_id != project.pk)
-    return [{"name": name_of(version), "label": _label(version, project)} for version in ordered]
+    return [{"name": name_of(version), "label": _version_label(version, project)} for version in ordered]
 
 
 def name_of(version: ModelVersion) -> str:
-    """Return the name of a version in the field: its model's and its number."""
+    """Return a version's name in the field: its model's name and its number."""
     return f"{version.model.name}/{version.number}"
 
 
-def _label(version: ModelVersion, project: Project) -> str:
+def _version_label(version: ModelVersion, project: Project) -> str:
     figures = [
         f"{name} {value:.4g}" for name, value in versions.metric_values(version).items() if value is not None
     ]
@@ -38,19 +38,19 @@ def _label(version: ModelVersion, project: Project) -> str:
     return ", ".join([version.what or "version", *figures[:1], *places])
 
 
-def started(spec: Json, profile: Profile | None, base: ModelVersion) -> Json:
+def start_spec(spec: Json, profile: Profile | None, base: ModelVersion) -> Json:
     """Return a new spec that trains a version further.
 
     Its head is kept if it fits the data. Else it is replaced, and at first only the new one is trained.
     """
-    kept: Json = VERSION.arguments().model_dump(mode="json")
+    defaults: Json = VERSION.arguments().model_dump(mode="json")
     model = {"kind": "version", "model": base.model.name, "number": base.number}
-    made = {**spec, "model": {**model, "args": kept}}
+    proposed = {**spec, "model": {**model, "args": defaults}}
     if profile is None:
-        return made
-    found = fine_tuning_checks.problems(
-        ExperimentSpec.model_validate(made), profile, base_versions.describe_base(base)
+        return proposed
+    invalid = fine_tuning_checks.problems(
+        ExperimentSpec.model_validate(proposed), profile, base_versions.describe_base(base)
     )
-    if not any(problem.pointer == "/model/args/head" for problem in found):
-        return made
-    return {**made, "model": {**model, "args": {**kept, "head": "new", "freeze_to": ALL}}}
+    if not any(problem.pointer == "/model/args/head" for problem in invalid):
+        return proposed
+    return {**proposed, "model": {**model, "args": {**defaults, "head": "new", "freeze_to": ALL}}}

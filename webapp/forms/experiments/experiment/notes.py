@@ -1,4 +1,4 @@
-"""The form of the notes and tags on the page of an experiment."""
+"""The form for notes and tags on an experiment's page."""
 
 from typing import Any
 
@@ -14,6 +14,6 @@ class NotesForm(SharedTextForm):
 
     @staticmethod
     def initial_of(experiment: Experiment) -> dict[str, Any]:
-        """Return the initial values of an experiment's form."""
+        """Return the form's initial values."""
         tags = ", ".join(experiment.tags)
         return {"notes": experiment.notes, "tags": tags, "seen": experiment.notes_digest}

@@ -1,4 +1,4 @@
-"""The choices for each column of a table: how its values become numbers, with the proposal and its reason."""
+"""The choices for each table column: how its values become numbers, with the proposal and its reason."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -39,7 +39,7 @@ class ColumnChoice(NamedTuple):
 
     Attributes:
         column: the column.
-        pointer: JSON pointer of its options in the spec.
+        pointer: JSON pointer to its options in the spec.
         proposal: what happens without a choice.
         reason: why this is proposed.
         encode: the encoding without a choice, empty for numbers.
@@ -48,7 +48,7 @@ class ColumnChoice(NamedTuple):
         has_indicator: whether a position may show that a value is missing.
         sizes: the encodings that have a size, separated by spaces.
         size: the number of words or n-grams without a choice.
-        length: the number of words of a text that are read in their order without a choice.
+        length: how many words in a text are read in order without a choice.
     """
 
     column: Column
@@ -65,22 +65,24 @@ class ColumnChoice(NamedTuple):
     buckets: int = DEFAULT_BUCKETS
 
 
-def choices(profile: Profile, chosen: Collection[str], target: str, text: str = "") -> list[ColumnChoice]:
+def column_choices(
+    profile: Profile, chosen: Collection[str], target: str, text: str = ""
+) -> list[ColumnChoice]:
     """Return the choices for the columns that are features.
 
     Args:
-        profile: of a table.
-        chosen: names of the features; those of the profile if empty.
-        target: of the experiment; that of the profile if empty.
-        text: part of a name, in any case.
+        profile: a table's profile.
+        chosen: the features' names; the profile's features if empty.
+        target: the experiment's target; the profile's target if empty.
+        text: a name or a part, in any case.
     """
     predicted = target or profile.target
     features = frozenset(chosen or (*profile.features, profile.target))
-    wanted = text.strip().lower()
+    part_of_name = text.strip().lower()
     return [
         choice_of(column)
         for column in profile.columns
-        if column.name in features and column.name != predicted and wanted in column.name.lower()
+        if column.name in features and column.name != predicted and part_of_name in column.name.lower()
     ]
 
 
@@ -97,7 +99,7 @@ def choice_of(column: Column) -> ColumnChoice:
         encodings=_encodings(kind, plan.encode),
         has_impute=kind in NUMERIC,
         has_indicator=kind in NUMERIC or kind == "date",
-        sizes=" ".join(each for each in SIZED if each in ENCODINGS.get(kind, ())),
+        sizes=" ".join(encoding for encoding in SIZED if encoding in ENCODINGS.get(kind, ())),
         size=_proposed_size(column, plan),
         length=plan_column(column, ColumnOptions(), "tokens").length,
     )
@@ -112,7 +114,9 @@ def _encodings(kind: ColumnType, proposed: Encode | None) -> tuple[Option, ...]:
         first, proposed = AS_TEMPLATE, None
     else:
         first = AS_NUMBER if proposed is None else ENCODE_LABELS[proposed]
-    others = (Option(f'"{each}"', ENCODE_LABELS[each]) for each in offered if each != proposed)
+    others = (
+        Option(f'"{encoding}"', ENCODE_LABELS[encoding]) for encoding in offered if encoding != proposed
+    )
     return (Option("", f"{first} (proposed)"), *others)
 
 

@@ -1,4 +1,4 @@
-"""The rows of hyperparameters, objectives, the mesh layout and precision overrides, and default ranges."""
+"""The rows for hyperparameters, objectives, mesh layout and precision overrides, and default ranges."""
 
 from typing import Any, get_args
 

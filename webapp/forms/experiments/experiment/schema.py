@@ -1,7 +1,7 @@
-"""Lists every field of the experiment spec by its JSON pointer, with type, bounds and default.
+"""Lists every spec field by its JSON pointer, with type, bounds and default.
 
-Fields of list items are at `/*`, those of a tagged union at `/*:kind`, such as `/search/space/*:int/min`.
-The arguments of all kinds of one object are listed together, such as `/fit/schedule/alpha`; `VARIANTS` maps
+Fields in list items are at `/*`, in a tagged union at `/*:kind`, such as `/search/space/*:int/min`.
+The arguments that an object's kinds take are listed together, such as `/fit/schedule/alpha`; `VARIANTS` maps
 each kind to its arguments.
 """
 
@@ -27,7 +27,7 @@ from jobs.spec.templates import TEMPLATES
 
 
 class Variant(NamedTuple):
-    """The pointer of an object of arguments, and the arguments of each kind."""
+    """The pointer to an arguments object, and each kind's arguments."""
 
     arguments: str
     kinds: Mapping[Any, type[BaseModel]]
@@ -52,7 +52,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 class Leaf(NamedTuple):
-    """One field of the spec that holds a value."""
+    """One spec field that holds a value."""
 
     pointer: str
     kind: str
@@ -64,26 +64,26 @@ class Leaf(NamedTuple):
 
 
 @cache
-def leaves() -> dict[str, Leaf]:
-    """Return every leaf of the spec by pointer; an argument of several kinds is described by the first.
+def spec_leaves() -> dict[str, Leaf]:
+    """Return every spec leaf by pointer. An argument that several kinds take is described by the first.
 
-    A choice has the values of all kinds; see `options_of`.
+    A choice has the values from all kinds; see `options_of`.
     """
-    by_pointer: dict[str, Leaf] = {}
+    leaves: dict[str, Leaf] = {}
     for leaf in _leaves_of_model(ExperimentSpec, ""):
-        by_pointer.setdefault(leaf.pointer, leaf)
+        leaves.setdefault(leaf.pointer, leaf)
     for variant in VARIANTS.values():
-        by_pointer.pop(variant.arguments, None)
+        leaves.pop(variant.arguments, None)
         for kind in variant.kinds.values():
             for leaf in _leaves_of_model(kind, variant.arguments):
-                first = by_pointer.setdefault(leaf.pointer, leaf)
+                first = leaves.setdefault(leaf.pointer, leaf)
                 options = tuple(dict.fromkeys(first.options + leaf.options))
-                by_pointer[leaf.pointer] = first._replace(options=options)
-    return by_pointer
+                leaves[leaf.pointer] = first._replace(options=options)
+    return leaves
 
 
 def options_of(kind: type[BaseModel]) -> dict[str, tuple[str, ...]]:
-    """Return the values of the arguments of a kind that are choices."""
+    """Return the choices' values among a kind's arguments."""
     return {leaf.pointer[1:]: leaf.options for leaf in _leaves_of_model(kind, "") if leaf.kind == "select"}
 
 
@@ -108,13 +108,13 @@ def _leaves_of_field(field: FieldInfo, pointer: str) -> Iterator[Leaf]:
 
 
 def _leaf_of_tag(field: FieldInfo, members: list[Any], pointer: str) -> Leaf:
-    """Return the leaf of the kind of an object; `VARIANTS` lists the arguments of each kind."""
+    """Return the leaf for an object's kind; `VARIANTS` lists each kind's arguments."""
     tags = tuple(get_args(member.model_fields["kind"].annotation)[0] for member in members)
     return Leaf(pointer, "select", getattr(field.default, "kind", None), field.default is None, options=tags)
 
 
 def _members(annotation: Any) -> list[Any]:
-    """Return the types of a field, without null and annotations."""
+    """Return a field's types, without null and annotations."""
     if get_origin(annotation) is Annotated:
         return _members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):

@@ -22,7 +22,7 @@ F = Field
 
 
 def titles(infos: Iterable[AlgorithmInfo]) -> str:
-    """Return the names of algorithms as part of a sentence."""
+    """Return the algorithms' names as they appear in a sentence."""
     *others, last = [info.title for info in infos]
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -1,4 +1,4 @@
-"""The steps of the form, in order, and how much of the spec they cover. Each field is named once."""
+"""The form's steps, in order, and how much they cover in the spec. Each field is named once."""
 
 from webapp.forms.experiments.experiment.description import Group, Section
 from webapp.forms.experiments.experiment.learning import DATA, MODEL
@@ -30,8 +30,8 @@ REVIEW = Section(
 SECTIONS = (DATA, MODEL, TRAINING, SEARCH, MESH, PRECISION, AFTER, RESOURCES, REVIEW)
 
 
-def covered() -> list[str]:
-    """List the pointers of the spec that the form edits."""
+def covered_pointers() -> list[str]:
+    """List the spec pointers that the form edits."""
     groups = [group for section in SECTIONS for group in section.groups]
     fields = [field.spec or field.pointer for group in groups for field in group.fields]
     return fields + [pointer for group in groups for pointer in group.covers]

@@ -1,4 +1,4 @@
-"""Builds the initial spec of a new experiment, and the data that the form's script needs."""
+"""Builds a new experiment's initial spec, and the data that the form's script needs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,8 +34,8 @@ def spec_of_code(slug: str, number: int | None, profile: Profile | None, digest:
 
     Args:
         slug, number, profile: see `starting_spec`.
-        digest: of the version of code.
-        entry: of the version.
+        digest: the code version's digest.
+        entry: the entry in the version.
     """
     spec = starting_spec(slug, number, profile)
     spec["model"] = {"kind": "code", "digest": digest, "entry": entry}
@@ -56,9 +56,9 @@ def starting_spec(
     """Return a default spec for a data set.
 
     Args:
-        slug: of the data set.
-        number: of its version, or None.
-        profile: of that version, if it is ready.
+        slug: the data set's slug.
+        number: its version, or None.
+        profile: the version's profile, if it is ready.
         template: the template; if unknown, one that suits the data.
         base: a version to train further instead.
     """
@@ -96,21 +96,21 @@ def starting_spec(
         },
         "resources": {"pool": "default", "slots": 1, "priority": 50},
     }
-    return spec if base is None else fine_tuning.started(spec, profile, base)
+    return spec if base is None else fine_tuning.start_spec(spec, profile, base)
 
 
 def ranges_of_fit(info: TemplateInfo) -> Mapping[str, Mapping[str, Any]]:
-    """Return the ranges of the fit fields that a new experiment with a template searches."""
+    """Return the fit ranges that a new experiment with a template searches."""
     usual = {name: FIT_RANGES[name] for name in ("learning_rate",) if info.uses(name)}
     return info.fit_ranges or usual
 
 
 def suitable_template(profile: Profile | None) -> TemplateInfo:
     """Return the first template that suits the data."""
-    known = list(TEMPLATES.values())
+    templates = list(TEMPLATES.values())
     if profile is None:
-        return known[0]
-    return next(info for info in known if info.takes(profile) and info.suits(profile))
+        return templates[0]
+    return next(info for info in templates if info.takes(profile) and info.suits(profile))
 
 
 def context_for_browser(user: User, project: Project) -> Json:
@@ -120,7 +120,7 @@ def context_for_browser(user: User, project: Project) -> Json:
         "project": project.slug,
         "names": newest_names(project),
         "datasets": [
-            _dataset(dataset)
+            _describe_dataset(dataset)
             for dataset in datasets.datasets_with_versions(user, project, profiles=True).order_by("slug")
         ],
         "variants": {pointer: _variant(variant) for pointer, variant in VARIANTS.items()},
@@ -145,26 +145,28 @@ def context_for_browser(user: User, project: Project) -> Json:
             }
             for info in (*TEMPLATES.values(), VERSION)
         ],
-        "baseVersions": fine_tuning.offered(user, project),
+        "baseVersions": fine_tuning.offered_versions(user, project),
         "code": {
             "mayRun": access.can(user, project, access.Action.RUN_CODE),
-            "versions": [_code(version, loaded) for version in code.newest_versions(project, NEWEST_CODE)],
+            "versions": [
+                _describe_code(version, loaded) for version in code.newest_versions(project, NEWEST_CODE)
+            ],
             "unused": CODE.unused,
         },
-        "searches": _searches(project),
-        "tasks": {task: _measures(task) for task in measures.DEFAULT_METRICS},
+        "searches": _describe_searches(project),
+        "tasks": {task: _measures_of_task(task) for task in measures.DEFAULT_METRICS},
     }
 
 
-def _code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -> Json:
-    """Return a version of code with its entries that build models, and the data set that it has loaded."""
-    made = loaded.get(version.digest)
+def _describe_code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -> Json:
+    """Return a code version with its entries that build models, and the data set that it has loaded."""
+    dataset_version = loaded.get(version.digest)
     entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
     names = [entry.name for entry in entries]
     return {
         "digest": version.digest,
         "label": str(version),
-        "data": {"dataset": made.dataset.slug if made is not None else None}
+        "data": {"dataset": dataset_version.dataset.slug if dataset_version is not None else None}
         if code_data.entry_names(version)
         else None,
         "entries": [
@@ -181,8 +183,8 @@ def _code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -> Json:
     }
 
 
-def _searches(project: Project) -> list[Json]:
-    """Return the newest searches of a project, which a new search may be warm-started from."""
+def _describe_searches(project: Project) -> list[Json]:
+    """Return a project's newest searches, from which a new search may be warm-started."""
     rows = project.jobs.with_trials().values_list(
         "pk", "title", "revision__spec_json__search__objectives", "revision__spec_json__search__objective"
     )
@@ -204,7 +206,7 @@ def _variant(variant: Variant) -> Json:
     return {"arguments": variant.arguments, "kinds": kinds, "options": options}
 
 
-def _measures(task: Task) -> Json:
+def _measures_of_task(task: Task) -> Json:
     return {
         "losses": measures.losses_for(task),
         "metrics": measures.metrics_for(task),
@@ -214,7 +216,7 @@ def _measures(task: Task) -> Json:
     }
 
 
-def _dataset(dataset: Dataset) -> Json:
+def _describe_dataset(dataset: Dataset) -> Json:
     return {
         "slug": dataset.slug,
         "name": dataset.name,
@@ -243,11 +245,13 @@ def _profile_facts(profile: Profile | None) -> Json:
 def initial_data(
     user: User, project: Project, slug: str, number: str
 ) -> tuple[str, int | None, Profile | None]:
-    """Return the data set of a new form: the requested one, else digits, else one that is ready."""
+    """Return a new form's data set: the requested one, else digits, else one that is ready."""
     rows = datasets.datasets_with_versions(user, project).order_by("slug")
-    known = {dataset.slug: dataset for dataset in rows}
-    ready = [name for name, dataset in known.items() if any(v.state == READY for v in dataset.versions.all())]
-    selected = slug if slug in known else next((s for s in ("digits", *ready) if s in known), "digits")
+    by_slug = {dataset.slug: dataset for dataset in rows}
+    ready = [
+        name for name, dataset in by_slug.items() if any(v.state == READY for v in dataset.versions.all())
+    ]
+    selected = slug if slug in by_slug else next((s for s in ("digits", *ready) if s in by_slug), "digits")
     version = datasets.find_version(
         project, selected, int(number) if number.isdecimal() and len(number) < 10 else None
     )

@@ -1,4 +1,4 @@
-"""The step for the training of one model."""
+"""The step for training one model."""
 
 from functools import partial
 

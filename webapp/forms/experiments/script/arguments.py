@@ -1,4 +1,4 @@
-"""The rows of a script's arguments: each is left out, has a value, or is searched."""
+"""The rows for a script's arguments: each is left out, has a value, or is searched."""
 
 import ast
 import json
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 class ArgumentForm(forms.Form):
-    """An argument of a script. `value` or `parameter` is its part of the spec once it is valid."""
+    """A script's argument. `value` or `parameter` is its place in the spec once it is valid."""
 
     name = forms.CharField(required=False, max_length=100, label="Argument")
     use = forms.ChoiceField(choices=USES, label="Use", initial=OMIT)
@@ -34,35 +34,35 @@ class ArgumentForm(forms.Form):
 
     def clean(self) -> Json:
         """Turn the entries into a value or a hyperparameter."""
-        found = super().clean() or self.cleaned_data
-        name, use = found.get("name", "").strip(), found.get("use")
+        cleaned = super().clean() or self.cleaned_data
+        name, use = cleaned.get("name", "").strip(), cleaned.get("use")
         if not name:
             if use != OMIT:
                 self.add_error("name", "Enter the name of the argument.")
-            return found
+            return cleaned
         if (reason := name_refusal(name)) is not None:
             self.add_error("name", f"{reason}.")
-        found["name"] = name
+        cleaned["name"] = name
         if use == SET:
-            self.value = read_value(found.get("text", ""), found.get("type", ""))
+            self.value = read_value(cleaned.get("text", ""), cleaned.get("type", ""))
         elif use == VALUES:
-            self._read_values(name, found)
+            self._read_values(name, cleaned)
         elif use == RANGE:
-            self._read_range(name, found)
-        return found
+            self._read_range(name, cleaned)
+        return cleaned
 
-    def _read_values(self, name: str, found: Json) -> None:
-        texts = [text.strip() for text in found.get("text", "").split(",")]
+    def _read_values(self, name: str, entries: Json) -> None:
+        texts = [text.strip() for text in entries.get("text", "").split(",")]
         if "" in texts or len(texts) < 2:
             self.add_error("text", "Enter two or more values, separated by commas.")
             return
-        values = [read_value(text, found.get("type", "")) for text in texts]
+        values = [read_value(text, entries.get("type", "")) for text in texts]
         self.parameter = {"name": name, "kind": "choice", "values": values}
 
-    def _read_range(self, name: str, found: Json) -> None:
+    def _read_range(self, name: str, entries: Json) -> None:
         numbers: dict[str, float] = {}
         for field in ("low", "high", "step"):
-            text = found.get(field, "").strip()
+            text = entries.get(field, "").strip()
             number = read_value(text, "") if text else None
             if isinstance(number, int | float) and not isinstance(number, bool):
                 numbers[field] = number
@@ -70,20 +70,22 @@ class ArgumentForm(forms.Form):
                 self.add_error(field, "Enter a number.")
         if not numbers.keys() >= {"low", "high"}:
             return
-        is_whole = found.get("type") != "float" and all(isinstance(each, int) for each in numbers.values())
+        is_whole = entries.get("type") != "float" and all(
+            isinstance(value, int) for value in numbers.values()
+        )
         bounds = {"min": numbers["low"], "max": numbers["high"], "step": numbers.get("step")}
         if not is_whole:
-            bounds = {key: None if each is None else float(each) for key, each in bounds.items()}
+            bounds = {key: None if value is None else float(value) for key, value in bounds.items()}
         self.parameter = {
             "name": name,
             "kind": "int" if is_whole else "float",
-            **{key: each for key, each in bounds.items() if each is not None},
-            "sampling": found.get("scale") or "linear",
+            **{key: value for key, value in bounds.items() if value is not None},
+            "sampling": entries.get("scale") or "linear",
         }
 
 
 class ArgumentRows(BaseFormSet):  # type: ignore[type-arg]
-    """The rows of all arguments."""
+    """The rows for all arguments."""
 
     def clean(self) -> None:
         """Refuse a name that two rows have."""
@@ -118,7 +120,7 @@ def read_value(text: str, kind: str) -> bool | int | float | str:
 
     Args:
         text: as it was entered.
-        kind: the type of the argument as its script declares it, such as `float`.
+        kind: the argument's type as its script declares it, such as `float`.
     """
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
@@ -129,12 +131,12 @@ def read_value(text: str, kind: str) -> bool | int | float | str:
         return text.lower() == "true"
     for number in (int, float):
         try:
-            found: int | float = number(text)
+            value: int | float = number(text)
         except ValueError:
             continue
         # Of the texts that Python reads as numbers, JSON has no nan and no infinity, and 1_000 is not meant.
-        if "_" not in text and found - found == 0:
-            return float(found) if kind == "float" else found
+        if "_" not in text and value - value == 0:
+            return float(value) if kind == "float" else value
     return text
 
 
@@ -148,12 +150,12 @@ def shown_value(value: Any) -> str:
 
 
 def rows_of(entry: CodeEntry | None, args: Mapping[str, Any], space: Iterable[Any]) -> list[Json]:
-    """Return the initial rows: the arguments of a script as its code declares them, and those of a spec.
+    """Return the initial rows: the arguments that the code declares, and those in a spec.
 
     Args:
         entry: the findings about the script; None without any.
-        args: the arguments of the spec.
-        space: its search space; of a draft, it may have anything.
+        args: the spec's arguments.
+        space: its search space; in a draft, it may be anything.
     """
     rows: dict[str, Json] = {}
     for argument in entry.arguments if entry is not None else ():
@@ -184,7 +186,7 @@ def _declared(argument: CodeArgument) -> Json:
 
 
 def _constant(source: str | None) -> Any:
-    """Return the value of a literal in Python; None for any other text."""
+    """Return a Python literal's value; None for any other text."""
     try:
         return None if source is None else ast.literal_eval(source)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

@@ -1,6 +1,6 @@
-"""The form of a script's experiment, and the spec that it makes."""
+"""The form for a script's experiment."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -11,9 +11,9 @@ from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
 from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
+from webapp.forms.experiments.script.spec import NO_DATA
 from webapp.forms.reading import ReadForm
 
-NO_DATA = ""
 PLACES = {
     "/spec/model/entry": "entry",
     "/spec/model/digest": "code",
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 
 class ScriptForm(ReadForm):
-    """The fields beside the arguments, which are rows of their own."""
+    """The fields beside the arguments, which have separate rows."""
 
     name = forms.CharField(label="Name", max_length=200)
     code = forms.ChoiceField(label="Version of code")
@@ -123,7 +123,7 @@ class ScriptForm(ReadForm):
         algorithms = [(info.name, info.label) for info in ALGORITHMS.values() if not info.has_rungs]
         pruners = [("", "none"), *((name, name) for name in PRUNERS)]
         offered = [(version.digest, str(version)) for version in codes]
-        _offer(self, code=offered, dataset=choices, algorithm=algorithms, pruner=pruners)
+        _offer_choices(self, code=offered, dataset=choices, algorithm=algorithms, pruner=pruners)
 
     def clean_variables(self) -> dict[str, str]:
         """Return the environment variables by name."""
@@ -137,7 +137,7 @@ class ScriptForm(ReadForm):
         return variables
 
     def has_objective(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the objective of a search is complete; if not, its fields have errors."""
+        """Return whether a search's objective is complete; if not, its fields have errors."""
         missing = {
             "metric": "" if values["metric"].strip() else "Enter the metric that ranks the trials.",
             "direction": "" if values["direction"] else "Choose whether higher or lower values are better.",
@@ -148,139 +148,23 @@ class ScriptForm(ReadForm):
         return not any(missing.values())
 
     def add_problems(self, error: Any) -> None:
-        """Add the problems of an action at the nearest field; arguments are named in the message."""
+        """Add an action's problems at the nearest field; arguments are named in the message."""
         problems = getattr(error, "problems", ())
         for problem in problems:
-            self.add_error(*_placed(problem))
+            self.add_error(*_field_of_problem(problem))
         if not problems:
             self.add_error(None, error.message)
 
 
-def _offer(form: ScriptForm, **choices: list[tuple[str, str]]) -> None:
+def _offer_choices(form: ScriptForm, **choices: list[tuple[str, str]]) -> None:
     for name, offered in choices.items():
         form.fields[name].choices = offered  # type: ignore[attr-defined]
 
 
-def _placed(problem: Problem) -> tuple[str | None, str]:
+def _field_of_problem(problem: Problem) -> tuple[str | None, str]:
     pointer = problem.pointer
-    for part in sorted(PLACES, key=len, reverse=True):
-        if pointer == part or pointer.startswith(f"{part}/"):
-            return PLACES[part], problem.message
+    for prefix in sorted(PLACES, key=len, reverse=True):
+        if pointer == prefix or pointer.startswith(f"{prefix}/"):
+            return PLACES[prefix], problem.message
     where = pointer.removeprefix("/spec")
     return None, f"{where}: {problem.message}" if where else problem.message
-
-
-def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Json]) -> Json:
-    """Return the spec that the form describes, with the fields of `base` that it does not show.
-
-    Args:
-        base: the spec that is revised; empty for a new one.
-        values: the cleaned fields.
-        args: the arguments of the script.
-        space: the search space; empty without a search.
-    """
-    model: Json = {
-        "kind": "script",
-        "digest": values["code"],
-        "entry": values["entry"].strip(),
-        "args": args,
-    }
-    if values["variables"]:
-        model["env"] = values["variables"]
-    after: Json = {}
-    if values["register"].strip():
-        after["register"] = {"model": values["register"].strip()}
-    spec: Json = {
-        "version": 1,
-        "model": model,
-        "fit": {"epochs": values["steps"], "seed": values["seed"]},
-        "after": after,
-        "resources": {**part(base, "resources"), "pool": values["pool"].strip(), "slots": values["slots"]},
-    }
-    if (data := _data(part(base, "data"), values["dataset"])) is not None:
-        spec["data"] = data
-    if space:
-        spec["search"] = _search(part(base, "search"), values, space)
-    return spec
-
-
-def part(spec: Json, name: str) -> Json:
-    """Return a part of a spec; an empty one where a draft has something else in its place."""
-    section = spec.get(name)
-    return section if isinstance(section, dict) else {}
-
-
-def _data(base: Json, chosen: str) -> Json | None:
-    if chosen == NO_DATA:
-        return None
-    slug, _, number = chosen.rpartition(":")
-    # Another data set has other columns.
-    unchanged = dict(base) if base.get("dataset") == slug else {}
-    unchanged.pop("dataset_version", None)
-    return {**unchanged, "dataset": slug, **({"dataset_version": int(number)} if number else {})}
-
-
-def _search(base: Json, values: Mapping[str, Any], space: list[Json]) -> Json:
-    rows = base.get("space")
-    earlier_rows = (
-        {str(row.get("name")): row for row in rows if isinstance(row, dict)} if isinstance(rows, list) else {}
-    )
-    # A condition names an earlier row.
-    places = {name: place for place, name in enumerate(earlier_rows)}
-    space = sorted(space, key=lambda row: places.get(row["name"], len(places)))
-    objective = {"metric": values["metric"].strip(), "direction": values["direction"]}
-    # Several objectives, of which the form shows the first.
-    form_fields = ("pruner", "parallel_trials", "objectives")
-    hidden = {name: part for name, part in base.items() if name not in form_fields}
-    search: Json = {
-        **hidden,
-        "algorithm": values["algorithm"] or "random",
-        "objective": objective,
-        "max_trials": values["max_trials"] or 12,
-        "executions_per_trial": values["executions"] or 1,
-        # A row that was not changed keeps its conditions.
-        "space": [_kept(earlier_rows.get(row["name"]), row) for row in space],
-    }
-    if search["algorithm"] != base.get("algorithm"):
-        search.pop("options", None)
-    if values["parallel"]:
-        search["parallel_trials"] = values["parallel"]
-    if values["pruner"]:
-        before = part(base, "pruner")
-        search["pruner"] = before if before.get("kind") == values["pruner"] else {"kind": values["pruner"]}
-    return search
-
-
-def _kept(before: Json | None, row: Json) -> Json:
-    if before is None or any(before.get(name) != value for name, value in row.items()):
-        return row
-    return before
-
-
-def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
-    """Yield the values of the fields that show a spec."""
-    model, data, search = part(spec, "model"), part(spec, "data"), part(spec, "search")
-    objective = part(search, "objective")
-    yield "entry", model.get("entry", "")
-    yield "variables", "\n".join(f"{name}={value}" for name, value in part(model, "env").items())
-    slug, number = data.get("dataset"), data.get("dataset_version") or ""
-    yield "code", model.get("digest", "")
-    yield "dataset", f"{slug}:{number}" if slug else NO_DATA
-    yield "steps", part(spec, "fit").get("epochs", 100)
-    yield "seed", part(spec, "fit").get("seed", 0)
-    yield "metric", objective.get("metric", "")
-    yield "direction", objective.get("direction", "")
-    yield "algorithm", search.get("algorithm", "random")
-    yield "max_trials", search.get("max_trials", 12)
-    yield "executions", search.get("executions_per_trial", 1)
-    yield "parallel", search.get("parallel_trials", "")
-    yield "pruner", part(search, "pruner").get("kind", "")
-    yield "register", part(part(spec, "after"), "register").get("model", "")
-    yield "pool", part(spec, "resources").get("pool", "default")
-    yield "slots", part(spec, "resources").get("slots", 1)
-
-
-def is_script(spec: Any) -> bool:
-    """Return whether a spec, or the draft of one, is of a script, so that this form shows it."""
-    model = spec.get("model") if isinstance(spec, dict) else None
-    return isinstance(model, dict) and model.get("kind") == "script"

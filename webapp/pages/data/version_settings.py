@@ -1,0 +1,73 @@
+"""The settings on a version's page: the fields with which its file is read again."""
+
+from jobs import access
+from jobs.access import Action
+from jobs.models import DatasetVersion
+from jobs.queries.data import datasets as queries
+from jobs.spec.data.dialect import ReadOptions
+from jobs.spec.data.profile import Column, Profile
+from webapp.forms.data import dialects
+from webapp.forms.data import images as image_options
+from webapp.pages.shortcuts import (
+    Request,
+)
+
+WITH_BAD_ROWS = ("csv", "json_lines", "images")
+"""Sources whose rows are left out if they are damaged."""
+
+
+def image_fields(version: DatasetVersion, profile: Profile | None) -> image_options.ImageFields | None:
+    """Return the image size in a version's form; None for other data."""
+    if version.request.get("source") != "images":
+        return None
+    if profile is not None and profile.images is not None:
+        return image_options.image_fields_of(profile.images.shape)
+    return image_options.image_fields_of(
+        ReadOptions.model_validate(version.request.get("reading", {})).images
+    )
+
+
+def may_edit_roles(request: Request, version: DatasetVersion) -> bool:
+    """Return whether the table with the columns is a form. Everyone sees the same roles in bundled files."""
+    profile = version.profile
+    if profile is None or not has_file(version) or profile.images is not None:
+        return False
+    return access.can(request.user, version.dataset.project, Action.WRITE)
+
+
+def array_of_two_axes(profile: Profile | None) -> Column | None:
+    """Return the feature whose rows may be images or sequences; None for other data."""
+    if profile is None or profile.has_pipeline:
+        return None
+    features = (column for column in profile.columns if column.name in profile.features)
+    return next((column for column in features if len(column.shape) == 2), None)
+
+
+def bad_share(version: DatasetVersion) -> str | None:
+    """Return the share of rows that may be left out, to be changed if the file could not be read."""
+    if version.state != DatasetVersion.State.FAILED or version.request.get("source") not in WITH_BAD_ROWS:
+        return None
+    return f"{ReadOptions.model_validate(version.request.get('reading', {})).max_bad_share:g}"
+
+
+def has_file(version: DatasetVersion) -> bool:
+    """Return whether a version's file can be read again, from the store or from its address."""
+    if version.upload is not None:
+        return True
+    fetch = queries.fetch_out(version)
+    return fetch is not None and fetch.state == "done"
+
+
+def fields_of_dialect(version: DatasetVersion) -> list[dialects.DialectField]:
+    """Return the dialect's selects for a text table; none for other formats and bundled data."""
+    if version.request.get("source") != "csv":
+        return []
+    dialect = ReadOptions.model_validate(version.request.get("reading", {})).dialect.model_dump(mode="json")
+    chosen = {
+        f"{dialects.PREFIX}{name}": _as_text(value) for name, value in dialect.items() if value is not None
+    }
+    return dialects.dialect_fields(chosen, version.profile.dialect if version.profile is not None else None)
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

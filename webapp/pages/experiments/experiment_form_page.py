@@ -1,0 +1,92 @@
+"""Renders the form that creates and revises experiments."""
+
+import json
+from collections.abc import ItemsView
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse
+
+from jobs.models import Experiment, Project
+from jobs.spec.formats.importing import READERS, Reader
+from jobs.spec.problems import Problem
+from jobs.spec.sections.version_model import VERSION
+from jobs.spec.templates import TEMPLATES
+from jobs.spec.templates.info import TemplateInfo
+from webapp.forms.experiments.experiment import advice, rows, start
+from webapp.forms.experiments.experiment.advice import Format
+from webapp.forms.experiments.experiment.description import Field, RowKind, Section
+from webapp.forms.experiments.experiment.sections import SECTIONS
+from webapp.pages.shortcuts import (
+    Crumbs,
+    Request,
+    crumbs,
+    render_page,
+    url,
+)
+from webapp.template_context import Context
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ExperimentFormPage(Context):
+    """The form that creates or revises an experiment."""
+
+    project: Project
+    experiment: Experiment | None
+    entries: Json
+    problems: tuple[Problem, ...]
+    is_unsaved: bool
+    sections: tuple[Section, ...]
+    space_kinds: tuple[RowKind, ...]
+    layout_fields: tuple[Field, ...]
+    override_fields: tuple[Field, ...]
+    objective_fields: tuple[Field, ...]
+    templates: list[TemplateInfo]
+    formats: tuple[Format, ...]
+    import_formats: ItemsView[str, Reader]
+    browser_context: Json
+    crumbs: Crumbs
+
+
+def show_form(
+    request: Request,
+    project: Project,
+    experiment: Experiment | None,
+    entries: Json,
+    *,
+    problems: tuple[Problem, ...] = (),
+    is_unsaved: bool = False,
+    status: int = 200,
+) -> HttpResponse:
+    """Show the form with its entries, and the problems in a refused one."""
+    trail = [("Experiments", url("experiments", project.slug))]
+    if experiment is not None:
+        trail.append((experiment.name, url("experiment", project.slug, experiment.pk)))
+    context = ExperimentFormPage(
+        project=project,
+        experiment=experiment,
+        entries=entries,
+        problems=problems,
+        is_unsaved=is_unsaved or bool(problems),
+        sections=SECTIONS,
+        space_kinds=rows.SPACE,
+        layout_fields=rows.LAYOUT,
+        override_fields=rows.OVERRIDES,
+        objective_fields=rows.OBJECTIVES,
+        templates=[*TEMPLATES.values(), VERSION],
+        formats=advice.FORMATS,
+        import_formats=READERS.items(),
+        browser_context={
+            **start.context_for_browser(request.user, project),
+            "experiment": experiment.pk if experiment is not None else None,
+        },
+        crumbs=crumbs(*trail, "Edit" if experiment else "New"),
+    )
+    return render_page(request, "experiments/form.html", context, status=status)
+
+
+def spec_text(spec: Any) -> str:
+    """Return a spec as the form shows it."""
+    return json.dumps(spec, indent=2)

@@ -1,0 +1,96 @@
+"""Filters that show values: numbers, sizes, durations, mappings and JSON. Templates need no `{% load %}`."""
+
+import datetime as dt
+import re
+from collections.abc import ItemsView, Mapping
+from typing import Any
+
+from django import template
+
+from webapp.templatetags import words
+
+register = template.Library()
+DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+
+
+def _none_if_empty[T](value: T) -> T | None:
+    """Return None for an empty text, which Django passes to a filter if a variable is undefined."""
+    return None if value == "" else value
+
+
+@register.filter
+def byte_size(count: float | None) -> str:
+    """Show a number of bytes, such as `1.4 MB`."""
+    return words.byte_size(_none_if_empty(count))
+
+
+@register.filter
+def sentence(text: str) -> str:
+    """Show a message that another sentence follows."""
+    return words.sentence(str(text))
+
+
+@register.filter
+def duration(seconds: float | dt.timedelta | None) -> str:
+    """Show a duration, such as `2 min 5 s`."""
+    # No line break before the unit.
+    return words.duration(_none_if_empty(seconds)).replace(" ", "\u00a0")
+
+
+@register.filter
+def number(value: float | None, digits: int = 4) -> str:
+    """Show a number with `digits` significant digits; None is a dash."""
+    return words.number(_none_if_empty(value), digits)
+
+
+@register.filter
+def plain(value: Any, missing: str = "–") -> str:
+    """Show a hyperparameter's value: floats with four significant digits, other values unchanged."""
+    if value is None:
+        return missing
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@register.filter
+def counted(value: int | None) -> str:
+    """Show a count with thin spaces between thousands."""
+    return "–" if _none_if_empty(value) is None else f"{value:,}".replace(",", "\u202f")
+
+
+@register.filter
+def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
+    """Return a mapping's value by a variable key."""
+    return (mapping or {}).get(key)
+
+
+@register.filter
+def pairs(mapping: Mapping[Any, Any] | None) -> ItemsView[Any, Any]:
+    """Return a mapping's keys and values. In a template, `.items` would be the value under that key."""
+    return (mapping or {}).items()
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    """Show a share between 0 and 1 as a percentage."""
+    number = _none_if_empty(share)
+    return words.NONE if number is None else f"{100 * number:.0f} %"
+
+
+@register.filter
+def phase_words(phase: str) -> str:
+    """Show a task's phase in words; empty for one that people need not know."""
+    return words.PHASES.get(phase, "")
+
+
+@register.filter
+def in_words(value: Any) -> str:
+    """Show a JSON value in words: items separated by commas, yes and no, none for null, digests shortened."""
+    if isinstance(value, dict):
+        value = [f"{name} {in_words(item)}" for name, item in value.items()]
+    if value is None or value == []:
+        return "none"
+    if isinstance(value, list):
+        return ", ".join(in_words(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return DIGEST.sub(lambda match: f"{match[0][:12]}…", str(value))
