@@ -10,6 +10,9 @@ from jobs.spec.space.hyperparameters import Value
 FEWEST_TRIALS = 10
 """With fewer trials, the best of them are too few to differ from the others by more than chance."""
 
+RARE = 0.05
+"""A difference that chance gives in at most this share of cases counts as one."""
+
 
 class FurtherObjective(Frozen):
     """An objective beside the first, with its value of every trial."""
@@ -67,12 +70,20 @@ class Importance(Frozen):
     Attributes:
         alone: how much its values in the best trials differ from those in all trials, as a share of the sum
             over all hyperparameters (PED-ANOVA). It includes no interactions.
+        chance: how likely at least such a difference is if the score does not depend on the hyperparameter,
+            from 0 to 1 (permutation test).
         influence: which values tend to score better, by the first objective.
     """
 
     name: str
     alone: float
+    chance: float
     influence: Influence
+
+    @property
+    def is_beyond_chance(self) -> bool:
+        """Whether chance alone would rarely give such a difference."""
+        return self.chance <= RARE
 
 
 class ImportanceAnswer(Frozen):

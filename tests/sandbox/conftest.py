@@ -73,7 +73,8 @@ class Cases:
         worker = "root" if os.geteuid() == 0 else "user"
         if worker not in self._states:
             self._find(worker)
-        return worker, next(state.level for state in self._states[worker] if state.offered)
+        offered = {state.level for state in self._states[worker] if state.offered}
+        return worker, max((level for level in Level if level in offered), key=lambda level: level.strength)
 
     def _find(self, worker: str) -> None:
         if worker == "root":

@@ -116,7 +116,8 @@ async def test_lines_are_received_in_the_event_loop() -> None:
     lines = OutputLines(
         lambda _: threads.append(threading.current_thread()), limit=10, loop=asyncio.get_running_loop()
     )
-    await asyncio.to_thread(lambda: (lines.feed(b"a\nb"), lines.end()))
+    await asyncio.to_thread(lines.feed, b"a\nb")
+    await asyncio.to_thread(lines.end)
     assert threads == [threading.current_thread()] * 2
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from jobs.answers.search.search_results import ImportanceOut, ImportanceState
 from jobs.messages.analysis import (
@@ -45,8 +45,7 @@ def importance_out(search: Job) -> ImportanceOut:
     objectives = outcomes.search_of(search).ranked_by()  # raises Conflict
     now = count_scored_trials(search)
     row = search.analyses.filter(kind=Analysis.Kind.IMPORTANCE).first()
-    if row is not None and "trees" in (row.result or {}):
-        # The forest of earlier releases measured something else.
+    if row is not None and not _is_of_this_release(row.result):
         row.result, row.trials = None, 0
     return ImportanceOut(
         state=_analysis_state(now, row),
@@ -60,6 +59,11 @@ def importance_out(search: Job) -> ImportanceOut:
         objective=" and ".join(objective.metric for objective in objectives),
         source=SOURCE,
     )
+
+
+def _is_of_this_release(result: dict[str, Any] | None) -> bool:
+    """Return whether a stored result has all values; earlier releases measured something else."""
+    return result is None or all("chance" in entry for entry in result["importances"])
 
 
 def _analysis_state(now: int, row: Analysis | None) -> ImportanceState:

@@ -4,6 +4,7 @@ from jobs.messages.analysis import FEWEST_TRIALS, Importance, ImportanceAnswer, 
 from jobs.models import Analysis, Job
 
 SHARES = {"learning_rate": 0.61, "units": 0.2, "optimizer": 0.05}
+CHANCES = {"learning_rate": 0.025, "units": 0.05, "optimizer": 0.4}
 INFLUENCES = {
     "learning_rate": Influence(verdict="lower", correlation=-0.5, low=-0.7, high=-0.2, trials=38),
     "units": Influence(verdict="unclear", correlation=0.1, low=-0.2, high=0.4, trials=38),
@@ -19,7 +20,8 @@ def store_importance(search: Job) -> None:
     found = ImportanceAnswer(
         used=trials,
         importances=tuple(
-            Importance(name=name, alone=share, influence=INFLUENCES[name]) for name, share in SHARES.items()
+            Importance(name=name, alone=share, chance=CHANCES[name], influence=INFLUENCES[name])
+            for name, share in SHARES.items()
         ),
     )
     kind = Analysis.Kind.IMPORTANCE

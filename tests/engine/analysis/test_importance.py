@@ -135,3 +135,15 @@ def test_the_choices_that_tend_to_score_best_are_named_together() -> None:
 def test_a_choice_with_few_trials_is_not_compared() -> None:
     index = np.array([0] * 16 + [1] * 4)
     assert found((index + 0.5) / 2, 1.0 * index, choices={"x": (False, True)}).verdict == "unclear"
+
+
+def test_noise_is_not_beyond_chance_and_what_decides_is() -> None:
+    rng = np.random.default_rng(5)
+    columns = rng.random((3, 40))
+    request = ImportanceRequest(
+        names=("x", "y", "z"), columns=tuple(map(tuple, columns)), scores=tuple(rng.random(40))
+    )
+    noise = [entry.is_beyond_chance for entry in importance(request).importances]
+    assert noise == [False] * 3, "although their shares add up to 1"
+    decided = importance(request.model_copy(update={"scores": tuple(columns[1])})).importances
+    assert [entry.name for entry in decided if entry.is_beyond_chance] == ["y"]

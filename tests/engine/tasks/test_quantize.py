@@ -70,7 +70,7 @@ def stored(folder: Path, form: Callable[[Any], Any]) -> Path:
     return (folder / "m.keras").rename(folder / "digest")
 
 
-def quantize_file(source, path) -> ExportedFile:
+def quantize_file(source: Path, path: Path) -> ExportedFile:
     """Write the model in `source` as int8 to `path`."""
     return write_model(EXPORTS["int8"], ExportSource.of_file(source, path.parent, X), path)
 

@@ -12,8 +12,8 @@ from jobs.actions import transition
 from jobs.actions.runs import attempt_end, control, pipeline, schedule, tasks
 from jobs.actions.search import trials
 from jobs.errors import BadInput, StaleState
-from jobs.kinds.search.payload import TrialTask
 from jobs.messages import events as contract
+from jobs.messages.training import TrialTask
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.states import Outcome, TrialState
 from jobs.store import LocalStore

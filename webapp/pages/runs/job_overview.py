@@ -140,7 +140,7 @@ class SearchAnswer(Context):
     tied: list[int]
     verdict: Verdict | None = None
     importance: ImportanceOut | None = None
-    bars: Sequence[tuple[str, float, Tendency]] = ()
+    bars: Sequence[tuple[str, float, bool, Tendency]] = ()
     widens: Sequence[str] = ()
 
 
@@ -217,7 +217,10 @@ def registration_context(row: Job) -> RegistrationChoice:
     return RegistrationChoice(registry.model_name_for(row), names)
 
 
-def _importance_bars(result: ImportanceAnswer) -> list[tuple[str, float, Tendency]]:
-    """Return the hyperparameters that matter most, with their importance and their tendency."""
+def _importance_bars(result: ImportanceAnswer) -> list[tuple[str, float, bool, Tendency]]:
+    """Return the hyperparameters that matter most: importance, whether chance rarely gives it, tendency."""
     entries = sorted(result.importances, key=lambda entry: -entry.alone)
-    return [(entry.name, entry.alone, describe_tendency(entry.influence)) for entry in entries[:MOST_BARS]]
+    return [
+        (entry.name, entry.alone, entry.is_beyond_chance, describe_tendency(entry.influence))
+        for entry in entries[:MOST_BARS]
+    ]

@@ -2,13 +2,14 @@
 
 import math
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.importance import PedAnovaImportanceEvaluator
-from optuna.study import StudyDirection
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, create_trial
 
 from jobs.messages.analysis import Importance, ImportanceAnswer, ImportanceRequest, Influence
@@ -18,8 +19,11 @@ MAX_TRIALS = 2000
 """More trials hardly change the result and take too long for an interactive chart."""
 TOP_SHARE, MIN_TOP = 0.1, 5
 """The best trials are a tenth of all, but at least five: Optuna's estimate of fewer is unstable."""
+SHUFFLES = 39
+"""Comparisons with as many trials drawn at random, to tell a difference from chance."""
 
 Floats = NDArray[np.float64]
+Rank = Callable[[FrozenTrial], float]
 
 
 def importance(request: ImportanceRequest) -> ImportanceAnswer:
@@ -36,7 +40,8 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
 
     Returns:
         Importances in descending order. Their sum is 1, or 0 if the best trials differ from the others in no
-        hyperparameter that they have.
+        hyperparameter that they have. `chance` of each is the p-value of a permutation test: trials drawn at
+        random take the place of the best ones.
 
     Raises:
         ValueError: columns and scores differ in length, or every score is the same.
@@ -44,13 +49,17 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
     columns, scores = _sample(request)
     if all(np.ptp(row) == 0 for row in scores):
         raise ValueError("all trials have the same score, so importance is undefined")
-    divergences = _divergences(request, columns, scores)
+    study = _study(request, columns, scores)
+    top_share = _count_top(request, scores) / len(columns)
+    divergences = _divergences(study, top_share)
+    chances = _chances(study, top_share, divergences, request.seed)
     # Not by Optuna, which gives equal shares if all are 0.
     total = sum(divergences.values()) or 1.0
     entries = (
         Importance(
             name=name,
             alone=round(divergences.get(name, 0.0) / total, 5),
+            chance=chances.get(name, 1.0),
             influence=_influence(request, name, columns[:, index], scores[0]),
         )
         for index, name in enumerate(request.names)
@@ -59,29 +68,49 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
     return ImportanceAnswer(used=len(columns), importances=tuple(ranked))
 
 
-def _divergences(request: ImportanceRequest, columns: Floats, scores: Floats) -> dict[str, float]:
-    """Return how much the values of the best trials differ from those of all, for each hyperparameter."""
+def _study(request: ImportanceRequest, columns: Floats, scores: Floats) -> Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     directions = [request.direction, *(objective.direction for objective in request.further)]
     words = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
     study = optuna.create_study(directions=[words[direction] for direction in directions])
     study.add_trials(_trials(request, columns, scores))
+    return study
+
+
+def _divergences(study: Study, top_share: float, rank: Rank | None = None) -> dict[str, float]:
+    """Return how much the values of the best trials differ from those of all, for each hyperparameter."""
     with warnings.catch_warnings():
-        # About few trials of a region, which it leaves out.
+        # About few trials of a region, which it leaves out, and that low ranks are the best.
         warnings.simplefilter("ignore")
-        return PedAnovaImportanceEvaluator(target_quantile=_top_share(request, scores)).evaluate(study)
+        return PedAnovaImportanceEvaluator(target_quantile=top_share).evaluate(study, target=rank)
 
 
-def _top_share(request: ImportanceRequest, scores: Floats) -> float:
-    """Return the share of the trials that count as the best, so that not all do."""
+def _chances(study: Study, top_share: float, divergences: dict[str, float], seed: int) -> dict[str, float]:
+    """Return how likely at least such a divergence is if the score does not depend on the hyperparameter."""
+    rng = np.random.default_rng(seed)
+    count = len(study.get_trials(deepcopy=False))
+    as_great = dict.fromkeys(divergences, 1)
+    for _ in range(SHUFFLES):
+        by_chance = _divergences(study, top_share, _random_rank(rng.permutation(count)))
+        for name, divergence in divergences.items():
+            as_great[name] += by_chance[name] >= divergence
+    return {name: count / (SHUFFLES + 1) for name, count in as_great.items()}
+
+
+def _random_rank(ranks: NDArray[np.int64]) -> Rank:
+    return lambda trial: float(ranks[trial.number])
+
+
+def _count_top(request: ImportanceRequest, scores: Floats) -> int:
+    """Return how many trials count as the best, so that not all do."""
     count = scores.shape[1]
     top = max(math.ceil(TOP_SHARE * count), MIN_TOP)
     if request.further:
-        return top / count
+        return top
     costs = np.sort(-scores[0] if request.direction == "max" else scores[0])
     # Optuna adds all trials with the score of the last one. If these are the rest, only better trials count.
-    better = int((costs < costs[top - 1]).sum())
-    return (better if costs[-1] == costs[top - 1] else top) / count
+    is_last = costs[-1] == costs[top - 1]
+    return int((costs < costs[top - 1]).sum() if is_last else (costs <= costs[top - 1]).sum())
 
 
 def _trials(request: ImportanceRequest, columns: Floats, scores: Floats) -> list[FrozenTrial]:

@@ -4,6 +4,7 @@
 import { number, trials } from "../../shared/words.js";
 
 const PAUSE = 1500; // ms
+const RARE = 0.05; // a difference that chance gives less often counts as one
 const UNREACHABLE = "The server did not answer; reload the page to try again.";
 
 /**
@@ -11,7 +12,7 @@ const UNREACHABLE = "The server did not answer; reload the page to try again.";
  *   verdict: "higher" | "lower" | "choice" | "unclear", correlation: number | null, best: (string | number | boolean)[],
  * }} Influence
  */
-/** @typedef {{ name: string, alone: number, influence: Influence }} Importance */
+/** @typedef {{ name: string, alone: number, chance: number, influence: Influence }} Importance */
 /**
  * The server's report on the importance of a search's hyperparameters.
  * @typedef {{
@@ -49,8 +50,8 @@ export const importance = {
     if (!report?.result) throw new TypeError("a chart that misses something is not drawn");
     const { importances, used } = report.result;
     const entries = [...importances].sort((a, b) => a.alone - b.alone);
-    const describe = (/** @type {Importance} */ { name, alone, influence }) =>
-      `${name}: ${percent(alone)}; ${tendency(influence)}`;
+    const describe = (/** @type {Importance} */ entry) =>
+      `${entry.name}: ${percent(entry.alone)}${byChance(entry)}; ${tendency(entry.influence)}`;
     const old =
       report.trials < report.completed
         ? `; ${trials(report.completed - report.trials)} since${report.state === "computing" ? ", being computed again" : ""}`
@@ -58,7 +59,7 @@ export const importance = {
     return {
       label: `Importance of ${entries.length} hyperparameters for ${report.objective}.`,
       note: `from ${trials(report.trials)}${used < report.trials ? `, ${used} of them sampled at random` : ""}${old}`,
-      foot: `How much the values of the best trials differ from those of all trials. The shares add up to 100 %, even if no hyperparameter matters, and leave interactions out. Method: ${report.source}. All completed trials count, whatever the filters.`,
+      foot: `How much the values of the best trials differ from those of all trials. The shares add up to 100 %, even if no hyperparameter matters, and leave interactions out. Pale bars are no greater than trials drawn at random often give. Method: ${report.source}. All completed trials count, whatever the filters.`,
       height: Math.max(160, 60 + entries.length * 34),
       items: () =>
         [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: describe(entry) })),
@@ -69,19 +70,19 @@ export const importance = {
           { label: "tendency" },
           { label: "rank correlation", num: true },
         ],
-        rows: importances.map(({ name, alone, influence }) => [
-          name,
-          percent(alone),
-          tendency(influence),
-          number(influence.correlation, 2),
+        rows: importances.map((entry) => [
+          entry.name,
+          `${percent(entry.alone)}${byChance(entry)}`,
+          tendency(entry.influence),
+          number(entry.influence.correlation, 2),
         ]),
       }),
       tip: ({ dataIndex }) => {
-        const { name, alone, influence } = entries[dataIndex];
+        const entry = entries[dataIndex];
         return {
-          title: name,
-          rows: [{ label: "importance", value: percent(alone) }],
-          foot: tendency(influence),
+          title: entry.name,
+          rows: [{ label: "importance", value: `${percent(entry.alone)}${byChance(entry)}` }],
+          foot: tendency(entry.influence),
         };
       },
       option: {
@@ -106,7 +107,10 @@ export const importance = {
         series: [
           {
             type: "bar",
-            data: entries.map(({ alone }) => alone),
+            data: entries.map(({ alone, chance }) => ({
+              value: alone,
+              itemStyle: { opacity: chance > RARE ? 0.35 : 1 },
+            })),
             barMaxWidth: 20,
             itemStyle: { color: colours.accent },
             label: {
@@ -121,6 +125,14 @@ export const importance = {
     };
   },
 };
+
+/**
+ * Return words for a share that chance often gives; nothing for another.
+ * @param {Importance} entry
+ */
+function byChance({ chance }) {
+  return chance > RARE ? " (no more than chance)" : "";
+}
 
 /**
  * Return why there is no importance yet, and how to get it.
