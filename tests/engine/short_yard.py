@@ -30,8 +30,8 @@ from jobs.models import Attempt, ModelVersion, User
 from jobs.spec.signature import Signature
 from jobs.states import FINAL, JobState
 from jobs.store import store
-from tests.engine.training.engine_worker import ControlReader, EventWriter
 from tests.engine.tasks.model_processes import own_process
+from tests.engine.training.engine_worker import ControlReader, EventWriter
 from tests.flow.people import tokens
 from tests.flow.yard import PROJECT
 from tests.jobs.yard import PretendWorker
@@ -91,7 +91,7 @@ class LocalWorker(PretendWorker):
         task = tasks.task_for(attempt.pk, folder=folder, threads=1)
         final: events.Result | events.Failed
         try:
-            found = load(task)(task, EventReporter(writer, ControlReader(), str(folder)))
+            found = load(task)(task, EventReporter(writer, ControlReader(), str(folder)))  # type: ignore[arg-type]
             final = events.Result(time=time.time(), result=found)
         except Exception as error:  # noqa: BLE001  as a runner does
             final = describe(error, time.time())
