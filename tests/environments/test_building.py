@@ -136,7 +136,7 @@ def test_wheels_and_source_distributions_are_installed_at_each_level(
 
 
 def results_at(module: str, worker: str, level: Level, users: RunnerUsers) -> dict[str, Any]:
-    """Return what a module prints that builds at a level; skip the test if it cannot."""
+    """Return the output of a module that builds at a level; skip the test if it cannot."""
     command = [sys.executable, "-m", module, level]
     printed = (
         as_user(module, level, users=users)
