@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import venv
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from jobs.messages.sandbox import Level
 from tests.environments.conftest import Bench, python_of, served, serving
 from tests.environments.packages import index_of, source, wheel
 from tests.sandbox.conftest import CASES, Cases, as_user, cases
+from workers.confinement.environments import contents
 from workers.confinement.environments.building import BuildLimits
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.request import Wanted
@@ -134,7 +136,7 @@ def test_wheels_and_source_distributions_are_installed_at_each_level(
 
 
 def results_at(module: str, worker: str, level: Level, users: RunnerUsers) -> dict[str, Any]:
-    """Return what a module prints that builds at a level; skip the test if it cannot."""
+    """Return the output of a module that builds at a level; skip the test if it cannot."""
     command = [sys.executable, "-m", module, level]
     printed = (
         as_user(module, level, users=users)
@@ -249,6 +251,18 @@ def test_two_runs_that_need_the_same_build_it_once(bench: Bench) -> None:
     built, waited = sorted(lines, key=len, reverse=True)
     assert " + slow==1.0" in built
     assert waited == ["Another run installs the same packages; this one waits for it."]
+
+
+def test_packages_that_pip_has_installed_and_recorded_are_installed_again_by_uv(bench: Bench) -> None:
+    """Earlier releases had both."""
+    file = wheel(bench.wheels, "first")
+    place = bench.root / "of-pip"
+    venv.create(place, symlinks=True)
+    command = [sys.executable, "-m", "pip", "--python", str(place / "bin/python"), "install", "--no-index"]
+    subprocess.run([*command, "--quiet", str(file)], check=True)
+    recorded = contents.installed(place, ())
+    held = bench.ensure("first", packages=recorded)
+    assert held.facts.packages == recorded
 
 
 def test_an_environment_is_built_again_from_its_record_or_refused(bench: Bench) -> None:

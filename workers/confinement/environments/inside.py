@@ -80,7 +80,7 @@ def _interpreter(plan: Plan) -> str:
 
 
 def _install(plan: Plan, variables: dict[str, str]) -> int:
-    """Install what is missing; uv takes the packages of this program for those of the environment.
+    """Install missing packages; uv takes those of this program for packages of the environment.
 
     It does not see them in their folders. So they are listed in the environment while it works, with their
     metadata and without files, and it replaces those of which the code needs another version.

@@ -55,7 +55,7 @@ def variables(index: PackageIndex) -> dict[str, str]:
     if index.urls[1:]:
         environment["UV_INDEX"] = " ".join(index.urls[1:])
     if len(index.urls) + len(index.links) > 1:
-        # The best version of all of them; of a single index, uv tells why it refuses the access.
+        # The best version of all of them; of a single index, uv reports why it refuses the access.
         environment["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     if index.links:
         environment["UV_FIND_LINKS"] = ",".join(map(_link, index.links))
