@@ -102,6 +102,21 @@ class RunnerUsers:
                 user.release()
         raise OSError(errno.EAGAIN, f"all user ids of {VARIABLE} are in use")
 
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[RunnerUser]:
+        """Claim a user for processes that end with the block.
+
+        Raises:
+            OSError: see `claim`.
+        """
+        user = self.claim()
+        try:
+            yield user
+        finally:
+            # Otherwise the id stays in use until this process ends.
+            if user.end_processes():
+                user.release()
+
 
 def lock(folder: Path, uid: int) -> RunnerUser | None:
     """Claim a user id by a lock in `folder`; return None if it is in use."""

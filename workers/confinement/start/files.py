@@ -22,7 +22,7 @@ ENTER = 0o711
 
 @dataclass
 class ProcessFiles:
-    """The files of one process, all in one folder. Whoever makes them closes them.
+    """The files of one process, all in one folder. The function that makes them also closes them.
 
     Attributes:
         folder: the folder. No other process but this one can enter it, or knows its name.

@@ -20,6 +20,22 @@ def claim_user(home: Path) -> RunnerUser | None:
         CodeRefused: it may have none.
         OSError: all are in use.
     """
+    users = _users(home)
+    return None if users is None else users.claim()
+
+
+@contextmanager
+def claimed_owner(home: Path) -> Iterator[Owner | None]:
+    """Yield a user for processes that end with the block, if this one is root. See `claim_user`."""
+    users = _users(home)
+    if users is None:
+        yield None
+        return
+    with users.claimed() as user:
+        yield Owner(user.uid, user.uid)
+
+
+def _users(home: Path) -> RunnerUsers | None:
     if os.geteuid() != 0:
         return None
     uids = UidRange.read(os.environ)
@@ -28,19 +44,4 @@ def claim_user(home: Path) -> RunnerUser | None:
             f"the prediction server is root, and {VARIABLE} is off: it can give code of users no user of "
             "its own"
         )
-    return RunnerUsers(uids, home / "users").claim()
-
-
-@contextmanager
-def claimed_owner(home: Path) -> Iterator[Owner | None]:
-    """Yield a user for processes that end with the block, if this one is root. See `claim_user`."""
-    user = claim_user(home)
-    if user is None:
-        yield None
-        return
-    try:
-        yield Owner(user.uid, user.uid)
-    finally:
-        # Otherwise the id stays in use until this process ends.
-        if user.end_processes():
-            user.release()
+    return RunnerUsers(uids, home / "users")

@@ -139,8 +139,8 @@ class SandboxStarter:
             async with undone_on_error(started.abandon):
                 loop = asyncio.get_running_loop()
                 _, child = await loop.create_unix_connection(SandboxedChild, sock=router_socket)
+                child.attach(started)
             undo.pop_all()
-        child.attach(started)
         return child
 
     async def _start(

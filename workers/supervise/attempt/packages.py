@@ -233,13 +233,8 @@ def _in_loop(loop: asyncio.AbstractEventLoop, receive: Callable[[str], None], li
 @contextlib.contextmanager
 def _claimed(isolation: Isolation) -> Iterator[Owner]:
     """Give a build a user of its own."""
-    user = isolation.users.claim()
-    try:
+    with isolation.users.claimed() as user:
         yield Owner(user.uid, isolation.users.group)
-    finally:
-        # Otherwise the id stays in use until this process ends.
-        if user.end_processes():
-            user.release()
 
 
 def _release(building: "asyncio.Future[Held]") -> None:

@@ -19,6 +19,7 @@ from workers.confinement.sandbox.watch import Watch
 from workers.confinement.start.files import ProcessFiles, packages_of
 from workers.confinement.start.process import ProcessStart
 from workers.confinement.start.starter import CodeStarter
+from workers.confinement.start.threads import undone_on_error
 from workers.supervise.pool.code_files import code_in, code_places
 from workers.supervise.pool.launcher import RunnerDescriptors, RunnerStart
 from workers.supervise.pool.runner_checkpoints import RunnerCheckpoints
@@ -177,7 +178,8 @@ class SandboxLauncher:
         sandbox = Sandbox(
             process.process, process.watch, None, self.files, self.work, self.checkpoints, self.code
         )
-        return SandboxedChild(sandbox.process.pid, sandbox.follow(), sandbox)
+        async with undone_on_error(sandbox.close):
+            return SandboxedChild(sandbox.process.pid, sandbox.follow(), sandbox)
 
 
 def _bytes_in(folders: Iterable[str]) -> int:
