@@ -8,17 +8,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from jobs.spec.data.column_plans import ColumnPlan, input_blocks, plan_column
 from jobs.spec.data.columns import ColumnOptions
-from jobs.spec.data.features import (
-    DEFAULT_LENGTH,
-    FIRST_WORD,
-    ColumnPlan,
-    Features,
-    NgramFeature,
-    TokenFeature,
-    input_blocks,
-    plan_column,
-)
+from jobs.spec.data.features import DEFAULT_LENGTH, FIRST_WORD, Features, NgramFeature, TokenFeature
 from jobs.spec.data.profile import Column
 from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans
 from workers.features.fitting import fit
