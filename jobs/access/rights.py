@@ -1,4 +1,4 @@
-"""Decides what a user may do: by roles in projects, the second factor, and rights of administrators."""
+"""Decides which actions a user may do: by roles, the second factor, and the rights of administrators."""
 
 from collections.abc import Sequence
 from enum import StrEnum

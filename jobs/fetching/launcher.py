@@ -18,17 +18,17 @@ _OF_THE_MACHINE = ("aws_", "boto", "google_", "gcsfs_", "gcloud_", "cloudsdk_", 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy")
 
 
-def environment(given: Mapping[str, str]) -> dict[str, str]:
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return a fetch's environment: without credentials and proxies of this machine.
 
     Projects must not read with the machine's rights, and a proxy would resolve names by itself.
     """
-    kept = {
+    inherited = {
         name: value
-        for name, value in given.items()
+        for name, value in variables.items()
         if not name.lower().startswith(_OF_THE_MACHINE) and name.lower() not in _PROXIES
     }
-    return kept | {
+    return inherited | {
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

@@ -67,7 +67,11 @@ def _ipv4_inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None
 
 def _is_public_ipv6(address: ipaddress.IPv6Address) -> bool:
     # An address with a zone belongs to one network card.
-    if address.scope_id is not None or address not in _UNICAST or any(address in each for each in _RESERVED):
+    if (
+        address.scope_id is not None
+        or address not in _UNICAST
+        or any(address in network for network in _RESERVED)
+    ):
         return False
     return address.is_global and not address.is_multicast
 
@@ -93,20 +97,20 @@ def resolve(host: str, port: int) -> list[Endpoint]:
         FetchFailed: it has none, or one of them is not public and the host and port are not listed.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise FetchFailed(f"The host {host} was not found.", code="host_not_found") from error
     endpoints = list(
         dict.fromkeys(
             Endpoint(family, str(place[0]), port)
-            for family, _, _, _, place in found
+            for family, _, _, _, place in addresses
             if family in (socket.AF_INET, socket.AF_INET6)
         )
     )
     if not endpoints:
         raise FetchFailed(f"The host {host} has no address.", code="host_not_found")
     # All of them: the owner of the name could list a private address beside a public one.
-    if not is_listed(host, port) and not all(is_public(each.address) for each in endpoints):
+    if not is_listed(host, port) and not all(is_public(endpoint.address) for endpoint in endpoints):
         raise not_public(host, port)
     return endpoints[:MOST_ADDRESSES]
 

@@ -89,16 +89,21 @@ class _Connections(AbstractResolver):
         """Return a host's checked addresses."""
         del family
         try:
-            found = await asyncio.to_thread(guard.resolve, host, port)
+            endpoints = await asyncio.to_thread(guard.resolve, host, port)
         except FetchFailed as error:
             self.refusal = error
             raise OSError("the host is refused") from error
-        self._checked |= {(each.address, each.port) for each in found}
+        self._checked |= {(endpoint.address, endpoint.port) for endpoint in endpoints}
         return [
             ResolveResult(
-                hostname=host, host=each.address, port=each.port, family=each.family, proto=0, flags=0
+                hostname=host,
+                host=endpoint.address,
+                port=endpoint.port,
+                family=endpoint.family,
+                proto=0,
+                flags=0,
             )
-            for each in found
+            for endpoint in endpoints
         ]
 
     async def close(self) -> None:

@@ -68,12 +68,12 @@ def open_web(address: Address, credential: Credential | None) -> Source:
 def _redirected(address: Address, target: str) -> Address:
     try:
         # A fragment is for browsers.
-        found = parse(urljoin(address.url, target).partition("#")[0]) if target else None
+        redirected = parse(urljoin(address.url, target).partition("#")[0]) if target else None
     except (BadAddress, ValueError):
-        found = None
-    if found is None or found.scheme not in ("https", "http"):
+        redirected = None
+    if redirected is None or redirected.scheme not in ("https", "http"):
         raise FetchFailed("The server redirects to an address that cannot be used.", code="address_refused")
-    return found
+    return redirected
 
 
 def _request(address: Address, credential: Credential | None) -> http.client.HTTPResponse:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from jobs.spec.data.column_plans import plan_column
 from jobs.spec.data.columns import ColumnOptions
-from jobs.spec.data.features import plan_column
 from jobs.spec.data.profile import Column, Profile
 from tests.datasets.making import SHOP, make_ready
 from tests.factories import make_dataset

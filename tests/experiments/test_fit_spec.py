@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from jobs.spec.checks import data as data_checks
+from jobs.spec.checks.warnings import warnings as check_warnings
 from jobs.spec.data.encoding import encoded
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
@@ -209,7 +210,7 @@ def test_a_loss_without_class_weights_that_ends_trainings_with_them_has_a_warnin
     fit: dict[str, Any], warned: bool
 ) -> None:
     asked = spec(fit, UNITS, objective={"metric": "val_accuracy", "direction": "max"})
-    found = {warning.pointer: warning.message for warning in data_checks.warnings(asked, DIGITS_PROFILE)}
+    found = {warning.pointer: warning.message for warning in check_warnings(asked, DIGITS_PROFILE)}
     assert ("/fit/early_stopping/monitor" in found) is warned
     if warned:
         assert "Leave the monitor empty to stop by the objective" in found["/fit/early_stopping/monitor"]

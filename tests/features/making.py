@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from jobs.spec.data.column_plans import ColumnPlan, plan_column
 from jobs.spec.data.columns import ColumnOptions
-from jobs.spec.data.features import ColumnPlan, plan_column
 from jobs.spec.data.profile import Column
 from workers.features.values import TEXT, Array
 

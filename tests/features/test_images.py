@@ -11,14 +11,9 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
+from jobs.spec.data.column_plans import input_shape, plan_column
 from jobs.spec.data.columns import ColumnOptions
-from jobs.spec.data.features import (
-    Features,
-    ImageFeature,
-    NumberFeature,
-    input_shape,
-    plan_column,
-)
+from jobs.spec.data.features import Features, ImageFeature, NumberFeature
 from jobs.spec.data.images import MAX_PIXELS, ImageShape
 from jobs.spec.data.profile import Column
 from jobs.spec.signature import InputColumn, Signature, TensorSpec

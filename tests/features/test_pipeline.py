@@ -8,19 +8,17 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from jobs.spec.data.column_plans import ColumnPlan, input_blocks, plan_column
 from jobs.spec.data.columns import ColumnOptions
 from jobs.spec.data.features import (
     DEFAULT_LENGTH,
     FIRST_WORD,
-    ColumnPlan,
     DateFeature,
     Features,
     IndexFeature,
     NgramFeature,
     NumberFeature,
     TokenFeature,
-    input_blocks,
-    plan_column,
 )
 from jobs.spec.data.profile import Column
 from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans

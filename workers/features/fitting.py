@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from jobs.spec.data.column_plans import ColumnPlan
 from jobs.spec.data.features import (
     FIRST_WORD,
     MIN_ROWS,
-    ColumnPlan,
     DateFeature,
     Feature,
     Features,

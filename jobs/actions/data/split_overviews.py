@@ -9,7 +9,7 @@ from jobs.actions.runs import submit
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion, Project, User
 from jobs.queries.data import split_overviews
-from jobs.spec.checks.data import problems_of_split
+from jobs.spec.checks.split import problems_of_split
 from jobs.spec.data.split_roles import canonical
 from jobs.spec.problems import Problem
 from jobs.spec.sections.data import Split

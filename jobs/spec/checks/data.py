@@ -1,17 +1,18 @@
 """Checks a spec against the profile of its data set.
 
-`problems` would make a run fail, so a spec with problems cannot be submitted. `warnings` point out settings
-that are valid but probably not intended. Both contain JSON pointers into the spec.
+A problem would make a run fail, so a spec with problems cannot be submitted. Each has a JSON pointer into the
+spec. `jobs.spec.checks.warnings` points out settings that are valid but probably not intended.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pydantic import ValidationError
 
 from jobs.spec.checks import fit as fit_checks
+from jobs.spec.checks.split import check_split
 from jobs.spec.data import windows
+from jobs.spec.data.column_plans import ngrams_refusal, plan_column
 from jobs.spec.data.columns import ColumnOptions, TextEncode
 from jobs.spec.data.encoding import (
     encoded,
@@ -20,15 +21,12 @@ from jobs.spec.data.encoding import (
     size_refusal,
     width_in_memory,
 )
-from jobs.spec.data.features import ngrams_refusal, plan_column
 from jobs.spec.data.images import IMAGE
 from jobs.spec.data.profile import Column, Profile
-from jobs.spec.data.split_roles import MIN_GROUPS, few_groups, resolved
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import check_layout, variables
-from jobs.spec.problems import Problem, escaped, first, warning
+from jobs.spec.problems import Problem, escaped, first
 from jobs.spec.sections import measures
-from jobs.spec.sections.data import Split
 from jobs.spec.sections.model import model_of
 from jobs.spec.space.probes import MOST_VALUES, configurations
 from jobs.spec.space.search_space import Value, Values
@@ -43,10 +41,10 @@ TRAINING_ONLY = ("seed", "shuffle", "epochs", "steps_per_execution")
 def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """Return the settings of `spec` that cannot work with the data that `profile` describes."""
     if spec.model.info.trains_itself:
-        return [*_check_columns(spec, profile), *_check_split(spec, profile)]
+        return [*_check_columns(spec, profile), *check_split(spec, profile)]
     problems_so_far = [
         *_check_columns(spec, profile),
-        *_check_split(spec, profile),
+        *check_split(spec, profile),
         *_check_preprocessing(spec, profile),
         *_check_measures(spec, profile),
     ]
@@ -142,78 +140,6 @@ def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
                 yield Problem(pointer, f"{IMAGE!r} holds the images; choose another column")
     if profile.images is not None and spec.required_data.features not in (None, (IMAGE,)):
         yield Problem("/data/features", f"the image is the whole input, so the only feature is {IMAGE!r}")
-
-
-def _check_split(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
-    """Check that the split's column has a value in each row and enough groups; see `_check_folds`."""
-    split_faults = list(split_problems(spec.required_data.split, profile))
-    yield from (Problem(f"/data/split{problem.pointer}", problem.message) for problem in split_faults)
-    split = resolved(spec.required_data.split, profile)
-    groups = _groups_of(split, profile)
-    if split.group is None or groups is None or groups >= MIN_GROUPS:
-        yield from _check_folds(spec, profile, split, groups)
-
-
-def problems_of_split(split: Split, profile: Profile) -> list[Problem]:
-    """Return why the rows cannot be split in this way, with pointers into the split."""
-    names = [column.name for column in profile.columns if not column.shape and column.type != "image"]
-    chosen = {field: getattr(split, field) for field in ("group", "column", "time")}
-    unknown = [
-        Problem(f"/{field}", f"no column {name!r}; the columns are {', '.join(names[:20])}")
-        for field, name in chosen.items()
-        if name is not None and name not in names
-    ]
-    return unknown or list(split_problems(split, profile))
-
-
-def split_problems(split: Split, profile: Profile) -> Iterator[Problem]:
-    """Yield why rows cannot be split along a column, with pointers into the split.
-
-    A column that does not exist is no problem here.
-    """
-    resolved_split = resolved(split, profile)
-    missing = {column.name: column.missing for column in profile.columns}
-    for field in ("group", "column", "time"):
-        name = getattr(resolved_split, field)
-        if name is not None and (rows := missing.get(name)):
-            yield Problem(
-                f"/{field}", f"column {name!r} has no value in {rows:,} rows; a split needs one in each row"
-            )
-    groups = _groups_of(resolved_split, profile)
-    if resolved_split.group is not None and groups is not None and groups < MIN_GROUPS:
-        by_role = (
-            "" if split.group is not None else "; to split without it, set data.split.use_roles to false"
-        )
-        yield Problem("/group", few_groups(resolved_split.group, groups) + by_role)
-
-
-def _groups_of(split: Split, profile: Profile) -> int | None:
-    """Return the number of groups of a split, or None if it has none, or if the profile does not know it."""
-    return next((column.distinct for column in profile.columns if column.name == split.group), None)
-
-
-def _check_folds(
-    spec: ExperimentSpec, profile: Profile, split: Split, groups: int | None
-) -> Iterator[Problem]:
-    """Check that folds do not mix the times of a resolved split, and that each can have a group."""
-    evaluation = spec.search.evaluation if spec.search is not None else None
-    if evaluation is None or evaluation.kind != "k_fold":
-        return
-    if split.group is not None and groups is not None and groups <= evaluation.folds:
-        yield Problem(
-            "/search/evaluation/folds",
-            f"column {split.group!r} has {groups} different values; {evaluation.folds} folds and the test "
-            f"part need at least {evaluation.folds + 1}",
-        )
-    if (reason := windows.folds_refusal(spec.required_data, profile)) is not None:
-        yield Problem("/search/evaluation/kind", reason)
-    # A spec that names the column itself is refused before its data are known.
-    if split.time is not None and spec.required_data.split.time is None:
-        yield Problem(
-            "/search/evaluation/kind",
-            f"k_fold would train on rows after the validation rows: column {split.time!r} has the role time. "
-            "Use holdout, or set data.split.use_roles to false",
-        )
 
 
 def _check_preprocessing(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
@@ -327,125 +253,3 @@ def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec
             # Reported by `value_problems`.
             with suppress(ValidationError):
                 yield parameter.name, value, apply_values(spec, {parameter.name: value})
-
-
-def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
-    """Return settings that are valid but probably not intended."""
-    if spec.model.info.trains_itself:
-        return [*_search_warnings(spec)]
-    return [
-        *_unknown_memory_warnings(spec, profile),
-        *_search_warnings(spec),
-        *fit_checks.warnings(spec, profile),
-        *_after_warnings(spec),
-        *_device_warnings(spec),
-    ]
-
-
-def _unknown_memory_warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
-    checked = "the memory and the layout" if spec.mesh else "the memory"
-    # Trees take the memory of the training rows, like the data set itself.
-    if spec.model.info.layers is None and spec.model.info.by_gradient:
-        yield warning(
-            f"/model/{spec.model.named_by}",
-            f"{checked} of {spec.model.info.name} cannot be computed before its first training, so the job "
-            "may fail when it starts",
-            "Run one training before a search, and read its memory in the tab System",
-        )
-    if profile is not None and roles_differ(spec, profile):
-        yield warning(
-            "/data",
-            f"target, features or task are not those of the data set, so {checked} cannot be checked and "
-            "the job may fail when it starts",
-            "Run one training before a search, or upload a version of the data set with these roles",
-        )
-
-
-def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
-    search = spec.search
-    if search is None:
-        return
-    for pointer, objective in spec.placed_objectives():
-        best = measures.direction(objective.metric)
-        is_known = not spec.model.info.own_names or measures.is_known(objective.metric)
-        if is_known and best != objective.direction:
-            yield warning(
-                f"{pointer}/direction",
-                f"{'higher' if best == 'max' else 'lower'} values of {objective.metric} are better, so this "
-                "search looks for the worst",
-                f"Set the direction to {best}",
-            )
-    if search.trainings() == 1:
-        yield warning(
-            "/search/executions_per_trial",
-            "with one execution per trial a lucky seed can make a trial the best",
-            "Use 2 or more executions per trial to see the effect of the seed as a spread",
-        )
-    if (
-        "epochs" in map(spec.model.info.fit_field, (row.name for row in search.space))
-        and spec.fit.early_stopping is None
-    ):
-        yield warning(
-            "/search/space",
-            "without early stopping trials with more epochs train longer, and can be the best for this alone",
-            "Add early stopping, or remove epochs from the search space",
-        )
-
-
-def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
-    retrain = spec.after.retrain
-    if retrain is None:
-        return
-    if retrain.include_validation and retrain.epochs_factor > 1:
-        # int(best × factor) exceeds best once best × (factor − 1) is 1. Without the subtraction, rounding
-        # would make it 6 epochs instead of 5 under a factor of 1.2.
-        least = math.ceil(1 / (retrain.epochs_factor - 1) - 1e-9)
-        if least > 1:
-            yield warning(
-                "/after/retrain/epochs_factor",
-                f"int(best epoch × {retrain.epochs_factor:g}) adds no epoch if the best epoch is below "
-                f"{least}, so the final training is then no longer on its additional rows",
-                "Use a factor of 2 to add epochs after every best epoch, or keep it if the best one is late",
-            )
-    if (
-        spec.search is not None
-        and not spec.model.info.own_names
-        and not any(p.name not in TRAINING_ONLY for p in spec.search.space)
-        and spec.after.ensemble
-    ):
-        yield warning(
-            "/after/ensemble",
-            "the members will be the same model with other seeds, so the ensemble will probably gain little",
-            "Search a hyperparameter of the model or the optimizer, such as units or learning_rate",
-        )
-
-
-def _device_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
-    mesh, policy = spec.mesh, spec.precision.policy
-    if policy.startswith("mixed_") and (mesh is None or mesh.devices == "cpu"):
-        yield warning(
-            "/precision/policy",
-            f"{policy} makes training faster on GPUs and TPUs, but slower on CPUs",
-            "Choose float32 unless the pool has GPUs or TPUs",
-        )
-    if mesh is None:
-        return
-    if mesh.simulate is not None:
-        yield warning(
-            "/mesh/simulate",
-            "simulated devices share the machine's cores, so the results are correct, but training is slower",
-            "Use them to test a layout, and train on real devices or without a mesh",
-        )
-        if spec.resources.slots > 1:
-            yield warning(
-                "/resources/slots",
-                f"a simulated mesh uses one slot, so {spec.resources.slots - 1} of the "
-                f"{spec.resources.slots} would be reserved without use",
-                "Set slots to 1",
-            )
-    if mesh.size() > 1 and mesh.batch_axis is None and not mesh.layout:
-        yield warning(
-            "/mesh",
-            f"there is no batch axis and no layout rule, so all {mesh.size()} devices compute the same",
-            "Set the batch axis to divide the batch, or add a layout rule to divide the weights",
-        )

@@ -71,10 +71,10 @@ def parse(text: str) -> Address:
         return _file(text)
     scheme, separator, rest = text.partition("://")
     match scheme.lower() if separator else "":
-        case "https" | "http" as known:
-            return _web(known, text)
-        case "s3" | "gs" as known:
-            return _object(known, rest)
+        case "https" | "http" as kind:
+            return _web(kind, text)
+        case "s3" | "gs" as kind:
+            return _object(kind, rest)
         case "file":
             return _file_url(rest)
     # Without the rest, in which a secret may be.

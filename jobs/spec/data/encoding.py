@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.spec.data.features import ColumnPlan, input_blocks, input_shape, plan_columns
+from jobs.spec.data.column_plans import ColumnPlan, input_blocks, input_shape, plan_columns
 from jobs.spec.data.file_limits import DEFAULT_LIMITS
 from jobs.spec.data.profile import Profile
 from jobs.spec.data.windows import is_windowed

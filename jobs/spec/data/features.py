@@ -5,235 +5,52 @@ anything is read. It is fitted on the training part, saved in the model's file a
 executed by `workers.features` wherever rows become a model's input.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from jobs.spec.base import Frozen
 from jobs.spec.data.columns import (
-    ENCODINGS,
     MAX_LENGTH,
-    NUMERIC,
-    ColumnOptions,
     ColumnType,
     Encode,
     Float32,
-    Impute,
-    TextEncode,
 )
 from jobs.spec.data.images import Fit, ImageShape, Side
-from jobs.spec.data.profile import Column, InputBlock
 from jobs.spec.signature import InputWindow
 
 MAX_ONE_HOT = 50
 """Categories with at most this many values get a position for each value, others an embedding."""
+
 MIN_ROWS = 5
 """A value of an embedded category needs this many rows to have an index of its own."""
+
 SIZED: tuple[Encode, ...] = ("embedding", "words", "characters", "words_and_characters", "tokens")
 """Encodings whose number of words or n-grams may be chosen."""
+
 MAX_WORDS = 10_000
 """Maximum number of values of an embedded category, or of words of a text, with an index of their own."""
+
 DEFAULT_BUCKETS = 512
+
 MAX_NGRAMS = 1_000
 """Maximum number of n-grams of a text column, each of which is a position."""
+
 NGRAMS: tuple[Encode, ...] = ("words", "characters", "words_and_characters")
 """Encodings of texts as n-grams."""
+
 DEFAULT_LENGTH = 128
 """Maximum number of words of a text that are read in their order, unless an experiment asks for more."""
+
 DATE_POSITIONS = 7
 """Days since the last training date; sine and cosine of the day of the year, of the week, and of the time."""
+
 MISSING, OTHER, FIRST_WORD = 0, 1, 2
 """Index of a missing category, of one without an index of its own, and of the first one that has an index."""
+
 MAX_WEIGHT = 100.0
 """Above every inverse document frequency, which is at least 1 and grows with the logarithm of the rows."""
-
-
-class ColumnPlan(NamedTuple):
-    """How one column becomes numbers.
-
-    Attributes:
-        column: its name.
-        type: of its values.
-        encode: how words, texts or dates are encoded; None for numbers.
-        impute: what replaces a missing number.
-        constant: the replacement if `impute` is constant.
-        size: one-hot values, indices or n-grams, the ones for missing and other values included.
-        indicator: whether a position shows that the value is missing.
-        length: words of a text that are read in their order, each of which is a position.
-        words: n-grams of words, if those of characters follow.
-        image: the arrays that images become; None for all other columns.
-    """
-
-    column: str
-    type: ColumnType
-    encode: Encode | None
-    impute: Impute = "median"
-    constant: float = 0.0
-    size: int = 1
-    indicator: bool = False
-    length: int = 0
-    words: int = 0
-    image: ImageShape | None = None
-
-    @property
-    def positions(self) -> int:
-        """Return the number of positions of the input."""
-        if self.is_embedded:
-            return self.length if self.encode == "tokens" else 1
-        width = DATE_POSITIONS if self.encode == "date" else self.size
-        return width + self.indicator
-
-    @property
-    def is_embedded(self) -> bool:
-        """Return whether its positions hold indices, which the model turns into vectors."""
-        return self.encode in ("embedding", "hash", "tokens")
-
-
-def plan_columns(
-    columns: Iterable[Column], options: Mapping[str, ColumnOptions], texts: TextEncode = "words"
-) -> tuple[ColumnPlan, ...]:
-    """Return how the given columns become numbers.
-
-    Args:
-        columns: those with a feature's role, in the order of the input.
-        options: by name of the column.
-        texts: the encoding of texts for which none is chosen.
-
-    Raises:
-        ValueError: an option does not fit the type of its column; the message names the column.
-    """
-    plans = tuple(plan_column(column, options.get(column.name, ColumnOptions()), texts) for column in columns)
-    images = [plan.column for plan in plans if plan.image is not None]
-    if images and len(plans) > 1:
-        others = ", ".join(plan.column for plan in plans if plan.image is None)
-        raise ValueError(f"column {images[0]!r} has images, with which {others} cannot be combined")
-    return plans
-
-
-def input_shape(plans: Sequence[ColumnPlan]) -> tuple[int, ...]:
-    """Return the shape of one row of the input."""
-    if len(plans) == 1 and (image := plans[0].image) is not None:
-        return image.height, image.width, image.channels
-    return (sum(plan.positions for plan in plans),)
-
-
-def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "words") -> ColumnPlan:
-    """Return how one column becomes numbers; see `plan_columns`.
-
-    Raises:
-        ValueError: an option does not fit the column's type; the message names the column.
-    """
-    kind = column.type or "number"
-    encode = options.encode or _default_encoding(column, texts)
-    if refusal := _refusal(column.name, kind, options, encode):
-        raise ValueError(refusal)
-    plan = ColumnPlan(column.name, kind, encode)
-    match encode:
-        case "one_hot":
-            return plan._replace(size=FIRST_WORD + (column.distinct or 0))
-        case "embedding":
-            return plan._replace(size=FIRST_WORD + min(column.frequent or 0, options.size or MAX_WORDS))
-        case "hash":
-            return plan._replace(size=FIRST_WORD + (options.buckets or DEFAULT_BUCKETS))
-        case "words":
-            return plan._replace(size=_word_ngrams(column, options))
-        case "characters":
-            # The profile counts words, and parts of words are far more.
-            return plan._replace(size=min(options.size or MAX_NGRAMS, MAX_NGRAMS))
-        case "words_and_characters":
-            words = _word_ngrams(column, options)
-            return plan._replace(size=words + min(options.size or MAX_NGRAMS, MAX_NGRAMS), words=words)
-        case "tokens":
-            return plan._replace(
-                size=FIRST_WORD + min(column.vocabulary or MAX_WORDS, options.size or MAX_WORDS),
-                length=options.length or min(column.length or DEFAULT_LENGTH, DEFAULT_LENGTH),
-            )
-        case "date":
-            return plan._replace(indicator=_has_indicator(column, options))
-        case "pixels" if column.image is not None:
-            image = column.image
-            return plan._replace(image=image, size=image.height * image.width * image.channels)
-        case _:
-            return plan._replace(
-                impute=options.impute or "median",
-                constant=options.constant or 0.0,
-                indicator=_has_indicator(column, options),
-            )
-
-
-def _has_indicator(column: Column, options: ColumnOptions) -> bool:
-    return column.missing > 0 if options.indicator is None else options.indicator
-
-
-def _word_ngrams(column: Column, options: ColumnOptions) -> int:
-    return min(column.ngrams or MAX_NGRAMS, options.size or MAX_NGRAMS)
-
-
-def ngrams_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -> str | None:
-    """Return why a column cannot have so many n-grams, or None if it can.
-
-    A plan only bounds their number, so that models of earlier releases can be trained further.
-    """
-    encode = options.encode or _default_encoding(column, texts)
-    if encode not in NGRAMS or options.size is None or options.size <= MAX_NGRAMS:
-        return None
-    return (
-        f"column {column.name!r} is encoded as {encode}, of which there are at most {MAX_NGRAMS:,} n-grams "
-        f"of each kind; choose a size up to {MAX_NGRAMS:,}, or encode it as tokens"
-    )
-
-
-def _default_encoding(column: Column, texts: TextEncode) -> Encode | None:
-    if column.type == "category":
-        if (column.distinct or 0) <= MAX_ONE_HOT:
-            return "one_hot"
-        # Without a value in several rows, no index of its own could be learnt.
-        return "embedding" if column.frequent else "hash"
-    if column.type == "text":
-        return texts
-    by_type: dict[str, Encode] = {"date": "date", "image": "pixels"}
-    return by_type.get(column.type or "number")
-
-
-def _refusal(name: str, kind: ColumnType, options: ColumnOptions, encode: Encode | None) -> str | None:
-    allowed = ENCODINGS.get(kind, ())
-    if options.encode is not None and options.encode not in allowed:
-        choice = ", ".join(allowed) or "none"
-        return f"column {name!r} of type {kind} cannot be encoded as {options.encode}; there is {choice}"
-    if options.impute is not None and kind not in NUMERIC:
-        return f"column {name!r} of type {kind} has no {options.impute}; impute is for numbers"
-    if options.size is not None and encode not in SIZED:
-        return f"column {name!r} is not encoded as {', '.join(SIZED)}, so it has no size"
-    # A missing category has a position or an index of its own.
-    if options.indicator is not None and encode not in (None, "date"):
-        return (
-            f"column {name!r} is encoded as {encode}, so it has no indicator; that is for numbers and dates"
-        )
-    return None
-
-
-def input_blocks(plans: Sequence[ColumnPlan]) -> tuple[InputBlock, ...]:
-    """Return the positions that each column fills; none for an image, which is the whole input."""
-    if any(plan.image is not None for plan in plans):
-        return ()
-    blocks, start = [], 0
-    for plan in plans:
-        size = plan.size if plan.is_embedded else 0
-        block = InputBlock(
-            column=plan.column, start=start, positions=plan.positions, kind=_kind(plan), size=size
-        )
-        blocks.append(block)
-        start += plan.positions
-    return tuple(blocks)
-
-
-def _kind(plan: ColumnPlan) -> Literal["number", "plain", "index", "tokens"]:
-    if plan.is_embedded:
-        return "tokens" if plan.encode == "tokens" else "index"
-    # Standardizing a value that few rows have would make it many times larger than all others.
-    return "number" if plan.encode in (None, "date") else "plain"
 
 
 class _Fitted(Frozen):

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.spec.checks.data import problems_of_split
+from jobs.spec.checks.split import problems_of_split
 from jobs.spec.data.profile import Profile
 from jobs.spec.data.split_roles import resolved
 from jobs.spec.problems import Problem, problems

@@ -9,8 +9,9 @@ from typing import Self
 import numpy as np
 
 from jobs.messages.task import DatasetFile
+from jobs.spec.data.column_plans import ColumnPlan
 from jobs.spec.data.columns import TextEncode
-from jobs.spec.data.features import ColumnPlan, Features
+from jobs.spec.data.features import Features
 from jobs.spec.data.images import IMAGE
 from jobs.spec.data.profile import Profile
 from jobs.spec.data.split_roles import column_with, resolved

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobs.spec.data.column_plans import ColumnPlan, input_blocks, input_shape, plan_columns
 from jobs.spec.data.columns import ColumnType, TextEncode
 from jobs.spec.data.encoding import (
     NUMBER_BYTES,
@@ -15,14 +16,7 @@ from jobs.spec.data.encoding import (
     width_in_memory,
     windowed,
 )
-from jobs.spec.data.features import (
-    MAX_NGRAMS,
-    MIN_ROWS,
-    ColumnPlan,
-    input_blocks,
-    input_shape,
-    plan_columns,
-)
+from jobs.spec.data.features import MAX_NGRAMS, MIN_ROWS
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.images import IMAGE
 from jobs.spec.data.profile import Column, Profile

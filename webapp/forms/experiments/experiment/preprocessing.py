@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
+from jobs.spec.data.column_plans import ColumnPlan, plan_column
 from jobs.spec.data.columns import ENCODINGS, NUMERIC, ColumnOptions, ColumnType, Encode
 from jobs.spec.data.features import (
     DEFAULT_BUCKETS,
@@ -12,8 +13,6 @@ from jobs.spec.data.features import (
     MAX_WORDS,
     MIN_ROWS,
     SIZED,
-    ColumnPlan,
-    plan_column,
 )
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.problems import escaped
