@@ -1,0 +1,164 @@
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
+
+import numpy.typing as npt
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from jobs.messages.release import ReleasedVersion
+from jobs.spec.signature import Signature, TensorSpec
+from workers.model_process.errors import NotFound, ServingError
+from workers.model_process.frames import Frame
+from workers.serving.app import ServingApp
+from workers.serving.asgi import Headers
+from workers.serving.auth import TokenAuthenticator
+from workers.serving.bodies.codec import BodyCodec
+from workers.serving.bodies.pool import BodyWorkers
+from workers.serving.counting import RequestCounter
+from workers.serving.direct import DirectPredictions
+from workers.serving.direct_http import DirectHttpProtocol
+from workers.serving.metrics import Metrics
+from workers.serving.protocols.target import Target
+from workers.serving.releases.catalog import Catalog
+from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.settings import Limits
+from workers.serving.traffic import Traffic
+from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
+from workers.serving.versions.child_process import Answered, ChildFailed
+from workers.serving.versions.version import LoadedVersion
+
+Arrays = Sequence[npt.NDArray[Any]]
+
+
+SIGNATURE = Signature(
+    inputs=(TensorSpec(name="x", dtype="float32", shape=(4,)),),
+    outputs=(TensorSpec(name="y", dtype="float32", shape=(4,)),),
+)
+
+
+class Child:
+    """Doubles its inputs; while `is_holding`, only when the test calls `answer`."""
+
+    is_compiling = False
+
+    def __init__(self) -> None:
+        self.is_holding = False
+        self.failure: ChildFailed | None = None
+        self.held: list[tuple[Answered, Arrays]] = []
+        self.sent = asyncio.Event()
+
+    def predict(self, tensors: Arrays, answered: Answered) -> None:
+        self.held.append((answered, tensors))
+        self.sent.set()
+        if not self.is_holding:
+            asyncio.get_running_loop().call_soon(self.answer)
+
+    def answer(self) -> None:
+        answered, tensors = self.held.pop(0)
+        answered(self.failure or Frame({}, [tensors[0] * 2]))
+
+    def kill(self) -> None:
+        raise AssertionError
+
+
+class Version:
+    """A version as the application uses it, with a real queue."""
+
+    table = None
+
+    def __init__(self, child: Child) -> None:
+        self.approved = ReleasedVersion(number=3, digest="ab", bytes=0, signature={})
+        self.headers: Headers = [(b"x-trainyard-model-version", b"3")]
+        self.batcher = Batcher(BatchLimits(max_batch=4, queue_rows=16))
+        self.batcher.attach(child)
+
+    @property
+    def waiting_rows(self) -> int:
+        return self.batcher.waiting_rows
+
+    def signature_now(self) -> Signature:
+        return SIGNATURE
+
+    async def predict(self, arrays: Arrays, _request: object, _deadline: float) -> Outputs:
+        future: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
+        self.batcher.submit(arrays, future)
+        return await future
+
+    def submit(self, arrays: Arrays, answer: Answer) -> WorkItem:
+        return self.batcher.submit(arrays, answer)
+
+    def cancel(self, item: WorkItem, error: ServingError) -> None:
+        self.batcher.cancel(item, error)
+
+
+class Models:
+    """A catalog with the model `m`."""
+
+    def __init__(self, child: Child) -> None:
+        self.endpoints = {"m": Version(child)}
+
+    def pick(self, target: Target) -> PickedVersion:
+        if target.model not in self.endpoints:
+            raise NotFound("Servable not found")
+        return PickedVersion(cast(LoadedVersion, self.endpoints[target.model]), target.label or "production")
+
+    def columns_size(self, model: str) -> int:
+        endpoint = self.endpoints.get(model)
+        return 0 if endpoint is None or endpoint.table is None else endpoint.table.size
+
+
+class Serving:
+    """A listening server, and the number of requests that it answered directly."""
+
+    def __init__(self, limits: Limits, authenticator: TokenAuthenticator | None) -> None:
+        self.child, self.metrics, self.direct = Child(), Metrics(), 0
+        catalog, traffic = cast(Catalog, Models(self.child)), Traffic(1)
+        self.workers = BodyWorkers(1)
+        bodies, hosts = BodyCodec(self.workers), ("localhost",)
+        app = ServingApp(catalog, self.metrics, traffic, limits, authenticator, bodies, hosts)
+        counter = RequestCounter(catalog, self.metrics, traffic)
+        serving = self
+
+        class Protocol(DirectHttpProtocol):
+            predictions = DirectPredictions(catalog, counter, limits, authenticator, bodies, hosts)
+
+            def _predict(self, *arguments: Any) -> None:
+                serving.direct += 1
+                super()._predict(*arguments)
+
+        self.state = ServerState()
+        config = uvicorn.Config(app, http=Protocol, lifespan="off", access_log=False, log_config=None)
+        self.protocol = lambda: Protocol(config, self.state, {})
+
+    @property
+    def connections(self) -> list[DirectHttpProtocol]:
+        return cast(list[DirectHttpProtocol], list(self.state.connections))
+
+    def counted(self, status: str) -> int:
+        found = re.search(rf'request_count.*status="{status}".* (\d+)\n', self.metrics.text().decode())
+        return int(found[1]) if found else 0
+
+
+@pytest.fixture
+def limits() -> Limits:
+    return Limits()
+
+
+@pytest.fixture
+def authenticator() -> TokenAuthenticator | None:
+    return None
+
+
+@pytest.fixture
+async def serving(limits: Limits, authenticator: TokenAuthenticator | None) -> AsyncIterator[Serving]:
+    serving = Serving(limits, authenticator)
+    server = await asyncio.get_running_loop().create_server(serving.protocol, "127.0.0.1", 0)
+    serving.port = server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+    yield serving
+    server.close()
+    for connection in list(serving.state.connections):
+        connection.transport.abort()
+    await serving.workers.close()
