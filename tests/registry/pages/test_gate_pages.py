@@ -14,7 +14,7 @@ from tests.module_rows import ModuleRows
 from tests.people import browser_of
 from tests.present import present
 from tests.registry.conftest import Yard, judge, see
-from tests.registry.test_pages import PAGES, make_filled
+from tests.registry.pages.test_pages import PAGES, make_filled
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from tests.module_rows import ModuleRows
 from tests.people import browser_of
 from tests.registry.conftest import Yard
-from tests.registry.test_pages import make_filled
+from tests.registry.pages.test_pages import make_filled
 
 
 @pytest.fixture(scope="module")
