@@ -106,7 +106,8 @@ def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(yard: Yard) -> No
     for level, network in ((Level.BUBBLEWRAP, False), (Level.LANDLOCK, True), (Level.BUBBLEWRAP, False)):
         sandboxes.record_sandbox(attempt.pk, SandboxRecord(level=level, network=network, limits=LIMITS))
     job.refresh_from_db()
-    assert queries.job_out(job).sandbox == SandboxOut(level=Level.LANDLOCK, network=True)
+    used = SandboxOut.model_validate(queries.job_out(job).sandbox)
+    assert used == SandboxOut(level=Level.LANDLOCK, network=True)
     shown = queries.attempt_out(Attempt.objects.get(pk=attempt.pk))
     assert shown.sandbox["level"] == "bubblewrap"  # type: ignore[index]
 
