@@ -1,101 +1,19 @@
 """Authentication, errors, pagination, idempotency and rate limits of the REST API."""
 
-import io
 import json
-from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from django.db import IntegrityError
-from django.db.models import QuerySet
 from django.test import Client
-from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from jobs.actions.people import people as people_actions
-from jobs.errors import Conflict
-from jobs.models import IdempotencyKey, RegisteredModel
-from tests.people import PASSWORD, People, browser_of
+from tests.people import People
 from tests.seeded import seed_search
 from webapp.api import media
 from webapp.json_text import read_json
 
 pytestmark = pytest.mark.django_db
-
-
-def test_a_call_without_credentials_is_401(client: Client) -> None:
-    answer = client.get("/api/v1/me")
-    assert answer.status_code == 401
-    assert answer["Content-Type"] == "application/problem+json"
-    assert answer["WWW-Authenticate"].startswith("Bearer")
-
-
-@pytest.mark.parametrize("header", ["Bearer ty_wrong", "Bearer", "Basic abc", "", "Bearer \udcff"])
-def test_bad_credentials_are_401(client: Client, header: str) -> None:
-    assert client.get("/api/v1/me", headers={"Authorization": header}).status_code == 401
-
-
-def test_a_key_of_a_request_without_credentials_is_not_checked(client: Client) -> None:
-    answer = client.post("/api/v1/projects", {}, headers={"Idempotency-Key": "k" * 300})
-    assert answer.status_code == 401
-
-
-def test_basic_credentials_of_a_proxy_do_not_hide_a_session(people: People) -> None:
-    answer = browser_of(people.member).get("/api/v1/me", headers={"Authorization": "Basic abc"})
-    assert (answer.status_code, answer.json()["user"]) == (200, "member")
-
-
-def test_a_change_of_two_fields_of_an_account_is_made_as_a_whole_or_not_at_all(
-    people: People, call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(people_actions, "set_admin", Mock(side_effect=Conflict("not now")))
-    caller = call(people.administrator)
-    answer = caller.send("patch", "/users/viewer", {"active": False, "admin": False})
-    assert answer.status_code == 409
-    people.viewer.refresh_from_db()
-    assert people.viewer.is_active
-
-
-def test_an_expired_token_is_401(people: People, call: Any) -> None:
-    caller = call(people.member)
-    caller.token.expires = timezone.now() - timedelta(seconds=1)
-    caller.token.save()
-    assert caller.get("/me").status_code == 401
-
-
-def test_a_token_of_a_deactivated_user_is_401(people: People, call: Any) -> None:
-    people.member.is_active = False
-    people.member.save()
-    assert call(people.member).get("/me").status_code == 401
-
-
-def test_a_session_may_read_but_needs_csrf_to_write(people: People) -> None:
-    browser = Client(enforce_csrf_checks=True)
-    browser.force_login(people.member)
-    body = {"name": "digits", "project": "yard"}
-    assert browser.get("/api/v1/me").json()["user"] == "member"
-    refused = browser.post("/api/v1/models", body, content_type="application/json")
-    assert (refused.status_code, refused.json()["code"]) == (401, "csrf_failed")
-
-
-def test_a_session_with_csrf_may_write(people: People) -> None:
-    browser = browser_of(people.member)
-    answer = browser.post("/api/v1/models", {"name": "digits", "project": "yard"}, "application/json")
-    assert answer.status_code == 201
-    assert PASSWORD not in answer.content.decode()
-
-
-@pytest.mark.parametrize(("scopes", "status"), [(("read",), 403), (("write",), 201)])
-def test_writing_needs_its_scope(people: People, call: Any, scopes: tuple[str, ...], status: int) -> None:
-    answer = call(people.member, *scopes).post("/models", {"name": "digits", "project": "yard"})
-    assert answer.status_code == status
-
-
-def test_a_refusal_names_the_missing_scope(people: People, call: Any) -> None:
-    answer = call(people.member, "write").get("/models")
-    assert (answer.status_code, answer.json()["code"]) == (403, "scope_missing")
-    assert "read" in answer.json()["detail"]
 
 
 def test_an_unknown_address_is_a_problem_document(client: Client) -> None:
@@ -194,99 +112,6 @@ def test_a_cursor_of_another_order_is_422(people: People, call: Any) -> None:
     assert caller.get("/models", cursor=cursor, sort="created").status_code == 422
 
 
-def test_a_repeated_post_has_no_further_effect(people: People, call: Any) -> None:
-    caller, body = call(people.member), {"name": "digits", "project": "yard"}
-    first = caller.post("/models", body, **{"Idempotency-Key": "k1"})
-    second = caller.post("/models", body, **{"Idempotency-Key": "k1"})
-    assert (first.status_code, second.status_code) == (201, 201)
-    assert first.json() == second.json()
-    assert second["Idempotency-Replayed"] == "true"
-    assert RegisteredModel.objects.count() == 1
-
-
-def test_a_key_with_another_body_is_422(people: People, call: Any) -> None:
-    caller = call(people.member)
-    caller.post("/models", {"name": "a", "project": "yard"}, **{"Idempotency-Key": "k1"})
-    other = caller.post("/models", {"name": "b", "project": "yard"}, **{"Idempotency-Key": "k1"})
-    assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
-
-
-def test_a_form_sent_to_a_json_route_with_a_key_is_415(people: People, call: Any) -> None:
-    form = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\na\r\n--x--\r\n'
-    kind = "multipart/form-data; boundary=x"
-    answer = call(people.member).raw("POST", "/promotions", form, kind, **{"Idempotency-Key": "k1"})
-    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
-
-
-def test_a_key_whose_first_request_is_running_is_409(people: People, call: Any) -> None:
-    caller, body = call(people.member), {"name": "a", "project": "yard"}
-    caller.post("/models", body, **{"Idempotency-Key": "k1"})
-    IdempotencyKey.objects.update(status=None)
-    answer = caller.post("/models", body, **{"Idempotency-Key": "k1"})
-    assert (answer.status_code, answer.json()["code"]) == (409, "in_flight")
-
-
-def test_the_key_of_a_refused_request_can_be_used_again(people: People, call: Any) -> None:
-    caller = call(people.member)
-    refused = caller.post("/models", {"name": "a", "project": "nowhere"}, **{"Idempotency-Key": "k1"})
-    assert refused.status_code == 404
-    assert not IdempotencyKey.objects.exists()
-
-
-def test_a_key_that_a_concurrent_request_takes_and_releases_is_409(
-    people: People, call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def taken(_: Any, **__: Any) -> None:
-        raise IntegrityError("UNIQUE constraint failed")
-
-    caller = call(people.member)
-    monkeypatch.setattr(QuerySet, "create", taken)  # and the row is gone when it is read
-    answer = caller.post("/models", {"name": "a", "project": "yard"}, **{"Idempotency-Key": "k1"})
-    assert (answer.status_code, answer.json()["code"]) == (409, "in_flight")
-
-
-def test_a_token_with_fewer_scopes_replays_no_response(people: People, call: Any) -> None:
-    body = {"name": "a", "project": "yard"}
-    assert call(people.member).post("/models", body, **{"Idempotency-Key": "k1"}).status_code == 201
-    reader = call(people.member, "read").post("/models", body, **{"Idempotency-Key": "k1"})
-    assert (reader.status_code, reader.json()["code"]) == (403, "scope_missing")
-
-
-def test_the_stored_response_to_a_repeated_request_has_neither_the_link_nor_the_key_in_clear(
-    people: People, call: Any
-) -> None:
-    caller, given = call(people.administrator), {"Idempotency-Key": "a-key-of-the-client"}
-    first = caller.post("/users", {"user": "grace"}, **given)
-    second = caller.post("/users", {"user": "grace"}, **given)
-    assert second.json() == first.json()
-    kept = str(IdempotencyKey.objects.values())
-    assert first.json()["login_link"].rsplit("/", 1)[1] not in kept
-    assert given["Idempotency-Key"] not in kept
-
-
-def test_a_stored_response_of_another_secret_key_is_409(
-    people: People, call: Any, settings: Settings
-) -> None:
-    caller, body = call(people.member), {"name": "a", "project": "yard"}
-    caller.post("/models", body, **{"Idempotency-Key": "k1"})
-    settings.SECRET_KEY = "x" * 60
-    assert caller.post("/models", body, **{"Idempotency-Key": "k1"}).status_code == 409
-
-
-def test_a_key_is_bound_to_the_query_and_stored_as_a_hash(people: People, call: Any) -> None:
-    caller, body = call(people.member), {"name": "a", "project": "yard"}
-    assert caller.post("/models", body, **{"Idempotency-Key": "my-key"}).status_code == 201
-    other = caller.post("/models?x=my-query", body, **{"Idempotency-Key": "my-key"})
-    assert (other.status_code, other.get("Idempotency-Replayed")) == (409, None)
-    assert "my-" not in str(list(IdempotencyKey.objects.values("key", "route", "body_digest")))
-
-
-def test_two_people_may_use_the_same_key(people: People, call: Any) -> None:
-    for user, name in ((people.member, "a"), (people.trainer, "b")):
-        answer = call(user).post("/models", {"name": name, "project": "yard"}, **{"Idempotency-Key": "k1"})
-        assert answer.status_code == 201
-
-
 def test_too_many_requests_are_429_with_retry_after(people: People, call: Any, settings: Settings) -> None:
     settings.TRAINYARD_API_BURST = 3.0
     settings.TRAINYARD_API_RATE = 0.1
@@ -369,28 +194,3 @@ def test_the_docs_page_loads_nothing_from_other_hosts(client: Client) -> None:
     assert "swagger-ui-bundle.js" in page
     assert "http://" not in page
     assert "https://" not in page
-
-
-def test_a_file_sent_twice_with_one_key_makes_one_version(yard: Any, call: Any) -> None:
-    caller = call(yard.member)
-
-    def send() -> Any:
-        file = io.BytesIO(keras_archive())
-        file.name = "m.keras"
-        headers = {"Authorization": f"Bearer {caller.secret}", "Idempotency-Key": "k1"}
-        return Client().post("/api/v1/models/digits/versions", {"file": file}, headers=headers)
-
-    first, second = send(), send()
-    assert first.status_code == 201, first.content
-    assert first.json() == second.json()
-    assert yard.model.versions.count() == 1
-
-
-def keras_archive() -> bytes:
-    import zipfile
-
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in ("config.json", "metadata.json", "model.weights.h5"):
-            archive.writestr(zipfile.ZipInfo(name), "{}")
-    return buffer.getvalue()

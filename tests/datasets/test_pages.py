@@ -2,10 +2,7 @@
 
 import base64
 import zlib
-from typing import Any
-from urllib.parse import urlencode
 
-import numpy as np
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -15,15 +12,12 @@ from jobs.actions.data import profiles, resumable_uploads
 from jobs.actions.experiments import experiments
 from jobs.models import DatasetVersion, Job, ResumableUpload
 from jobs.queries.runs.devices import describe_missing_workers
-from jobs.spec.data.columns import ColumnRequest
-from tests.datasets.making import DIABETES, DIGITS, SHOP, make_ready
+from tests.datasets.making import DIABETES, SHOP, make_ready
 from tests.datasets.test_api import CSV
-from tests.factories import make_dataset, profile
-from tests.markup import squeezed, text_of
+from tests.factories import make_dataset
+from tests.markup import text_of
 from tests.world import World
 from webapp.pages.data.pictures import histogram_bars, png_uri
-from workers.engine.data.encode import array_types
-from workers.engine.data.table import Table
 
 
 @pytest.fixture
@@ -235,206 +229,3 @@ def test_other_values_are_not_drawn(value: object) -> None:
 def test_a_bin_with_one_row_is_visible() -> None:
     heights = [bar.height for bar in histogram_bars([0, 1, 100_000])]
     assert heights == [0.0, 0.6, 30.0]
-
-
-def shop_page(browser: Client) -> str:
-    address = upload(browser)
-    make_ready(DatasetVersion.objects.latest("pk"), SHOP)
-    return browser.get(address).content.decode()
-
-
-def edited(browser: Client, **changes: list[str]) -> Any:
-    form = {
-        "column": ["id", "city", "bought", "price"],
-        "role": ["id", "feature", "feature", "target"],
-        "type": ["integer", "category", "date", "number"],
-    } | changes
-    return browser.post("/datasets/some-people/versions/1/roles?project=yard", form)
-
-
-def test_a_table_shows_role_and_type_of_each_column_and_why_one_is_left_out(browser: Client) -> None:
-    page = squeezed(shop_page(browser))
-    assert "left out: it has another value in every row" in page
-    assert 'aria-label="type of bought"' in page
-    assert "> 2026-11-01 </td>" in page
-    assert "Paris, Rome, O&#x27;Fallon" in page
-
-
-def test_a_person_corrects_roles_and_types_in_a_new_version(browser: Client) -> None:
-    shop_page(browser)
-    answer = edited(browser, role=["ignore", "feature", "target", "feature"], type=["text"] * 4)
-    assert answer.status_code == 303
-    made = DatasetVersion.objects.latest("pk")
-    assert made.number == 2
-    assert made.request["columns"][2] == {"name": "bought", "role": "target", "type": "text"}
-
-
-def test_a_column_that_was_left_out_is_included_by_its_button(browser: Client) -> None:
-    shop_page(browser)
-    edited(browser, include=["id"])
-    made = DatasetVersion.objects.latest("pk")
-    assert made.request["columns"][0] == {"name": "id", "role": "feature", "type": "integer"}
-
-
-def test_a_person_chooses_whether_an_array_has_images_or_sequences(browser: Client) -> None:
-    address = upload(browser)
-    make_ready(DatasetVersion.objects.latest("pk"), DIGITS)
-    page = squeezed(browser.get(address).content.decode())
-    assert '<option value="image">images in shades of grey</option>' in page
-    form = {"column": "image", "role": "feature", "type": "sequence", "target": "digit"}
-    browser.post("/datasets/some-people/versions/1/roles?project=yard", form)
-    made = DatasetVersion.objects.latest("pk")
-    chosen = [ColumnRequest.model_validate(column) for column in made.request["columns"]]
-    assert array_types(Table({"image": np.zeros((3, 8, 8)), "digit": np.arange(3)}), chosen) == {
-        "image": "sequence"
-    }
-    steps = [{**DIGITS["columns"][0], "type": "sequence"}, DIGITS["columns"][1]]
-    make_ready(made, {**DIGITS, "kind": "sequence", "input_shape": [8, 8], "columns": steps})
-    page = squeezed(browser.get("/datasets/some-people/versions/2?project=yard").content.decode())
-    assert "8 × 8 numbers" in page and '<option value="sequence" selected>' in page
-
-
-def test_the_target_of_an_array_is_detected_again_if_its_field_is_cleared(browser: Client) -> None:
-    upload(browser)
-    version = DatasetVersion.objects.latest("pk")
-    version.request = {**version.request, "columns": [{"name": "digit", "role": "target"}]}
-    version.save(update_fields=["request"])
-    make_ready(version, DIGITS)
-    form = {"column": "image", "role": "feature", "type": "image", "target": ""}
-    browser.post("/datasets/some-people/versions/1/roles?project=yard", form)
-    made = DatasetVersion.objects.latest("pk")
-    assert made.request["columns"] == [{"name": "image", "role": "feature", "type": "image"}]
-
-
-def test_exactly_one_column_is_the_target(browser: Client) -> None:
-    shop_page(browser)
-    for roles in (["id", "feature", "feature", "ignore"], ["id", "target", "feature", "target"]):
-        answer = edited(browser, role=roles)
-        assert answer.status_code == 422
-        assert DatasetVersion.objects.latest("pk").number == 1
-
-
-def sampled(browser: Client, content: bytes, **query: str) -> Any:
-    address = f"/datasets/sample?{urlencode({'all': '1', **query})}"
-    return browser.post(address, content, content_type="application/octet-stream")
-
-
-def test_the_first_rows_of_a_chosen_file_are_shown_with_the_detected_dialect(browser: Client) -> None:
-    page = squeezed(
-        sampled(browser, "Straße;Preis\nAm Wall;1,5\nMarkt;<b>\n".encode("cp1252")).content.decode()
-    )
-    assert "detected: semicolon" in page and "detected: Latin-1" in page
-    assert '<th scope="col">Straße</th>' in page
-    assert "Am Wall" in page and "&lt;b&gt;" in page
-
-
-def test_another_dialect_shows_other_rows(browser: Client) -> None:
-    page = squeezed(sampled(browser, b"a;b\n1;2\n", **{"dialect.delimiter": ","}).content.decode())
-    assert '<th scope="col">a;b</th>' in page
-    assert 'value="," selected' in page
-    assert sampled(browser, b"a\n", **{"dialect.delimiter": "x"}).status_code == 422
-
-
-def test_a_sample_is_bytes_and_bounded(browser: Client) -> None:
-    assert browser.post("/datasets/sample", {"file": "a"}).status_code == 415
-    assert sampled(browser, b"a" * (65_536 + 1)).status_code == 413
-
-
-def test_a_sample_of_a_file_that_is_not_in_the_chosen_encoding_is_shown_as_it_reads(browser: Client) -> None:
-    answer = sampled(browser, b"name;age\nx;3\n", **{"dialect.encoding": "utf-16"})
-    assert answer.status_code == 200
-
-
-def test_the_dialect_is_corrected_in_a_new_version(browser: Client) -> None:
-    shop_page(browser)
-    edited(browser, **{"dialect.header": ["false"]})
-    made = DatasetVersion.objects.latest("pk")
-    assert made.request["reading"]["dialect"] == {"header": False}
-
-
-def test_a_version_of_many_columns_and_classes_is_shown_in_parts(world: World, browser: Client) -> None:
-    dataset = make_dataset("wide", project=world.project, by=world.owner)
-    names = [f"column{i}" for i in range(250)]
-    column = {"dtype": "float64", "missing": 0, "distinct": 2}
-    described = profile(
-        features=names[:-1],
-        target=names[-1],
-        columns=[column | {"name": name} for name in names],
-        preview=[dict.fromkeys(names, 1.5)],
-        class_labels=[f"class{i}" for i in range(150)],
-        class_counts=[1] * 150,
-    )
-    DatasetVersion.objects.filter(dataset=dataset).update(profile_json=described)
-    first = text_of(browser.get("/datasets/wide/versions/1?project=yard"))
-    assert [name for name in names if f" {name} " in first] == [*names[:100], "column249"]
-    assert "100 of 250 columns" in first
-    assert ("class99" in first, "class100" in first, "and 50 more classes" in first) == (True, False, True)
-    last = text_of(browser.get("/datasets/wide/versions/1?project=yard&cursor=200"))
-    assert "50 of 250 columns" in last
-    assert "column248" in last
-    for cursor in ("x", "9" * 5000, "400", "-1"):
-        page = browser.get("/datasets/wide/versions/1", {"project": "yard", "cursor": cursor})
-        assert page.status_code == 200
-
-
-def test_a_dialect_that_changes_the_names_drops_the_roles_of_the_old_ones(browser: Client) -> None:
-    shop_page(browser)
-    edited(browser, **{"dialect.delimiter": [";"]})
-    assert "columns" not in DatasetVersion.objects.latest("pk").request
-
-
-def test_another_decimal_sign_keeps_the_roles_and_proposes_the_types(browser: Client) -> None:
-    shop_page(browser)
-    same = {f"dialect.{name}": [""] for name in ("delimiter", "encoding", "header")}
-    edited(browser, **same, **{"dialect.decimal": [","]})
-    made = DatasetVersion.objects.latest("pk").request
-    assert made["columns"][3] == {"name": "price", "role": "target"}
-    assert made["reading"]["dialect"] == {"decimal": ","}
-
-
-def test_the_dialect_that_was_found_is_no_other_one(browser: Client) -> None:
-    shop_page(browser)
-    same = {f"dialect.{name}": [""] for name in ("encoding", "decimal", "header")}
-    edited(browser, **same, **{"dialect.delimiter": [","]})
-    assert len(DatasetVersion.objects.latest("pk").request["columns"]) == 4
-
-
-def test_a_page_of_columns_without_the_target_keeps_it(browser: Client) -> None:
-    shop_page(browser)
-    edited(browser, column=["id", "city"], role=["ignore", "feature"], type=["integer", "category"])
-    made = DatasetVersion.objects.latest("pk").request
-    assert {"name": "price", "role": "target"} in made["columns"]
-    make_ready(DatasetVersion.objects.latest("pk"), SHOP)
-    form = {"column": ["id"], "role": ["target"], "type": ["integer"]}
-    browser.post("/datasets/some-people/versions/2/roles?project=yard", form)
-    roles = DatasetVersion.objects.latest("pk").request["columns"]
-    assert [column["name"] for column in roles if column.get("role") == "target"] == ["id"]
-
-
-def test_the_task_that_was_asked_for_stays_chosen(browser: Client) -> None:
-    address = upload(browser, task="regression")
-    make_ready(DatasetVersion.objects.latest("pk"), SHOP)
-    assert "<option selected> regression </option>" in squeezed(browser.get(address).content.decode())
-
-
-def test_a_sample_of_thousands_of_columns_shows_the_first(browser: Client) -> None:
-    header = b",".join(b"a%d" % i for i in range(5_000))
-    page = squeezed(sampled(browser, header + b"\n" + b"1," * 4_999 + b"1\n").content.decode())
-    assert page.count("<th ") == 50
-    assert "950 more columns are not shown" in page
-
-
-def test_a_version_that_could_not_be_read_is_read_with_another_dialect(browser: Client) -> None:
-    address = upload(browser)
-    profiles.record_profile_failure(
-        DatasetVersion.objects.latest("pk").pk, {"code": "bad_data", "message": "x"}
-    )
-    assert 'name="dialect.delimiter"' in browser.get(address).content.decode()
-    browser.post("/datasets/some-people/versions/1/roles?project=yard", {"dialect.delimiter": ";"})
-    assert DatasetVersion.objects.latest("pk").request["reading"]["dialect"] == {"delimiter": ";"}
-
-
-def test_other_roles_keep_the_dialect_that_was_given(browser: Client) -> None:
-    upload(browser, **{"dialect.delimiter": ","})
-    browser.post("/datasets/some-people/versions/1/roles?project=yard", {"target": "age"})
-    assert DatasetVersion.objects.latest("pk").request["reading"]["dialect"] == {"delimiter": ","}

@@ -10,12 +10,16 @@ import pytest
 from jobs.models import CodeVersion
 from jobs.queries.experiments import duration_history, plan
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.sections import measures
 from jobs.spec.space import size as space_size
 from jobs.spec.space.search_space import FloatParameter
-from jobs.spec.space.values import apply_values
-from tests.factories import make_code, make_dataset, make_experiment, make_job, make_trials, make_worker
+from tests.factories import make_code, make_experiment, make_job, make_trials
 from tests.world import World
+
+
+def wrong(world: World, body: dict[str, Any]) -> dict[str, str]:
+    """Return the problems of a spec by pointer."""
+    return {problem.pointer: problem.message for problem in plan.validate_spec(world.project, body).problems}
+
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
 
@@ -29,11 +33,6 @@ def documented() -> dict[str, Any]:
     assert found is not None
     body: dict[str, Any] = json.loads(found.group(1))
     return body
-
-
-def wrong(world: World, body: dict[str, Any]) -> dict[str, str]:
-    """Return the problems of a spec by pointer."""
-    return {problem.pointer: problem.message for problem in plan.validate_spec(world.project, body).problems}
 
 
 def test_the_documented_example_is_valid_and_planned(world: World) -> None:
@@ -130,91 +129,7 @@ def test_conditional_hyperparameters_count_for_the_largest_configuration(
     assert found.largest == {"batch_norm": False, "units": 512}
 
 
-def test_pointers_refer_to_the_body(world: World, searching: dict[str, Any]) -> None:
-    searching["search"] = {
-        **searching["search"],
-        "space": [{"name": "units", "kind": "int", "min": 64, "max": 16}],
-    }
-    assert wrong(world, searching) == {"/spec/search/space/0/min": "min 64 is above max 16"}
-
-
-ONE_DEVICE = {"shape": [1], "axis_names": ["data"]}
-OVERRIDE = "/spec/precision/overrides/0"
-
-
-@pytest.mark.parametrize(
-    ("section", "value", "pointer"),
-    [
-        ("precision", {"policy": "float16"}, "/spec/precision/policy"),
-        ("fit", {"batch_size": 0}, "/spec/fit/batch_size"),
-        ("fit", {"epoch": 3}, "/spec/fit/epoch"),
-        ("model", {"template": "mlp", "args": {"units": 0}}, "/spec/model/args/units"),
-        ("model", {"args": {}}, "/spec/model/template"),
-        ("mesh", {"shape": [3], "axis_names": ["data"]}, "/spec/fit/batch_size"),
-        ("after", {"register": {"model": "m", "what": ["ensemble"]}}, "/spec/after/register"),
-        ("after", {"ensemble": {}}, "/spec/after/ensemble"),
-        ("resources", {"priority": "high"}, "/spec/resources/priority"),
-        ("resources", {"hosts": 2}, "/spec/resources/hosts"),
-        ("model", {"kind": "code", "digest": "a", "entry": "build"}, "/spec/model/digest"),
-        ("mesh", {**ONE_DEVICE, "memory_fraction": 0.5}, "/spec/mesh/memory_fraction"),
-        ("mesh", {**ONE_DEVICE, "devices": ["tpu:0"], "preallocate": True}, "/spec/mesh/preallocate"),
-        ("precision", {"overrides": [{"match": "a", "policy": "float64"}]}, f"{OVERRIDE}/policy"),
-        ("precision", {"overrides": [{"match": "(", "policy": "float32"}]}, f"{OVERRIDE}/match"),
-        ("search", {"space": [{"name": "width", "kind": "boolean"}]}, "/spec/search/space/0/name"),
-        ("search", {"space": [SHUFFLE, SHUFFLE]}, "/spec/search/space/1/name"),
-        ("search", {"space": [{**SHUFFLE, "when": {"name": "a", "in": [1]}}]}, "/spec/search/space/0/when"),
-    ],
-)
-def test_each_error_is_reported_at_its_field(
-    world: World, spec: dict[str, Any], section: str, value: dict[str, Any], pointer: str
-) -> None:
-    spec["fit"] = {"batch_size": 100}
-    assert list(wrong(world, {**spec, section: value})) == [pointer]
-
-
 TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
-
-
-@pytest.mark.parametrize(
-    ("search", "pointer"),
-    [
-        ({"options": {"factor": 3}}, "options"),
-        ({"algorithm": "asha", "options": {"iterations": 2}}, "options/iterations"),
-        ({"algorithm": "hyperband", "options": {"factor": 1}}, "options/factor"),
-        ({"algorithm": "asha", "pruner": {"kind": "median"}}, "pruner"),
-        ({"pruner": {"kind": "hyperband", "min_epochs": 5, "max_epochs": 3}}, "pruner/min_epochs"),
-        ({"algorithm": "hyperband", "options": {"min_epochs": 5, "max_epochs": 3}}, "options/min_epochs"),
-        ({"algorithm": "hyperband", "options": {"max_epochs": 101}}, "options/max_epochs"),
-        (
-            {"algorithm": "asha", "space": [{"name": "epochs", "kind": "choice", "values": [1]}]},
-            "space/0/name",
-        ),
-        ({"algorithm": "bayesian", "objectives": TWO}, "objectives"),
-        ({"objectives": TWO, "objective": TWO[1]}, "objective"),
-        ({"objectives": TWO[:1]}, "objectives"),
-        ({"objectives": [TWO[0], TWO[0]]}, "objectives"),
-        ({"objective": {"metric": "accuracy"}}, "objective/metric"),
-        ({"objectives": [TWO[0], {"metric": "val_mae"}]}, "objectives/1/metric"),
-        ({"duplicates": "forget"}, "duplicates"),
-        ({"algorithm": "tpe", "warm_start": 12345}, "warm_start"),
-    ],
-)
-def test_each_error_of_a_search_is_reported_at_its_field(
-    world: World, spec: dict[str, Any], search: dict[str, Any], pointer: str
-) -> None:
-    spec["fit"] = {"epochs": 100}
-    body = {**spec, "search": {"space": [SHUFFLE], **search}}
-    assert list(wrong(world, body)) == [f"/spec/search/{pointer}"]
-
-
-@pytest.mark.parametrize(
-    ("section", "value"),
-    [("resources", {"hosts": 2})],
-)
-def test_a_value_that_a_later_release_will_have_is_not_available_yet(
-    world: World, spec: dict[str, Any], section: str, value: dict[str, Any]
-) -> None:
-    assert "not available yet" in " ".join(wrong(world, {**spec, section: value}).values())
 
 
 def test_brackets_are_planned_with_their_epochs(world: World, spec: dict[str, Any]) -> None:
@@ -239,247 +154,6 @@ def test_the_first_of_several_objectives_is_the_main_one(world: World, spec: dic
     assert verdict.spec is not None and verdict.spec.search is not None
     assert verdict.spec.search.objective.metric == "val_accuracy"
     assert plan.validate_spec(world.project, verdict.spec.to_json()).spec == verdict.spec
-
-
-def test_cnn_requires_images(world: World, spec: dict[str, Any]) -> None:
-    body = {**spec, "data": {"dataset": "diabetes"}, "model": {"template": "cnn"}}
-    assert "/spec/model/template" in wrong(world, body)
-
-
-@pytest.mark.parametrize(
-    ("data", "name", "reason"),
-    [
-        ("digits", "HyperResNet", "needs images of at least 32 × 32 pixels, but these have 8 × 8"),
-        ("diabetes", "HyperXception", "needs images, but the data are vectors"),
-    ],
-)
-def test_a_hypermodel_is_refused_for_data_that_do_not_suit_it(
-    world: World, spec: dict[str, Any], data: str, name: str, reason: str
-) -> None:
-    body = {**spec, "data": {"dataset": data}, "model": {"kind": "hypermodel", "name": name}}
-    assert reason in wrong(world, body)["/spec/model/name"]
-
-
-def test_a_hypermodel_is_not_trained_for_numbers(world: World, spec: dict[str, Any]) -> None:
-    body = {
-        **spec,
-        "data": {"dataset": "digits", "task": "regression"},
-        "model": {"kind": "hypermodel", "name": "HyperXception"},
-    }
-    assert "cannot be trained for regression" in wrong(world, body)["/spec/model/name"]
-
-
-def test_a_hypermodel_is_planned_with_a_warning_about_its_time(world: World, spec: dict[str, Any]) -> None:
-    body = {**spec, "model": {"kind": "hypermodel", "name": "HyperXception", "args": {"pooling": "max"}}}
-    verdict = plan.validate_spec(world.project, body)
-    assert verdict.problems == [] and verdict.spec is not None and verdict.plan is not None
-    assert verdict.spec.to_json()["model"] == body["model"]
-    assert "made for GPUs" in " ".join(each.message for each in verdict.plan.warnings)
-
-
-@pytest.mark.parametrize(
-    ("model", "pointer"),
-    [
-        ({"kind": "hypermodel", "name": "HyperNet"}, "/spec/model/name"),
-        ({"kind": "template", "template": "HyperResNet"}, "/spec/model/template"),
-        (
-            {"kind": "hypermodel", "name": "HyperResNet", "args": {"conv3_depth": 1}},
-            "/spec/model/args/conv3_depth",
-        ),
-        (
-            {"kind": "hypermodel", "name": "HyperResNet", "args": {"pooling": "flatten"}},
-            "/spec/model/args/pooling",
-        ),
-    ],
-)
-def test_each_error_of_a_hypermodel_is_reported_at_its_field(
-    world: World, spec: dict[str, Any], model: dict[str, Any], pointer: str
-) -> None:
-    assert list(wrong(world, {**spec, "model": model})) == [pointer]
-
-
-def test_a_search_over_templates_may_try_a_hypermodel(world: World, spec: dict[str, Any]) -> None:
-    space = [
-        {"name": "template", "kind": "choice", "values": ["cnn", "HyperXception"]},
-        {"name": "HyperXception/pooling", "kind": "choice", "values": ["avg", "max"],
-         "when": {"name": "template", "in": ["HyperXception"]}},
-    ]  # fmt: skip
-    verdict = plan.validate_spec(world.project, {**spec, "search": {"space": space}})
-    assert verdict.problems == [] and verdict.spec is not None
-    tried = apply_values(verdict.spec, {"template": "HyperXception", "HyperXception/pooling": "max"})
-    assert tried.to_json()["model"] == {
-        "kind": "hypermodel",
-        "name": "HyperXception",
-        "args": {"pooling": "max"},
-    }
-
-
-def test_an_objective_must_be_measured_for_this_task(world: World, searching: dict[str, Any]) -> None:
-    searching["data"] = {"dataset": "diabetes"}
-    assert "val_mae" in wrong(world, searching)["/spec/search/objective/metric"]
-
-
-def test_an_unknown_data_set_is_named(world: World, spec: dict[str, Any]) -> None:
-    found = wrong(world, {**spec, "data": {"dataset": "nowhere"}})
-    assert found == {"/spec/data/dataset": "there is no data set 'nowhere' in yard"}
-
-
-def test_a_data_set_without_a_version_that_could_be_read_is_a_problem(
-    world: World, spec: dict[str, Any]
-) -> None:
-    versions = make_dataset("torn", project=world.project).versions
-    body = {**spec, "data": {"dataset": "torn"}}
-    versions.update(state="failed")
-    message = "torn has no version that could be read; see its page"
-    assert wrong(world, body) == {"/spec/data/dataset": message}
-    versions.update(state="preparing")
-    assert wrong(world, body) == {}, "it may still become ready"
-
-
-def test_a_layout_rule_that_matches_nothing_is_reported(world: World, spec: dict[str, Any]) -> None:
-    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
-    mesh["layout"] = [{"match": "dense", "axes": ["model"]}]
-    assert "matches no variable" in wrong(world, {**spec, "mesh": mesh})["/spec/mesh/layout/0/match"]
-
-
-def test_a_pattern_without_a_linear_equivalent_is_refused_once(world: World, spec: dict[str, Any]) -> None:
-    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
-    mesh["layout"] = [{"match": "(?=dense).*/kernel", "axes": ["model"]}]
-    overrides = [{"match": "dense(?!_2)", "policy": "float32"}]
-    verdict = plan.validate_spec(world.project, {**spec, "mesh": mesh, "precision": {"overrides": overrides}})
-    found = [problem.pointer for problem in verdict.problems]
-    assert sorted(found) == ["/spec/mesh/layout/0/match", "/spec/precision/overrides/0/match"]
-    assert all("no lookahead" in problem.message for problem in verdict.problems)
-
-
-def test_a_layout_rule_that_would_backtrack_without_end_is_judged(world: World, spec: dict[str, Any]) -> None:
-    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
-    mesh["layout"] = [{"match": "((((((.+)+)+)+)+)+)+!", "axes": ["model"]}]
-    assert "matches no variable" in wrong(world, {**spec, "mesh": mesh})["/spec/mesh/layout/0/match"]
-
-
-def test_a_searched_width_that_does_not_divide_is_named(world: World, searching: dict[str, Any]) -> None:
-    searching["search"] = {
-        **searching["search"],
-        "space": [{"name": "units", "kind": "choice", "values": [16, 17]}],
-    }
-    searching["mesh"] = {
-        "shape": [2],
-        "axis_names": ["model"],
-        "batch_axis": None,
-        "simulate": 2,
-        "layout": [{"match": "dense_1/kernel", "axes": [None, "model"]}],
-    }
-    found = wrong(world, searching)
-    assert found["/spec/mesh/layout/0/axes"].startswith("with units = 17: ")
-
-
-def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching: dict[str, Any]) -> None:
-    searching["search"] = {
-        **searching["search"],
-        "space": [{"name": "batch_size", "kind": "choice", "values": [64, 100]}],
-    }
-    searching["mesh"] = {"shape": [8], "axis_names": ["data"], "simulate": 8}
-    assert "batch_size = 100" in wrong(world, searching)["/spec/search/space/0"]
-
-
-def test_a_layout_is_suggested(world: World, spec: dict[str, Any]) -> None:
-    mesh = {"shape": [4, 2], "axis_names": ["data", "model"], "simulate": 8}
-    found = plan.validate_spec(world.project, {**spec, "mesh": mesh}).plan
-    assert found is not None
-    assert {"match": r"dense_1/kernel", "axes": [None, "model"]} in [
-        {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)} for rule in found.suggested_layout
-    ]
-    assert found.variables[0].path == "dense_1/kernel"
-    assert found.variables[0].bytes == 64 * 32 * 4
-
-
-GPUS = {"devices": "gpu", "shape": [2], "axis_names": ["data"]}
-
-
-@pytest.mark.parametrize(
-    ("mesh", "slots", "pointer", "message"),
-    [
-        ({}, 1, "/resources/slots", "a mesh of 2 GPUs needs 2 slots, one for each GPU; it has 1"),
-        ({"devices": ["gpu:0", "gpu:1"]}, 1, "/resources/slots", "needs 2 slots"),
-        ({"simulate": 2}, 2, "/mesh/simulate", "only CPU devices can be simulated"),
-        ({"devices": ["cuda:0", "gpu:1"]}, 2, "/mesh/devices/0", "'cuda:0' is not the name of a device"),
-        ({"devices": ["gpu:1", "gpu:1"]}, 2, "/mesh/devices", "names a device twice"),
-        ({"devices": ["gpu:0", "cpu:1"]}, 2, "/mesh/devices", "devices of several kinds"),
-        ({"devices": ["gpu:0"]}, 2, "/mesh/devices", "needs 2 devices, but 1 are named"),
-        ({"devices": []}, 2, "/mesh/devices", "needs 2 devices, but 0 are named"),
-    ],
-)
-def test_a_mesh_that_no_worker_could_run_is_refused(
-    world: World, spec: dict[str, Any], mesh: dict[str, Any], slots: int, pointer: str, message: str
-) -> None:
-    body = {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": slots}}
-    assert message in wrong(world, body)[f"/spec{pointer}"]
-
-
-@pytest.mark.parametrize(
-    ("devices", "mesh", "warning"),
-    [
-        ([], {}, "no worker of pool default has a GPU, so the job will wait"),
-        (["gpu:0"], {}, "the job needs 2 GPUs on one worker, and the largest of pool default has 1"),
-        (["gpu:0", "gpu:1"], {}, None),
-        (
-            ["gpu:0", "gpu:1"],
-            {"devices": ["gpu:0", "gpu:2"]},
-            "no worker of pool default has gpu:0 and gpu:2",
-        ),
-        (["gpu:0", "gpu:1", "gpu:2"], {"devices": ["gpu:0", "gpu:2"]}, None),
-    ],
-)
-def test_gpus_that_no_worker_has_give_a_warning(
-    world: World, spec: dict[str, Any], devices: list[str], mesh: dict[str, Any], warning: str | None
-) -> None:
-    make_worker(slots=4, devices=[{"name": name, "kind": "NVIDIA H200"} for name in devices])
-    verdict = plan.validate_spec(world.project, {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": 2}})
-    assert verdict.problems == []
-    assert verdict.plan is not None
-    shown = next((each.message for each in verdict.plan.warnings if each.pointer == "/mesh/devices"), None)
-    assert (shown is None) == (warning is None)
-    assert warning is None or warning in (shown or "")
-
-
-def test_workers_with_gpus_that_have_too_few_slots_give_a_warning(world: World, spec: dict[str, Any]) -> None:
-    make_worker(slots=8)
-    make_worker(slots=1, devices=[{"name": f"gpu:{n}", "kind": "NVIDIA H200"} for n in range(2)])
-    body = {**spec, "mesh": GPUS, "resources": {"slots": 2}}
-    found = plan.validate_spec(world.project, body).plan
-    assert found is not None
-    (shown,) = [each for each in found.warnings if each.pointer == "/resources/slots"]
-    assert shown.message.startswith(
-        "the largest worker of pool default with the GPUs of the mesh has 1 of the 2 slots, so the job will"
-    )
-
-
-def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> None:
-    body = {
-        **spec,
-        "fit": {"epochs": 100},
-        "precision": {"policy": "mixed_float16"},
-        "after": {"retrain": {"top": 1}},
-    }
-    found = plan.validate_spec(world.project, body).plan
-    assert found is not None
-    at = {warning.pointer: warning.message for warning in found.warnings}
-    assert "adds no epoch if the best epoch is below 5" in at["/after/retrain/epochs_factor"]
-    assert {"/fit/early_stopping", "/precision/policy", "/resources/pool"} <= at.keys()
-
-
-def test_names_agree_with_the_engine() -> None:
-    losses = pytest.importorskip("workers.engine.models.losses")
-    assert losses.LOSSES.keys() == measures.LOSSES.keys()
-    assert losses.METRICS.keys() == measures.METRICS.keys()
-
-
-@pytest.mark.parametrize("body", [None, [], "x", 7, {}, {"version": 2}, {"data": {}, "model": {}}])
-def test_nonsense_is_rejected(world: World, body: Any) -> None:
-    verdict = plan.validate_spec(world.project, body)
-    assert not verdict.valid
-    assert verdict.plan is None
 
 
 def test_the_plan_contains_an_estimate_from_earlier_trainings(

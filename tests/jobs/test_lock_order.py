@@ -13,25 +13,19 @@ from unittest.mock import patch
 import pytest
 from django.db import connections
 
-from jobs import clock
 from jobs.actions.audit import audit
 from jobs.actions.data import profiles
 from jobs.actions.experiments import experiments
-from jobs.actions.people import logins, people, tokens
+from jobs.actions.people import people
 from jobs.actions.registry import promotions, registration, registry, releases
-from jobs.actions.runs import attempt_end, attempts, control, runner_events, schedule, submit
+from jobs.actions.runs import submit
 from jobs.actions.storage import deletions
 from jobs.errors import BadInput, NotFound, StaleState
 from jobs.kinds.profile.rows import profiles_of
-from jobs.kinds.register.facts import REGISTER
-from jobs.kinds.register.payload import RegisterPayload
-from jobs.kinds.train.facts import TRAIN
-from jobs.messages import events as contract
-from jobs.models import Attempt, DatasetVersion, Experiment, Job, LoginAttempts, ModelVersion, Project
-from jobs.states import Desired, JobState, Outcome
-from tests.factories import make_attempt, make_dataset, make_job, make_job_artifact, make_worker
+from jobs.models import DatasetVersion, Experiment, Job, ModelVersion, Project
+from tests.factories import make_dataset, make_job, make_job_artifact
 from tests.jobs.test_races import wait_until_blocking
-from tests.jobs.yard import PretendWorker, Yard, make_yard, spec
+from tests.jobs.yard import Yard, make_yard, spec
 from tests.present import present
 from tests.registry.conftest import GOOD_GATES
 from tests.registry.conftest import Yard as Registry
@@ -233,88 +227,3 @@ def test_a_version_that_is_profiled_again_and_a_deletion_in_its_project_end(yard
     )
     assert refusal is None
     assert Job.objects.filter(profiles_of(version.pk)).exists()
-
-
-def test_the_end_of_a_validation_and_a_stop_of_its_root_end(models: Registry) -> None:
-    version = models.version()
-    ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.VALIDATING)
-    root = make_job(project=models.project, by=models.member, state="running")
-    Job.objects.filter(pk=root.pk).update(root=None)
-    step = Job.objects.create(
-        project=models.project,
-        parent=root,
-        root=root,
-        kind=REGISTER.name,
-        payload_json=RegisterPayload(version=version.pk).to_json(),
-        state=JobState.RUNNING,
-        fence=1,
-    )
-    attempt = make_attempt(step, make_worker("w"))
-    refusal = during(
-        lambda: attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={}),
-        lambda: control.stop(root, by=models.member),
-    )
-    assert refusal is None
-    assert Attempt.objects.get(pk=attempt.pk).outcome == "completed"
-    root.refresh_from_db()
-    assert root.desired == Desired.STOPPED
-
-
-def test_a_token_that_is_revoked_and_one_that_is_created_with_it_end(yard: Yard) -> None:
-    parent, _ = tokens.create(yard.owner, by=yard.owner, scopes=["read"])
-    refusal = during(
-        lambda: tokens.revoke(parent, by=yard.owner),
-        lambda: tokens.create(yard.owner, by=yard.owner, scopes=["read"], parent=parent),
-    )
-    assert getattr(refusal, "code", "") == "forbidden"
-    assert not yard.owner.tokens.exists()
-
-
-@pytest.fixture
-def step(yard: Yard) -> Job:
-    """Return a waiting training under a running root."""
-    root = make_job(project=yard.project, by=yard.owner, state="running")
-    Job.objects.filter(pk=root.pk).update(root=None)
-    return Job.objects.create(
-        project=yard.project,
-        parent=root,
-        root=root,
-        kind=TRAIN.name,
-        state=JobState.QUEUED,
-        queued=clock.now(),
-    )
-
-
-def test_the_events_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) -> None:
-    attempt = make_attempt(step, make_worker("w"))
-    event = contract.Progress(time=1.0, done=1, total=9, unit="epochs")
-    refusal = during(
-        lambda: attempts.record_events(attempt.pk, [event], spool_position=10, stored={}),
-        lambda: control.stop(present(step.parent), by=yard.owner),
-        after=(runner_events, "record_events"),
-    )
-    assert refusal is None
-    step.refresh_from_db()
-    assert (step.progress["done"], step.desired) == (1, Desired.STOPPED)
-
-
-def test_the_placement_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) -> None:
-    PretendWorker(slots=2)
-    refusal = during(
-        schedule.place_jobs,
-        lambda: control.stop(present(step.parent), by=yard.owner),
-        after=(schedule, "_new_attempt"),
-    )
-    assert refusal is None
-    assert Attempt.objects.filter(job=step).exists()
-
-
-def test_two_logins_of_a_person_at_the_same_time_succeed(transactional_db: None) -> None:
-    def log_in() -> None:
-        with logins.attempt("password", "member", address="") as counted:
-            counted.succeed()
-
-    with pytest.raises(ValueError, match="wrong"), logins.attempt("password", "member", address=""):
-        raise ValueError("wrong password")
-    assert during(log_in, log_in, after=(LoginAttempts, "delete")) is None
-    assert not LoginAttempts.objects.exists()

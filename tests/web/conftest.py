@@ -1,5 +1,7 @@
 """A search of the project, for the tests of its pages."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -11,6 +13,7 @@ from tests.factories import (
     make_trials,
 )
 from tests.people import People, browser_of
+from tests.reports import ensemble_report, evaluation_report, quantization_report, store_report
 from tests.web.searches import DROPOUT, OPTIMIZER, searching
 
 
@@ -30,3 +33,24 @@ def wide_search(people: People) -> Job:
 @pytest.fixture
 def browser(people: People, search: Job) -> Client:
     return browser_of(people.owner)
+
+
+@pytest.fixture
+def family(people: People) -> Job:
+    """A completed root with two trainings, their ensemble, its quantization, and a report of each."""
+    experiment = make_experiment(project=people.project, by=people.owner)
+    common: dict[str, Any] = {"by": people.owner, "project": people.project, "state": "completed"}
+    root = make_job(by=people.owner, experiment=experiment, state="completed")
+    trainings = [
+        make_job(kind="train", parent=root, title=f"Retrain trial {n}", ordinal=n, **common) for n in (4, 7)
+    ]
+    members = {"members": [training.pk for training in trainings]}
+    pooled = make_job(kind="ensemble", parent=root, title="Ensemble", payload=members, **common)
+    small = make_job(kind="quantize", parent=root, title="Quantize to int8", **common)
+    names = tuple(f"m{training.pk}" for training in trainings)
+    store_report(
+        pooled, ensemble_report((2.0, 2.0), names=names, titles=("Retrain trial 4", "Retrain trial 7"))
+    )
+    store_report(pooled, evaluation_report(), role="evaluation", name="evaluation.json")
+    store_report(small, quantization_report())
+    return root

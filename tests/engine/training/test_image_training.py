@@ -11,7 +11,8 @@ from jobs.messages.task import DatasetFile
 from jobs.spec.data.features import Features
 from jobs.spec.sections.data import DataSpec
 from tests.engine.helpers import RecordingReport, profiled, spec_of
-from tests.engine.processes.test_lockstep import SEARCH, assert_alike, set_cost, task_of, trained  # noqa: F401
+from tests.engine.processes.conftest import set_cost  # noqa: F401
+from tests.engine.processes.test_lockstep import SEARCH, assert_alike, task_of, trained  # noqa: F401
 from tests.engine.small_training import train_on
 from tests.engine.training.test_training import assert_same, final_state
 from tests.images import folders, zipped

@@ -6,20 +6,17 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.db import models
 from fsspec.implementations.memory import MemoryFileSystem
 
-from jobs import clock, scheduler
+from jobs import clock
 from jobs import models as tables
-from jobs.actions import leases
-from jobs.actions.storage import artifacts, collection, deletions, purge
+from jobs.actions.storage import artifacts, deletions
 from jobs.actions.storage.collection import collect
-from jobs.errors import NotFound, StaleFence
+from jobs.errors import NotFound
 from jobs.models import Artifact, AuditEvent, Deletion, Experiment, JobArtifact
 from jobs.queries.storage import references
 from jobs.store import ObjectStore, store
@@ -196,63 +193,6 @@ def test_checkpoints_of_purged_jobs_are_deleted_and_those_of_others_kept(people:
     assert found is not None
     assert (found.checkpoints, found.checkpoint_bytes) == (1, 5)
     assert {path.name for path in root.iterdir()} == {f"job-{job.pk}", "job-x", "other"}
-
-
-def test_only_one_process_collects_at_a_time(db: None) -> None:
-    assert leases.hold(collection.LEASE, "another", seconds=60)
-    assert collect() is None
-    leases.release(collection.LEASE, "another")
-    assert collect() is not None
-
-
-def test_a_run_that_has_lost_its_lease_deletes_nothing_more(
-    db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lone = keep(tmp_path, "lone")
-
-    def suspended(deadline: float) -> int:
-        del deadline
-        leases.release("collection", tables.Lease.objects.get(name="collection").holder)
-        return 0
-
-    monkeypatch.setattr(purge, "purge_due", suspended)
-    with pytest.raises(StaleFence):
-        collection._Run("expired", Event(), dry=False)._delete(lone.digest)
-    assert collect() is None
-    assert exists(lone)
-
-
-def test_the_scheduler_collects_in_a_thread_and_never_twice_at_once() -> None:
-    running = []
-    begin, end = Event(), Event()
-
-    def slow(stop: Event) -> None:
-        running.append(stop)
-        begin.set()
-        end.wait(10)
-
-    stop = Event()
-    background = collection.Background(stop, slow)
-    background()
-    assert begin.wait(10)
-    background()
-    end.set()
-    background.join(10)
-    assert running == [stop]
-    assert scheduler.COLLECTION_SECONDS <= 3600
-
-
-def test_the_command_says_what_it_would_delete(
-    db: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lone = keep(tmp_path, "lone")
-    call_command("collect", "--dry-run")
-    assert "Would be deleted:\n" in (shown := capsys.readouterr().out)
-    assert "1 files without a reference (4 bytes)" in shown
-    assert exists(lone)
-    call_command("collect")
-    assert "Deleted:" in capsys.readouterr().out
-    assert not Artifact.objects.exists()
 
 
 def test_every_json_column_is_known_to_the_collection() -> None:

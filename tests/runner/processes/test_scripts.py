@@ -4,19 +4,44 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from jobs.messages.sandbox import Level
 from jobs.messages.task import DatasetFile, OwnCode, OwnCodeFile
 from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
-from jobs.spec.sections.script_model import ScriptModel
-from tests.engine.helpers import RecordingReport, profiled
+from tests.engine.helpers import profiled
 from tests.present import present
 from tests.runner.harness import RunnerProcess, runner
-from workers.engine.report import TaskInterrupted
-from workers.engine.scripts.outputs import OF_RUN
-from workers.engine.scripts.run import Plan, run_script
+
+
+def trial_task(
+    folder: Path,
+    text: str,
+    *,
+    values: Sequence[dict[str, Any]] = ({"rate": 0.5},),
+    seeds: Sequence[int] = (7,),
+    **fields: Any,
+) -> TrialTask:
+    """Return the task of trials of a search over a script's arguments."""
+    search = fields.pop("search", {})
+    trials = tuple(
+        TrialPlan(
+            number=number,
+            values=given,
+            spec=spec(args={**fields.get("args", {}), **given}, search=search),
+            executions=tuple(ExecutionPlan(execution=i, seed=seed) for i, seed in enumerate(seeds, 1)),
+        )
+        for number, given in enumerate(values, 1)
+    )
+    return TrialTask(
+        folder=str(folder),
+        code=code(folder, {"train.py": REPORT + text}),
+        spec=spec(search=search, **fields),
+        objective=OBJECTIVE,
+        dataset=None,
+        trials=trials,
+    )
+
 
 DIGEST = "a" * 64
 OBJECTIVE = {"metric": "val_accuracy", "direction": "max"}
@@ -90,35 +115,6 @@ def train_task(
     )
 
 
-def trial_task(
-    folder: Path,
-    text: str,
-    *,
-    values: Sequence[dict[str, Any]] = ({"rate": 0.5},),
-    seeds: Sequence[int] = (7,),
-    **fields: Any,
-) -> TrialTask:
-    """Return the task of trials of a search over a script's arguments."""
-    search = fields.pop("search", {})
-    trials = tuple(
-        TrialPlan(
-            number=number,
-            values=given,
-            spec=spec(args={**fields.get("args", {}), **given}, search=search),
-            executions=tuple(ExecutionPlan(execution=i, seed=seed) for i, seed in enumerate(seeds, 1)),
-        )
-        for number, given in enumerate(values, 1)
-    )
-    return TrialTask(
-        folder=str(folder),
-        code=code(folder, {"train.py": REPORT + text}),
-        spec=spec(search=search, **fields),
-        objective=OBJECTIVE,
-        dataset=None,
-        trials=trials,
-    )
-
-
 def of(events: Iterable[Any], kind: str) -> list[Any]:
     return [event for event in events if event.type == kind]
 
@@ -130,20 +126,6 @@ def series(events: Iterable[Any], name: str) -> list[tuple[Any, Any]]:
         if name in table.names:
             found += zip(table.at, table.values[table.names.index(name)], strict=True)
     return found
-
-
-class StoppingReport(RecordingReport):
-    """Asks the script to stop once it has reported, which is after it ignores the signal."""
-
-    def request(self) -> Any:
-        return "stop" if self.of("metric") else None
-
-
-def failure_of(events: Iterable[Any]) -> Any:
-    """Return the error of the only trial."""
-    (done,) = of(events, "trial_done")
-    assert done.state == "failed"
-    return done.error
 
 
 def test_a_script_gets_its_arguments_and_its_metrics_become_points(warm: RunnerProcess, base: Path) -> None:
@@ -252,170 +234,6 @@ def test_images_arrive_as_arrays(warm: RunnerProcess, base: Path) -> None:
     found = events[-1].result["metrics"]["reported"]
     assert (found["rows"], found["labels"], found["y"]) == (1797, 10, 9)
     assert 1000 < found["train"] < 1100
-
-
-def test_a_trial_has_the_best_value_of_the_objective_of_each_execution(
-    warm: RunnerProcess, base: Path
-) -> None:
-    text = (
-        "import argparse, os\n"
-        "parser = argparse.ArgumentParser()\n"
-        "parser.add_argument('--rate', type=float)\n"
-        "rate = parser.parse_args().rate + int(os.environ['TRAINYARD_SEED'])\n"
-        "for step, extra in enumerate((0, 5, 2), 1):\n"
-        "    report(step, val_accuracy=rate + extra, loss=step)\n"
-    )
-    events = warm.run(trial_task(base / "trial", text, values=[{"rate": 0.5}, {"rate": 0.25}], seeds=(1, 2)))
-    trials = events[-1].result["trials"]
-    assert [trial["score"] for trial in trials] == [7.0, 6.75]
-    done = [e for e in of(events, "execution") if e.state == "completed"]
-    assert [(e.trial, e.execution, e.score) for e in done] == [
-        (1, 1, 6.5), (1, 2, 7.5), (2, 1, 6.25), (2, 2, 7.25)
-    ]  # fmt: skip
-    assert (done[0].best_epoch, done[0].epochs, done[0].metrics["loss"]) == (2, 3, 2)
-
-
-def test_the_files_of_a_trial_have_its_number(warm: RunnerProcess, base: Path) -> None:
-    text = "import trainyard_report as ty\nty.report(1, val_accuracy=1.0)\nopen(ty.output('a.txt'), 'w')\n"
-    events = warm.run(trial_task(base / "files", text, seeds=(1, 2)))
-    names = [e.name for e in of(events, "artifact")]
-    assert names == ["trial-1/execution-1/a.txt", "trial-1/execution-2/a.txt"]
-
-
-def test_a_pruner_ends_a_script_by_its_reported_steps(warm: RunnerProcess, base: Path) -> None:
-    text = (
-        "import sys, time\n"
-        "rate = float(sys.argv[2])\n"
-        "for step in range(1, 6):\n"
-        "    report(step, val_accuracy=rate)\n"
-        "    time.sleep(60 if rate < 0.4 and step > 2 else 0)\n"
-    )
-    search = {"pruner": {"kind": "median", "startup_trials": 2}}
-    values = [{"rate": 0.9}, {"rate": 0.8}, {"rate": 0.1}]
-    events = warm.run(trial_task(base / "pruned", text, values=values, search=search))
-    assert [e.state for e in of(events, "trial_done")] == ["completed", "completed", "pruned"]
-    assert of(events, "trial_done")[-1].verdict.rule == "median"
-
-
-def test_an_error_of_a_script_fails_its_trial_with_its_own_traceback(warm: RunnerProcess, base: Path) -> None:
-    text = "def train():\n    raise ValueError('no such column')\ntrain()\n"
-    error = failure_of(warm.run(trial_task(base / "error", text)))
-    assert (error.code, error.message) == (
-        "script_failed", "train.py ended with exit status 1: ValueError: no such column"
-    )  # fmt: skip
-    assert error.traceback.startswith("Traceback (most recent call last)")
-    assert "workers/" not in error.traceback
-    # Files have the names that they have in the version of code.
-    assert 'File "train.py", line' in error.traceback
-    assert str(base) not in error.traceback
-
-
-def test_a_script_that_exits_in_the_middle_fails_with_what_it_lacks(warm: RunnerProcess, base: Path) -> None:
-    text = "import sys\nreport(1, loss=1.0)\nsys.exit(0)\nreport(2, val_accuracy=1.0)\n"
-    error = failure_of(warm.run(trial_task(base / "early", text)))
-    assert error.code == "no_objective"
-    assert "no value of the objective 'val_accuracy', only loss" in error.message
-
-
-def test_a_script_without_any_metrics_fails_a_trial_but_not_a_single_run(
-    warm: RunnerProcess, base: Path
-) -> None:
-    error = failure_of(warm.run(trial_task(base / "silent", "")))
-    assert (error.code, "no metrics" in error.message) == ("no_objective", True)
-    events = warm.run(train_task(base / "silent-run", ""))
-    assert events[-1].type == "result"
-    assert [e.code for e in of(events, "warning")] == ["no_metrics"]
-
-
-def test_an_objective_that_is_never_finite_fails_the_trial(warm: RunnerProcess, base: Path) -> None:
-    error = failure_of(warm.run(trial_task(base / "nan", "report(1, val_accuracy=float('nan'))\n")))
-    assert error.code == "nan_objective"
-
-
-def test_a_script_that_prints_a_gigabyte_is_ended(warm: RunnerProcess, base: Path) -> None:
-    text = "line = 'x' * 1000 + chr(10)\nimport sys\nfor _ in range(10**6): sys.stdout.write(line)\n"
-    error = failure_of(warm.run(trial_task(base / "gigabyte", text)))
-    assert error.code == "too_much_output"
-    assert warm.log.stat().st_size < 100 * 2**20
-    warm.log.write_text("")
-
-
-def test_a_crash_names_the_signal(warm: RunnerProcess, base: Path) -> None:
-    error = failure_of(warm.run(trial_task(base / "crash", "import os, signal\nos.kill(os.getpid(), 11)\n")))
-    assert (error.code, error.message) == ("script_crashed", "train.py was ended by SIGSEGV.")
-
-
-def test_processes_that_a_script_leaves_behind_are_ended_and_told(warm: RunnerProcess, base: Path) -> None:
-    text = (
-        "import os, subprocess, sys\n"
-        "sleep = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
-        "left = subprocess.Popen(sleep, start_new_session=True)\n"
-        "report(1, val_accuracy=1.0, pid=left.pid)\n"
-    )
-    events = warm.run(trial_task(base / "left", text))
-    ((_, pid),) = series(events, "pid")
-    assert [e.state for e in of(events, "trial_done")] == ["completed"]
-    (warned,) = of(events, "warning")
-    assert (warned.code, "left 1 process running" in warned.message) == ("processes_left", True)
-    assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
-
-
-def test_metrics_that_are_no_numbers_are_told_a_few_times_and_do_not_end_the_script(
-    warm: RunnerProcess, base: Path
-) -> None:
-    text = (
-        "for i in range(20): print(json.dumps({'step': i, 'metrics': {'loss': f'high {i}'}}))\n"
-        "print(json.dumps({'step': -1, 'metrics': {'loss': 1}}))\n"
-        "print(json.dumps({'metrics': {'loss': 0.5}}))\n"
-    )
-    events = warm.run(train_task(base / "odd", text))
-    warned = [e.message for e in of(events, "warning")]
-    assert len(warned) == 3
-    assert "metric 'loss' is no number: 'high 0'" in warned[0]
-    assert series(events, "loss") == [(1, 0.5)]
-
-
-@pytest.mark.parametrize("why", ["stop", "pause"])
-def test_a_request_ends_a_script_by_sigterm(base: Path, why: str) -> None:
-    text = "import time\nreport(1, loss=1.0)\ntime.sleep(600)\n"
-    with runner(base / f"yield-{why}") as process:
-        process.start(train_task(base / f"yield-{why}", text))
-        process.wait_for(lambda events: bool(of(events, "points")))
-        process.yield_(why)
-        process.wait_for(lambda events: events[-1].type == "yielded", timeout=30)
-        assert process.events[-1].why == why
-
-
-def test_a_script_that_ignores_sigterm_is_killed_and_this_is_told(tmp_path: Path) -> None:
-    text = (
-        "import signal, time, os\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "report(1, pid=os.getpid())\n"
-        "while True: time.sleep(1)\n"
-    )
-    task = train_task(tmp_path, text)
-    report = StoppingReport(tmp_path)
-    assert isinstance(task.spec.model, ScriptModel)
-    plan = Plan(
-        script=task.spec.model, code=present(task.code), folder=tmp_path / "run", seed=0, steps=1,
-        objective=None, bounds=OF_RUN, grace=0.3,
-    )  # fmt: skip
-    with pytest.raises(TaskInterrupted):
-        run_script(plan, report)
-    (((code, message), _),) = report.of("warning")
-    assert (code, message) == (
-        "script_killed",
-        "the script train.py did not end within 0.3 s of SIGTERM and was killed.",
-    )
-    (((_, metrics), _),) = report.of("metric")
-    assert not psutil.pid_exists(int(metrics["pid"]))
-
-
-def test_a_script_without_its_own_interpreter_is_named(warm: RunnerProcess, base: Path) -> None:
-    task = train_task(base / "python", "report(1, loss=1.0)\n")
-    missing = present(task.code).model_copy(update={"python": "/nowhere/python"})
-    events = warm.run(task.model_copy(update={"code": missing}))
-    assert (events[-1].type, events[-1].code) == ("failed", "missing_file")
 
 
 def test_the_folder_of_the_work_is_removed_and_the_outputs_are_kept(warm: RunnerProcess, base: Path) -> None:

@@ -10,20 +10,10 @@ from typing import Any
 
 import pytest
 
-from jobs.messages.sandbox import Level, LevelState
-from jobs.messages.task import OwnCode
-from workers.confinement.sandbox.gpus import GpuAccess, SandboxGpu
-from workers.confinement.start.files import ProcessFiles
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
 from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory
-from workers.supervise.attempt.devices import Devices
-from workers.supervise.limits.sandbox_limits import GIB, SandboxLimits
-from workers.supervise.pool.runner_sandbox import SandboxNeeds
-from workers.supervise.pool.sandbox_gpus import SandboxGpus
-from workers.supervise.pool.sandboxes import Sandboxes
-from workers.system.environment import runner_environment
 
 ROOT = Path(__file__).resolve().parents[3]
 BOOT = uuid.uuid4().hex
@@ -211,59 +201,3 @@ def test_a_gpu_is_reported_with_its_model_its_uuid_and_the_figures_that_it_has(c
         "memory_bytes": 100, "memory_used": 0, "load": 0.5,
     }  # fmt: skip
     assert "load" not in second
-
-
-def test_attempts_get_the_least_used_gpus_and_share_them_when_slots_are_more() -> None:
-    devices = Devices({"gpu:2": "2", "gpu:3": "3"})
-    assert [devices.take(1) for _ in range(3)] == [("2",), ("3",), ("2",)]
-    assert devices.next(1) == ("3",)
-    devices.give_back(("2",))
-    devices.give_back(("2",))
-    assert devices.take(1) == ("2",)
-    assert Devices({"gpu:2": "2", "gpu:3": "3"}).take(5) == ("2", "3")
-    assert Devices().take(1) == ()
-
-
-def test_named_devices_are_allocated_in_the_order_of_the_mesh() -> None:
-    devices = Devices({"gpu:0": "0", "gpu:1": "1", "gpu:0.1": "MIG-b"})
-    assert devices.take(2, ("gpu:1", "gpu:0")) == ("1", "0")
-    assert devices.take(1, ("gpu:0.1",)) == ("MIG-b",)
-    assert devices.take(1, ("gpu:7",)) == ()
-
-
-def test_a_runner_sees_its_gpus_only_and_numbers_them_as_the_worker_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
-    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
-    given = runner_environment(tmp_path, devices="2,3")
-    assert (given["CUDA_VISIBLE_DEVICES"], given["CUDA_DEVICE_ORDER"]) == ("2,3", "PCI_BUS_ID")
-    assert runner_environment(tmp_path)["CUDA_VISIBLE_DEVICES"] == ""
-
-
-async def test_a_runner_with_code_gets_its_gpus_by_their_uuids(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.3")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    access = GpuAccess("GPU-b", ("/dev/nvidiactl", "/dev/nvidia1"), ("/sys/devices",))
-    code = OwnCode(digest="a", minimum=Level.LANDLOCK, network=False)
-    limits = SandboxLimits().of_run(GIB)
-    sandboxes, files = Sandboxes(tmp_path), ProcessFiles(tmp_path / "runner")
-    for gpus, visible, devices in ((access, "GPU-b", access.devices), (None, "", ())):
-        needs = SandboxNeeds(1, code, "", "", limits, gpus)
-        found = sandboxes._request(needs, files, tmp_path / "work", None)
-        assert (found.environment["CUDA_VISIBLE_DEVICES"], found.devices) == (visible, devices)
-        assert ("/sys/devices" in found.readable) is bool(gpus)
-        assert found.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.3"
-    await sandboxes.close()
-
-
-def test_a_worker_reports_why_code_gets_no_gpu() -> None:
-    states = [LevelState(level=Level.LANDLOCK, offered=True), LevelState(level=Level.PROCESS, offered=True)]
-    assert SandboxGpus({}).problems(states) == ()
-    one, several = SandboxGpus({"0": SandboxGpu("MIG-a", None)}, own_user=True).problems(states)
-    assert "divided" in one or "missing" in one
-    assert "sockets" in several
-    refused = SandboxGpus({"0": SandboxGpu("GPU-a", 0)}, own_user=False).problems(states)
-    assert all("names of threads" in problem for problem in refused)

@@ -1,37 +1,26 @@
 """Runners with users of their own, started as root: the files that they can reach, and their end."""
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
 import shutil
-import signal
-import subprocess
 import threading
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.messages.task import Task
 from jobs.store import LocalStore
-from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
-from workers.confinement.isolation import acl, check, users
-from workers.confinement.isolation.access import Isolation, RunnerAccess, clean_up
-from workers.confinement.isolation.check import Folders, find_isolation
-from workers.confinement.isolation.users import RunnerUsers, UidRange, lock
+from tests.supervise.conftest import Bench, until
+from tests.supervise.processes.conftest import UIDS, isolate
+from workers.confinement.isolation import acl, check
+from workers.confinement.isolation.access import Isolation
+from workers.confinement.isolation.check import Folders
+from workers.confinement.isolation.users import RunnerUsers
 from workers.confinement.isolation.view import View
-from workers.node import node_folder
-from workers.supervise.attempt import runner_turn
-from workers.supervise.attempt.devices import Devices
-from workers.supervise.attempt.node_context import NodeContext
-from workers.supervise.pool.runner_pool import RunnerPool
 from workers.system import kernel
-from workers.system.environment import runner_environment
 
 MISSING = [
     name for name, bit in kernel.CAPABILITIES.items() if not kernel.effective_capabilities() >> bit & 1
@@ -39,46 +28,6 @@ MISSING = [
 needs_capabilities = pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
 CAN_MOUNT = bool(kernel.effective_capabilities() >> kernel.CAP_SYS_ADMIN & 1)
 needs_mounts = pytest.mark.skipif(bool(MISSING) or not CAN_MOUNT, reason="needs CAP_SYS_ADMIN")
-UIDS = UidRange(60600, 61100)
-
-
-def make_home(root: Path) -> Folders:
-    """Return the folders of an installation with keys, a database and an artifact."""
-    home, store = root / "home", LocalStore(root / "home" / "artifacts")
-    home.chmod(0o700)
-    for name in ("secret.key", "release.key", "db.sqlite3"):
-        (home / name).write_text("secret")
-    (home / "upload").write_text("a,b\n1,2\n")
-    store.put(home / "upload")
-    node = home / "nodes" / "host"
-    shared = (node / "attempts", store.checkpoint_root, home / "compile-cache")
-    return Folders(home, store.root, home / node_folder.USER_LOCKS, node / "runners", shared)
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return make_home(tmp_path)
-
-
-def isolate(folders: Folders) -> Isolation:
-    isolation, state = find_isolation(folders, UIDS, runner_environment(folders.home))
-    assert isolation is not None, state.message
-    return isolation
-
-
-@pytest.fixture
-async def bench(folders: Folders) -> AsyncIterator[Bench]:
-    """Runs attempts on runners with users of their own."""
-    folders.runners.mkdir(mode=0o700, parents=True)
-    repository = FakeRepository({}, LocalStore(folders.store))
-    pool = RunnerPool(folders.runners, 2, 60.0, 2**30, module=FAKE, isolation=isolate(folders))
-    attempts, checkpoints, caches = folders.shared
-    node = NodeContext(
-        repository, pool, Devices(), QUICK, attempts, checkpoints, caches,
-        threads_per_slot=1, memory_per_slot=2**31,
-    )  # fmt: skip
-    yield Bench(node, repository)
-    await pool.close()
 
 
 def reported(bench: Bench, attempt: int = 1) -> list[str]:
@@ -211,150 +160,3 @@ async def test_new_runners_use_the_compile_cache_again_after_it_was_deleted(benc
     shutil.rmtree(bench.node.compile_caches)
     await bench.run(["cache", "second"], attempt=2, root=1)
     assert json.loads(reported(bench, 2)[0]) == ["second"]
-
-
-@needs_mounts
-async def test_nothing_is_left_of_a_runner(bench: Bench, folders: Folders) -> None:
-    await bench.run(["escape"], ["checkpoint", 1])
-    escaped = psutil.Process(int(reported(bench)[0]))
-    runner = next(iter(bench.node.pool._idle))
-    assert runner.access is not None
-    uid = runner.access.user.uid
-    assert lock(folders.locks, uid) is None
-    await bench.node.pool.discard(runner)
-    assert not escaped.is_running() or escaped.status() == psutil.STATUS_ZOMBIE
-    for folder in (bench.node.checkpoints / "job-1", bench.node.compile_caches / "job-1"):
-        assert acl.user(uid) not in acl.rights(folder)
-    assert list(folders.runners.iterdir()) == []
-    free = lock(folders.locks, uid)
-    assert free is not None
-    free.release()
-
-
-def crashed_runner(folders: Folders) -> tuple[RunnerAccess, Path]:
-    """Return the access of a runner whose worker was killed, and a folder that it was given."""
-    runner_users = RunnerUsers(UidRange(60600, 60601), folders.locks)
-    folder, checkpoints = folders.runners / "1", folders.store / "checkpoints" / "job-1"
-    folder.mkdir(parents=True)
-    access = Isolation(runner_users, View()).create_access(folder)
-    access.grant(checkpoints)
-    assert acl.rights(checkpoints)[acl.user(access.user.uid)] == acl.ALL
-    # A killed process releases its locks and nothing else.
-    access.user.release()
-    return access, checkpoints
-
-
-@needs_capabilities
-def test_the_next_start_takes_back_what_the_runner_of_a_killed_worker_was_given(folders: Folders) -> None:
-    access, checkpoints = crashed_runner(folders)
-    clean_up(folders.locks)
-    assert acl.user(access.user.uid) not in acl.rights(checkpoints)
-    assert not access.user.grants.exists()
-
-
-@needs_capabilities
-def test_the_next_holder_of_a_user_id_has_nothing_that_a_runner_of_a_killed_worker_was_given(
-    folders: Folders,
-) -> None:
-    access, checkpoints = crashed_runner(folders)
-    (folders.runners / "2").mkdir()
-    following = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), View()).create_access(
-        folders.runners / "2"
-    )
-    assert following.user.uid == access.user.uid
-    assert acl.user(access.user.uid) not in acl.rights(checkpoints)
-    # The start of another worker takes nothing from a runner that is alive.
-    clean_up(folders.locks)
-    assert acl.rights(following.home)[acl.user(following.user.uid)] == acl.ALL
-    following.close()
-    assert not following.user.grants.exists()
-
-
-@needs_capabilities
-def test_a_user_id_whose_old_access_cannot_be_withdrawn_is_not_given_to_a_runner(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    access, checkpoints = crashed_runner(folders)
-    (folders.runners / "2").mkdir()
-    isolation = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), View())
-    with monkeypatch.context() as patch:
-        patch.setattr(acl, "revoke", refuse)
-        with pytest.raises(OSError, match="cannot be withdrawn"):
-            isolation.create_access(folders.runners / "2")
-    clean_up(folders.locks)
-    assert acl.user(access.user.uid) not in acl.rights(checkpoints)
-
-
-def refuse(*_: object) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@needs_mounts
-async def test_a_runner_whose_access_to_a_task_cannot_be_withdrawn_is_ended(
-    bench: Bench, folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner_turn, "withdraw", refuse)
-    await bench.run(["print", "x"])
-    assert bench.node.pool.free_slots == 2
-    assert bench.pids == []
-    assert list(folders.runners.iterdir()) == []
-
-
-@needs_capabilities
-def test_workers_that_start_at_the_same_time_do_not_disturb_each_other(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    second = replace(folders, runners=folders.runners.parent.parent / "host-2" / "runners")
-    scratch: list[list[Path]] = []
-
-    def ended(_isolation: object, _access: object, needed: list[Path], *_: object) -> list[str]:
-        scratch.append(needed)
-        if len(scratch) == 1:
-            isolate(second)
-            assert all(folder.is_dir() for folder in needed)
-        return []
-
-    monkeypatch.setattr(check, "_run", ended)
-    isolate(folders)
-    assert len(scratch) == 2
-    assert not any(folder.exists() for folder in (*scratch[0], *scratch[1]))
-
-
-@needs_capabilities
-def test_each_process_of_a_user_is_killed_without_a_search_through_all_processes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    uid = UIDS.last
-    processes = [subprocess.Popen(["sleep", "60"], user=uid, extra_groups=()) for _ in range(3)]
-    searches = iter([[process.pid for process in processes], []])
-    monkeypatch.setattr(users, "_processes", lambda _uid: next(searches))
-    assert users.end_processes(uid)
-    assert [process.wait(30) for process in processes] == [-signal.SIGKILL] * 3
-
-
-def test_without_privileges_runners_share_the_user_of_the_service_and_it_says_why(folders: Folders) -> None:
-    read, write = os.pipe()
-    if (child := os.fork()) == 0:
-        os.setgroups([])
-        os.setresgid(UIDS.first, UIDS.first, UIDS.first)
-        os.setresuid(UIDS.first, UIDS.first, UIDS.first)
-        os.write(write, json.dumps(find_isolation(folders, UIDS, {})).encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        isolation, (level, message) = json.load(pipe)
-    os.waitpid(child, 0)
-    assert (isolation, level) == (None, "shared")
-    assert message.startswith("Runners share the user of the service and can read its keys")
-    assert "does not have CAP_DAC_OVERRIDE" in message
-
-
-@pytest.mark.parametrize("text", ["0-100", "60600", "61100-60600", "a-b"])
-def test_a_range_of_user_ids_that_cannot_be_used_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="first-last"):
-        UidRange.read({"TRAINYARD_RUNNER_UIDS": text})
-
-
-def test_users_of_their_own_can_be_switched_off(folders: Folders) -> None:
-    assert UidRange.read({"TRAINYARD_RUNNER_UIDS": "off"}) is None
-    assert find_isolation(folders, None, {})[1].level == "shared"

@@ -1,17 +1,14 @@
-import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from jobs.actions.registry import gate_rules, promotions
+from jobs.actions.registry import promotions
 from jobs.models import PromotionRequest, User
-from jobs.spec.gates import GateRules
 from tests import factories
 from tests.markup import one_line, text_of
 from tests.module_rows import ModuleRows
@@ -232,143 +229,3 @@ def test_a_promotion_is_requested_on_the_versions_page(filled: Yard) -> None:
     answer = browser_of(filled.member).post(f"{path}/promote", {"stage": "production", "comment": "new"})
     assert answer.status_code == 303
     assert answer["Location"] == f"/approvals/{PromotionRequest.objects.latest('pk').pk}"
-
-
-def test_the_card_is_shown_as_text_never_as_markup(filled: Yard) -> None:
-    browser = browser_of(filled.member)
-    browser.post("/models/digits/versions/1/card", {"card": "<script>alert(1)</script>"})
-    page = browser.get("/models/digits/versions/1?tab=card").content.decode()
-    assert "<script>alert" not in page
-    assert "&lt;script&gt;alert" in page
-
-
-def test_trying_shows_the_probabilities(filled: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Any] = []
-
-    def predict(model: str, version: int, instances: list[Any]) -> list[list[float]]:
-        calls.append((model, version, instances))
-        return [[0.0] * 7 + [0.9, 0.1, 0.0]]
-
-    monkeypatch.setattr("webapp.prediction.predict", predict)
-    answer = browser_of(filled.viewer).post("/models/digits/versions/2/predict", {"instance": "[1, 2]"})
-    assert calls == [("digits", 2, [[1, 2]])]
-    assert "90.0 %" in answer.content.decode()
-
-
-def test_trying_reports_an_unavailable_prediction_server(
-    filled: Yard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINYARD_SERVING_URL", "http://127.0.0.1:9")
-    answer = browser_of(filled.viewer).post("/models/digits/versions/2/predict", {"instance": "[1]"})
-    assert "did not answer" in answer.content.decode()
-
-
-def test_a_version_that_is_not_served_cannot_be_tried(filled: Yard) -> None:
-    version = filled.version()
-    path = f"/models/digits/versions/{version.number}/predict"
-    assert browser_of(filled.viewer).post(path, {"instance": "[1]"}).status_code == 404
-
-
-def test_an_anonymous_user_is_redirected_to_the_login(filled: Yard, client: Client) -> None:
-    for path in PAGES:
-        assert client.get(path).status_code == 302
-
-
-RULES = {
-    "metric": "f1_macro", "tolerance": "0.02", "latency_p95_ms": "", "comment": "why", "revision": "0",
-    "floors-rows": "2", "floors-0-metric": "accuracy", "floors-0-limit": "0.9", "slices-rows": "1",
-}  # fmt: skip
-
-
-def test_an_approver_changes_the_gates_on_their_page_and_empty_rows_are_left_out(filled: Yard) -> None:
-    answer = browser_of(filled.approver).post("/models/digits/gates", RULES, follow=True)
-    assert "Saved as revision 1" in text_of(answer)
-    assert "metric: the objective → f1_macro" in text_of(answer)
-    assert len(filled.model.gate_revisions.get().rules.floors) == 1
-    assert "last changed by approver" in text_of(see(filled.member, "/models/digits"))
-
-
-def test_adding_a_row_saves_nothing_and_keeps_the_entries(filled: Yard) -> None:
-    page = browser_of(filled.approver).post("/models/digits/gates", RULES | {"more": "slices"})
-    assert 'name="slices-1-column"' in page.content.decode()
-    assert 'value="0.9"' in page.content.decode()
-    assert not filled.model.gate_revisions.exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"tolerance": "-1"}, "greater than or equal to 0"),
-        ({"floors-1-limit": "0.5"}, "Field required"),
-        ({"slices-0-column": "city"}, "Field required"),
-        ({"latency_p95_ms": "0"}, "greater than 0"),
-        ({"floors-1-metric": "accuracy", "floors-1-limit": "0.5"}, "is there twice"),
-    ],
-)
-def test_a_wrong_rule_is_shown_at_its_field(filled: Yard, change: dict[str, str], message: str) -> None:
-    page = browser_of(filled.approver).post("/models/digits/gates", RULES | change)
-    assert page.status_code == 422
-    assert message in text_of(page)
-    assert not filled.model.gate_revisions.exists()
-
-
-@pytest.mark.parametrize("rows", ["x", "-1", "9" * 5000, "٣"])
-def test_a_strange_number_of_rows_is_no_error_of_ours(filled: Yard, rows: str) -> None:
-    page = browser_of(filled.approver).post("/models/digits/gates", RULES | {"floors-rows": rows})
-    assert page.status_code in (303, 422)
-
-
-def test_a_change_meanwhile_keeps_the_entries_and_names_the_other_person(filled: Yard) -> None:
-    gate_rules.change_rules(filled.model, GateRules(tolerance=0.3), by=filled.second_approver)
-    page = browser_of(filled.approver).post("/models/digits/gates", RULES)
-    assert page.status_code == 409
-    assert "second-approver saved revision 1 while you were editing" in text_of(page)
-    assert "tolerance: 0.01 → 0.3" in text_of(page)
-    assert filled.model.gate_revisions.count() == 1
-
-
-def test_a_member_sees_the_rules_and_who_may_change_them_but_no_form(filled: Yard) -> None:
-    page = see(filled.member, "/models/digits/gates")
-    assert "Approvers and admins of vision may change them" in text_of(page)
-    assert b"Save as revision" not in page.content
-    assert browser_of(filled.member).post("/models/digits/gates", RULES).status_code == 403
-
-
-def test_a_gate_without_a_metric_shows_its_numbers_as_they_are(filled: Yard) -> None:
-    promotion = filled.request()
-    counted = {"name": "finite", "state": "passed", "value": 0.0, "limit": 0.0}
-    measured = {"name": "metric", "metric": "accuracy", "state": "passed", "value": 0.5, "limit": 0.49}
-    judge(promotion, {"gates": [counted, measured]})
-    text = text_of(see(filled.approver, f"/approvals/{promotion.pk}"))
-    assert "finite passed 0 0 –" in text and "0.5000" in text
-    assert re.search(r"If you approve, v\d+ goes into production", text)
-
-
-def test_the_list_of_models_names_the_production_version_once(filled: Yard) -> None:
-    promotions.approve(PromotionRequest.objects.latest("pk"), comment="", by=filled.approver)
-    number = present(filled.endpoint.production).number
-    row = text_of(see(filled.member, "/models")).split("Created")[1]
-    assert f"digits v{number}" in row, "the name of the column is enough"
-
-
-def test_a_request_shows_its_rules_each_comparison_and_the_next_step(filled: Yard) -> None:
-    gate_rules.change_rules(filled.model, GateRules(tolerance=0.02), by=filled.second_approver)
-    promotion = filled.request()
-    gate_rules.change_rules(filled.model, GateRules(tolerance=0.3), by=filled.second_approver)
-    alternative = {
-        "metric": "log_loss", "direction": "min", "value": 0.43, "limit": 0.49, "gain": 0.06, "low": 0.03,
-        "high": 0.09, "passed": True,
-    }  # fmt: skip
-    passed = {
-        "name": "better_than_baseline",
-        "state": "passed",
-        "rule": "a rule",
-        "alternatives": [alternative],
-    }
-    judge(promotion, {"gates": [passed, {"name": "latency", "state": "failed", "value": 9.0, "limit": 5.0}]})
-    text = text_of(see(filled.approver, f"/approvals/{promotion.pk}"))
-    assert "revision 1 , last changed by" in text
-    assert "second-approver" in text
-    assert "revision 2 applies to later requests" in text
-    assert "log_loss 0.4300 against 0.4900: gain 0.0600 (0.0300 to 0.0900), passes" in text
-    assert "Next: Choose a smaller model or quantize it." in text

@@ -1,0 +1,206 @@
+"""Models of own code: trained, continued, saved and pooled like others."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.messages.task import DatasetFile, OwnCode
+from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
+from jobs.spec.experiment import ExperimentSpec
+from tests import own_code
+from tests.engine.helpers import RecordingReport
+from tests.engine.making import ArtifactReport, dataset_file
+
+
+class TrainingReport(ArtifactReport):
+    """Records the artifacts of a training."""
+
+    def recorded(self) -> tuple[str, ...]:
+        return ()
+
+
+def trained(
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
+    direction: str = "min", **parts: Any
+) -> tuple[dict[str, Any], ArtifactReport, TrainTask]:  # fmt: skip
+    """Train, retrain on more rows, save and evaluate a model, as the step after a search does."""
+    from workers.engine.tasks import train
+
+    code = own_code.code_in(folder / "code", text)
+    search = {"objective": {"metric": metric, "direction": direction}}
+    task = TrainTask(
+        folder=str(folder / "run"),
+        code=code,
+        spec=spec(code, entry, search=search, **parts),
+        dataset=file,
+        retrain={"patience": 3, "epochs_cap": 4, "epochs_factor": 1.5},
+        objective=search["objective"],
+        model_name="m1",
+    )
+    report = TrainingReport(folder / "run")
+    return train.run(task, report), report, task
+
+
+def spec(code: OwnCode, entry: str, *, dataset: str = "iris", **parts: Any) -> ExperimentSpec:
+    model = {"kind": "code", "digest": code.digest, "entry": entry, **parts.pop("model", {})}
+    fit = {"epochs": 4, "batch_size": 32, "learning_rate": 0.03, **parts.pop("fit", {})}
+    return ExperimentSpec.model_validate(
+        {"version": 1, "data": {"dataset": dataset}, "model": model, "fit": fit, **parts}
+    )
+
+
+def trial(
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
+    direction: str = "min", seeds: tuple[int, ...] = (1,), **parts: Any
+) -> tuple[dict[str, Any], RecordingReport]:  # fmt: skip
+    """Run one trial; return its result and its reports."""
+    from workers.engine.tasks import trial as task
+
+    code = own_code.code_in(folder / "code", text)
+    known = spec(code, entry, **parts)
+    executions = tuple(ExecutionPlan(execution=i, seed=seed) for i, seed in enumerate(seeds, 1))
+    report = RecordingReport(folder)
+    result = task.run(
+        TrialTask(
+            folder=str(folder),
+            code=code,
+            spec=known,
+            objective={"metric": metric, "direction": direction},
+            dataset=file,
+            trials=(TrialPlan(number=1, values={}, spec=known, executions=executions),),
+        ),
+        report,
+    )
+    return result, report
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
+    return dataset_file(tmp_path_factory.mktemp("iris"), "iris")
+
+
+@pytest.fixture(scope="module")
+def diabetes(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
+    return dataset_file(tmp_path_factory.mktemp("diabetes"), "diabetes")
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "metric", "direction"),
+    [
+        (own_code.SEARCH_OF_LAYERS, "build_model", "val_accuracy", "max"),
+        (own_code.CONDITIONAL, "build_model", "val_loss", "min"),
+        (own_code.OWN_OBJECTS, "build_model", "val_macro_recall", "max"),
+        (own_code.NOT_COMPILED, "build_model", "val_accuracy", "max"),
+        (own_code.TUNED_FIT, "TunedFit", "val_accuracy", "max"),
+        (own_code.CUSTOM_LOOP, "OwnLoop", "val_my_metric", "min"),
+    ],
+)
+def test_a_trial_trains_code(
+    tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str
+) -> None:
+    result, _ = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
+    (found,) = result["trials"]
+    assert [each["state"] for each in found["executions"]] == ["completed"] * 2
+    assert np.isfinite(found["score"])
+
+
+def test_an_own_fit_gets_the_rows_of_its_fold(tmp_path: Path, iris: DatasetFile) -> None:
+    from workers.engine.tasks import trial as task
+
+    text = own_code.CUSTOM_LOOP.replace("return best", "return float(len(x_val))")
+    code = own_code.code_in(tmp_path / "code", text)
+    known = spec(code, "OwnLoop", search={"evaluation": {"kind": "k_fold", "folds": 4}})
+    plans = tuple(ExecutionPlan(execution=i, seed=1, fold=i) for i in (1, 2))
+    result = task.run(
+        TrialTask(
+            folder=str(tmp_path), code=code, spec=known, objective={"metric": "val_rows", "direction": "max"},
+            dataset=iris, trials=(TrialPlan(number=1, values={}, spec=known, executions=plans),),
+        ),
+        RecordingReport(tmp_path),
+    )  # fmt: skip
+    # Four folds of the 120 rows beside the test rows.
+    assert [each["score"] for each in result["trials"][0]["executions"]] == [30.0, 30.0]
+
+
+def test_an_objective_that_fit_returns_is_the_score(tmp_path: Path, diabetes: DatasetFile) -> None:
+    result, _ = trial(tmp_path, own_code.RETURNED_OBJECTIVE, "Regression", diabetes, dataset="diabetes")
+    (found,) = result["trials"]
+    assert 20 < found["score"] < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "metric", "direction", "custom"),
+    [
+        (own_code.SEARCH_OF_LAYERS, "build_model", "val_accuracy", "max", False),
+        (own_code.CONDITIONAL, "build_model", "val_loss", "min", False),
+        (own_code.OWN_OBJECTS, "build_model", "val_macro_recall", "max", True),
+        (own_code.NOT_COMPILED, "build_model", "val_accuracy", "max", False),
+        (own_code.TUNED_FIT, "TunedFit", "val_accuracy", "max", False),
+        (own_code.CUSTOM_LOOP, "OwnLoop", "val_my_metric", "min", False),
+    ],
+)
+def test_a_model_of_code_is_retrained_saved_and_loaded(
+    tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str, custom: bool
+) -> None:
+    from workers.engine.models.files import load_model
+    from workers.engine.models.own_code import using_code
+
+    result, report, task = trained(tmp_path, text, entry, iris, metric=metric, direction=direction)
+    assert result["metrics"]["test"]["accuracy"] > 0.2
+    assert np.isfinite(result["score"])
+    with np.load(report.artifacts["validation_predictions"]) as arrays:
+        np.testing.assert_allclose(arrays["y_pred"].sum(axis=1), 1, atol=1e-5)
+    model_file = report.artifacts["model"]
+    if custom:
+        with pytest.raises((TypeError, ValueError)):
+            load_model(model_file, tmp_path)
+    with using_code(task.code):
+        model = load_model(model_file, tmp_path)
+    assert model.name == "m_m1" and model.output_shape == (None, 3)
+
+
+def test_models_of_code_are_pooled_quantized_and_registered(tmp_path: Path, iris: DatasetFile) -> None:
+    from jobs.kinds.ensemble.payload import EnsembleTask, Member
+    from jobs.kinds.quantize.payload import QuantizeTask
+    from jobs.kinds.register.payload import RegisterTask
+    from workers.engine.data.store import file_digest
+    from workers.engine.tasks import ensemble, quantize, register
+
+    members = []
+    for number, seed in enumerate((1, 2), start=1):
+        _, report, task = trained(
+            tmp_path / str(number), own_code.OWN_OBJECTS, "build_model", iris, fit={"seed": seed}
+        )
+        members.append(
+            Member(
+                name=f"m{number}",
+                model=str(report.artifacts["model"]),
+                validation_predictions=str(report.artifacts["validation_predictions"]),
+            )
+        )
+    common = {"code": task.code, "spec": task.spec, "dataset": iris}
+    pooled = ArtifactReport(tmp_path / "pooled")
+    found = ensemble.run(
+        EnsembleTask(folder=pooled.folder, members=members, ensemble={"method": "mean"}, **common), pooled
+    )
+    assert found["metrics"]["test"]["accuracy"] > 0.2
+    small = ArtifactReport(tmp_path / "small")
+    found = quantize.run(
+        QuantizeTask(
+            folder=small.folder, model=members[0].model, quantize={"mode": "int8"}, threads=1, **common
+        ),
+        small,
+    )
+    assert found["quantized_layers"] == 2
+    for number, file in enumerate((pooled.artifacts["model"], small.artifacts["model"])):
+        report = ArtifactReport(tmp_path / f"registered-{number}")
+        registered = register.run(
+            RegisterTask(
+                folder=report.folder, code=task.code, model=str(file), digest=file_digest(file), dataset=iris,
+                foreign=False,
+            ),
+            report,
+        )  # fmt: skip
+        assert registered["class_labels"] == iris.profile["class_labels"]

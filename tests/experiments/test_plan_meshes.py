@@ -1,0 +1,129 @@
+"""Layouts, widths and meshes in the plan: what no worker could run."""
+
+from typing import Any
+
+import pytest
+
+from jobs.queries.experiments import plan
+from tests.experiments.test_plan import wrong
+from tests.factories import make_worker
+from tests.world import World
+
+
+def test_a_layout_rule_that_matches_nothing_is_reported(world: World, spec: dict[str, Any]) -> None:
+    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
+    mesh["layout"] = [{"match": "dense", "axes": ["model"]}]
+    assert "matches no variable" in wrong(world, {**spec, "mesh": mesh})["/spec/mesh/layout/0/match"]
+
+
+def test_a_pattern_without_a_linear_equivalent_is_refused_once(world: World, spec: dict[str, Any]) -> None:
+    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
+    mesh["layout"] = [{"match": "(?=dense).*/kernel", "axes": ["model"]}]
+    overrides = [{"match": "dense(?!_2)", "policy": "float32"}]
+    verdict = plan.validate_spec(world.project, {**spec, "mesh": mesh, "precision": {"overrides": overrides}})
+    found = [problem.pointer for problem in verdict.problems]
+    assert sorted(found) == ["/spec/mesh/layout/0/match", "/spec/precision/overrides/0/match"]
+    assert all("no lookahead" in problem.message for problem in verdict.problems)
+
+
+def test_a_layout_rule_that_would_backtrack_without_end_is_judged(world: World, spec: dict[str, Any]) -> None:
+    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
+    mesh["layout"] = [{"match": "((((((.+)+)+)+)+)+)+!", "axes": ["model"]}]
+    assert "matches no variable" in wrong(world, {**spec, "mesh": mesh})["/spec/mesh/layout/0/match"]
+
+
+def test_a_searched_width_that_does_not_divide_is_named(world: World, searching: dict[str, Any]) -> None:
+    searching["search"] = {
+        **searching["search"],
+        "space": [{"name": "units", "kind": "choice", "values": [16, 17]}],
+    }
+    searching["mesh"] = {
+        "shape": [2],
+        "axis_names": ["model"],
+        "batch_axis": None,
+        "simulate": 2,
+        "layout": [{"match": "dense_1/kernel", "axes": [None, "model"]}],
+    }
+    found = wrong(world, searching)
+    assert found["/spec/mesh/layout/0/axes"].startswith("with units = 17: ")
+
+
+def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching: dict[str, Any]) -> None:
+    searching["search"] = {
+        **searching["search"],
+        "space": [{"name": "batch_size", "kind": "choice", "values": [64, 100]}],
+    }
+    searching["mesh"] = {"shape": [8], "axis_names": ["data"], "simulate": 8}
+    assert "batch_size = 100" in wrong(world, searching)["/spec/search/space/0"]
+
+
+def test_a_layout_is_suggested(world: World, spec: dict[str, Any]) -> None:
+    mesh = {"shape": [4, 2], "axis_names": ["data", "model"], "simulate": 8}
+    found = plan.validate_spec(world.project, {**spec, "mesh": mesh}).plan
+    assert found is not None
+    assert {"match": r"dense_1/kernel", "axes": [None, "model"]} in [
+        {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)} for rule in found.suggested_layout
+    ]
+    assert found.variables[0].path == "dense_1/kernel"
+    assert found.variables[0].bytes == 64 * 32 * 4
+
+
+GPUS = {"devices": "gpu", "shape": [2], "axis_names": ["data"]}
+
+
+@pytest.mark.parametrize(
+    ("mesh", "slots", "pointer", "message"),
+    [
+        ({}, 1, "/resources/slots", "a mesh of 2 GPUs needs 2 slots, one for each GPU; it has 1"),
+        ({"devices": ["gpu:0", "gpu:1"]}, 1, "/resources/slots", "needs 2 slots"),
+        ({"simulate": 2}, 2, "/mesh/simulate", "only CPU devices can be simulated"),
+        ({"devices": ["cuda:0", "gpu:1"]}, 2, "/mesh/devices/0", "'cuda:0' is not the name of a device"),
+        ({"devices": ["gpu:1", "gpu:1"]}, 2, "/mesh/devices", "names a device twice"),
+        ({"devices": ["gpu:0", "cpu:1"]}, 2, "/mesh/devices", "devices of several kinds"),
+        ({"devices": ["gpu:0"]}, 2, "/mesh/devices", "needs 2 devices, but 1 are named"),
+        ({"devices": []}, 2, "/mesh/devices", "needs 2 devices, but 0 are named"),
+    ],
+)
+def test_a_mesh_that_no_worker_could_run_is_refused(
+    world: World, spec: dict[str, Any], mesh: dict[str, Any], slots: int, pointer: str, message: str
+) -> None:
+    body = {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": slots}}
+    assert message in wrong(world, body)[f"/spec{pointer}"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "mesh", "warning"),
+    [
+        ([], {}, "no worker of pool default has a GPU, so the job will wait"),
+        (["gpu:0"], {}, "the job needs 2 GPUs on one worker, and the largest of pool default has 1"),
+        (["gpu:0", "gpu:1"], {}, None),
+        (
+            ["gpu:0", "gpu:1"],
+            {"devices": ["gpu:0", "gpu:2"]},
+            "no worker of pool default has gpu:0 and gpu:2",
+        ),
+        (["gpu:0", "gpu:1", "gpu:2"], {"devices": ["gpu:0", "gpu:2"]}, None),
+    ],
+)
+def test_gpus_that_no_worker_has_give_a_warning(
+    world: World, spec: dict[str, Any], devices: list[str], mesh: dict[str, Any], warning: str | None
+) -> None:
+    make_worker(slots=4, devices=[{"name": name, "kind": "NVIDIA H200"} for name in devices])
+    verdict = plan.validate_spec(world.project, {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": 2}})
+    assert verdict.problems == []
+    assert verdict.plan is not None
+    shown = next((each.message for each in verdict.plan.warnings if each.pointer == "/mesh/devices"), None)
+    assert (shown is None) == (warning is None)
+    assert warning is None or warning in (shown or "")
+
+
+def test_workers_with_gpus_that_have_too_few_slots_give_a_warning(world: World, spec: dict[str, Any]) -> None:
+    make_worker(slots=8)
+    make_worker(slots=1, devices=[{"name": f"gpu:{n}", "kind": "NVIDIA H200"} for n in range(2)])
+    body = {**spec, "mesh": GPUS, "resources": {"slots": 2}}
+    found = plan.validate_spec(world.project, body).plan
+    assert found is not None
+    (shown,) = [each for each in found.warnings if each.pointer == "/resources/slots"]
+    assert shown.message.startswith(
+        "the largest worker of pool default with the GPUs of the mesh has 1 of the 2 slots, so the job will"
+    )

@@ -1,0 +1,121 @@
+"""Nodes and runners that are killed, lost or suspended."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from django.conf import settings
+
+from jobs.models import Attempt, Checkpoint, Worker
+from jobs.queries.runs import events as event_log
+from jobs.queries.search import batches
+from tests.jobs.yard import SEARCH, Yard, make_yard
+from tests.supervise.processes.conftest import NodeProcess
+from tests.supervise.processes.test_node import FINAL, points, schedule_until, search
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def yard(transactional_db: None) -> Yard:
+    table = Path(settings.TRAINYARD_ARTIFACTS) / "aa" / ("a" * 64)
+    table.parent.mkdir(parents=True, exist_ok=True)
+    table.write_bytes(b"x")
+    return make_yard()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_runners_die_with_their_node_and_the_next_node_resumes(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=100)
+    first = nodes()
+    schedule_until(lambda: Checkpoint.objects.count() > 3, job)
+    runners = [runner.pid for runner in first.runners]
+    assert runners
+    first.process.kill()
+    first.process.wait()
+    deadline = time.monotonic() + 20
+    while any(alive(pid) for pid in runners):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    nodes()
+    schedule_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert points(job) == {(t, e): list(range(1, 101)) for t in (1, 2) for e in (1, 2)}
+    causes = {(attempt.error or {}).get("code") for attempt in Attempt.objects.filter(outcome="lost")}
+    # On a slow machine the leases expire before the next node reports its predecessor's death.
+    assert causes & {"worker_died", "lease_expired"}
+
+
+def test_a_runner_killed_during_a_batch_loses_only_its_current_trial(
+    yard: Yard, nodes: Callable[..., NodeProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "trials_in_target", lambda _search: 3)
+    wanted = SEARCH | {"parallel_trials": 1, "executions_per_trial": 1}
+    job = yard.submit(search=wanted, fit={"epochs": 50}, after={})
+    node = nodes()
+    at = job.trials.filter(number=2, state="running", checkpoints__isnull=False)
+    schedule_until(at.exists, job)
+    (attempt,) = Attempt.objects.exclude(state="ended")
+    assert list(attempt.trials.order_by("number").values_list("number", flat=True)) == [1, 2, 3]
+    for runner in node.runners:
+        runner.kill()
+    schedule_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert dict(job.trials.values_list("number", "restarts")) == {1: 0, 2: 1, 3: 0, 4: 0}
+    assert job.attempts.filter(outcome="lost").get() == attempt
+    finals = [e["trial"] for e in event_log.read_events(job.pk, after=0, limit=10_000).items if is_end(e)]
+    assert finals == [1, 2, 3, 4]
+    assert points(job) == {(trial, 1): list(range(1, 51)) for trial in (1, 2, 3, 4)}
+    again = job.series.filter(trial__number=2, name="loss").order_by("attempt").last()
+    assert again is not None
+    assert again.count < 50, "it resumed from its checkpoint"
+
+
+def is_end(event: dict[str, object]) -> bool:
+    return event["type"] == "trial" and event["state"] == "completed"
+
+
+def test_a_node_whose_worker_was_declared_lost_ends_its_runs_and_registers_again(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=2000)
+    node = nodes()
+    schedule_until(lambda: Checkpoint.objects.exists(), job)
+    old = {runner.pid for runner in node.runners}
+    assert old
+    Worker.objects.update(state="lost")
+    schedule_until(lambda: Worker.objects.filter(state="up").exists(), job)
+    assert not any(alive(pid) for pid in old)
+
+
+def test_a_suspended_consumer_is_replaced_without_affecting_runners(
+    yard: Yard, nodes: Callable[..., NodeProcess], broker_url: str
+) -> None:
+    job = search(yard, epochs=8000)  # no runner ends before the test does
+    node = nodes(TRAINYARD_REDIS_URL=broker_url, TRAINYARD_NODE_CANARY="2")
+    schedule_until(lambda: Checkpoint.objects.exists() and node.consumers, job)
+    worker = Worker.objects.get()
+
+    def receives() -> bool:
+        worker.refresh_from_db()
+        return bool(worker.info.get("consumer", {}).get("proven"))
+
+    schedule_until(receives, job)
+    consumer, runners = worker.info["consumer"]["pid"], [runner.pid for runner in node.runners]
+    assert runners
+    os.kill(consumer, signal.SIGSTOP)
+    schedule_until(lambda: any(found.pid != consumer for found in node.consumers), job)
+    assert all(alive(pid) for pid in runners)
+    assert not Attempt.objects.filter(outcome="lost").exists()
