@@ -20,5 +20,5 @@ def raise_limit() -> int:
 
 
 def connections_within(files: int, requested: int) -> int:
-    """Return how many connections to accept, at most `requested`, so that half of `files` stay for requests."""
+    """Return how many connections to accept, at most `requested`, so that half of `files` serve requests."""
     return max(MIN_CONNECTIONS, min(requested, (files - RESERVED_FILES) // 2))
