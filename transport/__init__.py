@@ -1,1 +1,1 @@
-"""HTTP connections of both servers: limits of their heads, their times and their number."""
+"""HTTP connections to both servers: limits on their heads, their times and their number."""

@@ -1,10 +1,10 @@
-"""Reads the addresses of clients."""
+"""Reads clients' addresses."""
 
 import ipaddress
 
 
 def plain_client(client: tuple[str, int] | None) -> tuple[str, int] | None:
-    """Return the address and the port of a client.
+    """Return a client's address and port.
 
     An IPv6 socket that listens on `::` accepts IPv4 clients too, with addresses such as `::ffff:192.0.2.1`.
     They get their IPv4 address: otherwise they would all be in one network of 64 bits, and no trusted proxy

@@ -1,4 +1,4 @@
-"""Bounds the open connections of a server: in all, and for each address.
+"""Bounds a server's open connections: in all, and for each address.
 
 At a bound, the connection that has waited longest for a request is closed to make room. So connections that
 send nothing never keep out others that do.
@@ -27,7 +27,7 @@ class Connection(Protocol):
 
 @dataclass
 class _Group:
-    """The connections of one address."""
+    """One address's connections."""
 
     name: str
     limit: int
@@ -41,7 +41,7 @@ class Admission:
     Args:
         max_connections: the most open connections.
         max_per_address: the most from one address, or from one /64 network of IPv6.
-        trusted: networks of proxies, whose connections carry the requests of many people. They count only
+        trusted: proxies' networks, whose connections carry many people's requests. They count only
             towards `max_connections`.
 
     Raises:
@@ -88,7 +88,7 @@ class Admission:
                 counts.waiting[connection] = None
 
     def mark_busy(self, connection: Connection) -> None:
-        """Record that a request of this connection is being answered."""
+        """Record that a connection's request is being answered."""
         if group := self._group_by_connection.get(connection):
             for counts in (group, self._all):
                 counts.waiting.pop(connection, None)
@@ -114,7 +114,7 @@ class Admission:
             self._groups.pop(group.name, None)
 
     def _group_of(self, peer: str) -> tuple[str, int]:
-        """Return the name of an address' group, and the most connections of it."""
+        """Return the name of an address' group, and its most connections."""
         address = ipaddress.ip_address(peer.partition("%")[0])
         if isinstance(address, ipaddress.IPv6Address):
             address = address.ipv4_mapped or address

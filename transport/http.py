@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with limits: the size of heads, the time for each step, the open connections."""
+"""uvicorn's HTTP protocol with limits: heads' sizes, the time for each step, the open connections."""
 
 import asyncio
 import json
@@ -132,7 +132,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return self._frame_bytes - self._body_bytes > MAX_HEAD_BYTES + BYTES_PER_BODY_BYTE * self._body_bytes
 
     def on_message_begin(self) -> None:
-        """Handle the first byte of a request (parser callback)."""
+        """Handle a request's first byte (parser callback)."""
         self._is_incomplete = True
         self._header_count = 0
         if self._head_since is None:
@@ -187,12 +187,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_complete(self) -> None:
-        """Handle the last byte of a request (parser callback)."""
+        """Handle a request's last byte (parser callback)."""
         self._is_incomplete = self._is_in_body = False
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or start to answer it (callback of the response)."""
+        """Wait for the next request, or start to answer it (response callback)."""
         super().on_response_complete()
         if self.cycle is None or self.cycle.response_complete:
             self.mark_waiting()
@@ -240,7 +240,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def error_body(self, status: HTTPStatus, detail: str) -> tuple[bytes, bytes]:
-        """Return the media type and the body of an error, by default a problem document (RFC 9457)."""
+        """Return an error's media type and body, by default a problem document (RFC 9457)."""
         code = status.name.lower()
         document = {"type": "about:blank", "title": status.phrase, "status": status, "detail": detail}
         return b"application/problem+json", json.dumps(document | {"code": code}).encode()

@@ -1,4 +1,4 @@
-"""Raises the limit of open files of this process, and derives how many connections fit into it."""
+"""Raises this process's limit for open files, and derives how many connections fit into it."""
 
 import resource
 
@@ -20,5 +20,5 @@ def raise_limit() -> int:
 
 
 def connections_within(files: int, requested: int) -> int:
-    """Return how many connections to accept, at most `wanted`, so that half of `files` stay for requests."""
+    """Return how many connections to accept, at most `requested`, so that half of `files` serve requests."""
     return max(MIN_CONNECTIONS, min(requested, (files - RESERVED_FILES) // 2))

@@ -8,7 +8,7 @@ WRITE_BYTES_PER_SECOND = 8 * 2**10
 
 
 class ReadingRate:
-    """Measures how fast the client of one connection reads data that the kernel did not take at once."""
+    """Measures how fast a connection's client reads data that the kernel did not take at once."""
 
     def __init__(self) -> None:
         # Since when something waits to be read, and how much was read before; None while nothing waits.
@@ -20,7 +20,7 @@ class ReadingRate:
 
         Args:
             transport: a `LingeringTransport`, or one that passes its attributes on.
-            now: the time of the event loop.
+            now: the event loop's time.
         """
         unread = transport.get_write_buffer_size()
         read = transport.written - unread

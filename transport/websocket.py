@@ -45,7 +45,7 @@ class CountedWebSocket(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send a message of the application."""
+        """Send a message from the application."""
         await super().send(message)
         # Clients without credentials, whose sockets are closed, need not answer for ten seconds.
         if self.close_sent and self.counted is not None:
@@ -62,7 +62,7 @@ class CountedWebSocket(WebSocketsSansIOProtocol):
             super().handle_cont(event)
 
     def handle_parser_exception(self) -> None:
-        """Close the connection of a client that broke the protocol."""
+        """Close the connection if its client broke the protocol."""
         if self.conn.close_sent is None:
             # Before the handshake was answered, no close can be sent, which uvicorn takes for granted.
             self.transport.close()

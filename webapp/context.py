@@ -1,6 +1,7 @@
 """The page frame's template variables: navigation, projects and theme. They are computed lazily."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
@@ -21,24 +22,33 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         "theme": theme if theme in THEMES else "auto",
         "nav_collapsed": request.COOKIES.get("nav") == "collapsed",
         # Lazy: parts of pages, which htmx loads often, do not show the frame and skip its queries.
-        "frame": SimpleLazyObject(lambda: _frame(request)),
+        "frame": SimpleLazyObject(lambda: _build_frame(request)),
     }
 
 
-def _frame(request: HttpRequest) -> dict[str, Any]:
+class Frame(NamedTuple):
+    """The navigation round a page; empty for visitors who are not logged in."""
+
+    projects: Sequence[Project] = ()
+    project: Project | None = None
+    links: Sequence[nav.Link] = ()
+    administration: Sequence[nav.Link] = ()
+
+
+def _build_frame(request: HttpRequest) -> Frame:
     user = request.user
     if not isinstance(user, User):
-        return {}
+        return Frame()
     projects = list(access.projects_of(user).order_by("name"))
     project = current_project(request, projects)
     here = request.resolver_match.url_name or "" if request.resolver_match else ""
     counts = {"approvals": home.count_approvals_to_decide(user)}
-    return {
-        "projects": projects,
-        "project": project,
-        "links": nav.visible_links(nav.ENTRIES, user=user, project=project, here=here, counts=counts),
-        "administration": nav.visible_links(nav.ADMINISTRATION, user=user, project=project, here=here),
-    }
+    return Frame(
+        projects=projects,
+        project=project,
+        links=nav.visible_links(nav.ENTRIES, user=user, project=project, here=here, counts=counts),
+        administration=nav.visible_links(nav.ADMINISTRATION, user=user, project=project, here=here),
+    )
 
 
 def current_project(request: HttpRequest, projects: list[Project]) -> Project | None:

@@ -139,7 +139,7 @@ def test_a_calibration_of_no_rows_has_no_figure() -> None:
     assert isinstance(report, ClassEvaluation)
     empty = CalibrationBin(low=0.0, high=1.0, rows=0, confidence=0.5, accuracy=0.25)
     found = report.model_copy(update={"calibration": Calibration(ece=0.25, bins=(empty,))})
-    assert evaluation.classes_context(found)["calibration"] is None
+    assert evaluation.classes_context(found).calibration is None
 
 
 def test_an_evaluation_of_an_earlier_release_has_its_roc_curve_without_thresholds(people: People) -> None:

@@ -18,6 +18,7 @@ from jobs.messages.reports.verdicts import percent, verdict
 from jobs.models import Job
 from webapp.report_figures import ensemble, evaluation, quantization
 from webapp.report_figures.intervals import IntervalMethod, method_of
+from webapp.template_context import template_variables
 
 register = template.Library()
 
@@ -66,27 +67,39 @@ def _context(report: ModelReport) -> dict[str, Any]:
 
 @_context.register
 def _of_ensemble(report: EnsembleReport) -> dict[str, Any]:
-    return {"template": "components/reports/ensemble_report.html", **ensemble.ensemble_context(report)}
+    return {
+        "template": "components/reports/ensemble_report.html",
+        **template_variables(ensemble.ensemble_context(report)),
+    }
 
 
 @_context.register
 def _of_quantization(report: QuantizationReport) -> dict[str, Any]:
     return {
         "template": "components/reports/quantization_report.html",
-        **quantization.quantization_context(report),
+        **template_variables(quantization.quantization_context(report)),
     }
 
 
 @_context.register
 def _of_classes(report: ClassEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.classes_context(report)}
+    return {
+        "template": "components/reports/evaluation.html",
+        **template_variables(evaluation.classes_context(report)),
+    }
 
 
 @_context.register
 def _of_labels(report: LabelEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.labels_context(report)}
+    return {
+        "template": "components/reports/evaluation.html",
+        **template_variables(evaluation.labels_context(report)),
+    }
 
 
 @_context.register
 def _of_regression(report: RegressionEvaluation) -> dict[str, Any]:
-    return {"template": "components/reports/evaluation.html", **evaluation.regression_context(report)}
+    return {
+        "template": "components/reports/evaluation.html",
+        **template_variables(evaluation.regression_context(report)),
+    }

@@ -9,7 +9,7 @@ from webapp.pages.shortcuts import (
 
 
 def version_of(request: Request, digest: str) -> CodeVersion:
-    """Return the code version that the address names; `project` tells equal versions apart."""
+    """Return the code version that the address names; `project` distinguishes equal versions."""
     named = request.GET.get("project") or request.POST.get("project")
     home = access.get_project(request.user, named) if named else None
     return access.get_code(request.user, digest, home)

@@ -81,8 +81,9 @@ def head_contexts(
         return head, registration_context(row) if can_register else RegistrationChoice()
     counts = trials.trial_counts(row)
     has_begun = any(count for state, count in counts.items() if state != TrialState.QUEUED)
-    search = _search_head(row, counts, revise_form, may_run=may_run)
-    return _job_head(request, row, tab, may_run=may_run, has_begun=has_begun), search
+    # First, because it reads the steps of the job, which the search then need not read again.
+    head = _job_head(request, row, tab, may_run=may_run, has_begun=has_begun)
+    return head, _search_head(row, counts, revise_form, may_run=may_run)
 
 
 def _job_head(request: Request, row: Job, tab: str, *, may_run: bool, has_begun: bool) -> JobHead:

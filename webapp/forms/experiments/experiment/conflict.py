@@ -12,7 +12,7 @@ from jobs.spec.experiment import ExperimentSpec
 Json = dict[str, Any]
 
 
-def document(*, name: str, tags: str, notes: str, spec: Any) -> Json:
+def form_document(*, name: str, tags: str, notes: str, spec: Any) -> Json:
     """Return the form's fields as one object to compare."""
     listed = ", ".join(tag.strip() for tag in tags.split(",") if tag.strip())
     return {"name": name.strip(), "tags": listed, "notes": notes.replace("\r\n", "\n"), "spec": spec}
@@ -23,10 +23,10 @@ def saved_version(experiment: Experiment) -> Json:
     newest = experiment.revisions.order_by("-number").first()
     spec = experiment.draft if experiment.draft is not None else newest.spec_json if newest else {}
     tags = ", ".join(experiment.tags)
-    return document(name=experiment.name, tags=tags, notes=experiment.notes, spec=spec)
+    return form_document(name=experiment.name, tags=tags, notes=experiment.notes, spec=spec)
 
 
-def comparable(experiment: Experiment, mine: Json) -> Json:
+def comparable_document(experiment: Experiment, mine: Json) -> Json:
     """Return the form's version as it would be saved.
 
     A revision has all defaults, which a draft may leave out.
@@ -39,7 +39,7 @@ def comparable(experiment: Experiment, mine: Json) -> Json:
         return mine
 
 
-def changes(saved: Json, mine: Json) -> list[Difference]:
+def list_changes(saved: Json, mine: Json) -> list[Difference]:
     """List the values that saving `mine` would replace. Spec fields have the paths that revisions use.
 
     The order in a search space and empty spec parts are not listed.
