@@ -29,7 +29,7 @@ def test_the_format_is_in_form_rest_pages_task_and_reference(tree: Tree) -> None
         "tests/tutorials/checks_export_format.py",
         "tests/architecture/test_exports.py",
         "tests/experiments/test_form_fields.py",
-        "tests/engine/test_quantize.py",
+        "tests/engine/tasks/test_quantize.py",
         UPDATE_DOCS="1",
         UPDATE_OPENAPI="1",
     )
