@@ -23,10 +23,10 @@ from jobs.spec.sections.data import Task
 from jobs.spec.sections.measures import EVALUATED_AS
 from jobs.spec.sections.script_model import MODEL_FILE
 from jobs.spec.sections.version_model import ALL, NOTHING
+from jobs.states import JobState
 
 type ValidationResult = RegisterResult
 """For pages: what the validation of a version found."""
-from jobs.states import JobState
 
 MAX_COLUMNS = 4
 """The maximum number of metrics in a table of versions."""
