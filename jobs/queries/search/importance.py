@@ -63,7 +63,7 @@ def importance_out(search: Job) -> ImportanceOut:
 
 def _is_of_this_release(result: dict[str, Any] | None) -> bool:
     """Return whether a stored result has all values; earlier releases measured something else."""
-    return result is None or all("chance" in entry for entry in result["importances"])
+    return result is None or all("chance" in entry for entry in result.get("importances", ()))
 
 
 def _analysis_state(now: int, row: Analysis | None) -> ImportanceState:
