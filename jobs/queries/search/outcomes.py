@@ -99,16 +99,21 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     """
     score = F("score")
     order = score.desc() if objective_of(root).direction == "max" else score.asc()
-    scored = root.trials.filter(score__isnull=False).order_by(order, "number")
-    rows: QuerySet[Trial] = scored.filter(state=TrialState.COMPLETED)
     # A failed trial may have a score from before its failure.
-    if not rows.exists():
-        rows = scored.exclude(state=TrialState.FAILED)
+    scored = root.trials.filter(score__isnull=False).exclude(state=TrialState.FAILED)
     objectives = _several_objectives(root)
+    if objectives is None and limit == 1:
+        # Pages ask for it several times. A single trial needs no check for repeated values.
+        completed_first = Case(
+            When(state=TrialState.COMPLETED, then=0), default=1, output_field=IntegerField()
+        )
+        return scored.order_by(completed_first, order, "number")[:1]
+    scored = scored.order_by(order, "number")
+    rows: QuerySet[Trial] = scored.filter(state=TrialState.COMPLETED)
+    if not rows.exists():
+        rows = scored
     if objectives is not None:
         rows = _by_dominance(rows, objectives, limit)
-    elif limit == 1:
-        return rows[:1]  # a single trial needs no check for repeated values
     keys: list[int] = []
     digests: set[str] = set()
     # A few at a time: a search may have thousands of trials, and the first ones usually suffice.

@@ -1,6 +1,6 @@
 """Builds the template variables for the head on a job's page, which all tabs share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from webapp.forms.search.search_changes import ReviseForm
 from webapp.pages.runs.job_commands import accepted_commands, may_revise
 from webapp.pages.runs.job_overview import RegistrationChoice, registration_context, runs_script
 from webapp.pages.runs.job_steps import StepGroup, group_steps
-from webapp.pages.runs.job_tabs import preloaded_modules, tab_names, trial_looks
+from webapp.pages.runs.job_tabs import preloaded_modules, trial_looks
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -71,22 +71,24 @@ class JobHead(Context):
 
 
 def head_contexts(
-    request: Request, row: Job, tab: str, revise_form: ReviseForm | None = None
+    request: Request, row: Job, tab: str, tabs: Sequence[str], revise_form: ReviseForm | None = None
 ) -> tuple[Context, ...]:
-    """Return the variables for a job's head; `revise_form` is a refused one."""
+    """Return the variables for a job's head with the names of its `tabs`; `revise_form` is a refused one."""
     may_run = sandboxes.may_run(request.user, row)
     if not row.facts.has_trials:
-        head = _job_head(request, row, tab, may_run=may_run, has_begun=row.started is not None)
+        head = _job_head(request, row, tab, tabs, may_run=may_run, has_begun=row.started is not None)
         can_register = head.may_register and bool(head.unregistered)
         return head, registration_context(row) if can_register else RegistrationChoice()
     counts = trials.trial_counts(row)
     has_begun = any(count for state, count in counts.items() if state != TrialState.QUEUED)
     # First, because it reads the steps of the job, which the search then need not read again.
-    head = _job_head(request, row, tab, may_run=may_run, has_begun=has_begun)
+    head = _job_head(request, row, tab, tabs, may_run=may_run, has_begun=has_begun)
     return head, _search_head(row, counts, revise_form, may_run=may_run)
 
 
-def _job_head(request: Request, row: Job, tab: str, *, may_run: bool, has_begun: bool) -> JobHead:
+def _job_head(
+    request: Request, row: Job, tab: str, tabs: Sequence[str], *, may_run: bool, has_begun: bool
+) -> JobHead:
     trail: list[tuple[str, str] | str] = [("Jobs", reverse("jobs"))]
     if row.parent is not None:
         trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
@@ -103,10 +105,10 @@ def _job_head(request: Request, row: Job, tab: str, *, may_run: bool, has_begun:
         detail=detail,
         track=group_steps(detail.steps),
         # Of the row that was read before all else: the page then receives every later event, and misses none.
-        cursor=(row.root or row).event_seq,
+        cursor=_root_of(row).event_seq,
         tabs=[
             (name, name.capitalize(), url("job", row.pk, tab="" if name == "overview" else name))
-            for name in tab_names(row)
+            for name in tabs
         ],
         here=here,
         crumbs=crumbs(*trail, row.title or f"Job {row.pk}"),
@@ -132,6 +134,11 @@ def _job_head(request: Request, row: Job, tab: str, *, may_run: bool, has_begun:
         tab=tab,
         notes=len(restarts) + _count_notes(row, detail.results, waits=bool(detail.why_waiting)),
     )
+
+
+def _root_of(row: Job) -> Job:
+    # A root names itself, and need not be read again.
+    return row if row.root_id == row.pk or row.root is None else row.root
 
 
 def _unregistered_digest(row: Job, results: ResultsOut) -> str:

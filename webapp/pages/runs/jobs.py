@@ -94,22 +94,23 @@ def jobs(request: Request) -> HttpResponse:
 def job(request: Request, job_id: int) -> HttpResponse:
     """Show one job; `?part=head` and `?part=body` are the parts that are reloaded live."""
     row = access.get_job(request.user, job_id)
-    tab = valid_choice(request.GET.get("tab"), tab_names(row), "overview")
-    return job_page(request, row, tab)
+    return job_page(request, row, request.GET.get("tab"))
 
 
 def job_page(
     request: Request,
     row: Job,
-    tab: str,
+    tab: str | None,
     *,
     status: int = 200,
     revise_form: ReviseForm | None = None,
     trial_form: TrialForm | None = None,
 ) -> HttpResponse:
     """Show a job with one tab. A refused form is shown again with its entries and errors."""
+    names = tab_names(row)
+    tab = valid_choice(tab, names, "overview")
     part = valid_choice(request.GET.get("part"), ("head", "body"), "")
-    contexts = head_contexts(request, row, tab, revise_form)
+    contexts = head_contexts(request, row, tab, names, revise_form)
     # The head is requested again every few seconds, and needs nothing of the tab below it.
     if part != "head" or not is_partial(request):
         contexts += tab_contexts(request, row, tab, trial_form)
