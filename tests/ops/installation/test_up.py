@@ -60,7 +60,9 @@ def test_a_start_is_quiet(running: Yard) -> None:
     lines = [(name.strip(), text) for name, text in told]
     assert Counter(name for name, _ in lines if name != "up") == Counter(PARTS)
     assert all(text.startswith("ready") for name, text in lines if name != "up")
-    assert [text.split(" ")[0] for name, text in lines if name == "up"] == ["Creating", "Ready.", "No"]
+    words = [text.split(" ")[0] for name, text in lines if name == "up"]
+    # On a slow machine it says every few seconds what is not ready yet.
+    assert [word for word in words if word != "Not"] == ["Creating", "Ready.", "No"]
 
 
 def test_a_second_start_on_the_same_home_is_refused_with_the_pid_of_the_first(running: Yard) -> None:
