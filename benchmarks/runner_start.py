@@ -148,10 +148,10 @@ async def sandboxed_pool(folder: Path) -> AsyncIterator[RunnerPool]:
         with contextlib.closing(isolation.create_access(folders.runners / "levels")) as access:
             owner = Owner(access.user.uid, access.group)
             states = await asyncio.to_thread(
-                find_levels, lambda: owner, parent=folders.runners, wanted=wanted_levels()
+                find_levels, lambda: owner, parent=folders.runners, allowed=wanted_levels()
             )
     else:
-        states = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=wanted_levels())
+        states = await asyncio.to_thread(find_levels, parent=folders.runners, allowed=wanted_levels())
     sandboxes.states.set_result(states)
     servers = ForkServers(folders.runners, 3600.0, RUNNER)
     pool = RunnerPool(

@@ -90,8 +90,8 @@ class Chief:
         """Return the search space as far as it is known."""
         del request, peer
         search = await self.db(lambda: external_payload(Job.objects.get(pk=self.job_id)).search)
-        known = conversion.hyperparameters(search.space, {})
-        return protocol.message("GetSpaceResponse")(hyperparameters=known)
+        message = conversion.hyperparameters(search.space, {})
+        return protocol.message("GetSpaceResponse")(hyperparameters=message)
 
     async def update_space(self, request: Any, peer: str) -> Any:
         """Add new hyperparameters of a script to the search space."""
@@ -105,16 +105,16 @@ class Chief:
         response = protocol.message("CreateTrialResponse")
         deadline = time.monotonic() + HOLD_SECONDS
         while True:
-            found = await self.db(
+            claim = await self.db(
                 lambda: external_search.claim_trial(self.job_id, request.tuner_id, host=peer)
             )
-            if isinstance(found, external_search.HeldTrial):
-                self._connections.record_call(found.attempt.number, peer)
-                name = queries.TrialName(found.trial.number, found.attempt.number)
-                return response(trial=await self._trial(found.trial, name))
-            if found is external_search.NoTrial.OVER:
+            if isinstance(claim, external_search.HeldTrial):
+                self._connections.record_call(claim.attempt.number, peer)
+                name = queries.TrialName(claim.trial.number, claim.attempt.number)
+                return response(trial=await self._trial(claim.trial, name))
+            if claim is external_search.NoTrial.OVER:
                 return response(trial=conversion.trial("", "STOPPED"))
-            if found is external_search.NoTrial.SUGGEST and await self._suggest():
+            if claim is external_search.NoTrial.SUGGEST and await self._suggest():
                 continue
             if self._closing or time.monotonic() > deadline:
                 return response(trial=conversion.trial("", "IDLE"))
@@ -190,7 +190,9 @@ class Chief:
         del peer
         best = await self.db(lambda: queries.best_reported_trials(self.job_id, request.num_trials))
         named = [(trial, queries.TrialName(trial.number, trial.attempt)) for trial in best]
-        return protocol.message("GetBestTrialsResponse")(trials=[await self._trial(*each) for each in named])
+        return protocol.message("GetBestTrialsResponse")(
+            trials=[await self._trial(*entry) for entry in named]
+        )
 
     async def _trial(self, trial: Trial, name: queries.TrialName) -> Any:
         def read() -> Any:

@@ -24,7 +24,7 @@ def config(message: Any) -> dict[str, Any]:
 
 
 def _entry(kind: str, row: Any) -> dict[str, Any]:
-    parents = [each.parent for each in row.conditions]
+    parents = [condition.parent for condition in row.conditions]
     conditions = [
         {
             "class_name": "Parent",
@@ -55,15 +55,15 @@ def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     remaining = entries
     while remaining:
         ready = [
-            each
-            for each in remaining
-            if names.issuperset(condition["config"]["name"] for condition in each["config"]["conditions"])
+            entry
+            for entry in remaining
+            if names.issuperset(condition["config"]["name"] for condition in entry["config"]["conditions"])
         ]
         # Nothing is ready if the conditions form a cycle. The validation of the space refuses that.
         ready = ready or remaining
         ordered += ready
-        names |= {each["config"]["name"] for each in ready}
-        remaining = [each for each in remaining if each not in ready]
+        names |= {entry["config"]["name"] for entry in ready}
+        remaining = [entry for entry in remaining if entry not in ready]
     return ordered
 
 
@@ -75,8 +75,8 @@ def plain(message: Any) -> Value | None:
 
 def values(message: Any) -> dict[str, Value]:
     """Return the values of a HyperParameters message."""
-    found = ((name, plain(value)) for name, value in message.values.values.items())
-    return {name: value for name, value in found if value is not None}
+    pairs = ((name, plain(value)) for name, value in message.values.values.items())
+    return {name: value for name, value in pairs if value is not None}
 
 
 def hyperparameters(space: Space, values_by_name: Mapping[str, Value]) -> Any:
@@ -85,9 +85,9 @@ def hyperparameters(space: Space, values_by_name: Mapping[str, Value]) -> Any:
     for entry in keras_tuner.write(space)["space"]:
         kind = entry["class_name"]
         _fill(getattr(message.space, f"{kind.lower()}_space").add(), kind, entry["config"])
-    known = {parameter.name: parameter for parameter in space}
+    parameters = {parameter.name: parameter for parameter in space}
     for name, value in values_by_name.items():
-        _set(message.values.values[name], _typed(known.get(name), value))
+        _set(message.values.values[name], _typed(parameters.get(name), value))
     return message
 
 

@@ -81,9 +81,13 @@ def _file_descriptor() -> descriptor_pb2.FileDescriptorProto:
             enum.value.add(name=member, number=number)
     messages: dict[str, Any] = {}
     for name, fields in _MESSAGES.items():
-        outer, _, own = name.rpartition(".")
-        message = messages[outer].nested_type.add(name=own) if outer else file.message_type.add(name=own)
-        message.options.map_entry = own.endswith("Entry")
+        outer, _, local_name = name.rpartition(".")
+        message = (
+            messages[outer].nested_type.add(name=local_name)
+            if outer
+            else file.message_type.add(name=local_name)
+        )
+        message.options.map_entry = local_name.endswith("Entry")
         for number, field in enumerate(fields, start=1):
             _add(message, field, number)
         messages[name] = message

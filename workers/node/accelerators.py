@@ -45,14 +45,14 @@ def find(slots: int | None, environment: Mapping[str, str], claims: GpuClaims) -
         return Accelerators()
     try:
         nvml = Nvml.open()
-        found = [] if nvml is None else nvml.gpus()
+        gpus = [] if nvml is None else nvml.gpus()
     except DriverError as error:
         return Accelerators(problem=f"The NVIDIA driver does not answer: {error}. {ON_CPU}")
-    if nvml is None or not found or environment.get(VISIBLE) in ("", "-1"):
+    if nvml is None or not gpus or environment.get(VISIBLE) in ("", "-1"):
         return Accelerators()
-    allowed = visible(nvml, found, environment)
+    allowed = visible(nvml, gpus, environment)
     if not allowed:
-        sentence = f"{VISIBLE}={environment[VISIBLE]} names no GPU of this machine, which has {_list(found)}"
+        sentence = f"{VISIBLE}={environment[VISIBLE]} names no GPU of this machine, which has {_list(gpus)}"
         return Accelerators(problem=f"{sentence}. {ON_CPU}")
     if (problem := plugin_problem()) is not None:
         return Accelerators(problem=f"This machine has {_list(allowed)}, but {problem}. {ON_CPU}")
@@ -67,7 +67,7 @@ def plugin_problem() -> str | None:
     """Return why JAX cannot use a GPU, as a clause with what to do; None if it can."""
     # Only versions are read: importing JAX would take a second.
     jaxlib = version("jaxlib")
-    installed = {name: found for name in PLUGINS if (found := _version(name)) is not None}
+    installed = {name: present for name in PLUGINS if (present := _version(name)) is not None}
     if not installed:
         return f"JAX's CUDA plugin is not installed. {HOW_TO_INSTALL}"
     # JAX ignores a plugin of another version and uses the CPU.

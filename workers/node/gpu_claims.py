@@ -30,8 +30,8 @@ class GpuClaims:
 
     def close(self) -> None:
         """Release all claims."""
-        for each in self._sockets:
-            each.close()
+        for claim in self._sockets:
+            claim.close()
         self._sockets.clear()
 
     def _claim(self, uuid: str) -> bool:

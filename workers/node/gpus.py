@@ -85,15 +85,15 @@ class Nvml:
 
     def figures(self, gpu: Gpu) -> dict[str, Any]:
         """Return memory in bytes and load from 0 to 1, as far as the GPU reports them."""
-        nvml, found = self._library, dict[str, Any]()
+        nvml, figures = self._library, dict[str, Any]()
         # Parts of a GPU report no load, and a GPU that fails while the worker runs reports nothing.
         try:
             memory = nvml.nvmlDeviceGetMemoryInfo(gpu.handle)
-            found |= {"memory_bytes": memory.total, "memory_used": memory.used}
-            found["load"] = nvml.nvmlDeviceGetUtilizationRates(gpu.handle).gpu / 100
+            figures |= {"memory_bytes": memory.total, "memory_used": memory.used}
+            figures["load"] = nvml.nvmlDeviceGetUtilizationRates(gpu.handle).gpu / 100
         except nvml.NVMLError as error:
             log.debug("%s does not report all of its figures: %s", gpu.name, error)
-        return found
+        return figures
 
     def _gpu(self, index: int) -> Gpu:
         handle = self._library.nvmlDeviceGetHandleByIndex(index)
@@ -131,8 +131,8 @@ def _named(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
     if entry.isdecimal():
         return next((gpu for gpu in gpus if gpu.cuda_id == str(int(entry))), None)
     # The beginning of a UUID is enough if it belongs to one GPU only.
-    found = [gpu for gpu in gpus if entry.startswith("GPU-") and gpu.uuid.startswith(entry)]
-    return found[0] if len(found) == 1 else None
+    matching = [gpu for gpu in gpus if entry.startswith("GPU-") and gpu.uuid.startswith(entry)]
+    return matching[0] if len(matching) == 1 else None
 
 
 def _text(value: str | bytes) -> str:

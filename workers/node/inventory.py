@@ -101,10 +101,10 @@ def _cpu_devices() -> list[dict[str, Any]]:
 # Cached for every heartbeat: the lookup reads each folder of sys.path.
 @functools.cache
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:  # running from a checkout
             continue
-    return found
+    return versions

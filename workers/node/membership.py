@@ -136,7 +136,7 @@ class NodeResources:
                 {}
                 if self.levels is None
                 else {
-                    "sandbox": [each.model_dump(mode="json") for each in self.levels],
+                    "sandbox": [level.model_dump(mode="json") for level in self.levels],
                     "no_gpu_in_sandbox": self.no_gpu_in_sandbox,
                 }
             ),
@@ -164,7 +164,7 @@ class NodeResources:
         finally:
             thread.shutdown(wait=False)
         self.no_gpu_in_sandbox = await asyncio.to_thread(self.sandbox_gpus.problems, self.levels)
-        offered = [each.level for each in self.levels if each.offered]
+        offered = [level.level for level in self.levels if level.offered]
         log.info("sandboxes for code of users: %s", ", ".join(offered) or "none")
         if self.pool.sandboxes is not None:
             self.pool.sandboxes.states.set_result(self.levels)

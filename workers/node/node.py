@@ -35,10 +35,10 @@ class Node:
 
     def __init__(self, settings: NodeSettings, folder: NodeFolder, *, secrets: set[str]) -> None:
         self._claims = GpuClaims()
-        found = accelerators.find(settings.slots, os.environ, self._claims)
-        if found.problem is not None:
-            log.warning("%s", found.problem)
-        slots = settings.slots or len(found.gpus) or cores()
+        hardware = accelerators.find(settings.slots, os.environ, self._claims)
+        if hardware.problem is not None:
+            log.warning("%s", hardware.problem)
+        slots = settings.slots or len(hardware.gpus) or cores()
         self._settings = settings
         self._timing = settings.timing
         self._folder = folder
@@ -53,7 +53,7 @@ class Node:
             fork_servers=fork_servers if settings.forks else None,
             sandboxes=Sandboxes(folder.attempts, readable=further_packages(settings.runner)),
         )
-        self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(found))
+        self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(hardware))
         self._membership: Membership | None = None
         self._draining, self._killed = asyncio.Event(), asyncio.Event()
 

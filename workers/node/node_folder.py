@@ -101,18 +101,18 @@ class DeadWorker(NamedTuple):
     pid: int
 
 
-def clean_up_dead_nodes(own: NodeFolder) -> list[DeadWorker]:
+def clean_up_dead_nodes(node_folder: NodeFolder) -> list[DeadWorker]:
     """Kill the processes of dead nodes of this home, remove their files, and return their workers.
 
     A starting node registers as a new worker, so it never takes over their attempts or their spools.
     """
     # Before the files are deleted, to which these processes may still write.
-    clean_up(own.root.parent.parent / USER_LOCKS)
+    clean_up(node_folder.root.parent.parent / USER_LOCKS)
     dead: list[DeadWorker] = []
-    for root in own.root.parent.iterdir():
+    for root in node_folder.root.parent.iterdir():
         # Its own folder may have been used by a dead node of the same name. It holds that lock already.
-        lock = None if root == own.root else _try_lock(root)
-        if root != own.root and lock is None:
+        lock = None if root == node_folder.root else _try_lock(root)
+        if root != node_folder.root and lock is None:
             continue  # that node is running
         dead += _clear(root)
         if lock is not None:

@@ -28,7 +28,7 @@ def find(settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None
     """
     folder.runners.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.geteuid() != 0:
-        return find_levels(parent=folder.runners, wanted=settings.sandbox_levels)
+        return find_levels(parent=folder.runners, allowed=settings.sandbox_levels)
     if isolation is None:
         return none_offered("the worker is root, and its runners have no users of their own")
     try:
@@ -39,7 +39,7 @@ def find(settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None
         return none_offered(str(error))
     try:
         owner = Owner(user.uid, isolation.users.group)
-        return find_levels(lambda: owner, parent=folder.runners, wanted=settings.sandbox_levels)
+        return find_levels(lambda: owner, parent=folder.runners, allowed=settings.sandbox_levels)
     finally:
         user.end_processes()
         user.release()

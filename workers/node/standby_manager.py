@@ -117,8 +117,8 @@ class StandbyManager:
         quiet = timing.standby_quiet if idle >= MIN_IDLE_CORES else timing.standby_patience
         if now - self._last_task_at < quiet or (self._adding is not None and not self._adding.done()):
             return
-        for key, wanted in Counter(keys).items():
-            if standbys.count(key) < wanted and self._retry_at.get(key, 0.0) < now:
+        for key, number in Counter(keys).items():
+            if standbys.count(key) < number and self._retry_at.get(key, 0.0) < now:
                 # In a task of its own: a standby that still warms up can be ended meanwhile, like any other.
                 self._adding = asyncio.create_task(self._add(key), name="standby")
                 return  # one at a time: the next update sees what has changed

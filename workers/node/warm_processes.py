@@ -54,10 +54,10 @@ class WarmMemory:
         """Return the processes with their memory in bytes. Reads /proc: call it in a thread."""
         if time.monotonic() - self._read_at > _MEMORY_SECONDS:
             self._known, self._read_at = {}, time.monotonic()
-        known, self._known = self._known, {}
-        found = []
+        earlier, self._known = self._known, {}
+        measured = []
         for process in processes:
             key = process.pid, process.since, process.state
-            self._known[key] = known[key] if key in known else proportional_memory(process.pid)
-            found.append(process.model_copy(update={"memory_bytes": self._known[key]}))
-        return found
+            self._known[key] = earlier[key] if key in earlier else proportional_memory(process.pid)
+            measured.append(process.model_copy(update={"memory_bytes": self._known[key]}))
+        return measured

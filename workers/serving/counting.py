@@ -24,4 +24,4 @@ class RequestCounter:
         # Callers choose unknown names freely, and each would create a set of labels that stays in memory.
         if model in self._catalog.endpoints:
             self._metrics.request_done(model, api, status, seconds)
-            self._traffic.of(model, version).count_request(status, seconds)
+            self._traffic.tally(model, version).count_request(status, seconds)

@@ -38,7 +38,7 @@ class ProcessFacts:
             sizes = await asyncio.to_thread(_read_memory, {pid: groups.get(pid, [pid]) for pid in unread})
             self._memory = {pid: sizes.get(pid, self._memory.get(pid)) for pid in running}
 
-    def of(self, endpoint: Endpoint) -> dict[str, Any]:
+    def facts(self, endpoint: Endpoint) -> dict[str, Any]:
         """Return the fields of a report about the processes of an endpoint."""
         versions = [version for version in endpoint.available() if version.child_pid is not None]
         return {

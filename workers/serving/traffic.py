@@ -29,7 +29,7 @@ class Traffic:
         self._current: defaultdict[tuple[str, int], Tally] = defaultdict(Tally)
         self._unconfirmed: dict[str, UnconfirmedCounts] = {}
 
-    def of(self, model: str, version: int) -> Tally:
+    def tally(self, model: str, version: int) -> Tally:
         """Return the current counts of a version. They are replaced at the end of each interval."""
         return self._current[model, version]
 

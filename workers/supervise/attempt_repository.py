@@ -75,7 +75,9 @@ class AttemptRepository(Protocol):
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         """Write the sandbox that the attempt's runner has."""
 
-    async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+    async def record_packages(
+        self, attempt: int, installed: InstalledSet, choice: PackageChoice | None
+    ) -> None:
         """Write the packages that the attempt's environment has.
 
         Args:

@@ -88,8 +88,8 @@ class Timing:
         for name in FIXED:
             if environment.get(variable := PREFIX + name.upper()):
                 raise ValueError(f"{variable} cannot be set: remove it. All leases last {LEASE_SECONDS:g} s.")
-        given = {field.name: environment.get(PREFIX + field.name.upper()) for field in fields(cls)}
-        return cls(**{name: float(text) for name, text in given.items() if text})
+        texts = {field.name: environment.get(PREFIX + field.name.upper()) for field in fields(cls)}
+        return cls(**{name: float(text) for name, text in texts.items() if text})
 
     @property
     def lease_validity(self) -> float:

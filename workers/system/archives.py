@@ -134,16 +134,16 @@ def safe_path(name: str, where: str = " in the archive") -> str:
     """
     # Some programs for Windows write its separators.
     path = name.replace("\\", "/")
-    shown = path[:100]
+    excerpt = path[:100]
     if len(name) > MAX_NAME:
         raise BadArchive(f"a name{where} has {len(name):,} characters; at most {MAX_NAME} are read")
     if _CONTROL.search(name):
-        raise BadArchive(f"{shown!r}{where} has control characters in its name")
+        raise BadArchive(f"{excerpt!r}{where} has control characters in its name")
     if path.startswith("/") or _DRIVE.match(path):
-        raise BadArchive(f"{shown!r}{where} has an absolute name")
+        raise BadArchive(f"{excerpt!r}{where} has an absolute name")
     parts = PurePosixPath(path).parts
     if ".." in parts:
-        raise BadArchive(f"{shown!r}{where} leads out of its folder")
+        raise BadArchive(f"{excerpt!r}{where} leads out of its folder")
     return "/".join(parts)
 
 
@@ -194,9 +194,9 @@ class Archive:
             entries = archive.infolist()
             self._check_count(len(entries))
             # All of them before the first is unpacked.
-            wanted = [(entry, name) for entry in entries if (name := self._checked(_zip_entry(entry)))]
-            self._check_total(sum(entry.file_size for entry, _ in wanted))
-            for entry, name in wanted:
+            named_entries = [(entry, name) for entry in entries if (name := self._checked(_zip_entry(entry)))]
+            self._check_total(sum(entry.file_size for entry, _ in named_entries))
+            for entry, name in named_entries:
                 with _damage("zip"):
                     body = _zip_body(archive, entry)
                 yield self._checked_body(name, body)
@@ -246,8 +246,8 @@ class Archive:
         if entry.refusal:
             raise BadArchive(f"{name!r} in the archive {entry.refusal}")
         if name.count("/") > self.limits.depth:
-            shown = name[:100]
-            raise BadArchive(f"{shown!r} in the archive is inside of more than {self.limits.depth} folders")
+            excerpt = name[:100]
+            raise BadArchive(f"{excerpt!r} in the archive is inside of more than {self.limits.depth} folders")
         if entry.is_folder:
             return ""
         if entry.size > (most := self.limits.file_bytes):

@@ -120,8 +120,8 @@ def _memory_of(process: psutil.Process) -> int:
     except OSError:
         lines = []
     # A training may map a version of any size. Files in memory count as `RssShmem`.
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
-    return sum(found) if found else int(process.memory_info().rss)
+    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    return sum(sizes) if sizes else int(process.memory_info().rss)
 
 
 def _descendants(root: psutil.Process) -> list[psutil.Process]:
@@ -129,13 +129,13 @@ def _descendants(root: psutil.Process) -> list[psutil.Process]:
     # psutil reads every process of the machine to find children. Most Linux kernels list them.
     if not Path(f"/proc/{root.pid}/task/{root.pid}/children").exists():
         return list(root.children(recursive=True))
-    found: list[psutil.Process] = []
+    descendants: list[psutil.Process] = []
     parents = [root.pid]
     while parents:
         present = list(_existing(_children(parents.pop())))
-        found += present
+        descendants += present
         parents += [process.pid for process in present]
-    return found
+    return descendants
 
 
 def _existing(pids: Iterable[int]) -> Iterator[psutil.Process]:

@@ -22,11 +22,11 @@ PREFIXES = ("jax", "nvidia-")
 @functools.cache
 def installed() -> dict[str, str]:
     """Return the names and versions of all packages of this interpreter."""
-    found: dict[str, str] = {}
-    for each in importlib.metadata.distributions():
+    versions: dict[str, str] = {}
+    for distribution in importlib.metadata.distributions():
         # The first one on the path is the one that is imported.
-        found.setdefault(canonicalize_name(each.metadata["Name"]), each.version)
-    return found
+        versions.setdefault(canonicalize_name(distribution.metadata["Name"]), distribution.version)
+    return versions
 
 
 @functools.cache
@@ -34,21 +34,21 @@ def locked() -> dict[str, str]:
     """Return the names and versions of the packages that an environment for a model must not change."""
     present = installed()
     waiting = [name for name in present if name in ROOTS or name.startswith(PREFIXES)]
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        if name not in found and name in present:
-            found[name] = present[name]
+        if name not in versions and name in present:
+            versions[name] = present[name]
             waiting += _required(importlib.metadata.requires(name) or ())
-    return dict(sorted(found.items()))
+    return dict(sorted(versions.items()))
 
 
 def _required(lines: Iterable[str]) -> list[str]:
-    needed = map(Requirement, lines)
+    requirements = map(Requirement, lines)
     return [
-        canonicalize_name(each.name)
-        for each in needed
-        if each.marker is None or each.marker.evaluate({"extra": ""})
+        canonicalize_name(requirement.name)
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
     ]
 
 

@@ -22,7 +22,7 @@ from workers.confinement.environments.building import VENV, Builder, seal
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import EnvironmentFolder, Held
 from workers.confinement.environments.index import NoIndex, PackageIndex
-from workers.confinement.environments.request import EnvironmentRequest, Wanted
+from workers.confinement.environments.request import EnvironmentRequest, NeededPackages
 
 BYTES_VARIABLE = "TRAINYARD_ENVIRONMENTS_BYTES"
 """The disk space of all environments of a home together."""
@@ -89,7 +89,7 @@ class Environments:
 
     def ensure(
         self,
-        wanted: Wanted,
+        needed: NeededPackages,
         find_builder: Callable[[], Builder],
         *,
         minimum: Level,
@@ -100,7 +100,7 @@ class Environments:
         """Return an environment with packages, which is built if it is missing. Call it in a thread.
 
         Args:
-            wanted: the packages.
+            needed: the packages.
             find_builder: returns what builds it, if it is missing.
             minimum: the weakest sandbox in which it may be built.
             receive: is called with each line of the output, in any thread.
@@ -112,7 +112,7 @@ class Environments:
             BuildStopped: `stopped` is set.
             OSError: the disk is full.
         """
-        request, source = self._request(wanted)
+        request, source = self._request(needed)
         digest = digest or self._choice(request)
         announced = False
         while True:
@@ -129,13 +129,13 @@ class Environments:
                     announced = True
                 stopped.wait(WAIT)
 
-    def choose(self, wanted: Wanted) -> str:
+    def choose(self, needed: NeededPackages) -> str:
         """Return the digest of the environment that has the packages, or will have them once it is built.
 
         Raises:
             BuildFailed: the requirements cannot be installed; the text is the cause.
         """
-        return self._choice(self._request(wanted)[0])
+        return self._choice(self._request(needed)[0])
 
     def _choice(self, request: EnvironmentRequest) -> str:
         """Return the digest of an environment that has been built with the same packages in any way."""
@@ -143,10 +143,10 @@ class Environments:
             return request.digest
         return self.folder.find(request.base, request.installed) or request.digest
 
-    def _request(self, wanted: Wanted) -> tuple[EnvironmentRequest, PackageIndex]:
+    def _request(self, needed: NeededPackages) -> tuple[EnvironmentRequest, PackageIndex]:
         try:
             source = self.read_index()
-            return EnvironmentRequest.of(wanted, constraints=source.constraints), source
+            return EnvironmentRequest.for_this_interpreter(needed, constraints=source.constraints), source
         except BadRequirement as error:
             raise BuildFailed(str(error), code="package_requirement") from None
         except NoIndex as error:
@@ -254,11 +254,11 @@ def _with_packages(held: Held, request: EnvironmentRequest) -> Held:
     )
 
 
-def _require_same(request: EnvironmentRequest, found: Sequence[InstalledPackage]) -> None:
+def _require_same(request: EnvironmentRequest, installed: Sequence[InstalledPackage]) -> None:
     """Check that the exact packages of a request are installed, and no others."""
     if request.packages is None:
         return
-    differ = contents.differences(request.packages, found, engine_packages.installed())
+    differ = contents.differences(request.packages, installed, engine_packages.installed())
     if differ:
         more = f"; and {len(differ) - MOST_DIFFERENCES} more" if len(differ) > MOST_DIFFERENCES else ""
         raise BuildFailed("; ".join(differ[:MOST_DIFFERENCES]) + more, code="packages_changed")

@@ -73,21 +73,21 @@ def cause(
         refused: the hosts that it asked for, and could not reach by rule.
         unreachable: the hosts of the index that did not answer.
     """
-    text, own = "\n".join(lines), "\n".join(line for line in lines if _OWN_LINE.match(line))
+    text, own_lines = "\n".join(lines), "\n".join(line for line in lines if _OWN_LINE.match(line))
     note = f" Only wheels are installed here: {wheels_only}." if wheels_only else ""
     return (
-        _of_machine(text, own)
-        or _of_index(own, refused, unreachable)
+        _of_machine(text, own_lines)
+        or _of_index(own_lines, refused, unreachable)
         or _of_resolution(lines, note, frozenset(constraints))
-        or _of_build(own)
+        or _of_build(own_lines)
         or BuildFailed(f"The packages of the code could not be installed: {_last_error(lines)}{note}")
     )
 
 
-def _of_machine(text: str, own: str) -> BuildFailed | None:
+def _of_machine(text: str, own_lines: str) -> BuildFailed | None:
     if _NO_SPACE.search(text):
         return BuildFailed("The worker's disk was full while packages were installed.", code="no_space")
-    if closed := _CLOSED.search(own):
+    if closed := _CLOSED.search(own_lines):
         return BuildFailed(
             f"The installation may not read {closed['path']}. Folders with packages must be open to all "
             "users of the worker, since installations have users of their own.",

@@ -162,26 +162,26 @@ class EnvironmentFolder:
             limit: bytes of all environments together.
         """
         present = self.present()
-        total = sum(each.bytes for each in present)
+        total = sum(environment.bytes for environment in present)
         removed = []
-        for digest in self._digests() - {each.digest for each in present}:
+        for digest in self._digests() - {environment.digest for environment in present}:
             with self.alone(digest) as is_alone:
                 if is_alone and self.facts(digest) is None:
                     self.remove(digest)
-        for each in present:
+        for environment in present:
             if total <= limit:
                 break
-            with self.alone(each.digest) as is_alone:
+            with self.alone(environment.digest) as is_alone:
                 # It may have been used or built again since it was listed.
-                if is_alone and self._used(each.digest) == each.used:
-                    self.remove(each.digest)
-                    removed.append(each.digest)
-                    total -= each.bytes
+                if is_alone and self._used(environment.digest) == environment.used:
+                    self.remove(environment.digest)
+                    removed.append(environment.digest)
+                    total -= environment.bytes
         return removed
 
     def used(self) -> dict[str, float]:
         """Return the time of the last use of each built environment, as seconds since 1970."""
-        return {each.digest: each.used for each in self.present()}
+        return {environment.digest: environment.used for environment in self.present()}
 
     def is_idle(self, digest: str) -> bool:
         """Return whether an environment is not built, and no worker builds it."""
@@ -196,7 +196,7 @@ class EnvironmentFolder:
 
     def _digests(self) -> set[str]:
         try:
-            return {each.name for each in os.scandir(self.root) if each.is_dir(follow_symlinks=False)}
+            return {entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False)}
         except FileNotFoundError:
             return set()
 

@@ -186,13 +186,18 @@ def _parsed(head: bytes) -> tuple[str, Target, bytes]:
         raise _Refused("405 Only CONNECT, GET and HEAD")
     path = parts._replace(scheme="", netloc="").geturl() or "/"
     # One request a connection: another one could name another host.
-    kept = [
+    forwarded = [
         line
         for line in fields.split(b"\r\n")
         if line and not line.lower().startswith((b"connection:", b"proxy-", b"host:"))
     ]
     host = parts.netloc.rpartition("@")[2]
-    lines = [f"{method} {path} {version}".encode(), f"Host: {host}".encode(), *kept, b"Connection: close"]
+    lines = [
+        f"{method} {path} {version}".encode(),
+        f"Host: {host}".encode(),
+        *forwarded,
+        b"Connection: close",
+    ]
     return method, target, b"\r\n".join([*lines, b"", b""])
 
 

@@ -39,24 +39,24 @@ class EnvironmentRequest(NamedTuple):
     packages: tuple[InstalledPackage, ...] | None = None
 
     @classmethod
-    def of(
+    def for_this_interpreter(
         cls,
-        wanted: "Wanted",
+        needed: "NeededPackages",
         *,
         constraints: Iterable[str] = (),
     ) -> Self:
         """Return the request for the interpreter of this process.
 
         Args:
-            wanted: the packages.
+            needed: the packages.
             constraints: further ones, of the operator.
 
         Raises:
             BadRequirement: a line is no requirement that can be installed.
             BuildFailed: a requirement contradicts a locked version.
         """
-        requirements = parse_requirements(wanted.requirements)
-        versions = locked() if wanted.for_engine else {}
+        requirements = parse_requirements(needed.requirements)
+        versions = locked() if needed.for_engine else {}
         _check_locked(requirements, versions)
         # Locked versions have precedence over constraints of the operator.
         others = {line for line in constraints if parse_requirement(line).name not in versions}
@@ -65,9 +65,9 @@ class EnvironmentRequest(NamedTuple):
             platform.python_version(),
             sysconfig.get_platform(),
             (*sorted(f"{name}=={version}" for name, version in versions.items()), *sorted(others)),
-            wanted.for_engine,
-            wanted.resolution,
-            wanted.packages,
+            needed.for_engine,
+            needed.resolution,
+            needed.packages,
         )
 
     @property
@@ -93,10 +93,10 @@ class EnvironmentRequest(NamedTuple):
         """The requirements for the installer."""
         if self.packages is None:
             return self.requirements
-        return tuple(f"{each.name}=={each.version}" for each in self.packages)
+        return tuple(f"{package.name}=={package.version}" for package in self.packages)
 
 
-class Wanted(NamedTuple):
+class NeededPackages(NamedTuple):
     """The packages that code needs.
 
     Attributes:
@@ -111,20 +111,20 @@ class Wanted(NamedTuple):
     packages: tuple[InstalledPackage, ...] | None = None
 
     @classmethod
-    def of(cls, code: OwnCode, *, for_engine: bool) -> Self:
+    def for_code(cls, code: OwnCode, *, for_engine: bool) -> Self:
         """Return the packages of a task's code on this machine."""
         python = python_minor(platform.python_version())
         packages = code.wanted_packages(python, sysconfig.get_platform(), for_engine=for_engine)
         return cls(code.requirements, for_engine, code.resolution, packages)
 
 
-def _check_locked(wanted: Iterable[str], versions: Mapping[str, str]) -> None:
-    for line in wanted:
-        each = parse_requirement(line)
-        present = versions.get(each.name)
-        applies = each.marker is None or each.marker.evaluate({"extra": ""})
-        if present is not None and applies and not each.specifier.contains(present, prereleases=True):
+def _check_locked(lines: Iterable[str], versions: Mapping[str, str]) -> None:
+    for line in lines:
+        requirement = parse_requirement(line)
+        present = versions.get(requirement.name)
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if present is not None and applies and not requirement.specifier.contains(present, prereleases=True):
             raise BuildFailed.conflict(
-                f"{each.name}: the code asks for {line}, and models run with the version {present} of this "
-                "installation"
+                f"{requirement.name}: the code asks for {line}, and models run with the version {present} of "
+                "this installation"
             )

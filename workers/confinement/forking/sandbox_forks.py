@@ -55,18 +55,18 @@ class SandboxForks:
             return spawn(plan, streams)
 
     def _forked(self, plan: Plan, streams: Streams) -> ForkedProcess:
-        with ExitStack() as given, ExitStack() as undo:
+        with ExitStack() as lent, ExitStack() as undo:
             output = None
             stdout = streams.stdout
             if stdout == subprocess.PIPE:
                 read, stdout = os.pipe()
                 output = undo.enter_context(os.fdopen(read, "rb"))
-                given.callback(os.close, stdout)
+                lent.callback(os.close, stdout)
             stderr = stdout if streams.stderr == subprocess.STDOUT else streams.stderr
             # The server closes its copies after the fork.
-            descriptors = [_descriptor(each, given) for each in (streams.stdin, stdout, stderr)]
+            descriptors = [_descriptor(stream, lent) for stream in (streams.stdin, stdout, stderr)]
             file = plan_file.create(plan)
-            given.callback(os.close, file)
+            lent.callback(os.close, file)
             started = self._start(file, (*descriptors, *streams.keep), output)
             process = asyncio.run_coroutine_threadsafe(started, self._loop).result()
             undo.pop_all()
@@ -93,11 +93,11 @@ class SandboxForks:
             raise
 
 
-def _descriptor(stream: Stream, given: ExitStack) -> int:
+def _descriptor(stream: Stream, lent: ExitStack) -> int:
     """Return the descriptor of a stream."""
     if stream is None or stream == subprocess.PIPE:
         raise ValueError("a fork inherits no streams, and has no pipes but one for its output")
     if stream == subprocess.DEVNULL:
         stream = os.open(os.devnull, os.O_RDWR)
-        given.callback(os.close, stream)
+        lent.callback(os.close, stream)
     return stream if isinstance(stream, int) else stream.fileno()

@@ -152,8 +152,10 @@ class Isolation:
     def confinement(self, access: RunnerAccess) -> Confinement:
         """Return the confinement of a runner's process."""
         hidden, visible = self.view
-        own = (str(access.folder.resolve()),) if hidden else ()
-        return Confinement(uid=access.user.uid, group=access.group, hidden=hidden, visible=(*visible, *own))
+        runner_folder = (str(access.folder.resolve()),) if hidden else ()
+        return Confinement(
+            uid=access.user.uid, group=access.group, hidden=hidden, visible=(*visible, *runner_folder)
+        )
 
 
 def clean_up(locks: Path) -> None:
@@ -237,5 +239,5 @@ def _share_contents(folder: Path, group: int) -> None:
 
 def _contents(folder: Path) -> Iterable[tuple[Path, bool]]:
     for name, folders, files in os.walk(folder):
-        yield from ((Path(name) / each, True) for each in folders)
-        yield from ((Path(name) / each, False) for each in files)
+        yield from ((Path(name) / entry, True) for entry in folders)
+        yield from ((Path(name) / entry, False) for entry in files)

@@ -108,8 +108,8 @@ def _read(descriptor: int) -> Entries:
             raise
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         return {Key(_OWNER): mode >> 6 & 7, Key(_OWNING_GROUP): mode >> 3 & 7, Key(_OTHERS): mode & 7}
-    found = _ENTRY.iter_unpack(stored[_VERSION.size :])
-    return {Key(kind, of): granted for kind, granted, of in found if kind != _MASK}
+    entries = _ENTRY.iter_unpack(stored[_VERSION.size :])
+    return {Key(kind, subject): granted for kind, granted, subject in entries if kind != _MASK}
 
 
 def _encode(entries: Entries) -> bytes:

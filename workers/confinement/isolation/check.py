@@ -103,7 +103,7 @@ def parents_of(folders: Folders) -> tuple[Path, ...]:
 def _candidates(folders: Folders, users: RunnerUsers, granted: int) -> Iterator[tuple[Isolation, str]]:
     """Yield the ways to isolate runners, the best first."""
     if granted >> kernel.CAP_SYS_ADMIN & 1:
-        view = View.of((folders.home, folders.store), folders.shared)
+        view = View.hiding((folders.home, folders.store), folders.shared)
         yield Isolation(users, view, folders.shared), _PRIVATE
     yield Isolation(users, View(), parents_of(folders)), _CLOSED
 

@@ -61,14 +61,14 @@ def _each(option: str, values: Iterable[str]) -> Iterator[str]:
 
 
 def _binds(mounts: Iterable[Mount]) -> Iterator[str]:
-    made = {"/", "/dev"}
+    targets = {"/", "/dev"}
     for mount in mounts:
         # Bubblewrap itself would close the folders above a closed one, also for the user of the run.
         for parent in reversed(PurePosixPath(mount.target).parents):
-            if str(parent) not in made:
-                made.add(str(parent))
+            if str(parent) not in targets:
+                targets.add(str(parent))
                 yield from ("--perms", "0755", "--dir", str(parent))
-        made.add(mount.target)
+        targets.add(mount.target)
         if mount.kind == "link":
             yield from ("--symlink", mount.source, mount.target)
         elif mount.target not in OWN_DEVICES:

@@ -143,13 +143,13 @@ def _devices(gpus: Iterable[SandboxGpu], root: Path) -> Iterator[Path]:
 
 def _libraries(root: Path, environment: Mapping[str, str], cached: str) -> Iterator[Path]:
     """Yield the driver's libraries as the loader finds them: by variable, by its list, in usual folders."""
-    named = [Path(each) for each in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) if each]
+    named = [Path(name) for name in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) if name]
     for folder in (*named, *(root / name for name in FOLDERS)):
         if folder.is_absolute() and folder.is_dir():
             yield from (entry for entry in sorted(folder.iterdir()) if _is_of_driver(entry.name))
-    for found in _CACHED.finditer(cached):
-        path = root / found["path"].lstrip(os.sep)
-        if _is_of_driver(found["name"]) and path.exists():
+    for library in _CACHED.finditer(cached):
+        path = root / library["path"].lstrip(os.sep)
+        if _is_of_driver(library["name"]) and path.exists():
             yield path
 
 
@@ -159,7 +159,7 @@ def _is_of_driver(name: str) -> bool:
 
 def _is_shown(path: Path) -> bool:
     """Return whether each sandbox has a file of the machine anyway."""
-    return any(path.is_relative_to(each) for each in view.SYSTEM)
+    return any(path.is_relative_to(folder) for folder in view.SYSTEM)
 
 
 def _loaded() -> str:

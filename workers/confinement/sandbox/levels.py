@@ -63,7 +63,7 @@ def find_levels(
     python: str = sys.executable,
     *,
     parent: Path | None = None,
-    wanted: Container[Level] = tuple(Level),
+    allowed: Container[Level] = tuple(Level),
 ) -> tuple[LevelState, ...]:
     """Return all levels, the strongest first, and whether this machine offers each.
 
@@ -71,12 +71,12 @@ def find_levels(
         claim: returns a user of which there are no processes. A worker that is root needs it.
         python: the interpreter that runs use.
         parent: the folder in which runs have theirs: they must be able to reach it.
-        wanted: the levels that the operator allows.
+        allowed: the levels that the operator allows.
     """
     owner = None if claim is None else claim()
     return tuple(
         _find(level, owner, python, parent)
-        if level in wanted
+        if level in allowed
         else LevelState(level=level, offered=False, reason=f"{VARIABLE} leaves it out")
         for level in Level
     )

@@ -12,10 +12,10 @@ END_TIMEOUT = 10.0
 PAUSE = 0.002
 
 
-def close_all_but(*kept: int) -> None:
+def close_all_but(*descriptors: int) -> None:
     """Close all files of this process, so that no stream of the command stays open in it."""
     last = -1
-    for descriptor in sorted(kept):
+    for descriptor in sorted(descriptors):
         os.closerange(last + 1, descriptor)
         last = descriptor
     os.closerange(last + 1, max(last + 1, os.sysconf("SC_OPEN_MAX")))
@@ -61,12 +61,12 @@ class Group:
             self.end()
         while status is None:
             # The command stays a zombie until its group has ended, so that no other process gets its pid.
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-            if found is not None and found.si_pid == self._command:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            if ended is not None and ended.si_pid == self._command:
                 self.end()
                 _, status = os.waitpid(self._command, 0)
-            elif found is not None:
-                os.waitpid(found.si_pid, 0)
+            elif ended is not None:
+                os.waitpid(ended.si_pid, 0)
         end_descendants(self._uid)
         return status
 

@@ -36,7 +36,7 @@ def processes(outer: int, *, joined: bool = False) -> list[int]:
     Raises:
         Unmeasurable: the kernel does not list the children of processes.
     """
-    found: list[int] = []
+    pids: list[int] = []
     generation, depth = [outer], 0
     seen = {outer}
     while generation:
@@ -44,9 +44,9 @@ def processes(outer: int, *, joined: bool = False) -> list[int]:
         generation = [child for pid in generation for child in children(pid) if child not in seen]
         seen.update(generation)
         if depth >= _HELPERS:
-            found += generation
+            pids += generation
     waiting = _waiting(outer) if joined else None
-    return [pid for pid in found if pid != waiting]
+    return [pid for pid in pids if pid != waiting]
 
 
 def _waiting(outer: int) -> int | None:
@@ -70,16 +70,16 @@ def memory(pids: Iterable[int], *, limit: int, private_files: bool) -> int:
     rough = sum(_rough_memory(pid) for pid in pids) + files
     if rough <= limit:
         return rough
-    own, shared = 0, 0
+    unshared, shared = 0, 0
     for pid in pids:
         proportional = _fields(f"/proc/{pid}/smaps_rollup")
         if "Pss" in proportional:
-            own += proportional.get("Pss_Anon", 0) + proportional.get("SwapPss", 0)
+            unshared += proportional.get("Pss_Anon", 0) + proportional.get("SwapPss", 0)
             shared += proportional.get("Pss_Shmem", 0)
         else:  # it has ended, or may not be read
-            own += _rough_memory(pid)
+            unshared += _rough_memory(pid)
     # A file in memory that is also mapped is counted once.
-    return own + max(shared, files)
+    return unshared + max(shared, files)
 
 
 def _rough_memory(pid: int) -> int:
@@ -94,7 +94,7 @@ def _fields(path: str) -> dict[str, int]:
     except (OSError, ValueError):
         return {}
     parts = (line.split() for line in lines if line.endswith(" kB"))
-    return {each[0].rstrip(":"): int(each[1]) * 1024 for each in parts if len(each) == 3}
+    return {part[0].rstrip(":"): int(part[1]) * 1024 for part in parts if len(part) == 3}
 
 
 def _files_in_memory(pids: list[int], *, private_files: bool) -> int:
@@ -223,9 +223,9 @@ def children(pid: int) -> Iterator[int]:
     for task in tasks:
         folder = Path(f"/proc/{pid}/task/{task}")
         try:
-            found = (folder / _CHILDREN).read_text().split()
+            pids = (folder / _CHILDREN).read_text().split()
         except OSError:
             if folder.exists():
                 raise Unmeasurable("the kernel does not list the children of processes") from None
             continue  # it has ended
-        yield from map(int, found)
+        yield from map(int, pids)

@@ -108,12 +108,12 @@ class Watch:
         """
         # A descriptor of its own: closing the stream does not wait for the reader, and a file that is opened
         # then cannot have its number.
-        own = os.fdopen(os.dup(stream.fileno()), "rb", buffering=0)
-        reader = threading.Thread(target=self._read, args=(own, receive), daemon=True)
+        duplicate = os.fdopen(os.dup(stream.fileno()), "rb", buffering=0)
+        reader = threading.Thread(target=self._read, args=(duplicate, receive), daemon=True)
         try:
             reader.start()
         except BaseException:
-            own.close()
+            duplicate.close()
             raise
         self._readers.append(reader)
 

@@ -87,7 +87,7 @@ class Reporter:
 
     async def _send(self, endpoint: Endpoint) -> None:
         traffic = self._traffic.report(endpoint.model)
-        facts = {**self._processes.of(endpoint), "traffic": traffic}
+        facts = {**self._processes.facts(endpoint), "traffic": traffic}
         try:
             await self._dashboard.report(endpoint.report(self._replica).model_copy(update=facts))
         except ReportRefused as error:

@@ -13,7 +13,7 @@ from workers.confinement.environments.building import Builder
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import EnvironmentFolder, Held
-from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.request import NeededPackages
 from workers.confinement.environments.uv_command import NoInstaller
 from workers.confinement.sandbox.launch import Owner
 from workers.model_process.errors import plain_text
@@ -61,7 +61,7 @@ def install(
 
     try:
         return Environments(EnvironmentFolder(folder)).ensure(
-            Wanted(code.requirements, for_engine=True, packages=code.packages),
+            NeededPackages(code.requirements, for_engine=True, packages=code.packages),
             builder,
             minimum=present_level(code.minimum),
             receive=lambda line: logger.info("%s: %s", name, plain_text(line, limit=MAX_LINE)),

@@ -87,7 +87,7 @@ class SandboxStarter:
             raise CodeRefused(str(error)) from error
         with reaping(), claimed_owner(self._home) as owner:
             claim = None if owner is None else lambda: owner
-            return find_levels(claim, parent=folder, wanted=allowed)
+            return find_levels(claim, parent=folder, allowed=allowed)
 
     async def _packages_of(self, version: SandboxedModel, states: tuple[LevelState, ...]) -> Held | None:
         """Return the packages of the code, which are installed if they are missing; None if it has none."""

@@ -68,7 +68,7 @@ class SeenSizesFolder:
         self._models: dict[str, SeenSizes] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
-    def of(self, model: str) -> SeenSizes:
+    def for_model(self, model: str) -> SeenSizes:
         """Return the seen sizes of a model. Its versions share them."""
         if model not in self._models:
             # A hash, because a name may contain characters that a file name must not.

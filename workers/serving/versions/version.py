@@ -98,7 +98,7 @@ class LoadedVersion:
         self._context = context
         self._child: ChildProcess | None = None
         self._failures = 0
-        self._seen = context.seen_sizes.of(model)
+        self._seen = context.seen_sizes.for_model(model)
         self._observe_batch = context.metrics.batch_observer(model)
         limits = context.limits
         self._batcher = Batcher(
@@ -316,7 +316,7 @@ class LoadedVersion:
 
     def _record_batch(self, rows: int, queued: float, ran: float) -> None:
         self._observe_batch(rows, queued, ran)
-        tally = self._context.traffic.of(self.model, self.approved.number)
+        tally = self._context.traffic.tally(self.model, self.approved.number)
         tally.count_batch(rows, self._batcher.waiting_rows)
 
     def _record_sizes(self, sizes: Sequence[tuple[int, ...]]) -> None:

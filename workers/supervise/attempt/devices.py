@@ -27,8 +27,8 @@ class Devices:
         if names:
             return tuple(self._ids[name] for name in names if name in self._ids)
         # Sorting keeps the order of equals.
-        ranked = sorted(self._ids.values(), key=lambda each: self._users[each])[:count]
-        return tuple(each for each in self._ids.values() if each in ranked)
+        ranked = sorted(self._ids.values(), key=lambda device: self._users[device])[:count]
+        return tuple(device for device in self._ids.values() if device in ranked)
 
     def take(self, count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
         """Allocate GPUs and return their entries of CUDA_VISIBLE_DEVICES.

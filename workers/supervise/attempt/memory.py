@@ -26,14 +26,14 @@ def in_memory_bytes(environment: Mapping[str, str] = os.environ) -> int | None:
     return int(text)
 
 
-def row_memory(cap: int, given: int | None) -> int:
+def row_memory(cap: int, in_memory: int | None) -> int:
     """Return the size up to which the rows of a table are kept in memory.
 
     Args:
         cap: the memory that the run may use, in bytes.
-        given: the size that the environment sets.
+        in_memory: the size that the environment sets.
     """
-    return int(cap * IN_MEMORY_SHARE) if given is None else given
+    return int(cap * IN_MEMORY_SHARE) if in_memory is None else in_memory
 
 
 def memory_cap(task: Task, share: int) -> int:

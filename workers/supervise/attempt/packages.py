@@ -22,7 +22,7 @@ from workers.confinement.environments.building import Builder, BuildLimits
 from workers.confinement.environments.environments import Environments, limit_bytes
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import Held
-from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.request import NeededPackages
 from workers.confinement.environments.uv_command import NoInstaller
 from workers.confinement.isolation.access import Isolation
 from workers.confinement.sandbox.launch import Owner
@@ -84,7 +84,7 @@ class Packages:
             raise BuildFailed(problem, code="package_python")
         if not code.requirements:
             return code
-        choose = partial(self.environments.choose, Wanted.of(code, for_engine=for_engine))
+        choose = partial(self.environments.choose, NeededPackages.for_code(code, for_engine=for_engine))
         digest = await asyncio.get_running_loop().run_in_executor(self._threads, choose)
         update = {
             "python": self.environments.folder.python(digest),
@@ -170,7 +170,7 @@ class Packages:
         lines = LineLog(SOURCE, recorder, MAX_LINES)
         ensure = partial(
             self.environments.ensure,
-            Wanted.of(code, for_engine=for_engine),
+            NeededPackages.for_code(code, for_engine=for_engine),
             self._builder,
             digest=code.environment,
             minimum=code.minimum,

@@ -238,9 +238,9 @@ class RunnerSession:
                 if (ending := self._violation(samples[-1], peak, time.monotonic() - began)) is not None:
                     self._end(ending)
                     return
-            cpu = sum(each.cpu_percent for each in samples) / len(samples)
-            sample = Usage(cpu, max(each.memory for each in samples))
-            metric = sample.as_metric(round(time.monotonic() - began, 1))
+            cpu = sum(sample.cpu_percent for sample in samples) / len(samples)
+            usage = Usage(cpu, max(sample.memory for sample in samples))
+            metric = usage.as_metric(round(time.monotonic() - began, 1))
             self._recorder.add(metric.model_copy(update={"trial": self._trial}))
 
     def _violation(self, usage: Usage, peak: int, seconds: float) -> AttemptEnd | None:

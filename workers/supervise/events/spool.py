@@ -47,10 +47,10 @@ class Spool:
 
     def read(self, position: int) -> Batch:
         """Return the next lines from `position` on, up to about `BATCH_BYTES`."""
-        wanted = min(self.size - position, BATCH_BYTES)
-        data = self._bytes(position, wanted)
+        size = min(self.size - position, BATCH_BYTES)
+        data = self._bytes(position, size)
         # The first line alone is longer than a batch.
-        if b"\n" not in data and position + wanted < self.size:
+        if b"\n" not in data and position + size < self.size:
             data = self._bytes(position, min(self.size - position, MAX_LINE_BYTES + 1))
         whole = data[: data.rfind(b"\n") + 1]
         return Batch(tuple(whole.split(b"\n")[:-1]), position + len(whole))

@@ -45,18 +45,18 @@ class TaskLimits:
         Raises:
             ValueError: a value is not a number above 0.
         """
-        given = {}
+        limits = {}
         for field in fields(cls):
             variable = PREFIX + field.name.upper()
             if not (text := environment.get(variable)):
                 continue
             try:
-                given[field.name] = float(text)
+                limits[field.name] = float(text)
             except ValueError:
-                given[field.name] = 0.0
-            if not 0 < given[field.name] < float("inf"):
+                limits[field.name] = 0.0
+            if not 0 < limits[field.name] < float("inf"):
                 raise ValueError(f"{variable}={text!r}: give a number above 0, such as {field.default}")
-        return cls(**given)
+        return cls(**limits)
 
     def of_process(self, *, memory: int, own_user: bool) -> ProcessLimits:
         """Return the limits that the runner sets for itself.

@@ -37,19 +37,19 @@ class SandboxLimits:
         Raises:
             ValueError: a value is not a number from 1 on.
         """
-        given = {}
+        limits = {}
         for field in fields(cls):
             variable = variable_of(field.name)
             if not (text := environment.get(variable)):
                 continue
             try:
-                given[field.name] = float(text)
+                limits[field.name] = float(text)
             except ValueError:
-                given[field.name] = 0.0
+                limits[field.name] = 0.0
             # The kernel refuses a process with very few open files.
-            if not (16 if field.name == "open_files" else 1) <= given[field.name] <= 2**40:
+            if not (16 if field.name == "open_files" else 1) <= limits[field.name] <= 2**40:
                 raise ValueError(f"{variable}={text!r}: give a larger number, such as {field.default:g}")
-        return cls(**given)
+        return cls(**limits)
 
     def of_run(self, memory: int) -> Limits:
         """Return the limits of a run that may use so many bytes of memory."""

@@ -44,7 +44,7 @@ def _end_rest(leader: int, started: float) -> int | None:
 
     A pid is not reused while a session has it as its id, so no member can be older than the runner.
     """
-    found = None
+    killed = None
     for process in psutil.process_iter():
         try:
             if (
@@ -52,7 +52,7 @@ def _end_rest(leader: int, started: float) -> int | None:
                 and process.create_time() >= started - START_TOLERANCE_SECONDS
             ):
                 process.kill()
-                found = leader
+                killed = leader
         except (OSError, psutil.Error):
             continue
-    return found
+    return killed

@@ -63,9 +63,11 @@ class RunnerCheckpoints:
 
     def recorded(self, control: Recorded) -> Recorded:
         """Return the message with paths below this folder, which is all that the runner knows."""
-        own = self.place.relative_to(self.root)
-        folders = (PurePath(folder) for folder in control.folders)
-        below = tuple(str(each.relative_to(own)) for each in folders if each.is_relative_to(own))
+        below_root = self.place.relative_to(self.root)
+        folders = (PurePath(path) for path in control.folders)
+        below = tuple(
+            str(folder.relative_to(below_root)) for folder in folders if folder.is_relative_to(below_root)
+        )
         return control.model_copy(update={"folders": below})
 
     def link(self, folder: str, inputs: Path) -> str:

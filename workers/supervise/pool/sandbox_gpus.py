@@ -34,7 +34,7 @@ class SandboxGpus:
         """
         if problem := gpus.problem_at(level, own_user=self.own_user, count=len(ids), network=network):
             raise NoGpuAccess(problem)
-        return gpus.find([self.gpus[each] for each in ids], own_user=self.own_user)
+        return gpus.find([self.gpus[entry] for entry in ids], own_user=self.own_user)
 
     def problems(self, states: Iterable[LevelState]) -> tuple[str, ...]:
         """Return why runs with code cannot use one GPU, and why not several, for the plan; empty if they can.
@@ -45,12 +45,12 @@ class SandboxGpus:
         level = choose_level(states, Level.PROCESS)
         if level is None or not self.gpus:
             return ()
-        found = []
+        problems = []
         for count in (1, 2):
             try:
                 self.access([*self.gpus][:1] * count, level, network=False)
             except NoGpuAccess as error:
-                found.append(str(error))
+                problems.append(str(error))
             else:
-                found.append("")
-        return tuple(found)
+                problems.append("")
+        return tuple(problems)

@@ -65,7 +65,11 @@ class Standbys:
 
     async def take(self, key: StandbyKey) -> RunnerProcess | None:
         """Remove a ready standby and return its runner; None if none is ready."""
-        fitting = (each for each in self._standbys if each.key == key and each.ready and each.runner.alive)
+        fitting = (
+            standby
+            for standby in self._standbys
+            if standby.key == key and standby.ready and standby.runner.alive
+        )
         standby = next(fitting, None)
         if standby is None:
             return None
