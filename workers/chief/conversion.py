@@ -87,7 +87,7 @@ def hyperparameters(space: Space, values_by_name: Mapping[str, Value]) -> Any:
         _fill(getattr(message.space, f"{kind.lower()}_space").add(), kind, entry["config"])
     parameters = {parameter.name: parameter for parameter in space}
     for name, value in values_by_name.items():
-        _set(message.values.values[name], _typed(parameters.get(name), value))
+        _set(message.values.values[name], _cast_value(parameters.get(name), value))
     return message
 
 
@@ -115,7 +115,7 @@ def _fill(row: Any, kind: str, fields: Mapping[str, Any]) -> None:
             row.sampling = protocol.number_of("Sampling", (fields["sampling"] or "none").upper())
 
 
-def _typed(parameter: Parameter | None, value: Value) -> Value:
+def _cast_value(parameter: Parameter | None, value: Value) -> Value:
     """Return a value in the type of its hyperparameter."""
     # JSON may have stored 1.0 as 1, but a Value message distinguishes the two.
     if parameter is None or isinstance(value, bool | str):

@@ -114,12 +114,12 @@ def visible(nvml: Nvml, gpus: Sequence[Gpu], environment: Mapping[str, str]) -> 
     """
     if VISIBLE not in environment:
         return list(gpus)
-    return list(dict.fromkeys(_chosen(nvml, gpus, environment[VISIBLE])))
+    return list(dict.fromkeys(_select_gpus(nvml, gpus, environment[VISIBLE])))
 
 
-def _chosen(nvml: Nvml, gpus: Sequence[Gpu], value: str) -> Iterator[Gpu]:
+def _select_gpus(nvml: Nvml, gpus: Sequence[Gpu], value: str) -> Iterator[Gpu]:
     for entry in map(str.strip, value.split(",")):
-        gpu = nvml.part(entry) if entry.startswith("MIG-") else _named(gpus, entry)
+        gpu = nvml.part(entry) if entry.startswith("MIG-") else _find_gpu(gpus, entry)
         if gpu is None:
             if entry not in ("", "-1"):
                 log.warning("%s=%s: there is no GPU %s; it hides those behind it", VISIBLE, value, entry)
@@ -127,7 +127,7 @@ def _chosen(nvml: Nvml, gpus: Sequence[Gpu], value: str) -> Iterator[Gpu]:
         yield gpu
 
 
-def _named(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
+def _find_gpu(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
     if entry.isdecimal():
         return next((gpu for gpu in gpus if gpu.cuda_id == str(int(entry))), None)
     # The beginning of a UUID is enough if it belongs to one GPU only.

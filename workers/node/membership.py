@@ -259,7 +259,9 @@ class Membership:
 
     async def _heartbeat(self) -> None:
         devices, info = self._resources.inventory.devices(), self._info()
-        warm = await asyncio.to_thread(self._warm_memory.added_to, list_warm_processes(self._resources.pool))
+        warm = await asyncio.to_thread(
+            self._warm_memory.with_memory, list_warm_processes(self._resources.pool)
+        )
         info["warm"] = [process.model_dump() for process in warm]
         registered = await self._resources.database.call(
             lambda: workers.heartbeat(self.worker_id, devices=devices, info=info),

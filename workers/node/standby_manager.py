@@ -110,7 +110,7 @@ class StandbyManager:
         if draining or self.pool.free_slots <= 0 or available_memory() < MIN_FREE_MEMORY:
             await standbys.clear()
             return
-        keys = self._wanted()
+        keys = self._target_keys()
         await standbys.clear(self._superfluous(keys))
         now, timing = time.monotonic(), self.timing
         # A machine that is never idle gets its standby later: a free slot belongs to Trainyard.
@@ -123,7 +123,7 @@ class StandbyManager:
                 self._adding = asyncio.create_task(self._add(key), name="standby")
                 return  # one at a time: the next update sees what has changed
 
-    def _wanted(self) -> list[StandbyKey]:
+    def _target_keys(self) -> list[StandbyKey]:
         """Return the keys of all standbys that there should be."""
         # A standby opens the device that the next task would get.
         devices = ",".join(self.devices.next(1)) or None

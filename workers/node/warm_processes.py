@@ -50,7 +50,7 @@ class WarmMemory:
         self._known: dict[tuple[int, float, str], int] = {}
         self._read_at = float("-inf")
 
-    def added_to(self, processes: list[Warm]) -> list[Warm]:
+    def with_memory(self, processes: list[Warm]) -> list[Warm]:
         """Return the processes with their memory in bytes. Reads /proc: call it in a thread."""
         if time.monotonic() - self._read_at > _MEMORY_SECONDS:
             self._known, self._read_at = {}, time.monotonic()

@@ -121,7 +121,7 @@ class ServingApp:
                 prediction.check(signature, version.approved.class_labels)
             return await self._bodies.parse(prediction, body, header, signature, deadline, version.table)
 
-        picked, signature, call = await self._parsed(request, target, parse)
+        picked, signature, call = await self._parse_body(request, target, parse)
         approved = picked.version.approved
         # Another version may serve by now, with other labels.
         if prediction.check is not None:
@@ -131,7 +131,7 @@ class ServingApp:
         response = await self._bodies.encode(prediction, call, outputs, version, deadline)
         return name_version(response, picked)
 
-    async def _parsed[Parsed](
+    async def _parse_body[Parsed](
         self,
         request: Request,
         target: Target,

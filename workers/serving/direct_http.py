@@ -139,7 +139,7 @@ class DirectHttpProtocol(HttpProtocol):
         if self._is_shutting_down and _CLOSE not in headers:
             headers.append(_CLOSE)
         joining: Any = self.transport
-        joining.write_at_once(_encoded(response, headers))
+        joining.write_at_once(_encode_response(response, headers))
         if _CLOSE in headers:
             self.transport.close()
         self.on_response_complete()
@@ -169,7 +169,7 @@ class DirectHttpProtocol(HttpProtocol):
             super().shutdown()
 
 
-def _encoded(response: Response, headers: Headers) -> bytes:
+def _encode_response(response: Response, headers: Headers) -> bytes:
     lines = [b"%b: %b\r\n" % header for header in headers]
     length = b"content-length: %d\r\n\r\n" % len(response.body)
     return b"".join([STATUS_LINE[response.status], *lines, length, response.body])

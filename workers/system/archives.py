@@ -194,12 +194,14 @@ class Archive:
             entries = archive.infolist()
             self._check_count(len(entries))
             # All of them before the first is unpacked.
-            named_entries = [(entry, name) for entry in entries if (name := self._checked(_zip_entry(entry)))]
+            named_entries = [
+                (entry, name) for entry in entries if (name := self._check_entry(_zip_entry(entry)))
+            ]
             self._check_total(sum(entry.file_size for entry, _ in named_entries))
             for entry, name in named_entries:
                 with _damage("zip"):
                     body = _zip_body(archive, entry)
-                yield self._checked_body(name, body)
+                yield self._check_body(name, body)
 
     def _in_tar(self, *, compressed: bool) -> Iterator[ArchiveFile]:
         kind = "tar.gz" if compressed else "tar"
@@ -222,16 +224,16 @@ class Archive:
                 if entry is None:
                     return
                 self._check_count(number)
-                name = self._checked(_tar_entry(entry))
+                name = self._check_entry(_tar_entry(entry))
                 if not name:
                     continue
                 total += entry.size
                 self._check_total(total)
                 with _damage(kind):
                     body = _tar_body(archive, entry, self.limits.file_bytes)
-                yield self._checked_body(name, body)
+                yield self._check_body(name, body)
 
-    def _checked(self, entry: "_Entry") -> str:
+    def _check_entry(self, entry: "_Entry") -> str:
         """Return the path of a file; an empty text for folders and files that are left out.
 
         Raises:
@@ -273,7 +275,7 @@ class Archive:
         why = f", which is {self.limits.ratio} times its own size" if self.limits.ratio else ""
         raise BadArchive(f"the files of the archive have {size:,} bytes, more than {most:,}{why}")
 
-    def _checked_body(self, name: str, body: bytes) -> ArchiveFile:
+    def _check_body(self, name: str, body: bytes) -> ArchiveFile:
         """Return a file of the archive.
 
         Raises:

@@ -71,7 +71,7 @@ class BuildLimits:
     bytes: int = 20 * GIB
     memory: int = 4 * GIB
 
-    def of_sandbox(self) -> Limits:
+    def sandbox_limits(self) -> Limits:
         """Return the limits of its sandbox."""
         return Limits(
             memory_of_all=self.memory,
@@ -276,7 +276,7 @@ class _Run:
             ports=(proxy.port,) if network and proxy is not None else (),
             tcp_only=network,
             environment=variables | uv_command.variables(index),
-            limits=self._builder.limits.of_sandbox(),
+            limits=self._builder.limits.sandbox_limits(),
         )
 
     def _wait(self, watch: Watch, process: SandboxProcess, stopped: threading.Event) -> int:

@@ -42,7 +42,7 @@ def installed(venv: Path, built: Collection[str]) -> tuple[InstalledPackage, ...
     packages: dict[str, InstalledPackage] = {}
     files = _Files(venv)
     for site in sorted(venv.glob("lib/python*/site-packages")):
-        lists = {folder: _listed(folder) for folder in sorted(site.glob("*.dist-info"))}
+        lists = {folder: _read_record(folder) for folder in sorted(site.glob("*.dist-info"))}
         unlisted = _unlisted(site, lists.values())
         for folder, names in lists.items():
             title, _, version = folder.name.removesuffix(".dist-info").partition("-")
@@ -117,7 +117,7 @@ class _Files:
         return self._known[real]
 
 
-def _listed(folder: Path) -> frozenset[str]:
+def _read_record(folder: Path) -> frozenset[str]:
     """Return the paths of a package's files that equal installations share; none without a readable list."""
     record = folder / "RECORD"
     try:

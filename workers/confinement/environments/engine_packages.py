@@ -39,11 +39,11 @@ def locked() -> dict[str, str]:
         name = waiting.pop()
         if name not in versions and name in present:
             versions[name] = present[name]
-            waiting += _required(importlib.metadata.requires(name) or ())
+            waiting += _requirement_names(importlib.metadata.requires(name) or ())
     return dict(sorted(versions.items()))
 
 
-def _required(lines: Iterable[str]) -> list[str]:
+def _requirement_names(lines: Iterable[str]) -> list[str]:
     requirements = map(Requirement, lines)
     return [
         canonicalize_name(requirement.name)

@@ -186,7 +186,7 @@ class Environments:
             _require_same(request, packages)
         except BaseException as error:
             self.folder.remove(digest)
-            failure = _of_recorded(error) if request.packages is not None else error
+            failure = _explain_exact_build(error) if request.packages is not None else error
             self.recorder.failed(key, _failure(failure), log.text)
             if failure is error:
                 raise
@@ -264,7 +264,7 @@ def _require_same(request: EnvironmentRequest, installed: Sequence[InstalledPack
         raise BuildFailed("; ".join(differ[:MOST_DIFFERENCES]) + more, code="packages_changed")
 
 
-def _of_recorded(error: BaseException) -> BaseException:
+def _explain_exact_build(error: BaseException) -> BaseException:
     """Return the failure of a build with exact packages, with its meaning."""
     if not isinstance(error, BuildFailed):
         return error

@@ -126,7 +126,7 @@ class IndexProxy:
 
         None: it was CONNECT, and the client gets an answer of the proxy itself.
         """
-        method, target, rest = _parsed(head)
+        method, target, rest = _parse_request(head)
         if (target.host.lower(), target.port) not in self._allowed:
             if target.host not in self.refused and len(self.refused) < MAX_REFUSED:
                 self.refused.append(target.host)
@@ -172,7 +172,7 @@ def _listen(folder: int | None) -> socket.socket:
     return listener
 
 
-def _parsed(head: bytes) -> tuple[str, Target, bytes]:
+def _parse_request(head: bytes) -> tuple[str, Target, bytes]:
     """Return the method, the target, and the request as its host expects it."""
     first, _, fields = head.partition(b"\r\n")
     try:

@@ -46,7 +46,7 @@ class SandboxForks:
             OSError: it could not be started, or a process may run whose pid is unknown.
         """
         try:
-            return self._forked(plan, streams)
+            return self._fork(plan, streams)
         # A second process would share its user, folders and connection.
         except _ForkedUnseen:
             raise
@@ -54,7 +54,7 @@ class SandboxForks:
             log.warning("a sandbox was started without the fork server, which is slower: %s", error)
             return spawn(plan, streams)
 
-    def _forked(self, plan: Plan, streams: Streams) -> ForkedProcess:
+    def _fork(self, plan: Plan, streams: Streams) -> ForkedProcess:
         with ExitStack() as lent, ExitStack() as undo:
             output = None
             stdout = streams.stdout

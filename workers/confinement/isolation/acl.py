@@ -64,25 +64,25 @@ def revoke(path: Path, subject: Key) -> None:
 
 def rights(path: Path) -> Mapping[Key, int]:
     """Return the entries of a file or folder."""
-    with _opened(path) as descriptor:
+    with _open_no_follow(path) as descriptor:
         return _read(descriptor)
 
 
 def inherit(path: Path, subjects: Mapping[Key, int]) -> None:
     """Have all files that are created below a folder from now on give these rights."""
     entries = {Key(_OWNER): ALL, Key(_OWNING_GROUP): 0, Key(_OTHERS): 0, **subjects}
-    with _opened(path) as descriptor:
+    with _open_no_follow(path) as descriptor:
         os.setxattr(descriptor, _DEFAULT, _encode(entries))
 
 
 def inherits(path: Path) -> bool:
     """Return whether `inherit` was called for a folder."""
-    with _opened(path) as descriptor:
+    with _open_no_follow(path) as descriptor:
         return _DEFAULT in os.listxattr(descriptor)
 
 
 def _change(path: Path, change: Callable[[Entries], object]) -> None:
-    with _opened(path) as descriptor:
+    with _open_no_follow(path) as descriptor:
         entries = _read(descriptor)
         before = dict(entries)
         change(entries)
@@ -91,7 +91,7 @@ def _change(path: Path, change: Callable[[Entries], object]) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open_no_follow(path: Path) -> Iterator[int]:
     # Without blocking: it might be a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

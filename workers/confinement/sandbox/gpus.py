@@ -111,7 +111,7 @@ def find(
     for path in devices:
         if own_user and path.stat().st_mode & _OPEN_TO_ALL != _OPEN_TO_ALL:
             raise NoGpuAccess(f"{path} is closed to the users of runs")
-    libraries = list(_libraries(root, environment, (loader or _loaded)()))
+    libraries = list(_libraries(root, environment, (loader or _list_loader_cache)()))
     if not any(path.name == DRIVER for path in libraries):
         raise NoGpuAccess(f"the library of the driver, {DRIVER}, was not found")
     facts = (root / name for name in FACTS)
@@ -162,7 +162,7 @@ def _is_shown(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in view.SYSTEM)
 
 
-def _loaded() -> str:
+def _list_loader_cache() -> str:
     """Return the loader's list of libraries; empty where it has none."""
     for program in ("/sbin/ldconfig", "/usr/sbin/ldconfig"):
         try:

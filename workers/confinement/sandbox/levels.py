@@ -82,7 +82,7 @@ def find_levels(
     )
 
 
-def wanted_levels(environment: Mapping[str, str] = os.environ) -> tuple[Level, ...]:
+def allowed_levels(environment: Mapping[str, str] = os.environ) -> tuple[Level, ...]:
     """Return the levels that the operator allows: all, unless a variable names some.
 
     Raises:

@@ -99,7 +99,7 @@ class SandboxProcess:
         """Send a signal to the process of the command. Nothing happens if it has ended."""
         with self._ending, contextlib.suppress(usage.Unmeasurable):
             for pid in self.processes()[:1]:
-                with _opened(pid) as handle, contextlib.suppress(ProcessLookupError):
+                with _open_pidfd(pid) as handle, contextlib.suppress(ProcessLookupError):
                     # Without handles, as on other systems, the pid has to do.
                     if handle is None:
                         os.kill(pid, number)
@@ -125,7 +125,7 @@ class SandboxProcess:
 
     def _kill(self) -> None:
         with contextlib.ExitStack() as handles:
-            inner = [handles.enter_context(_opened(pid)) for pid in self._children()]
+            inner = [handles.enter_context(_open_pidfd(pid)) for pid in self._children()]
             # If it has ended meanwhile, these may be children of another process.
             if self._started.poll() is None:
                 self._end_group()
@@ -185,7 +185,7 @@ class SandboxProcess:
 
 
 @contextlib.contextmanager
-def _opened(pid: int) -> Iterator[int | None]:
+def _open_pidfd(pid: int) -> Iterator[int | None]:
     """Open a handle of a process, which is valid also after its end; None if it has ended."""
     try:
         handle = os.pidfd_open(pid)

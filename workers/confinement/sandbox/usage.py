@@ -45,11 +45,11 @@ def processes(outer: int, *, joined: bool = False) -> list[int]:
         seen.update(generation)
         if depth >= _HELPERS:
             pids += generation
-    waiting = _waiting(outer) if joined else None
+    waiting = _waiting_process(outer) if joined else None
     return [pid for pid in pids if pid != waiting]
 
 
-def _waiting(outer: int) -> int | None:
+def _waiting_process(outer: int) -> int | None:
     """Return the process that waits for a fork; None if no fork has joined."""
     # The kernel lists children in the order in which they came: bubblewrap has first that which joins, then
     # the first process of the PID namespace, which has first that which waits, then orphans of the run.

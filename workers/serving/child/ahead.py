@@ -82,10 +82,11 @@ class AheadCompiler:
         if self._programs.is_full():
             return None
         return next(
-            (key for key in self._wanted() if not (self._programs.has(key) or key in self._refused)), None
+            (key for key in self._likely_keys() if not (self._programs.has(key) or key in self._refused)),
+            None,
         )
 
-    def _wanted(self) -> Iterator[Key]:
+    def _likely_keys(self) -> Iterator[Key]:
         buckets = self._programs.buckets
         for bucket in buckets:
             for sizes in reversed(self._seen):
@@ -109,4 +110,4 @@ class AheadCompiler:
         self._refused.add(key)
         if len(self._refused) > _MAX_REFUSED:
             with self._news:
-                self._refused.intersection_update(self._wanted())
+                self._refused.intersection_update(self._likely_keys())

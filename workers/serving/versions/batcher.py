@@ -188,7 +188,7 @@ class Batcher:
         limits = self._limits
         # The last quarter of the queue is for requests of one batch: a few long ones do not lock them out.
         reserved = limits.share if item.rows > limits.max_batch else 0
-        if self.waiting_rows + self._counted(item) > limits.queue_rows - reserved:
+        if self.waiting_rows + self._queued_rows(item) > limits.queue_rows - reserved:
             wait = math.ceil(self.waiting_rows * self._seconds_per_row)
             raise Saturated(f"The queue is full: {self.waiting_rows} rows wait", retry_after=max(1, wait))
         self._enqueue(item, self._queue.append)
@@ -228,18 +228,18 @@ class Batcher:
             return False
         return True
 
-    def _counted(self, item: WorkItem) -> int:
+    def _queued_rows(self, item: WorkItem) -> int:
         # A long request is sent slice by slice, so it does not fill the queue with all of its rows.
         return min(item.waiting, self._limits.share)
 
     def _enqueue(self, item: WorkItem, add: Callable[[WorkItem], None]) -> None:
         add(item)
-        self.waiting_rows += self._counted(item)
+        self.waiting_rows += self._queued_rows(item)
 
     def _remove(self, item: WorkItem) -> None:
         if item in self._queue:
             self._queue.remove(item)
-            self.waiting_rows -= self._counted(item)
+            self.waiting_rows -= self._queued_rows(item)
 
     def _dispatch_soon(self) -> None:
         # Deferred, so that requests of the same turn of the event loop share a batch.
@@ -302,7 +302,7 @@ class Batcher:
     def _take(self, item: WorkItem) -> Slice:
         """Take the next rows of the first request in the queue."""
         self._queue.popleft()
-        self.waiting_rows -= self._counted(item)
+        self.waiting_rows -= self._queued_rows(item)
         taken = Slice(item, item.sent, min(item.waiting, self._limits.max_batch))
         item.sent += taken.rows
         if item.waiting:

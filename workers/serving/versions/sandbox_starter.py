@@ -19,7 +19,7 @@ from subprocess import PIPE, STDOUT
 from jobs.messages.sandbox import MIB, LevelState, Limits, SandboxRequest, present_level
 from workers.confinement.environments.folder import Held
 from workers.confinement.sandbox.launch import SandboxRefused, Streams
-from workers.confinement.sandbox.levels import find_levels, wanted_levels
+from workers.confinement.sandbox.levels import allowed_levels, find_levels
 from workers.confinement.sandbox.watch import Watch
 from workers.confinement.start.files import ENTER, ProcessFiles, packages_of
 from workers.confinement.start.process import CodeProcess, ProcessStart
@@ -82,7 +82,7 @@ class SandboxStarter:
 
     def _find_levels(self, folder: Path) -> tuple[LevelState, ...]:
         try:
-            allowed = wanted_levels()
+            allowed = allowed_levels()
         except ValueError as error:
             raise CodeRefused(str(error)) from error
         with reaping(), claimed_owner(self._home) as owner:

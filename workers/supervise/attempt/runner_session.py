@@ -92,7 +92,7 @@ class RunnerSession:
         """
         if self._limits is not None:
             own_user = self._runner.access is not None
-            limits = self._limits.of_process(memory=self._memory_cap, own_user=own_user)
+            limits = self._limits.process_limits(memory=self._memory_cap, own_user=own_user)
             start = start.model_copy(update={"limits": limits})
         for file in self._runner.logs:
             file.start_attempt()

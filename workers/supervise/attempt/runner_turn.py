@@ -73,7 +73,7 @@ class RunnerTurn:
             code=task.code.as_installed(),
             checkpoints=task.checkpoints,
             compile_cache=task.compile_cache or "",
-            limits=self.node.sandbox_limits.of_run(self._memory_cap(task, None)),
+            limits=self.node.sandbox_limits.run_limits(self._memory_cap(task, None)),
             gpus=gpu_access,
         )
 
@@ -146,7 +146,7 @@ class RunnerTurn:
         """Return what executes the models of a task; each may use as much memory as the run."""
         return ModelProcesses(
             self.node.pool,
-            self.node.sandbox_limits.of_run(cap),
+            self.node.sandbox_limits.run_limits(cap),
             task.threads,
             record=self._record_sandbox,
             recorder=recorder,

@@ -58,7 +58,7 @@ class TaskLimits:
                 raise ValueError(f"{variable}={text!r}: give a number above 0, such as {field.default}")
         return cls(**limits)
 
-    def of_process(self, *, memory: int, own_user: bool) -> ProcessLimits:
+    def process_limits(self, *, memory: int, own_user: bool) -> ProcessLimits:
         """Return the limits that the runner sets for itself.
 
         Args:

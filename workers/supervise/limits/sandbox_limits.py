@@ -51,7 +51,7 @@ class SandboxLimits:
                 raise ValueError(f"{variable}={text!r}: give a larger number, such as {field.default:g}")
         return cls(**limits)
 
-    def of_run(self, memory: int) -> Limits:
+    def run_limits(self, memory: int) -> Limits:
         """Return the limits of a run that may use so many bytes of memory."""
         return Limits(
             memory_of_all=memory,
