@@ -145,10 +145,12 @@ def _find_resolution_failure(
             f"{_readable(platform['name'])} has no wheel for the Python and the system of this worker.{note}",
             code="package_platform",
         )
-    return _find_missing_failure(explanation, note) or BuildFailed.conflict(_conflict(explanation, constraints))
+    return _find_gap(explanation, note) or BuildFailed.conflict(
+        _conflict(explanation, constraints)
+    )
 
 
-def _find_missing_failure(explanation: str, note: str) -> BuildFailed | None:
+def _find_gap(explanation: str, note: str) -> BuildFailed | None:
     """Return the failure if the index has no package or version that fits."""
     if missing := _NOT_FOUND.search(explanation):
         text = f"The package index has no package {missing['name']!r} that fits this worker."
