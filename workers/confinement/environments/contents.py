@@ -1,6 +1,6 @@
-"""Finds the packages of a built environment, and the digests of their files.
+"""Finds the packages in a built environment, and digests of their files.
 
-The files come from strangers. They are read only after the build has ended and all of them belong to this
+The files come from strangers. They are read only after the build has ended and they all belong to this
 process, so that nothing can exchange them meanwhile.
 """
 
@@ -30,11 +30,11 @@ _INTERPRETER = re.compile(r"python[0-9.]*")
 
 
 def installed(venv: Path, built: Collection[str]) -> tuple[InstalledPackage, ...]:
-    """Return the packages of a sealed environment, sorted by name.
+    """Return the packages in a sealed environment, sorted by name.
 
     Args:
         venv: the environment.
-        built: names of packages that were built from their source: two builds of one source differ.
+        built: packages that were built from source, by name: two builds of one source differ.
 
     Raises:
         BuildFailed: there are too many to record.
@@ -62,7 +62,7 @@ def differences(
     Args:
         required: the packages that it must have.
         installed: those that were installed.
-        present: names and versions of the packages of this program, which it sees behind its own.
+        present: names and versions of this program's packages, which it sees behind its own.
     """
     installed_now = {package.name: package for package in installed}
     clauses = []
@@ -83,17 +83,17 @@ def differences(
 
 
 class _Files:
-    """Digests of the files of an environment, each read once."""
+    """Digests an environment's files, each read once."""
 
     def __init__(self, venv: Path) -> None:
         self._venv = venv.resolve()
         self._known: dict[str, str] = {}
 
     def digest_of(self, site: Path, names: Collection[str], unlisted: Collection[str]) -> str:
-        """Return the digest of a package's files, and of those that may belong to any; empty without files.
+        """Return the digest of a package's files, and those that may belong to any; empty without files.
 
         Args:
-            site: the folder of all packages.
+            site: the folder with all packages.
             names: the files that the package lists.
             unlisted: the files that no package lists.
         """
@@ -118,7 +118,7 @@ class _Files:
 
 
 def _read_record(folder: Path) -> frozenset[str]:
-    """Return the paths of a package's files that equal installations share; none without a readable list."""
+    """Return a package's files that equal installations share, as paths; none without a readable list."""
     record = folder / "RECORD"
     try:
         facts = record.lstat()
@@ -132,7 +132,7 @@ def _read_record(folder: Path) -> frozenset[str]:
 
 
 def _unlisted(site: Path, lists: Iterable[Collection[str]]) -> frozenset[str]:
-    """Return the paths of the files that no package lists: a package writes its list itself."""
+    """Return the paths to files that no package lists: a package writes its list itself."""
     listed = {name for names in lists for name in names}
     paths = {
         str((Path(place) / name).relative_to(site)) for place, _, names in os.walk(site) for name in names

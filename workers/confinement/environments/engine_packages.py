@@ -1,4 +1,4 @@
-"""Finds the packages of this program that models run with, and whose versions therefore do not change."""
+"""Finds the installed packages that models run with, and whose versions therefore do not change."""
 
 import functools
 import importlib.metadata
@@ -21,7 +21,7 @@ PREFIXES = ("jax", "nvidia-")
 
 @functools.cache
 def installed() -> dict[str, str]:
-    """Return the names and versions of all packages of this interpreter."""
+    """Return all packages of this interpreter: versions by name."""
     versions: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
         # The first one on the path is the one that is imported.
@@ -31,7 +31,7 @@ def installed() -> dict[str, str]:
 
 @functools.cache
 def locked() -> dict[str, str]:
-    """Return the names and versions of the packages that an environment for a model must not change."""
+    """Return the packages that an environment for a model must not change: versions by name."""
     present = installed()
     waiting = [name for name in present if name in ROOTS or name.startswith(PREFIXES)]
     versions: dict[str, str] = {}
@@ -53,6 +53,6 @@ def _requirement_names(lines: Iterable[str]) -> list[str]:
 
 
 def folders() -> list[str]:
-    """Return the folders of the packages of this interpreter."""
+    """Return the folders with this interpreter's packages."""
     names = [*site.getsitepackages(), *(path for path in sys.path if path.endswith("-packages"))]
     return [name for name in dict.fromkeys(names) if Path(name).is_dir()]

@@ -1,4 +1,4 @@
-"""Finds the environment of code, or builds it; several that need the same build it once."""
+"""Finds the environment that code needs, or builds it; several that need the same build it once."""
 
 import os
 import threading
@@ -34,7 +34,7 @@ WAIT = 0.2
 
 
 class Recorder(Protocol):
-    """Records builds of environments, such as in the database. Called from several threads."""
+    """Records when environments are built, such as in the database. Called from several threads."""
 
     def building(self, key: EnvironmentKey) -> None:
         """A build begins."""
@@ -60,7 +60,7 @@ class NoRecorder:
 
 
 def limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the disk space of all environments.
+    """Return the disk space that all environments use.
 
     Raises:
         ValueError: it is not a whole number.
@@ -79,7 +79,7 @@ class Environments:
 
     Attributes:
         folder: has them.
-        recorder: gets the begin and the end of each build.
+        recorder: is told when each build begins and ends.
         read_index: returns where packages come from.
     """
 
@@ -103,9 +103,9 @@ class Environments:
             needed: the packages.
             find_builder: returns what builds it, if it is missing.
             minimum: the weakest sandbox in which it may be built.
-            receive: is called with each line of the output, in any thread.
+            receive: is called with each output line, in any thread.
             stopped: is set when the environment is not needed any more.
-            digest: of the environment that `choose` has returned before.
+            digest: the environment's, if `choose` has returned it before.
 
         Raises:
             BuildFailed: it cannot be built with exactly these packages; the text is the cause.
@@ -208,7 +208,7 @@ class Environments:
 
 
 class _Log:
-    """The output of a build: each line is passed on, and the last ones are kept."""
+    """Passes on each output line of a build, and keeps the last ones."""
 
     def __init__(self, receive: Callable[[str], None]) -> None:
         self._receive = receive
@@ -240,7 +240,7 @@ def _some(number: int, what: str) -> str:
 
 
 def _with_packages(held: Held, request: EnvironmentRequest) -> Held:
-    """Return an environment if it has the exact packages of a request.
+    """Return an environment if it has exactly the requested packages.
 
     Raises:
         BuildFailed: it has others. Another run has built it between the choice and now.
@@ -255,7 +255,7 @@ def _with_packages(held: Held, request: EnvironmentRequest) -> Held:
 
 
 def _require_same(request: EnvironmentRequest, installed: Sequence[InstalledPackage]) -> None:
-    """Check that the exact packages of a request are installed, and no others."""
+    """Check that exactly the requested packages are installed, and no others."""
     if request.packages is None:
         return
     differ = contents.differences(request.packages, installed, engine_packages.installed())
@@ -265,7 +265,7 @@ def _require_same(request: EnvironmentRequest, installed: Sequence[InstalledPack
 
 
 def _explain_exact_build(error: BaseException) -> BaseException:
-    """Return the failure of a build with exact packages, with its meaning."""
+    """Return the failure for a build with exact packages, with its meaning."""
     if not isinstance(error, BuildFailed):
         return error
     cause = error.message.rstrip(".")

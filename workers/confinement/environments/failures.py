@@ -1,4 +1,4 @@
-"""Names the cause of a failed installation in one sentence, from the output of uv."""
+"""Names in one sentence why an installation failed, from uv's output."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ MAX_DETAIL = 600
 
 
 class BuildFailed(TrainyardError):
-    """The packages of code could not be installed. The text is the cause, for its author."""
+    """The code's packages could not be installed. The text is the cause, for its author."""
 
     code = "packages"
 
@@ -64,14 +64,14 @@ def cause(
     refused: Sequence[str] = (),
     unreachable: Sequence[str] = (),
 ) -> BuildFailed:
-    """Return the failure that the output of uv describes.
+    """Return the failure that uv's output describes.
 
     Args:
         lines: its output.
         wheels_only: why only wheels were installed; empty if source distributions were too.
         constraints: the versions that it must not change.
         refused: the hosts that it asked for, and could not reach by rule.
-        unreachable: the hosts of the index that did not answer.
+        unreachable: the index's hosts that did not answer.
     """
     text, own_lines = "\n".join(lines), "\n".join(line for line in lines if _OWN_LINE.match(line))
     note = f" Only wheels are installed here: {wheels_only}." if wheels_only else ""
@@ -145,9 +145,7 @@ def _find_resolution_failure(
             f"{_readable(platform['name'])} has no wheel for the Python and the system of this worker.{note}",
             code="package_platform",
         )
-    return _find_gap(explanation, note) or BuildFailed.conflict(
-        _conflict(explanation, constraints)
-    )
+    return _find_gap(explanation, note) or BuildFailed.conflict(_conflict(explanation, constraints))
 
 
 def _find_gap(explanation: str, note: str) -> BuildFailed | None:

@@ -18,14 +18,14 @@ LAYOUT = 2
 
 
 class EnvironmentRequest(NamedTuple):
-    """The contents of an environment. Equal requests share one.
+    """Everything that an environment contains. Equal requests share one.
 
     Attributes:
         requirements: checked and sorted.
-        python: the version of the interpreter.
+        python: the interpreter's version.
         platform: the system and processor for which packages are built.
         constraints: versions that must not change, as requirements.
-        for_engine: it is for a model, so the packages of this program are locked; a script may have others.
+        for_engine: it is for a model, so this program's packages are locked; a script may have others.
         resolution: another one is another environment, whose versions are chosen again.
         packages: the exact packages to install; None for those that the installer chooses.
     """
@@ -45,11 +45,11 @@ class EnvironmentRequest(NamedTuple):
         *,
         constraints: Iterable[str] = (),
     ) -> Self:
-        """Return the request for the interpreter of this process.
+        """Return the request for the interpreter that runs this process.
 
         Args:
             needed: the packages.
-            constraints: further ones, of the operator.
+            constraints: further ones, from the operator.
 
         Raises:
             BadRequirement: a line is no requirement that can be installed.
@@ -78,14 +78,14 @@ class EnvironmentRequest(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The identity of the environment."""
+        """The environment's identity."""
         # With exact packages it does not matter how they were chosen.
         choice = self.resolution if self.installed is None else f"=={self.installed}"
         return hashlib.sha256(f"{self.base} {choice}".encode()).hexdigest() if choice else self.base
 
     @property
     def installed(self) -> str | None:
-        """The digest of the exact packages; None without any."""
+        """The exact packages' digest; None without any."""
         return None if self.packages is None else digest_of_set(self.packages)
 
     @property
@@ -100,8 +100,8 @@ class NeededPackages(NamedTuple):
     """The packages that code needs.
 
     Attributes:
-        requirements: the lines of the code.
-        for_engine: whether models run with them, and so with the packages of this program.
+        requirements: the lines in the code.
+        for_engine: whether models run with them, and so with this program's packages.
         resolution, packages: see `EnvironmentRequest`.
     """
 
@@ -112,7 +112,7 @@ class NeededPackages(NamedTuple):
 
     @classmethod
     def for_code(cls, code: OwnCode, *, for_engine: bool) -> Self:
-        """Return the packages of a task's code on this machine."""
+        """Return the packages that a task's code needs on this machine."""
         python = python_minor(platform.python_version())
         packages = code.wanted_packages(python, sysconfig.get_platform(), for_engine=for_engine)
         return cls(code.requirements, for_engine, code.resolution, packages)

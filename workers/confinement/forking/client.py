@@ -257,7 +257,7 @@ def _kill_child(pid: int) -> None:
 
 
 def _own_status(handle: int) -> int | None:
-    """Return the exit status of an ended child of this process; None if it belongs to another one."""
+    """Return a child's exit status after its end; None if it is not a child of this process."""
     try:
         ended = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG)
     except ChildProcessError:

@@ -1,4 +1,4 @@
-"""Has a fork carry out the plan of a sandbox. `sandbox_forks` requests it."""
+"""Has a fork carry out a sandbox's plan. `sandbox_forks` requests it."""
 
 import os
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ def take_streams(descriptors: Sequence[int]) -> int:
 
 
 def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
-    """Make this fork the process outside of a sandbox, in which the command of a plan is run.
+    """Make this fork the process outside a sandbox, in which the plan's command is run.
 
     Args:
-        descriptors: those of a `ForkIntoSandbox`.
-        parent: the pid of the parent, with which the sandbox ends.
+        descriptors: from a `ForkIntoSandbox`.
+        parent: the pid with which the sandbox ends.
     """
     # That of the processes outside. The module in the sandbox sets its own.
     set_process_name("ty-sandbox")

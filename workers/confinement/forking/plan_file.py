@@ -1,4 +1,4 @@
-"""The file through which a fork gets the plan of its sandbox. Only one process may carry out the plan.
+"""The file through which a fork gets its sandbox plan. Only one process may carry out the plan.
 
 A fork server that does not answer in time may still fork later. The process that asked for the fork then
 starts another one with the same files, user and connection, so both `claim` the plan first.

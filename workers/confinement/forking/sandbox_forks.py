@@ -1,4 +1,4 @@
-"""Starts processes in sandboxes as forks of a fork server, whose imports are done."""
+"""Starts processes in sandboxes by forking a server that has done the imports."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ class _ForkedUnseen(OSError):
 
 @dataclass(frozen=True)
 class SandboxForks:
-    """Carries out plans of sandboxes by a fork server, and by a new interpreter if a fork fails.
+    """Carries out sandbox plans by a fork server, and by a new interpreter if a fork fails.
 
     Create it in the event loop, and call it in another thread.
 
@@ -40,7 +40,7 @@ class SandboxForks:
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def __call__(self, plan: Plan, streams: Streams) -> Started:
-        """Start the process outside of a sandbox. It has no pipe for its standard input.
+        """Start the process outside a sandbox. It has no pipe for its standard input.
 
         Raises:
             OSError: it could not be started, or a process may run whose pid is unknown.
@@ -94,7 +94,7 @@ class SandboxForks:
 
 
 def _descriptor(stream: Stream, lent: ExitStack) -> int:
-    """Return the descriptor of a stream."""
+    """Return a stream's descriptor."""
     if stream is None or stream == subprocess.PIPE:
         raise ValueError("a fork inherits no streams, and has no pipes but one for its output")
     if stream == subprocess.DEVNULL:

@@ -1,6 +1,6 @@
-"""Changes access control lists (POSIX ACLs) of folders and files, in the binary form of the kernel.
+"""Changes access control lists (POSIX ACLs) on folders and files, in the kernel's binary form.
 
-A change reads all entries of a file and writes them again, so only one process at a time may change them: see
+A change reads all entries for a file and writes them again, so only one process at a time may do it: see
 `access.exclusive`.
 """
 
@@ -24,7 +24,7 @@ _ENTRY = struct.Struct("<HHI")
 
 
 class Key(NamedTuple):
-    """The subject of an entry: its kind, and a user or group id."""
+    """Who an entry is about: its kind, and a user or group id."""
 
     kind: int
     id: int = _NO_ID
@@ -34,12 +34,12 @@ Entries = dict[Key, int]
 
 
 def user(uid: int) -> Key:
-    """Return the subject of an entry for a user."""
+    """Return the subject for a user's entry."""
     return Key(_USER, uid)
 
 
 def group(gid: int) -> Key:
-    """Return the subject of an entry for a group."""
+    """Return the subject for a group's entry."""
     return Key(_GROUP, gid)
 
 
@@ -63,7 +63,7 @@ def revoke(path: Path, subject: Key) -> None:
 
 
 def rights(path: Path) -> Mapping[Key, int]:
-    """Return the entries of a file or folder."""
+    """Return the entries on a file or folder."""
     with _open_no_follow(path) as descriptor:
         return _read(descriptor)
 

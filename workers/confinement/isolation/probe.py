@@ -17,7 +17,7 @@ import workers.system.line_splitter  # noqa: F401
 
 
 def main() -> None:
-    """Try all of them."""
+    """Try them all."""
     asked = json.loads(sys.argv[1])
     for folder in asked["needed"]:
         file = Path(folder) / f"probe-{os.getpid()}"

@@ -35,13 +35,13 @@ class View(NamedTuple):
 
 
 def ancestors(folder: Path, top: Path) -> list[Path]:
-    """Return the parents of a folder from `top` on, which is among them if the folder is below it."""
+    """Return a folder's parents from `top` on. `top` is among them if the folder is below it."""
     folder, top = folder.resolve(), top.resolve()
     return [parent for parent in reversed(folder.parents) if parent == top or top in parent.parents]
 
 
 def _program() -> set[Path]:
-    """Return the folders of Python, its packages and this program."""
+    """Return the folders with Python, its packages and this program."""
     # Not all of sys.path: it may have the working folder, with other files below it.
     python_folders = {Path(name) for name in (sys.prefix, sys.base_prefix, *site.getsitepackages())}
     return {path for path in {*python_folders, CODE_ROOT} if path.is_dir()}

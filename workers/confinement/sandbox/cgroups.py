@@ -41,7 +41,7 @@ def delegated(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def create(parent: Path, limits: Limits) -> Path:
-    """Create the control group of a sandbox.
+    """Create the control group for a sandbox.
 
     Raises:
         NoCgroup: the kernel refused.

@@ -1,4 +1,4 @@
-"""Finds the sandbox levels that this machine really offers, by running a small program at each of them."""
+"""Finds the sandbox levels that this machine really offers, by running a small program at each."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def find_levels(
     """Return all levels, the strongest first, and whether this machine offers each.
 
     Args:
-        claim: returns a user of which there are no processes. A worker that is root needs it.
+        claim: returns a user that has no processes. A worker that is root needs it.
         python: the interpreter that runs use.
         parent: the folder in which runs have theirs: they must be able to reach it.
         allowed: the levels that the operator allows.

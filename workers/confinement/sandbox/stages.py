@@ -1,6 +1,6 @@
-"""The command line of a process of a sandbox: `stages.main(DESCRIPTOR, STAGE)`, see `launch`.
+"""The command line for a process in a sandbox: `stages.main(DESCRIPTOR, STAGE)`, see `launch`.
 
-The plan is read from an open file, since command lines can be read by all users of a machine.
+The plan is read from an open file, since all users on a machine can read command lines.
 """
 
 import os
@@ -10,7 +10,7 @@ from workers.confinement.sandbox.plan import Plan
 
 
 def main(descriptor: int, stage: str) -> None:
-    """Run the stage `outer` or `inner` of a plan, or `hold` of a forked process."""
+    """Run a plan's stage `outer` or `inner`, or `hold` for a forked process."""
     try:
         if stage == "hold":
             # Only this stage needs it.

@@ -1,4 +1,4 @@
-"""Measures the processes of a sandbox, and their files. Reads /proc and folders: call it in a thread."""
+"""Measures a sandbox's processes, and their files. Reads /proc and folders: call it in a thread."""
 
 import contextlib
 import math
@@ -24,14 +24,14 @@ class Unmeasurable(Exception):
 
 
 def processes(outer: int, *, joined: bool = False) -> list[int]:
-    """Return the pids of the processes of a sandbox.
+    """Return the pids of a sandbox's processes.
 
     All are descendants of the process that the worker started, also those whose parents have ended: the first
-    process of the PID namespace, or the subreaper, has become their parent.
+    process in the PID namespace, or the subreaper, has become their parent.
 
     Args:
         outer: the process that the worker started.
-        joined: a fork may have joined the namespaces of bubblewrap, see `forked`.
+        joined: a fork may have joined bubblewrap's namespaces, see `forked`.
 
     Raises:
         Unmeasurable: the kernel does not list the children of processes.
@@ -58,7 +58,7 @@ def _waiting_process(outer: int) -> int | None:
 
 
 def memory(pids: Iterable[int], *, limit: int, private_files: bool) -> int:
-    """Return the bytes of memory of processes, with files that are only in memory.
+    """Return how many bytes of memory processes use, with files that are only in memory.
 
     Args:
         pids: the processes.
@@ -88,7 +88,7 @@ def _rough_memory(pid: int) -> int:
 
 
 def _fields(path: str) -> dict[str, int]:
-    """Return the fields of a file in /proc that are given in kB, in bytes."""
+    """Return the fields in a /proc file that are given in kB, in bytes."""
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, ValueError):
@@ -159,9 +159,9 @@ def _deleted_files(pids: Iterable[int]) -> Iterator[tuple[int, bool]]:
 
 
 def disk(folders: Iterable[str], pids: Iterable[int], *, limit: float = math.inf) -> int:
-    """Return the bytes in folders, and of deleted files that processes hold open.
+    """Return the bytes in folders, and in deleted files that processes hold open.
 
-    Each entry of a folder counts at least 4 KiB. Above `limit`, the rest is not measured.
+    Each folder entry counts at least 4 KiB. Above `limit`, the rest is not measured.
 
     Raises:
         Unmeasurable: a folder cannot be read.
@@ -210,7 +210,7 @@ def _entries(path: str) -> Iterator["os.DirEntry[str]"]:
 
 
 def children(pid: int) -> Iterator[int]:
-    """Yield the pids of the children of a process.
+    """Yield the pids of a process's children.
 
     Raises:
         Unmeasurable: the kernel does not list them.

@@ -1,4 +1,4 @@
-"""Decides which files and folders of the machine a sandbox sees."""
+"""Decides which files and folders on the machine a sandbox sees."""
 
 import os
 import site
@@ -33,7 +33,7 @@ _PROC = "/proc"
 
 
 def python_folders() -> Iterator[Path]:
-    """Yield the folders of Python, its packages and this program."""
+    """Yield the folders with Python, its packages and this program."""
     # Not all of sys.path: it may have the working folder.
     names = {sys.prefix, sys.base_prefix, *site.getsitepackages()}
     yield from (Path(name) for name in sorted(names) if Path(name).is_dir())
@@ -43,10 +43,10 @@ def python_folders() -> Iterator[Path]:
 def mounts(
     readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Iterable[str] = ()
 ) -> list[Mount]:
-    """Return the view of a sandbox that has a root of its own, the outer folders first.
+    """Return the view for a sandbox that has its own root, the outer folders first.
 
     Raises:
-        FileNotFoundError: a file or folder of the request does not exist.
+        FileNotFoundError: a requested file or folder does not exist.
     """
     by_target: dict[str, Mount] = {}
     for path in (*SYSTEM, *map(str, python_folders())):
@@ -71,7 +71,7 @@ def mounts(
 
 
 def _mounts_of_path(kind: Kind, path: str) -> dict[str, Mount]:
-    """Return the mount of a path, and a link if it leads over links on the machine."""
+    """Return the mount for a path, and a link if it leads over links on the machine."""
     real = str(Path(path).resolve(strict=True))
     by_target = {real: Mount(kind, real, real)}
     if real != path and Path(path).is_symlink() and not Path(path).is_file():
@@ -84,7 +84,7 @@ def _mounts_of_path(kind: Kind, path: str) -> dict[str, Mount]:
 def landlock_rules(
     readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Sequence[str] = ()
 ) -> list[tuple[str, int]]:
-    """Return the paths and rights of a sandbox in the view of the machine."""
+    """Return the paths and rights for a sandbox in the machine's view."""
     read = (*SYSTEM, *map(str, python_folders()), *readable)
     return [
         *((path, landlock.ACCELERATOR) for path in devices),

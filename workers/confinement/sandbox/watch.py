@@ -29,7 +29,7 @@ STOP_TIMEOUT = 30.0
 
 
 class Watch:
-    """Measures a sandbox in a thread of its own until it ends.
+    """Measures a sandbox in its own thread until it ends.
 
     Args:
         process: the sandbox.
@@ -73,18 +73,18 @@ class Watch:
         return self
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the sandbox and of its output, and return its exit status.
+        """Wait until the sandbox and its output end, and return its exit status.
 
         Raises:
             subprocess.TimeoutExpired: it still runs.
-            BaseException: the error of the receiver of its output, which has ended the sandbox.
+            BaseException: the error that its output's receiver raised, which has ended the sandbox.
         """
         status = self._process.wait(timeout)
         self.stop()
         return status
 
     def stop(self) -> None:
-        """End watching, after the output of the sandbox is read: for `STOP_TIMEOUT`, or until it is silent.
+        """End watching, after the sandbox's output is read: for `STOP_TIMEOUT`, or until it is silent.
 
         Raises:
             BaseException: see `wait`.
@@ -99,7 +99,7 @@ class Watch:
             raise self._failure
 
     def read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
-        """Read a stream of the sandbox in a thread, up to the limit of its output.
+        """Read a stream from the sandbox in a thread, up to the limit for its output.
 
         Args:
             stream: its output.
@@ -118,7 +118,7 @@ class Watch:
         self._readers.append(reader)
 
     def count_output(self, size: int) -> int:
-        """Count bytes that the sandbox has printed; return how many of them are within the limit."""
+        """Count bytes that the sandbox has printed; return how many are within the limit."""
         with self._lock:
             allowed = max(0, min(size, self._limits.output_of_all - self._printed))
             self._printed += size
@@ -199,7 +199,7 @@ class Watch:
                     self._process.kill()
 
     def _next_chunk(self, stream: IO[bytes]) -> bytes:
-        """Wait for output. Return none at its end, or if it stays open after that of the run."""
+        """Wait for output. Return none at its end, or if it stays open after the run's end."""
         output = select.poll()
         output.register(stream, select.POLLIN)
         # Read before each wait: the silence begins after the end of the run.

@@ -1,4 +1,4 @@
-"""Does slow steps in threads, so that nothing is left of a step whose caller is cancelled."""
+"""Does slow steps in threads, so that nothing is left if a step's caller is cancelled."""
 
 import asyncio
 import threading
@@ -13,12 +13,12 @@ async def call_in_thread[T](
     """Call a function in a thread.
 
     A thread cannot be stopped: if the caller is cancelled, the error is raised only after the thread has
-    finished, since it may use files of the caller until then.
+    finished, since it may use the caller's files until then.
 
     Args:
         function: the step.
         discard: is called with the result, in a thread, if the caller was cancelled meanwhile.
-        executor: has the thread; that of `asyncio.to_thread` by default.
+        executor: has the thread; by default that for `asyncio.to_thread`.
     """
     calling = asyncio.get_running_loop().run_in_executor(executor, function)
     try:
@@ -47,10 +47,10 @@ async def undone_on_error(undo: Callable[[], object]) -> AsyncIterator[None]:
 def follow_in_thread(
     name: str, wait: Callable[[], object], status: Callable[[], int]
 ) -> "asyncio.Future[int]":
-    """Wait for an end in a thread of its own, and return its status as a future.
+    """Wait for an end in its own thread, and return its status as a future.
 
     Args:
-        name: of the thread.
+        name: the thread's.
         wait: returns at the end.
         status: is called in the event loop after that, and returns the result.
     """
