@@ -1,4 +1,4 @@
-"""Answers the calls of KerasTuner's scripts. All state that must outlive the process is in the database."""
+"""Answers calls from KerasTuner's scripts. All state that must outlive the process is in the database."""
 
 import asyncio
 import logging
@@ -66,7 +66,7 @@ class Chief:
         self._changed.set()
 
     async def maintain(self, port: int) -> tuple[Job, set[Address] | None]:
-        """Renew the leases of connected scripts, release trials of disconnected ones, and advance the search.
+        """Renew leases for connected scripts, release trials from disconnected ones, and advance the search.
 
         Returns:
             The search, and the connected addresses if the system can report them.
@@ -94,7 +94,7 @@ class Chief:
         return protocol.message("GetSpaceResponse")(hyperparameters=message)
 
     async def update_space(self, request: Any, peer: str) -> Any:
-        """Add new hyperparameters of a script to the search space."""
+        """Add a script's new hyperparameters to the search space."""
         space = conversion.config(request.hyperparameters)
         async with self._quota.turn(peer, MESSAGE_COST):
             await self.db(lambda: script_reports.add_space(self.job_id, space))
@@ -146,7 +146,7 @@ class Chief:
         return True
 
     async def update_trial(self, request: Any, peer: str) -> Any:
-        """Record the metrics of one step."""
+        """Record one step's metrics."""
         name = queries.parse_name(request.trial_id)
         metrics, step = dict(request.metrics), request.step
         async with self._quota.turn(peer, MESSAGE_COST + len(metrics)):
@@ -230,7 +230,7 @@ CallHandler = Callable[[Any, str], Awaitable[Any]]
 
 
 def call_handlers(chief: Chief) -> dict[str, CallHandler]:
-    """Return the handler of each call of the service."""
+    """Return a handler for each call in the service."""
     return {
         "GetSpace": chief.get_space,
         "UpdateSpace": chief.update_space,

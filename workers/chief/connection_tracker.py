@@ -29,7 +29,7 @@ def _without_ipv4_prefix(host: str) -> str:
 
 
 def open_connections(port: int) -> set[Address] | None:
-    """Return the addresses connected to a port of this process; None if the system does not report them."""
+    """Return the addresses connected to a port on this process; None if the system does not report them."""
     try:
         connections = psutil.Process().net_connections("tcp")
     except (psutil.Error, OSError):
@@ -55,16 +55,16 @@ class _Script:
 
 @dataclass
 class ConnectionTracker:
-    """The scripts by the number of the attempt that each holds.
+    """The scripts, each by the attempt that it holds.
 
-    Only leases survive a restart of the chief.
+    Only leases survive a restart.
     """
 
     grace: float
     _scripts: dict[int, _Script] = field(default_factory=dict)
 
     def record_call(self, attempt: int, peer: str) -> None:
-        """Record a call of the script that holds an attempt."""
+        """Record that the script that holds an attempt has called."""
         if (address := address_of(peer)) is not None:
             self._scripts[attempt] = _Script(address, time.monotonic())
 

@@ -15,7 +15,7 @@ Trial = protocol.message("Trial")
 
 
 def config(message: Any) -> dict[str, Any]:
-    """Return the space of a HyperParameters message as KerasTuner's JSON, parents before their children.
+    """Return the space in a HyperParameters message as KerasTuner's JSON, parents before their children.
 
     The message groups hyperparameters by kind, so the order in which the script defined them is lost.
     """
@@ -68,19 +68,19 @@ def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def plain(message: Any) -> Value | None:
-    """Return the value of a Value message; None if it is empty."""
+    """Return the value in a Value message; None if it is empty."""
     kind = message.WhichOneof("kind")
     return getattr(message, kind) if kind else None
 
 
 def values(message: Any) -> dict[str, Value]:
-    """Return the values of a HyperParameters message."""
+    """Return the values in a HyperParameters message."""
     pairs = ((name, plain(value)) for name, value in message.values.values.items())
     return {name: value for name, value in pairs if value is not None}
 
 
 def hyperparameters(space: Space, values_by_name: Mapping[str, Value]) -> Any:
-    """Return a HyperParameters message with a space and the values of one trial."""
+    """Return a HyperParameters message with a space and one trial's values."""
     message = HyperParameters()
     for entry in keras_tuner.write(space)["space"]:
         kind = entry["class_name"]
@@ -116,7 +116,7 @@ def _fill(row: Any, kind: str, fields: Mapping[str, Any]) -> None:
 
 
 def _cast_value(parameter: Parameter | None, value: Value) -> Value:
-    """Return a value in the type of its hyperparameter."""
+    """Return a value in the type that its hyperparameter has."""
     # JSON may have stored 1.0 as 1, but a Value message distinguishes the two.
     if parameter is None or isinstance(value, bool | str):
         return value

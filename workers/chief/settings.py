@@ -1,4 +1,4 @@
-"""Reads the settings of a chief from the command line and the environment."""
+"""Reads a chief's settings from the command line and the environment."""
 
 import argparse
 import os

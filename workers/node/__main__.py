@@ -1,4 +1,4 @@
-"""Command line of the worker node: `python -m workers.node --pool P --slots N [--name NAME]`."""
+"""Command line for the worker node: `python -m workers.node --pool P --slots N [--name NAME]`."""
 
 import asyncio
 import gc

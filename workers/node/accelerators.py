@@ -1,4 +1,4 @@
-"""Decides which GPUs a worker uses, and explains why it leaves the GPUs of its machine unused."""
+"""Decides which GPUs a worker uses, and explains why it leaves its machine's GPUs unused."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Accelerators:
     """The GPUs that this worker has claimed.
 
     Attributes:
-        gpus: in the order of CUDA_VISIBLE_DEVICES.
-        problem: why GPUs of the machine are not used, for its administrator; None if all is as intended.
+        gpus: in CUDA_VISIBLE_DEVICES order.
+        problem: why the machine's GPUs are not used, for its administrator; None if all is as intended.
         nvml: reads the GPUs' figures; None without GPUs.
     """
 
@@ -39,7 +39,7 @@ class Accelerators:
 
 
 def find(slots: int | None, environment: Mapping[str, str], claims: GpuClaims) -> Accelerators:
-    """Claim the GPUs of this worker: one for each slot, or all that are free if `slots` is None."""
+    """Claim this worker's GPUs: one for each slot, or all that are free if `slots` is None."""
     # The operator has decided against GPUs.
     if environment.get("JAX_PLATFORMS") == "cpu":
         return Accelerators()
@@ -85,5 +85,5 @@ def _version(package: str) -> str | None:
 
 
 def _list(gpus: Sequence[Gpu]) -> str:
-    """Return the names of GPUs for a sentence."""
+    """Return the GPUs' names for a sentence."""
     return ", ".join(f"{gpu.name} ({gpu.model})" for gpu in gpus)

@@ -30,7 +30,7 @@ CALL_TIMEOUT_SECONDS = 30.0
 
 
 class DatabaseAttemptRepository:
-    """The database as attempts of one worker see it.
+    """The database as one worker's attempts see it.
 
     Renewals, claims, inputs and writes have a thread each: a slow write must not delay the renewal of a
     lease.

@@ -1,4 +1,4 @@
-"""Finds the NVIDIA GPUs of this machine that the worker may use, and reads their memory and load."""
+"""Finds the NVIDIA GPUs in this machine that the worker may use, and reads their memory and load."""
 
 import importlib
 import logging
@@ -25,7 +25,7 @@ class Gpu:
         uuid: the same on every boot and in every container.
         model: such as `NVIDIA H200`.
         handle: NVML's handle.
-        minor: the number of its device file; None for a part of a GPU, and where it is unknown.
+        minor: its device file's number; None for a part of a GPU, and where it is unknown.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Nvml:
 
     @classmethod
     def open(cls) -> "Nvml | None":
-        """Return the library, or None on a machine without a driver of NVIDIA.
+        """Return the library, or None on a machine without an NVIDIA driver.
 
         Raises:
             DriverError: there is a driver, but it does not answer.
@@ -62,7 +62,7 @@ class Nvml:
             raise DriverError(str(error)) from error
 
     def gpus(self) -> list[Gpu]:
-        """Return the GPUs of the machine, in the order of PCI_BUS_ID.
+        """Return the machine's GPUs, in PCI_BUS_ID order.
 
         Raises:
             DriverError: the driver does not answer.
@@ -110,7 +110,7 @@ class Nvml:
 def visible(nvml: Nvml, gpus: Sequence[Gpu], environment: Mapping[str, str]) -> list[Gpu]:
     """Return the GPUs that CUDA_VISIBLE_DEVICES allows, in its order; all if it is not set.
 
-    As in CUDA, an entry that names no GPU hides those behind it. Numbers count in the order of PCI_BUS_ID.
+    As in CUDA, an entry that names no GPU hides those behind it. Numbers count in PCI_BUS_ID order.
     """
     if VISIBLE not in environment:
         return list(gpus)

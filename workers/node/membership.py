@@ -1,4 +1,4 @@
-"""Runs the loops of one registered worker: polling, lease renewal, heartbeats, the message consumer.
+"""Runs a registered worker's loops: polling, lease renewal, heartbeats, the message consumer.
 
 A worker that was declared lost is never revived. The node registers again and gets a new worker id.
 """
@@ -55,7 +55,7 @@ ENVIRONMENTS = "environments"
 
 
 class NodeResources:
-    """The resources of a node that outlive a worker id: folders, runners, devices."""
+    """The resources on a node that outlive a worker id: folders, runners, devices."""
 
     def __init__(
         self, settings: NodeSettings, folder: NodeFolder, pool: RunnerPool, slots: int, inventory: Inventory
@@ -109,7 +109,7 @@ class NodeResources:
         return max(1, cores() // self.slots)
 
     def node_context(self, worker_id: int) -> NodeContext:
-        """Return the resources that the attempts of this worker share."""
+        """Return the resources that this worker's attempts share."""
         self.records.worker_id = worker_id
         return NodeContext(
             repository=DatabaseAttemptRepository(
@@ -129,7 +129,7 @@ class NodeResources:
         )
 
     def info(self) -> dict[str, Any]:
-        """Return the facts of the machine, with the memory for rows of a table in a run of one slot."""
+        """Return facts about the machine, with the memory for table rows in a run with one slot."""
         return {
             **self.inventory.info(),
             **(
@@ -146,12 +146,12 @@ class NodeResources:
         }
 
     def isolate(self) -> None:
-        """Give runners users of their own if this service may. It starts processes: call it in a thread."""
+        """Give runners their own users if this service may. It starts processes: call it in a thread."""
         self.pool.isolation, self.isolation = isolate(self.settings, self.folder)
         log.log(logging.INFO if self.pool.isolation else logging.WARNING, "%s", self.isolation.message)
 
     async def find_sandboxes(self) -> None:
-        """Find the levels of sandbox for code of users. Runs without such code start meanwhile."""
+        """Find the sandbox levels for user code. Runs without such code start meanwhile."""
         thread = ThreadPoolExecutor(1, "sandbox-levels", initializer=sandbox_levels.yield_to_others)
         try:
             self.levels = await asyncio.get_running_loop().run_in_executor(

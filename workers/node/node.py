@@ -151,7 +151,7 @@ class Node:
         (self._killed if self._draining.is_set() else self._draining).set()
 
     async def _clean_up_after_crashes(self) -> None:
-        """Kill orphaned runners of dead nodes, and end their attempts before the leases expire."""
+        """Kill orphaned runners that dead nodes left, and end their attempts before the leases expire."""
         for dead in await asyncio.to_thread(clean_up_dead_nodes, self._folder):
             try:
                 await self._resources.database.call(
@@ -180,7 +180,7 @@ class Node:
 
 
 def _remove_left_groups() -> None:
-    """Remove the control groups of sandboxes whose worker was killed."""
+    """Remove the control groups for sandboxes whose worker was killed."""
     with contextlib.suppress(cgroups.NoCgroup):
         cgroups.remove_left(cgroups.delegated())
 

@@ -1,4 +1,4 @@
-"""Finds out which sandboxes a node offers to runs with code of users."""
+"""Finds out which sandboxes a node offers to runs with user code."""
 
 import os
 import shutil
@@ -22,9 +22,9 @@ def find(settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None
     """Return all levels, the strongest first, by trying them. It takes seconds: call it in a thread.
 
     Args:
-        settings: of the node.
-        folder: of the node.
-        isolation: gives runners users of their own.
+        settings: the node's.
+        folder: the node's.
+        isolation: gives runners their own users.
     """
     folder.runners.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.geteuid() != 0:
@@ -46,7 +46,7 @@ def find(settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None
 
 
 def check(settings: NodeSettings) -> tuple[IsolationState, tuple[LevelState, ...]]:
-    """Return how a node with these settings would isolate its runners, and its levels of sandbox."""
+    """Return how a node with these settings would isolate its runners, and its sandbox levels."""
     folder = NodeFolder.claim_numbered(settings.home, f"check-{os.getpid()}")
     try:
         isolation, state = isolate(settings, folder)
@@ -63,5 +63,5 @@ def yield_to_others() -> None:
 
 
 def none_offered(reason: str) -> tuple[LevelState, ...]:
-    """Return the levels of a machine that offers none."""
+    """Return the levels for a machine that offers none."""
     return tuple(LevelState(level=level, offered=False, reason=reason) for level in Level)

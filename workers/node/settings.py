@@ -1,4 +1,4 @@
-"""Reads the settings of a node from the command line and the environment."""
+"""Reads a node's settings from the command line and the environment."""
 
 import argparse
 import os

@@ -37,7 +37,7 @@ RETRY_SECONDS = 60.0
 
 
 class EnvironmentHistory:
-    """The environments of the latest tasks, in a file that survives a restart of the node."""
+    """The environments that the latest tasks had, in a file that survives a restart."""
 
     def __init__(self, file: Path, default: Environment) -> None:
         self._file = file
@@ -73,7 +73,7 @@ class StandbyManager:
     """Starts and ends standbys.
 
     Attributes:
-        max_standbys: the most of them; with 0 it starts no fork server either.
+        max_standbys: how many there may be; with 0 it starts no fork server either.
     """
 
     pool: RunnerPool
@@ -124,7 +124,7 @@ class StandbyManager:
                 return  # one at a time: the next update sees what has changed
 
     def _target_keys(self) -> list[StandbyKey]:
-        """Return the keys of all standbys that there should be."""
+        """Return a key for each standby that there should be."""
         # A standby opens the device that the next task would get.
         devices = ",".join(self.devices.next(1)) or None
         return [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
@@ -160,7 +160,7 @@ class IdleCores:
         self._before = psutil.cpu_times()
 
     def since_last_call(self) -> float:
-        """Return the average number of idle cores since the last call."""
+        """Return how many cores were idle on average since the last call."""
         before, self._before = self._before, psutil.cpu_times()
         spent = [now - then for now, then in zip(self._before, before, strict=True)]
         total = sum(spent)

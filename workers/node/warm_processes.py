@@ -1,4 +1,4 @@
-"""Lists the fork servers and standby runners of a node for the workers page."""
+"""Lists a node's fork servers and standby runners for the workers page."""
 
 import time
 
@@ -40,9 +40,9 @@ def list_warm_processes(pool: RunnerPool) -> list[Warm]:
 
 
 class WarmMemory:
-    """The memory of warm processes: read every 30 s, and at once of one that is new or became ready.
+    """The warm processes' memory: read every 30 s, and at once for one that is new or became ready.
 
-    In between, the value is old, also that of a process that is preparing and still grows.
+    In between, the value is old, also for a process that is preparing and still grows.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Defines all intervals and time limits of a node, in seconds unless the name has another unit."""
+"""Defines a node's intervals and time limits, in seconds unless the name has another unit."""
 
 import os
 from collections.abc import Mapping
@@ -93,5 +93,5 @@ class Timing:
 
     @property
     def lease_validity(self) -> float:
-        """Seconds after the request of a renewal during which the worker safely holds the attempt."""
+        """Seconds after a renewal request during which the worker safely holds the attempt."""
         return self.lease - self.lease_margin

@@ -79,7 +79,7 @@ class Environments:
 
     Attributes:
         folder: has them.
-        recorder: is told when each build begins and ends.
+        recorder: records when each build begins and ends.
         read_index: returns where packages come from.
     """
 

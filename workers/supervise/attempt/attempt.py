@@ -123,7 +123,7 @@ class AttemptSupervisor:
         return self._ending.result()
 
     async def _install_packages(self, task: Task, recorder: EventRecorder) -> Task | None:
-        """Install the packages of the task's code; return the task, or None if the run has ended."""
+        """Install the task's packages; return the task, or None if the run has ended."""
         if self._node.packages is not None and (task.code is not None or task.models):
             installed = await self._node.packages.install(task, recorder, self._stop_request, self._ending)
             if isinstance(installed, AttemptEnd):
@@ -135,7 +135,7 @@ class AttemptSupervisor:
         return None if self.ended else task
 
     async def _record_packages(self, code: OwnCode, packages: Held) -> None:
-        """Record the packages of the run before it begins: later runs of the code get the same."""
+        """Record the run's packages before it begins: later runs of the code get the same."""
         attempt, repository = self.assignment.attempt, self._node.repository
         installed = packages.facts.as_set()
         await self._calls.repeat_until_end(

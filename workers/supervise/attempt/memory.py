@@ -1,4 +1,4 @@
-"""Sizes the memory of a run, and the part of it that holds the rows of a table."""
+"""Sizes a run's memory, and the part of it that holds table rows."""
 
 import os
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def in_memory_bytes(environment: Mapping[str, str] = os.environ) -> int | None:
 
 
 def row_memory(cap: int, in_memory: int | None) -> int:
-    """Return the size up to which the rows of a table are kept in memory.
+    """Return the size up to which table rows are kept in memory.
 
     Args:
         cap: the memory that the run may use, in bytes.
@@ -37,7 +37,7 @@ def row_memory(cap: int, in_memory: int | None) -> int:
 
 
 def memory_cap(task: Task, share: int) -> int:
-    """Return the largest memory of a run, in bytes: the value in its spec, else the share of its slots."""
+    """Return a run's largest memory, in bytes: the value in its spec, else its slots' share."""
     spec = getattr(task, "spec", None)
     asked_gib = None if spec is None else spec.resources.memory_gib
     return int(asked_gib * GIB) if asked_gib else share

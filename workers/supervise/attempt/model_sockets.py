@@ -1,4 +1,4 @@
-"""The sockets at which the runner of a task connects to the processes of its models."""
+"""The sockets at which a task's runner connects to the model processes."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def listen(address: Path) -> socket.socket:
-    """Return a socket at which the runner of the attempt can connect."""
+    """Return a socket at which the attempt's runner can connect."""
     address.unlink(missing_ok=True)
     # Each message arrives as a whole, also if the next one was sent before it was read.
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -30,7 +30,7 @@ def listen(address: Path) -> socket.socket:
 
 
 async def accept(listener: socket.socket, runner: int) -> socket.socket:
-    """Return the connection of a runner. At some levels of sandboxes, others may find the socket."""
+    """Return a runner's connection. At some sandbox levels, others may find the socket."""
     loop = asyncio.get_running_loop()
     while True:
         connection, _ = await loop.sock_accept(listener)

@@ -41,11 +41,11 @@ MAX_AT_ONCE = 64
 
 
 def build_limits(memory: int, environment: Mapping[str, str] = os.environ) -> BuildLimits:
-    """Return the limits of installations.
+    """Return the limits for installations.
 
     Args:
-        memory: bytes of a slot, which the run does not use yet.
-        environment: of the worker.
+        memory: a slot's memory in bytes, which the run does not use yet.
+        environment: the worker's.
 
     Raises:
         ValueError: a value is not a number.
@@ -58,13 +58,13 @@ def build_limits(memory: int, environment: Mapping[str, str] = os.environ) -> Bu
 
 @dataclass
 class Packages:
-    """The packages of code on this machine.
+    """Provides the packages that code needs on this machine.
 
     Attributes:
         environments: has them.
-        sandboxes: the sandboxes of this machine.
-        limits: of each installation.
-        isolation: returns how users are given to processes; None in place of it where the worker is not root.
+        sandboxes: this machine's sandboxes.
+        limits: for each installation.
+        isolation: returns how users are given to processes; None in its place where the worker is not root.
     """
 
     environments: Environments
@@ -96,16 +96,16 @@ class Packages:
     async def install(
         self, task: Task, recorder: EventRecorder, stop: StopRequest, ending: "asyncio.Future[AttemptEnd]"
     ) -> "Installed | AttemptEnd":
-        """Install the packages of a task, unless they are; the output becomes log lines of the attempt.
+        """Install a task's packages, unless they are; the output becomes the attempt's log lines.
 
         Args:
             task: with its interpreters, see `place`.
-            recorder: of the attempt.
+            recorder: the attempt's.
             stop: ends the installation when the run has to yield.
             ending: ends it when the run has ended.
 
         Returns:
-            The environments, to be released after the run; the end of the run, if it cannot begin.
+            The environments, to be released after the run; the run's end, if it cannot begin.
         """
         done = Installed()
         with contextlib.ExitStack() as undo:
@@ -136,7 +136,7 @@ class Packages:
         stop: StopRequest,
         ending: "asyncio.Future[AttemptEnd]",
     ) -> "Held | AttemptEnd | None":
-        """Return the environment of code; None if the run has ended meanwhile."""
+        """Return the environment for code; None if the run has ended meanwhile."""
         states = asyncio.ensure_future(asyncio.shield(self.sandboxes.states))
         stopped, stopping = threading.Event(), asyncio.ensure_future(stop.wait())
         building = asyncio.ensure_future(self._ensure(code, for_engine, states, recorder, stopped))
@@ -180,7 +180,7 @@ class Packages:
         return await loop.run_in_executor(self._threads, ensure)
 
     def _builder(self) -> Builder:
-        """Return the builder of this machine, in a thread.
+        """Return this machine's builder, in a thread.
 
         Raises:
             BuildFailed: nothing can be installed here.
@@ -199,7 +199,7 @@ class Packages:
 
 
 class Installed:
-    """The environments of a task.
+    """The environments for a task.
 
     Attributes:
         failures: why models cannot be executed, by their names.
@@ -232,7 +232,7 @@ def _in_loop(loop: asyncio.AbstractEventLoop, receive: Callable[[str], None], li
 
 @contextlib.contextmanager
 def _claimed(isolation: Isolation) -> Iterator[Owner]:
-    """Give a build a user of its own."""
+    """Give a build its own user."""
     with isolation.users.claimed() as user:
         yield Owner(user.uid, isolation.users.group)
 

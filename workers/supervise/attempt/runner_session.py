@@ -88,7 +88,7 @@ class RunnerSession:
 
         Returns:
             Whether the runner may serve another task. After a failure it may be in an unknown state, and the
-            kernel's limits of a task cannot be raised again.
+            kernel limits for a task cannot be raised again.
         """
         if self._limits is not None:
             own_user = self._runner.access is not None
@@ -244,7 +244,7 @@ class RunnerSession:
             self._recorder.add(metric.model_copy(update={"trial": self._trial}))
 
     def _violation(self, usage: Usage, peak: int, seconds: float) -> AttemptEnd | None:
-        """Return the end of a run that is above one of its limits."""
+        """Return the end for a run that is above one of its limits."""
         if peak > self._memory_cap:
             if self._limits is not None:
                 return self._limits.out_of_memory(self._memory_cap)

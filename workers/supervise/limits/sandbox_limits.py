@@ -1,4 +1,4 @@
-"""Reads the limits of runs with code of users, which the operator of a worker sets."""
+"""Reads the limits for runs with user code, which a worker's operator sets."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ ALLOCATED_BESIDE = 4 * GIB
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """Each field can be set by the environment variable `TRAINYARD_SANDBOX_<FIELD>` of a worker."""
+    """A worker's environment variable `TRAINYARD_SANDBOX_<FIELD>` can set each field."""
 
     processes: float = 64
     """Number of processes of a run at one time. The kernel allows 64 threads for each."""
@@ -52,7 +52,7 @@ class SandboxLimits:
         return cls(**limits)
 
     def run_limits(self, memory: int) -> Limits:
-        """Return the limits of a run that may use so many bytes of memory."""
+        """Return the limits for a run that may use so many bytes of memory."""
         return Limits(
             memory_of_all=memory,
             process_memory=memory + ALLOCATED_BESIDE,

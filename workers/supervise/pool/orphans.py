@@ -1,4 +1,4 @@
-"""Kills the runners that a dead node of this home left behind."""
+"""Kills the runners that a dead node in this home left behind."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ def _end(pid_file: Path) -> int | None:
 
 
 def _end_rest(leader: int, started: float) -> int | None:
-    """Kill the remaining processes of a dead runner's session.
+    """Kill the remaining processes in a dead runner's session.
 
     A pid is not reused while a session has it as its id, so no member can be older than the runner.
     """
