@@ -21,9 +21,9 @@ _NICENESS = 2
 
 
 class AheadCompiler:
-    """Compiles every bucket of the sizes that were seen, then one of the lengths between them.
+    """Compiles every bucket for the sizes that were seen, then one for the lengths between them.
 
-    It never replaces a program: it stops when the limit of programs is reached.
+    It never replaces a program: it stops at the limit for programs.
     """
 
     def __init__(self, programs: Programs) -> None:
@@ -50,7 +50,7 @@ class AheadCompiler:
             self.see(shapes)
 
     def see(self, sizes: Sizes) -> None:
-        """Add the sizes of a row that was computed."""
+        """Add the sizes from a row that was computed."""
         with self._news:
             is_new = sizes not in self._seen
             self._seen[sizes] = None

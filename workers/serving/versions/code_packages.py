@@ -1,4 +1,4 @@
-"""Installs the packages of code of users for model children, as the workers do for runners."""
+"""Installs the packages that user code needs for model children, as the workers do for runners."""
 
 import logging
 import threading
@@ -35,14 +35,14 @@ def install(
     claim: Callable[[], AbstractContextManager[Owner | None]],
     stopped: threading.Event,
 ) -> Held | None:
-    """Return the environment of a version's code; None if it asks for no packages. Call it in a thread.
+    """Return the environment for a version's code; None if it asks for no packages. Call it in a thread.
 
     Args:
-        name: of the version, for the log.
+        name: the version's name, for the log.
         code: the code.
-        folder: has the environments. A worker of this machine may share it.
-        states: the sandbox levels of this machine.
-        claim: gives a build a user of its own, if the server is root.
+        folder: has the environments. A worker on this machine may share it.
+        states: this machine's sandbox levels.
+        claim: gives a build its own user, if the server is root.
         stopped: is set when the server ends.
 
     Raises:

@@ -12,12 +12,12 @@ _FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 
 
 def gpu_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a child; those of the prediction server's own environment come first.
+    """Return the variables for a child; those in the prediction server's own environment come first.
 
     They have no effect on a machine without a GPU.
 
     Args:
-        environment: the environment of the prediction server.
+        environment: the prediction server's.
 
     Raises:
         ValueError: the fraction is not a number above 0 and at most 1.

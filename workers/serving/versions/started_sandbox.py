@@ -1,4 +1,4 @@
-"""A started model child with code of users, and what has to be removed when it ends."""
+"""A started model child with user code, and what has to be removed when it ends."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ UNKNOWN_STATUS = 1
 
 
 def log_lines(version: str) -> OutputLines:
-    """Return the output of a child, whose lines are logged in the thread that reads them."""
+    """Return a child's output, whose lines are logged in the thread that reads them."""
     return OutputLines(partial(_log_line, version), limit=4 * MAX_LINE_CHARACTERS)
 
 

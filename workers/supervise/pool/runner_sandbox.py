@@ -44,8 +44,8 @@ class Sandbox(CodeProcess):
 
     Attributes:
         files: its files, which the runner closes.
-        work: has a folder for each task, in which the runner writes. None of the runner's folders contains it, since
-            a task's results are stored after its runner has ended.
+        work: has a folder for each task, in which the runner writes. No folder of the runner contains it,
+            since a task's results are stored after its runner has ended.
         checkpoints: the folder with its checkpoints; None if its tasks have none.
         code: its job's code, in its folder.
     """
