@@ -69,7 +69,7 @@ class NodeResources:
         self.levels: tuple[LevelState, ...] | None = None
         """The levels of sandbox; None until they are found."""
         self.no_gpu_in_sandbox: tuple[str, ...] = ()
-        """Why runs with code of users get no GPU, and why not several; empty without GPUs."""
+        """Why runs with user code get no GPU, and why not several; empty without GPUs."""
         self.devices = Devices({gpu.name: gpu.cuda_id for gpu in inventory.accelerators.gpus})
         self.sandbox_gpus = SandboxGpus(
             {gpu.cuda_id: SandboxGpu(gpu.uuid, gpu.minor) for gpu in inventory.accelerators.gpus}

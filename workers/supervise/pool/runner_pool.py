@@ -73,9 +73,9 @@ class RunnerPool:
     isolation: Isolation | None = None
     """Gives each runner a user of its own. Without it, runners have the user of this process."""
     sandboxes: Sandboxes | None = None
-    """Starts the runners with code of users. Without it, none is started."""
+    """Starts the runners with user code. Without it, none is started."""
     model_module: str = MODEL
-    """Executes models with code of users beside a task."""
+    """Executes models with user code beside a task."""
     on_taken: Callable[[StandbyKey], None] = lambda _key: None
     """Called for every runner taken that a standby could have been, so that standbys are kept for the keys
     used most."""
