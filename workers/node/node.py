@@ -22,6 +22,7 @@ from workers.supervise.pool.fork_servers import ForkServers
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.sandboxes import Sandboxes, further_packages
 from workers.system import compile_cache
+from workers.system.logged_errors import log_errors
 from workers.system.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
@@ -162,21 +163,21 @@ class Node:
 
     async def _housekeeping(self) -> None:
         while True:
-            try:
-                await self._pool.sweep()
-                await self._resources.suggestion_process.end_if_idle(self._timing.idle_runner)
-                await asyncio.to_thread(
-                    compile_cache.evict, self._resources.caches, compile_cache.limit_bytes()
-                )
-                await asyncio.to_thread(_remove_left_groups)
-                await self._resources.records.keep_house(self._resources.environments)
-            except DatabaseUnavailable as error:
-                log.warning("%s", error)
             # Housekeeping only frees resources, so an error in it must not end the node and its runs.
-            except Exception:
-                log.exception("housekeeping failed; it is retried")
+            with log_errors(log, "housekeeping failed; it is retried"):
+                await self._keep_house()
             # Often enough that an idle runner lives at most a quarter longer than `idle_runner`.
             await asyncio.sleep(min(self._timing.housekeeping, max(1.0, self._timing.idle_runner / 4)))
+
+    async def _keep_house(self) -> None:
+        await self._pool.sweep()
+        await self._resources.suggestion_process.end_if_idle(self._timing.idle_runner)
+        await asyncio.to_thread(compile_cache.evict, self._resources.caches, compile_cache.limit_bytes())
+        await asyncio.to_thread(_remove_left_groups)
+        try:
+            await self._resources.records.keep_house(self._resources.environments)
+        except DatabaseUnavailable as error:
+            log.warning("%s", error)
 
 
 def _remove_left_groups() -> None:

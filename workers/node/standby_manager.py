@@ -22,6 +22,7 @@ from workers.supervise.attempt.devices import Devices
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.standby import Standby, StandbyKey
 from workers.supervise.timing import Timing
+from workers.system.logged_errors import log_errors
 
 log = logging.getLogger(__name__)
 
@@ -95,11 +96,9 @@ class StandbyManager:
         try:
             while self.max_standbys:
                 await asyncio.sleep(self.timing.standby_quiet)
-                try:
-                    await self._update(draining=draining())
                 # Standbys are optional, so an error here must not end the node.
-                except Exception:
-                    log.exception("the standbys could not be updated")
+                with log_errors(log, "the standbys could not be updated"):
+                    await self._update(draining=draining())
         finally:
             if self._adding is not None:
                 self._adding.cancel()
@@ -140,10 +139,8 @@ class StandbyManager:
 
     async def _add(self, key: StandbyKey) -> None:
         added = False
-        try:
+        with log_errors(log, "a standby could not be started"):
             added = await self.pool.standbys.add(key, cache=self.cache)
-        except Exception:  # as in `run`
-            log.exception("a standby could not be started")
         # A failed start costs seconds of CPU, so it is not repeated at each update.
         if not added:
             self._retry_at[key] = time.monotonic() + RETRY_SECONDS

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from workers.confinement.forking import plan_file
 from workers.confinement.forking.interpreter import run_and_exit
-from workers.confinement.sandbox.enter import fail
+from workers.confinement.sandbox.enter import guarded
 from workers.confinement.sandbox.forked import enter_forked
 from workers.confinement.sandbox.plan import Plan
 from workers.system.kernel import set_process_name
@@ -30,18 +30,19 @@ def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
     """
     # That of the processes outside. The module in the sandbox sets its own.
     set_process_name("ty-sandbox")
+    guarded(_enter_sandbox, descriptors, parent)
+
+
+def _enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
     file, *others = descriptors
-    try:
-        plan = _claimed_plan(file)._replace(parent=parent)
-        connection = take_streams(others)
-        # The command names the number that the descriptor has in the process that made the plan.
-        (named,) = plan.keep
-        if connection != named:
-            os.dup2(connection, named)
-            os.close(connection)
-        enter_forked(plan, _run_in_sandbox)
-    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
-        fail(error)
+    plan = _claimed_plan(file)._replace(parent=parent)
+    connection = take_streams(others)
+    # The command names the number that the descriptor has in the process that made the plan.
+    (named,) = plan.keep
+    if connection != named:
+        os.dup2(connection, named)
+        os.close(connection)
+    enter_forked(plan, _run_in_sandbox)
 
 
 def _claimed_plan(file: int) -> Plan:

@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from workers.system import kernel
 
@@ -98,7 +98,8 @@ def _create(
     size = 8 if landlock < 4 else 16 if landlock < 6 else 24
     created = kernel.syscall(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     ruleset = kernel.check(created, "landlock_create_ruleset")
-    try:
+    with ExitStack() as undo:
+        undo.callback(os.close, ruleset)
         for path, allowed in files:
             # A system does not have all folders.
             with suppress(FileNotFoundError):
@@ -106,9 +107,7 @@ def _create(
         if rules.network:
             for port in ports:
                 _add(ruleset, _PORT, _PortRule(_CONNECT, port))
-    except BaseException:
-        os.close(ruleset)
-        raise
+        undo.pop_all()
     return ruleset
 
 

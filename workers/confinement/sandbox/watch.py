@@ -7,6 +7,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import IO, Self
 
 from jobs.messages.sandbox import MIB, Breach, Ended, Level
@@ -112,7 +113,7 @@ class Watch:
         reader = threading.Thread(target=self._read, args=(duplicate, receive), daemon=True)
         try:
             reader.start()
-        except BaseException:
+        except RuntimeError:  # no thread can be started
             duplicate.close()
             raise
         self._readers.append(reader)
@@ -176,14 +177,13 @@ class Watch:
         self._next_walk = ended + WALK_PAUSES * (ended - began)
 
     def _follow(self) -> None:
-        try:
+        with ExitStack() as undo:
+            # Without a watch it must not run.
+            undo.callback(self._process.kill)
             while not self._stopped.wait(self._interval):
                 if self._process.poll() is not None or self.check() is not None:
                     break
-        except BaseException:
-            # Without a watch it must not run.
-            self._process.kill()
-            raise
+            undo.pop_all()
 
     def _read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
         with stream:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -47,11 +47,11 @@ class ProcessFiles:
         Raises:
             OSError: no user id is free, or the folder cannot be shared.
         """
-        try:
-            return cls(folder, None if isolation is None else isolation.create_access(folder))
-        except BaseException:
-            remove_tree(folder)
-            raise
+        with ExitStack() as undo:
+            undo.callback(remove_tree, folder)
+            files = cls(folder, None if isolation is None else isolation.create_access(folder))
+            undo.pop_all()
+        return files
 
     @property
     def inputs(self) -> Path:

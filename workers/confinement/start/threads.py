@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 
 async def call_in_thread[T](
@@ -37,11 +37,10 @@ async def _discard_result[T](calling: "asyncio.Future[T]", discard: Callable[[T]
 @asynccontextmanager
 async def undone_on_error(undo: Callable[[], object]) -> AsyncIterator[None]:
     """Call `undo` in a thread if the block fails or is cancelled."""
-    try:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(lambda: asyncio.shield(asyncio.to_thread(undo)))
         yield
-    except BaseException:
-        await asyncio.shield(asyncio.to_thread(undo))
-        raise
+        stack.pop_all()
 
 
 def follow_in_thread(

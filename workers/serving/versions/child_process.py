@@ -166,13 +166,11 @@ class ChildProcess(asyncio.Protocol):
     async def _start(cls, start: Callable[[int], Awaitable[Child]]) -> "ChildProcess":
         router_socket, child_socket = socket.socketpair()
         router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        with child_socket:
-            try:
-                process = await start(child_socket.fileno())
-            # BaseException: a child of a cancelled start ends with its connection.
-            except BaseException:
-                router_socket.close()
-                raise
+        with child_socket, contextlib.ExitStack() as undo:
+            # A child whose start was cancelled ends with its connection.
+            undo.callback(router_socket.close)
+            process = await start(child_socket.fileno())
+            undo.pop_all()
         _, child = await asyncio.get_running_loop().create_unix_connection(cls, sock=router_socket)
         child._process = process
         return child

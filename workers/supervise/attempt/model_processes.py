@@ -90,7 +90,9 @@ class ModelProcesses:
             await self._sandboxes.require(model.code.minimum)
             address = sockets[model.name] = folder / f"{model.name}.sock"
             serving = self._serve(model, model.code, model_sockets.listen(address), runner)
-            self._serving.append(asyncio.create_task(serving, name=f"{model.name} of {folder.name}"))
+            task = asyncio.create_task(serving, name=f"{model.name} of {folder.name}")
+            task.add_done_callback(self._on_served)
+            self._serving.append(task)
         return sockets
 
     async def close(self) -> None:
@@ -115,7 +117,10 @@ class ModelProcesses:
         # The runner has ended, or closed the connection.
         except ConnectionError:
             pass
-        except Exception as error:  # noqa: BLE001  becomes the end of the attempt
+
+    def _on_served(self, serving: "asyncio.Task[None]") -> None:
+        """End the attempt if the process could not be served."""
+        if not serving.cancelled() and (error := serving.exception()) is not None:
             self.fail(error)
 
     async def _execute(self, model: ModelWithCode, code: OwnCode, connection: socket.socket) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import struct
+from contextlib import ExitStack
 from pathlib import Path
 
 from workers.system.socket_paths import short_path
@@ -16,16 +17,15 @@ def listen(address: Path) -> socket.socket:
     address.unlink(missing_ok=True)
     # Each message arrives as a whole, also if the next one was sent before it was read.
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
+    with ExitStack() as undo:
+        undo.callback(listener.close)
         with short_path(address) as path:
             listener.bind(path)
             # The runner may have a user of its own. No other process but this one can enter the folder.
             os.chmod(path, 0o666)  # noqa: PTH101, S103
         listener.listen()
         listener.setblocking(False)
-    except BaseException:
-        listener.close()
-        raise
+        undo.pop_all()
     return listener
 
 
