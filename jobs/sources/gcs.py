@@ -71,11 +71,15 @@ def _blocks(opened: Any) -> Iterator[bytes]:
 
 @contextmanager
 def _reported() -> Iterator[None]:
-    """Report errors in a sentence without their message, which may contain an answer of the server."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise FetchFailed("Google Cloud Storage has no such object.", code="source_refused") from error
     # gcsfs, google-auth and aiohttp raise errors that have no common base.
     except Exception as error:
-        raise FetchFailed("Google Cloud Storage did not send the object.", code="source_refused") from error
+        raise _failure(error) from error
+
+
+def _failure(error: Exception) -> FetchFailed:
+    """Return a sentence without the error's message, which may contain an answer of the server."""
+    if isinstance(error, FileNotFoundError):
+        return FetchFailed("Google Cloud Storage has no such object.", code="source_refused")
+    return FetchFailed("Google Cloud Storage did not send the object.", code="source_refused")

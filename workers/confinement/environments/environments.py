@@ -184,7 +184,7 @@ class Environments:
             size = seal(folder / VENV)
             packages = contents.installed(folder / VENV, built.from_source)
             _require_same(request, packages)
-        # However the build ends, its record must say so, and the next one begins in an empty folder.
+        # Whatever ends a build early is recorded, and the next build begins in an empty folder.
         except BaseException as error:
             self.folder.remove(digest)
             failure = _explain_exact_build(error) if request.packages is not None else error
