@@ -1,4 +1,4 @@
-"""Request errors, with the HTTP statuses that TensorFlow Serving maps their codes to."""
+"""Errors of requests, with the HTTP statuses that TensorFlow Serving maps their codes to."""
 
 import re
 
@@ -46,13 +46,13 @@ class NotFound(ServingError):
 
 
 class BodyTooLarge(ServingError):
-    """The request exceeds the limit for bytes or rows."""
+    """The request exceeds the limit of bytes or rows."""
 
     status = 413
 
 
 class UnsupportedEncoding(ServingError):
-    """The request's Content-Encoding is unknown."""
+    """The Content-Encoding of the request is unknown."""
 
     status = 415
 
@@ -64,7 +64,7 @@ class Saturated(ServingError):
 
 
 class NoRoom(Saturated):
-    """RESOURCE_EXHAUSTED: other requests' bodies take too much memory. The body is not read."""
+    """RESOURCE_EXHAUSTED: the bodies of other requests take too much memory. The body is not read."""
 
 
 class ClientGone(ServingError):
@@ -80,6 +80,6 @@ class Unavailable(ServingError):
 
 
 class DeadlineExceeded(ServingError):
-    """DEADLINE_EXCEEDED: the caller's or the server's time limit has passed."""
+    """DEADLINE_EXCEEDED: the time limit of the caller or the server has passed."""
 
     status = 504

@@ -61,7 +61,7 @@ def lengths(prefix: bytes | bytearray | memoryview, max_body: int = MAX_BODY) ->
     """Return the header's and the body's length.
 
     Raises:
-        InvalidFrame: a length exceeds a frame's maximum.
+        InvalidFrame: a length exceeds the maximum of a frame.
     """
     head, body = PREFIX.unpack(prefix)
     if head > MAX_HEADER or body > max_body:
@@ -73,7 +73,7 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
     """Decode a frame; its tensors are views of `body`.
 
     Raises:
-        InvalidFrame: NumPy cannot parse a type's name. Other content raises what reading it does.
+        InvalidFrame: NumPy cannot parse the name of a type. Other content raises what reading it does.
     """
     header = orjson.loads(head)
     tensors, offset = [], 0
@@ -86,11 +86,11 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
 
 def _dtype(name: Any) -> np.dtype[Any]:
     try:
-        dtype: np.dtype[Any] = np.dtype(name)
+        found: np.dtype[Any] = np.dtype(name)
     # NumPy evaluates the sizes in a name, such as "(2,3)f4", as a literal of Python.
     except SyntaxError as error:
         raise InvalidFrame("a type that is none") from error
-    return dtype
+    return found
 
 
 class Decoder:
@@ -134,7 +134,7 @@ def _whole(chunk: bytes) -> Frame | None:
 
 
 class FrameReader:
-    """Reads frames from a blocking socket. A frame's tensors are valid until the next one is read."""
+    """Reads frames from a blocking socket. The tensors of a frame are valid until the next one is read."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -171,11 +171,11 @@ class FrameReader:
         self._ahead = frame[end:size]
         return decode(frame[PREFIX.size : middle], frame[middle:end])
 
-    def _fill(self, buffer: memoryview, size: int, end: int) -> int:
+    def _fill(self, buffer: memoryview, size: int, wanted: int) -> int:
         """Receive until a buffer has the wanted bytes; return its size."""
-        while size < end:
+        while size < wanted:
             # One call for all of them, although they may arrive in many parts.
-            received = self._connection.recv_into(buffer[size:end], 0, socket.MSG_WAITALL)
+            received = self._connection.recv_into(buffer[size:wanted], 0, socket.MSG_WAITALL)
             if not received:
                 raise ConnectionError("the peer closed inside a frame")
             size += received
