@@ -37,7 +37,7 @@ from workers.confinement.isolation.check import Folders, parents_of
 from workers.confinement.isolation.users import RunnerUsers, UidRange
 from workers.confinement.isolation.view import View
 from workers.confinement.sandbox.launch import Owner
-from workers.confinement.sandbox.levels import find_levels, wanted_levels
+from workers.confinement.sandbox.levels import allowed_levels, find_levels
 from workers.runner.environment import Environment
 from workers.supervise.attempt.hand_over import hand_over_in_sandbox
 from workers.supervise.limits.sandbox_limits import SandboxLimits
@@ -148,10 +148,10 @@ async def sandboxed_pool(folder: Path) -> AsyncIterator[RunnerPool]:
         with contextlib.closing(isolation.create_access(folders.runners / "levels")) as access:
             owner = Owner(access.user.uid, access.group)
             states = await asyncio.to_thread(
-                find_levels, lambda: owner, parent=folders.runners, wanted=wanted_levels()
+                find_levels, lambda: owner, parent=folders.runners, allowed=allowed_levels()
             )
     else:
-        states = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=wanted_levels())
+        states = await asyncio.to_thread(find_levels, parent=folders.runners, allowed=allowed_levels())
     sandboxes.states.set_result(states)
     servers = ForkServers(folders.runners, 3600.0, RUNNER)
     pool = RunnerPool(
@@ -177,7 +177,7 @@ def needs_of(folder: Path, number: int) -> SandboxNeeds:
         ),
         checkpoints=str(folder / "store" / "checkpoints" / f"job-{number}"),
         compile_cache=str(folder / "cache" / f"code-{number}"),
-        limits=SandboxLimits().of_run(4 * 2**30),
+        limits=SandboxLimits().run_limits(4 * 2**30),
     )
 
 

@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -189,13 +189,10 @@ class Part:
             Locked: another request holds it.
             Conflict: it has another number of bytes than the client believes.
         """
-        self._lock = locked_file(self.key)
-        self._file = self._lock.__enter__()
-        try:
+        with ExitStack() as lock:
+            self._file = lock.enter_context(locked_file(self.key))
             self._require_offset()
-        except BaseException:
-            self._lock.__exit__(None, None, None)
-            raise
+            self._lock = lock.pop_all()
         return self
 
     def _require_offset(self) -> None:
@@ -264,7 +261,7 @@ class Part:
             if self._digest is not None:
                 self._remember(_Digest(self.offset, self._digest))
         finally:
-            self._lock.__exit__(None, None, None)
+            self._lock.close()
 
     def _remember(self, digest: _Digest) -> None:
         with _remembering:

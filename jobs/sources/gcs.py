@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,7 +41,7 @@ def open_gcs(address: Address, credential: Credential | None) -> Source:
     require_installed()
     account = credential.account.get_secret_value() if isinstance(credential, GcsCredential) else None
     place = f"{address.host}/{address.path}"
-    try:
+    with _reported():
         files = fsspec.filesystem(
             "gcs",
             # Without an account nothing may be taken from this machine instead.
@@ -50,8 +51,6 @@ def open_gcs(address: Address, credential: Credential | None) -> Source:
         )
         facts = files.info(place)
         opened = files.open(place, "rb")
-    except Exception as error:  # of gcsfs, google-auth and aiohttp, which have no common base
-        raise _failure(error) from error
     return Source(
         size=facts.get("size"),
         blocks=_blocks(opened),
@@ -63,13 +62,20 @@ def open_gcs(address: Address, credential: Credential | None) -> Source:
 def _blocks(opened: Any) -> Iterator[bytes]:
     with opened:
         while True:
-            try:
+            with _reported():
                 block = opened.read(BLOCK)
-            except Exception as error:
-                raise _failure(error) from error
             if not block:
                 return
             yield block
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        yield
+    # gcsfs, google-auth and aiohttp raise errors that have no common base.
+    except Exception as error:
+        raise _failure(error) from error
 
 
 def _failure(error: Exception) -> FetchFailed:

@@ -23,7 +23,7 @@ from workers.confinement.environments.building import Builder, BuildLimits
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder, Held
 from workers.confinement.environments.index import PackageIndex
-from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.request import NeededPackages
 from workers.confinement.isolation.users import RunnerUsers
 from workers.confinement.sandbox.launch import Owner
 from workers.confinement.sandbox.levels import find_levels
@@ -84,7 +84,7 @@ class Bench:
         **wanted: Any,
     ) -> Held:  # fmt: skip
         return self.environments.ensure(
-            Wanted(requirements, for_engine, **wanted), lambda: self.builder, minimum=Level.PROCESS,
+            NeededPackages(requirements, for_engine, **wanted), lambda: self.builder, minimum=Level.PROCESS,
             receive=receive or self.lines.append, stopped=self.stopped,
         )  # fmt: skip
 

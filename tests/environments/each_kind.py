@@ -35,7 +35,7 @@ def main() -> None:
     level = Level(sys.argv[1])
     users = RunnerUsers(UIDS, Path(tempfile.mkdtemp()))
     with claim(users) as owner:
-        states = find_levels(None if owner is None else lambda: owner, wanted=(level,))
+        states = find_levels(None if owner is None else lambda: owner, allowed=(level,))
     states = tuple(state for state in states if state.level is level)
     if not states[0].offered:
         sys.stdout.write(json.dumps({"missing": states[0].reason}))

@@ -20,7 +20,7 @@ from tests.sandbox.conftest import CASES, Cases, as_user, cases
 from workers.confinement.environments import contents
 from workers.confinement.environments.building import BuildLimits
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
-from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.request import NeededPackages
 from workers.confinement.isolation.users import RunnerUsers
 from workers.confinement.isolation.view import CODE_ROOT
 
@@ -273,9 +273,9 @@ def test_an_environment_is_built_again_from_its_record_or_refused(bench: Bench) 
         ("first", "1.0", 64)
     ]
     # The environment that was resolved is that of the record.
-    exact = Wanted(("first",), for_engine=True, packages=recorded.packages)
+    exact = NeededPackages(("first",), for_engine=True, packages=recorded.packages)
     assert bench.environments.choose(exact) == held.folder.name
-    assert bench.environments.choose(Wanted(("first",), True, resolution="new")) != held.folder.name
+    assert bench.environments.choose(NeededPackages(("first",), True, resolution="new")) != held.folder.name
     held.release()
     bench.environments.evict(0)
     wheel(bench.wheels, "first", "2.0")

@@ -121,7 +121,7 @@ def as_user(module: str, *arguments: str, users: RunnerUsers) -> str:
     if os.geteuid() != 0:
         return _run(command, environment)
     with claimed(users) as user:
-        hidden, visible = View.of((), ())
+        hidden, visible = View.hiding((), ())
         confinement = Confinement(uid=user.uid, group=user.uid, hidden=hidden, visible=visible)
         confined = ["workers.confinement.isolation.run_confined", confinement.model_dump_json()]
         return _run([*command[:2], *confined, *command[2:]], environment)

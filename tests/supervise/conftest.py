@@ -116,9 +116,11 @@ class FakeRepository:
         self._check()
         self.sandboxes[attempt] = record
 
-    async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+    async def record_packages(
+        self, attempt: int, installed: InstalledSet, choice: PackageChoice | None
+    ) -> None:
         self._check()
-        self.packages[attempt] = (found, choice)
+        self.packages[attempt] = (installed, choice)
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         self.queries.append(known)

@@ -107,14 +107,13 @@ class _OneRun:
             return _replay_response(row, self._purpose)
         self._row = row
         self._request._idempotent = self  # type: ignore[attr-defined]
-        try:
+        with ExitStack() as undo:
+            # A request that fails or stores no response has no effect, so a repetition must run.
+            undo.callback(idempotency.release, row)
             with self._transaction:
                 response = self._respond(operation)
-        except BaseException:
-            idempotency.release(row)  # the request has no effect, so a repetition must run
-            raise
-        if row.status is None:
-            idempotency.release(row)
+            if row.status is not None:
+                undo.pop_all()
         return response
 
     def _respond(self, operation: Callable[[], HttpResponse]) -> HttpResponse:

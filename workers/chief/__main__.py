@@ -1,4 +1,4 @@
-"""Command line of the chief: `python -m workers.chief --project P --name N`."""
+"""Command line for the chief: `python -m workers.chief --project P --name N`."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Answers the calls of KerasTuner's scripts. All state that must outlive the process is in the database."""
+"""Answers calls from KerasTuner's scripts. All state that must outlive the process is in the database."""
 
 import asyncio
 import logging
@@ -66,7 +66,7 @@ class Chief:
         self._changed.set()
 
     async def maintain(self, port: int) -> tuple[Job, set[Address] | None]:
-        """Renew the leases of connected scripts, release trials of disconnected ones, and advance the search.
+        """Renew leases for connected scripts, release trials from disconnected ones, and advance the search.
 
         Returns:
             The search, and the connected addresses if the system can report them.
@@ -90,11 +90,11 @@ class Chief:
         """Return the search space as far as it is known."""
         del request, peer
         search = await self.db(lambda: external_payload(Job.objects.get(pk=self.job_id)).search)
-        known = conversion.hyperparameters(search.space, {})
-        return protocol.message("GetSpaceResponse")(hyperparameters=known)
+        message = conversion.hyperparameters(search.space, {})
+        return protocol.message("GetSpaceResponse")(hyperparameters=message)
 
     async def update_space(self, request: Any, peer: str) -> Any:
-        """Add new hyperparameters of a script to the search space."""
+        """Add a script's new hyperparameters to the search space."""
         space = conversion.config(request.hyperparameters)
         async with self._quota.turn(peer, MESSAGE_COST):
             await self.db(lambda: script_reports.add_space(self.job_id, space))
@@ -105,16 +105,16 @@ class Chief:
         response = protocol.message("CreateTrialResponse")
         deadline = time.monotonic() + HOLD_SECONDS
         while True:
-            found = await self.db(
+            claim = await self.db(
                 lambda: external_search.claim_trial(self.job_id, request.tuner_id, host=peer)
             )
-            if isinstance(found, external_search.HeldTrial):
-                self._connections.record_call(found.attempt.number, peer)
-                name = queries.TrialName(found.trial.number, found.attempt.number)
-                return response(trial=await self._trial(found.trial, name))
-            if found is external_search.NoTrial.OVER:
+            if isinstance(claim, external_search.HeldTrial):
+                self._connections.record_call(claim.attempt.number, peer)
+                name = queries.TrialName(claim.trial.number, claim.attempt.number)
+                return response(trial=await self._trial(claim.trial, name))
+            if claim is external_search.NoTrial.OVER:
                 return response(trial=conversion.trial("", "STOPPED"))
-            if found is external_search.NoTrial.SUGGEST and await self._suggest():
+            if claim is external_search.NoTrial.SUGGEST and await self._suggest():
                 continue
             if self._closing or time.monotonic() > deadline:
                 return response(trial=conversion.trial("", "IDLE"))
@@ -146,7 +146,7 @@ class Chief:
         return True
 
     async def update_trial(self, request: Any, peer: str) -> Any:
-        """Record the metrics of one step."""
+        """Record one step's metrics."""
         name = queries.parse_name(request.trial_id)
         metrics, step = dict(request.metrics), request.step
         async with self._quota.turn(peer, MESSAGE_COST + len(metrics)):
@@ -190,7 +190,9 @@ class Chief:
         del peer
         best = await self.db(lambda: queries.best_reported_trials(self.job_id, request.num_trials))
         named = [(trial, queries.TrialName(trial.number, trial.attempt)) for trial in best]
-        return protocol.message("GetBestTrialsResponse")(trials=[await self._trial(*each) for each in named])
+        return protocol.message("GetBestTrialsResponse")(
+            trials=[await self._trial(*entry) for entry in named]
+        )
 
     async def _trial(self, trial: Trial, name: queries.TrialName) -> Any:
         def read() -> Any:
@@ -228,7 +230,7 @@ CallHandler = Callable[[Any, str], Awaitable[Any]]
 
 
 def call_handlers(chief: Chief) -> dict[str, CallHandler]:
-    """Return the handler of each call of the service."""
+    """Return a handler for each call in the service."""
     return {
         "GetSpace": chief.get_space,
         "UpdateSpace": chief.update_space,

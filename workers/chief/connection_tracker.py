@@ -29,18 +29,20 @@ def _without_ipv4_prefix(host: str) -> str:
 
 
 def open_connections(port: int) -> set[Address] | None:
-    """Return the addresses connected to a port of this process; None if the system does not report them."""
+    """Return the addresses connected to a port on this process; None if the system does not report them."""
     try:
-        found = psutil.Process().net_connections("tcp")
+        connections = psutil.Process().net_connections("tcp")
     except (psutil.Error, OSError):
         return None
     open_ones = (
-        each for each in found if each.status == psutil.CONN_ESTABLISHED and each.laddr and each.raddr
+        connection
+        for connection in connections
+        if connection.status == psutil.CONN_ESTABLISHED and connection.laddr and connection.raddr
     )
     return {
-        (_without_ipv4_prefix(each.raddr.ip), each.raddr.port)
-        for each in open_ones
-        if each.laddr.port == port
+        (_without_ipv4_prefix(connection.raddr.ip), connection.raddr.port)
+        for connection in open_ones
+        if connection.laddr.port == port
     }
 
 
@@ -53,16 +55,16 @@ class _Script:
 
 @dataclass
 class ConnectionTracker:
-    """The scripts by the number of the attempt that each holds.
+    """The scripts, each by the attempt that it holds.
 
-    Only leases survive a restart of the chief.
+    Only leases survive a restart.
     """
 
     grace: float
     _scripts: dict[int, _Script] = field(default_factory=dict)
 
     def record_call(self, attempt: int, peer: str) -> None:
-        """Record a call of the script that holds an attempt."""
+        """Record that the script that holds an attempt has called."""
         if (address := address_of(peer)) is not None:
             self._scripts[attempt] = _Script(address, time.monotonic())
 
@@ -75,7 +77,7 @@ class ConnectionTracker:
 
     def pop_disconnected(self, connected: set[Address]) -> list[int]:
         """Remove and return the attempts whose scripts were disconnected for the grace period."""
-        now, found = time.monotonic(), []
+        now, disconnected = time.monotonic(), []
         for attempt, script in list(self._scripts.items()):
             if script.address in connected:
                 script.missing_since = None
@@ -86,5 +88,5 @@ class ConnectionTracker:
                 self.forget(attempt)
             elif now - script.missing_since >= self.grace:
                 self.forget(attempt)
-                found.append(attempt)
-        return found
+                disconnected.append(attempt)
+        return disconnected

@@ -15,7 +15,7 @@ Trial = protocol.message("Trial")
 
 
 def config(message: Any) -> dict[str, Any]:
-    """Return the space of a HyperParameters message as KerasTuner's JSON, parents before their children.
+    """Return the space in a HyperParameters message as KerasTuner's JSON, parents before their children.
 
     The message groups hyperparameters by kind, so the order in which the script defined them is lost.
     """
@@ -24,7 +24,7 @@ def config(message: Any) -> dict[str, Any]:
 
 
 def _entry(kind: str, row: Any) -> dict[str, Any]:
-    parents = [each.parent for each in row.conditions]
+    parents = [condition.parent for condition in row.conditions]
     conditions = [
         {
             "class_name": "Parent",
@@ -55,39 +55,39 @@ def _parents_first(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     remaining = entries
     while remaining:
         ready = [
-            each
-            for each in remaining
-            if names.issuperset(condition["config"]["name"] for condition in each["config"]["conditions"])
+            entry
+            for entry in remaining
+            if names.issuperset(condition["config"]["name"] for condition in entry["config"]["conditions"])
         ]
         # Nothing is ready if the conditions form a cycle. The validation of the space refuses that.
         ready = ready or remaining
         ordered += ready
-        names |= {each["config"]["name"] for each in ready}
-        remaining = [each for each in remaining if each not in ready]
+        names |= {entry["config"]["name"] for entry in ready}
+        remaining = [entry for entry in remaining if entry not in ready]
     return ordered
 
 
 def plain(message: Any) -> Value | None:
-    """Return the value of a Value message; None if it is empty."""
+    """Return the value in a Value message; None if it is empty."""
     kind = message.WhichOneof("kind")
     return getattr(message, kind) if kind else None
 
 
 def values(message: Any) -> dict[str, Value]:
-    """Return the values of a HyperParameters message."""
-    found = ((name, plain(value)) for name, value in message.values.values.items())
-    return {name: value for name, value in found if value is not None}
+    """Return the values in a HyperParameters message."""
+    pairs = ((name, plain(value)) for name, value in message.values.values.items())
+    return {name: value for name, value in pairs if value is not None}
 
 
 def hyperparameters(space: Space, values_by_name: Mapping[str, Value]) -> Any:
-    """Return a HyperParameters message with a space and the values of one trial."""
+    """Return a HyperParameters message with a space and one trial's values."""
     message = HyperParameters()
     for entry in keras_tuner.write(space)["space"]:
         kind = entry["class_name"]
         _fill(getattr(message.space, f"{kind.lower()}_space").add(), kind, entry["config"])
-    known = {parameter.name: parameter for parameter in space}
+    parameters = {parameter.name: parameter for parameter in space}
     for name, value in values_by_name.items():
-        _set(message.values.values[name], _typed(known.get(name), value))
+        _set(message.values.values[name], _cast_value(parameters.get(name), value))
     return message
 
 
@@ -115,8 +115,8 @@ def _fill(row: Any, kind: str, fields: Mapping[str, Any]) -> None:
             row.sampling = protocol.number_of("Sampling", (fields["sampling"] or "none").upper())
 
 
-def _typed(parameter: Parameter | None, value: Value) -> Value:
-    """Return a value in the type of its hyperparameter."""
+def _cast_value(parameter: Parameter | None, value: Value) -> Value:
+    """Return a value in the type that its hyperparameter has."""
     # JSON may have stored 1.0 as 1, but a Value message distinguishes the two.
     if parameter is None or isinstance(value, bool | str):
         return value

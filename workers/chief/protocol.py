@@ -1,4 +1,4 @@
-"""Defines the protobuf messages of KerasTuner's distributed mode (version 1.4).
+"""Defines the protobuf messages for KerasTuner's distributed mode (version 1.4).
 
 They are defined here instead of imported, because importing KerasTuner's generated modules loads Keras. A
 test compares every field with KerasTuner's own.
@@ -81,9 +81,13 @@ def _file_descriptor() -> descriptor_pb2.FileDescriptorProto:
             enum.value.add(name=member, number=number)
     messages: dict[str, Any] = {}
     for name, fields in _MESSAGES.items():
-        outer, _, own = name.rpartition(".")
-        message = messages[outer].nested_type.add(name=own) if outer else file.message_type.add(name=own)
-        message.options.map_entry = own.endswith("Entry")
+        outer, _, local_name = name.rpartition(".")
+        message = (
+            messages[outer].nested_type.add(name=local_name)
+            if outer
+            else file.message_type.add(name=local_name)
+        )
+        message.options.map_entry = local_name.endswith("Entry")
         for number, field in enumerate(fields, start=1):
             _add(message, field, number)
         messages[name] = message
@@ -114,7 +118,7 @@ POOL.Add(_file_descriptor())
 
 
 def message(name: str) -> Any:
-    """Return the class of the message `name`."""
+    """Return the class for the message `name`."""
     return message_factory.GetMessageClass(POOL.FindMessageTypeByName(f"{PACKAGE}.{name}"))
 
 
@@ -123,6 +127,6 @@ def number_of(enum: str, member: str) -> int:
 
 
 def member_of(enum: str, number: int) -> str:
-    """Return the name of an enum's member; that of 0 for an unknown number."""
+    """Return an enum member's name; for an unknown number, the name for 0."""
     members = _ENUMS[enum]
     return members[number] if 0 <= number < len(members) else members[0]

@@ -1,4 +1,4 @@
-"""Applies the quotas of a project to the reports of scripts: events a second, and disk space."""
+"""Applies a project's quotas to script reports: events a second, and disk space."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,11 +25,11 @@ class Database(Protocol):
 
 
 class ReportQuota:
-    """Delays the reports of a search's scripts that are above its share of its project's events.
+    """Delays script reports that are above the search's share of its project's events.
 
     KerasTuner's scripts do not repeat a call that was refused, so the answer to a report above the share
     comes later instead, and nothing is lost. Of each connection, one report at a time waits for the others:
-    a script that sends many at once does not take the turns of the other scripts of its search.
+    a script that sends many at once does not take the turns of other scripts in its search.
 
     Args:
         job_id: the search.
@@ -47,7 +47,7 @@ class ReportQuota:
         self._is_warned = False
 
     async def follow_share(self) -> None:
-        """Store the rate of the search for the other runs of its project, and set the pace to its share."""
+        """Store the search's rate for its project's other runs, and set the pace to its share."""
         rate = self._pace.measured()
         share = partial(run_quotas.share_events_of_scripts, self._job_id, rate)
         self._pace.set_rate(await self._database(share))
@@ -61,7 +61,7 @@ class ReportQuota:
         """Wait until a report may be recorded.
 
         Args:
-            peer: the connection of the script.
+            peer: the script's connection.
             cost: as how many events the report counts; see `jobs.messages.event_cost`.
 
         Raises:

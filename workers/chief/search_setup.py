@@ -1,4 +1,4 @@
-"""Finds or creates the search of a chief: authenticates the user and reads the search space."""
+"""Finds or creates a chief's search: authenticates the user and reads the search space."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from workers.chief.settings import TOKEN_VARIABLE, Settings
 
 
 class OpenedSearch(NamedTuple):
-    """The search to serve, and the port of its previous chief (0: there was none)."""
+    """The search to serve, and its previous chief's port (0: there was none)."""
 
     job_id: int
     port: int
@@ -23,7 +23,7 @@ class OpenedSearch(NamedTuple):
 
 
 def find_or_create_search(settings: Settings) -> OpenedSearch:
-    """Return the search of the given project and name; create it if there is none.
+    """Return the search with the given project and name; create it if there is none.
 
     Raises:
         TrainyardError: no user is given, or the user lacks permission.

@@ -54,14 +54,14 @@ class PortInUse(Exception):
 async def serve(
     job_id: int, *, host: str, port: int, grace: float, folder: Path, ready: Callable[[int], None]
 ) -> Job:
-    """Answer the scripts of a search until it has ended and they have disconnected, or until a signal.
+    """Answer a search's scripts until it has ended and they have disconnected, or until a signal.
 
     Args:
         job_id: the search.
         host: the address to listen on.
         port: 0 chooses a free one.
         grace: seconds after which a disconnected script loses its trial.
-        folder: the folder of the suggestion process.
+        folder: the suggestion process's folder.
         ready: called with the port.
 
     Raises:

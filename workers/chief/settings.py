@@ -1,4 +1,4 @@
-"""Reads the settings of a chief from the command line and the environment."""
+"""Reads a chief's settings from the command line and the environment."""
 
 import argparse
 import os
@@ -31,32 +31,32 @@ class Settings(NamedTuple):
 def read_settings(arguments: Sequence[str] | None) -> Settings:
     """Parse the command line; invalid arguments exit with a usage message."""
     parser = _parser()
-    given = parser.parse_args(arguments)
-    metric, _, direction = given.objective.partition(":")
+    options = parser.parse_args(arguments)
+    metric, _, direction = options.objective.partition(":")
     try:
         search = ExternalSearch.model_validate(
             {
-                "algorithm": given.algorithm,
+                "algorithm": options.algorithm,
                 "metric": metric,
                 "direction": direction or "min",
-                "max_trials": given.max_trials,
-                "seed": given.seed,
-                "lease_seconds": given.lease,
+                "max_trials": options.max_trials,
+                "seed": options.seed,
+                "lease_seconds": options.lease,
             }
         )
     except ValidationError as error:
         item = error.errors()[0]
         parser.error(f"{'.'.join(str(part) for part in item['loc'])}: {message_of(item)}")
     return Settings(
-        project=given.project,
-        name=given.name,
+        project=options.project,
+        name=options.name,
         search=search,
-        host=given.host,
-        port=given.port,
-        space=given.space,
-        by=given.by,
+        host=options.host,
+        port=options.port,
+        space=options.space,
+        by=options.by,
         token=os.environ.get(TOKEN_VARIABLE),
-        grace=given.grace,
+        grace=options.grace,
     )
 
 

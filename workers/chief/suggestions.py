@@ -1,4 +1,4 @@
-"""Suggests the values of the next trial."""
+"""Suggests values for the next trial."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess,
 
 
 async def suggest_values(process: SuggestionProcess, body: dict[str, Any]) -> Values | None:
-    """Return the values of the next trial; None if the space is exhausted.
+    """Return values for the next trial; None if the space is exhausted.
 
     Raises:
         SuggestionFailed: no suggestion could be made, or the algorithm waits for a trial to end.

@@ -1,1 +1,1 @@
-"""Runs code with limits: users of their own, sandboxes, forks into them, installed packages."""
+"""Runs code with limits: their own users, sandboxes, forks into them, installed packages."""

@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -69,21 +70,21 @@ class ModelClient:
         """
         # Each message arrives as a whole, also if the next one was sent before it was read.
         control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            with short_path(address) as path:
-                control.connect(path)
-            text, descriptors = _received(control, waiting)
-            if not descriptors:
-                raise ModelFailed("its process was not started")
-            os.set_inheritable(descriptors[0], False)
-            model = socket.socket(fileno=descriptors[0])
-            return cls(control, model, json.loads(text)["file"], waiting)
-        except OSError as error:
-            control.close()
-            raise ModelFailed("its process was not started in time") from error
-        except BaseException:
-            control.close()
-            raise
+        with ExitStack() as undo:
+            undo.callback(control.close)
+            try:
+                with short_path(address) as path:
+                    control.connect(path)
+                text, descriptors = _received(control, waiting)
+                if not descriptors:
+                    raise ModelFailed("its process was not started")
+                os.set_inheritable(descriptors[0], False)
+                model = socket.socket(fileno=descriptors[0])
+                client = cls(control, model, json.loads(text)["file"], waiting)
+            except OSError as error:
+                raise ModelFailed("its process was not started in time") from error
+            undo.pop_all()
+        return client
 
     def loaded(self) -> Signature:
         """Wait until the model is loaded, and return the signature that its process reports.

@@ -1,4 +1,4 @@
-"""Command line of the worker node: `python -m workers.node --pool P --slots N [--name NAME]`."""
+"""Command line for the worker node: `python -m workers.node --pool P --slots N [--name NAME]`."""
 
 import asyncio
 import gc
@@ -32,9 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if settings.check:
         state, levels = sandbox_levels.check(settings)
         sys.stdout.write(f"{state.message}\n")
-        for each in levels:
-            offered = "offered" if each.offered else f"not offered: {each.reason}"
-            sys.stdout.write(f"Sandbox {each.level} for code of users: {offered}\n")
+        for level in levels:
+            offered = "offered" if level.offered else f"not offered: {level.reason}"
+            sys.stdout.write(f"Sandbox {level.level} for code of users: {offered}\n")
         sys.exit(state.level == "shared")
     # Runners do not get these values, but the output of a program may still contain one: logs are masked.
     secrets = secret_values(os.environ) | {django_settings.SECRET_KEY}

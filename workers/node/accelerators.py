@@ -1,4 +1,4 @@
-"""Decides which GPUs a worker uses, and explains why it leaves the GPUs of its machine unused."""
+"""Decides which GPUs a worker uses, and explains why it leaves its machine's GPUs unused."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Accelerators:
     """The GPUs that this worker has claimed.
 
     Attributes:
-        gpus: in the order of CUDA_VISIBLE_DEVICES.
-        problem: why GPUs of the machine are not used, for its administrator; None if all is as intended.
+        gpus: in CUDA_VISIBLE_DEVICES order.
+        problem: why the machine's GPUs are not used, for its administrator; None if all is as intended.
         nvml: reads the GPUs' figures; None without GPUs.
     """
 
@@ -39,20 +39,20 @@ class Accelerators:
 
 
 def find(slots: int | None, environment: Mapping[str, str], claims: GpuClaims) -> Accelerators:
-    """Claim the GPUs of this worker: one for each slot, or all that are free if `slots` is None."""
+    """Claim this worker's GPUs: one for each slot, or all that are free if `slots` is None."""
     # The operator has decided against GPUs.
     if environment.get("JAX_PLATFORMS") == "cpu":
         return Accelerators()
     try:
         nvml = Nvml.open()
-        found = [] if nvml is None else nvml.gpus()
+        gpus = [] if nvml is None else nvml.gpus()
     except DriverError as error:
         return Accelerators(problem=f"The NVIDIA driver does not answer: {error}. {ON_CPU}")
-    if nvml is None or not found or environment.get(VISIBLE) in ("", "-1"):
+    if nvml is None or not gpus or environment.get(VISIBLE) in ("", "-1"):
         return Accelerators()
-    allowed = visible(nvml, found, environment)
+    allowed = visible(nvml, gpus, environment)
     if not allowed:
-        sentence = f"{VISIBLE}={environment[VISIBLE]} names no GPU of this machine, which has {_list(found)}"
+        sentence = f"{VISIBLE}={environment[VISIBLE]} names no GPU of this machine, which has {_list(gpus)}"
         return Accelerators(problem=f"{sentence}. {ON_CPU}")
     if (problem := plugin_problem()) is not None:
         return Accelerators(problem=f"This machine has {_list(allowed)}, but {problem}. {ON_CPU}")
@@ -67,7 +67,7 @@ def plugin_problem() -> str | None:
     """Return why JAX cannot use a GPU, as a clause with what to do; None if it can."""
     # Only versions are read: importing JAX would take a second.
     jaxlib = version("jaxlib")
-    installed = {name: found for name in PLUGINS if (found := _version(name)) is not None}
+    installed = {name: present for name in PLUGINS if (present := _version(name)) is not None}
     if not installed:
         return f"JAX's CUDA plugin is not installed. {HOW_TO_INSTALL}"
     # JAX ignores a plugin of another version and uses the CPU.
@@ -85,5 +85,5 @@ def _version(package: str) -> str | None:
 
 
 def _list(gpus: Sequence[Gpu]) -> str:
-    """Return the names of GPUs for a sentence."""
+    """Return the GPUs' names for a sentence."""
     return ", ".join(f"{gpu.name} ({gpu.model})" for gpu in gpus)

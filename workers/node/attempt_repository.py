@@ -30,7 +30,7 @@ CALL_TIMEOUT_SECONDS = 30.0
 
 
 class DatabaseAttemptRepository:
-    """The database as attempts of one worker see it.
+    """The database as one worker's attempts see it.
 
     Renewals, claims, inputs and writes have a thread each: a slow write must not delay the renewal of a
     lease.
@@ -77,9 +77,11 @@ class DatabaseAttemptRepository:
             lambda: sandboxes.record_sandbox(attempt, record), timeout=CALL_TIMEOUT_SECONDS
         )
 
-    async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+    async def record_packages(
+        self, attempt: int, installed: InstalledSet, choice: PackageChoice | None
+    ) -> None:
         await self._writes.call(
-            lambda: package_sets.record_packages(attempt, found, choice), timeout=CALL_TIMEOUT_SECONDS
+            lambda: package_sets.record_packages(attempt, installed, choice), timeout=CALL_TIMEOUT_SECONDS
         )
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:

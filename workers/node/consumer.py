@@ -30,7 +30,7 @@ HEALTHY_AFTER_SECONDS = 60.0
 
 
 def consumer_argv(name: str, queues: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line of a consumer of `queues`."""
+    """Return the command line for a consumer of `queues`."""
     return (
         *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker"),
         # A task only sends a datagram, which needs no process of its own.

@@ -13,7 +13,7 @@ def min_free_bytes(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def disk_shortage(folders: Iterable[Path], min_free: int) -> str | None:
-    """Return an error sentence if the disk of one of `folders` has fewer than `min_free` bytes free."""
+    """Return an error sentence if the disk below any of `folders` has fewer than `min_free` bytes free."""
     for folder in folders:
         disk = os.statvfs(folder)
         # f_bavail, not f_bfree: the file system reserves some blocks for root.

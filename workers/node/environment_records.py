@@ -1,4 +1,4 @@
-"""Records environments with packages of code in the database, from the threads that build them."""
+"""Records environments with code's packages in the database, from the threads that build them."""
 
 import asyncio
 import logging
@@ -16,10 +16,10 @@ log = logging.getLogger(__name__)
 
 
 class EnvironmentRecords:
-    """The recorder of a node: its calls reach the database in order, and are lost in an outage of it.
+    """A node's recorder: its calls reach the database in order, and are lost in an outage.
 
     Args:
-        folder: of the environments.
+        folder: the folder with environments.
         database: the thread for the calls.
     """
 
@@ -32,7 +32,7 @@ class EnvironmentRecords:
 
     @property
     def place(self) -> str:
-        """The identity of the folder."""
+        """The folder's identity."""
         return self._place
 
     def building(self, key: EnvironmentKey) -> None:

@@ -1,7 +1,7 @@
-"""Claims GPUs for one worker, so that two workers of a machine never use the same one.
+"""Claims GPUs for one worker, so that two workers on a machine never use the same one.
 
 A claim is a Unix socket with an abstract name, which the kernel removes when the process ends in any way. No
-file is left behind, and workers of other homes and other users see it too. Containers with a network of their
+file is left behind, and workers in other homes and other users see it too. Containers with a network of their
 own do not: each must be given its own GPUs.
 """
 
@@ -19,7 +19,7 @@ class GpuClaims:
         self._sockets: list[socket.socket] = []
 
     def claim(self, gpus: Iterable[Gpu], limit: int | None = None) -> list[Gpu]:
-        """Claim those of the GPUs that no other process has claimed, at most `limit`."""
+        """Claim those GPUs that no other process has claimed, at most `limit`."""
         claimed: list[Gpu] = []
         for gpu in gpus:
             if limit is not None and len(claimed) >= limit:
@@ -30,8 +30,8 @@ class GpuClaims:
 
     def close(self) -> None:
         """Release all claims."""
-        for each in self._sockets:
-            each.close()
+        for claim in self._sockets:
+            claim.close()
         self._sockets.clear()
 
     def _claim(self, uuid: str) -> bool:

@@ -1,4 +1,4 @@
-"""Finds the NVIDIA GPUs of this machine that the worker may use, and reads their memory and load."""
+"""Finds the NVIDIA GPUs in this machine that the worker may use, and reads their memory and load."""
 
 import importlib
 import logging
@@ -25,7 +25,7 @@ class Gpu:
         uuid: the same on every boot and in every container.
         model: such as `NVIDIA H200`.
         handle: NVML's handle.
-        minor: the number of its device file; None for a part of a GPU, and where it is unknown.
+        minor: its device file's number; None for a part of a GPU, and where it is unknown.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Nvml:
 
     @classmethod
     def open(cls) -> "Nvml | None":
-        """Return the library, or None on a machine without a driver of NVIDIA.
+        """Return the library, or None on a machine without an NVIDIA driver.
 
         Raises:
             DriverError: there is a driver, but it does not answer.
@@ -62,7 +62,7 @@ class Nvml:
             raise DriverError(str(error)) from error
 
     def gpus(self) -> list[Gpu]:
-        """Return the GPUs of the machine, in the order of PCI_BUS_ID.
+        """Return the machine's GPUs, in PCI_BUS_ID order.
 
         Raises:
             DriverError: the driver does not answer.
@@ -85,15 +85,15 @@ class Nvml:
 
     def figures(self, gpu: Gpu) -> dict[str, Any]:
         """Return memory in bytes and load from 0 to 1, as far as the GPU reports them."""
-        nvml, found = self._library, dict[str, Any]()
+        nvml, figures = self._library, dict[str, Any]()
         # Parts of a GPU report no load, and a GPU that fails while the worker runs reports nothing.
         try:
             memory = nvml.nvmlDeviceGetMemoryInfo(gpu.handle)
-            found |= {"memory_bytes": memory.total, "memory_used": memory.used}
-            found["load"] = nvml.nvmlDeviceGetUtilizationRates(gpu.handle).gpu / 100
+            figures |= {"memory_bytes": memory.total, "memory_used": memory.used}
+            figures["load"] = nvml.nvmlDeviceGetUtilizationRates(gpu.handle).gpu / 100
         except nvml.NVMLError as error:
             log.debug("%s does not report all of its figures: %s", gpu.name, error)
-        return found
+        return figures
 
     def _gpu(self, index: int) -> Gpu:
         handle = self._library.nvmlDeviceGetHandleByIndex(index)
@@ -110,16 +110,16 @@ class Nvml:
 def visible(nvml: Nvml, gpus: Sequence[Gpu], environment: Mapping[str, str]) -> list[Gpu]:
     """Return the GPUs that CUDA_VISIBLE_DEVICES allows, in its order; all if it is not set.
 
-    As in CUDA, an entry that names no GPU hides those behind it. Numbers count in the order of PCI_BUS_ID.
+    As in CUDA, an entry that names no GPU hides those behind it. Numbers count in PCI_BUS_ID order.
     """
     if VISIBLE not in environment:
         return list(gpus)
-    return list(dict.fromkeys(_chosen(nvml, gpus, environment[VISIBLE])))
+    return list(dict.fromkeys(_select_gpus(nvml, gpus, environment[VISIBLE])))
 
 
-def _chosen(nvml: Nvml, gpus: Sequence[Gpu], value: str) -> Iterator[Gpu]:
+def _select_gpus(nvml: Nvml, gpus: Sequence[Gpu], value: str) -> Iterator[Gpu]:
     for entry in map(str.strip, value.split(",")):
-        gpu = nvml.part(entry) if entry.startswith("MIG-") else _named(gpus, entry)
+        gpu = nvml.part(entry) if entry.startswith("MIG-") else _find_gpu(gpus, entry)
         if gpu is None:
             if entry not in ("", "-1"):
                 log.warning("%s=%s: there is no GPU %s; it hides those behind it", VISIBLE, value, entry)
@@ -127,12 +127,12 @@ def _chosen(nvml: Nvml, gpus: Sequence[Gpu], value: str) -> Iterator[Gpu]:
         yield gpu
 
 
-def _named(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
+def _find_gpu(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
     if entry.isdecimal():
         return next((gpu for gpu in gpus if gpu.cuda_id == str(int(entry))), None)
     # The beginning of a UUID is enough if it belongs to one GPU only.
-    found = [gpu for gpu in gpus if entry.startswith("GPU-") and gpu.uuid.startswith(entry)]
-    return found[0] if len(found) == 1 else None
+    matching = [gpu for gpu in gpus if entry.startswith("GPU-") and gpu.uuid.startswith(entry)]
+    return matching[0] if len(matching) == 1 else None
 
 
 def _text(value: str | bytes) -> str:

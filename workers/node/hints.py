@@ -1,6 +1,6 @@
 """Sends hints from the message consumer to the node, as datagrams on a Unix socket.
 
-A lost hint only delays work until the node's next poll of the database.
+A lost hint only delays work until the node's next database poll.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ HintKind = Literal["wake", "suggest", "canary"]
 
 
 class Hint(NamedTuple):
-    """The content of a message: the id of an attempt or a job, or a canary's token."""
+    """A message's content: the id of an attempt or a job, or a canary's token."""
 
     kind: HintKind
     value: int | str

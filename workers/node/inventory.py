@@ -45,12 +45,12 @@ class Inventory:
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def memory_per_slot(slots: int) -> int:
-    """Return the default memory cap of a run, in bytes."""
+    """Return a run's default memory cap, in bytes."""
     total = int(total_memory() * USABLE_SHARE)
     # Many slots on a small machine: the caps together exceed its memory, but each run can at least start.
     return max(total // slots, min(MIN_MEMORY_CAP, total))
@@ -101,10 +101,10 @@ def _cpu_devices() -> list[dict[str, Any]]:
 # Cached for every heartbeat: the lookup reads each folder of sys.path.
 @functools.cache
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:  # running from a checkout
             continue
-    return found
+    return versions

@@ -1,4 +1,4 @@
-"""Runs the loops of one registered worker: polling, lease renewal, heartbeats, the message consumer.
+"""Runs a registered worker's loops: polling, lease renewal, heartbeats, the message consumer.
 
 A worker that was declared lost is never revived. The node registers again and gets a new worker id.
 """
@@ -55,7 +55,7 @@ ENVIRONMENTS = "environments"
 
 
 class NodeResources:
-    """The resources of a node that outlive a worker id: folders, runners, devices."""
+    """The resources on a node that outlive a worker id: folders, runners, devices."""
 
     def __init__(
         self, settings: NodeSettings, folder: NodeFolder, pool: RunnerPool, slots: int, inventory: Inventory
@@ -69,7 +69,7 @@ class NodeResources:
         self.levels: tuple[LevelState, ...] | None = None
         """The levels of sandbox; None until they are found."""
         self.no_gpu_in_sandbox: tuple[str, ...] = ()
-        """Why runs with code of users get no GPU, and why not several; empty without GPUs."""
+        """Why runs with user code get no GPU, and why not several; empty without GPUs."""
         self.devices = Devices({gpu.name: gpu.cuda_id for gpu in inventory.accelerators.gpus})
         self.sandbox_gpus = SandboxGpus(
             {gpu.cuda_id: SandboxGpu(gpu.uuid, gpu.minor) for gpu in inventory.accelerators.gpus}
@@ -109,7 +109,7 @@ class NodeResources:
         return max(1, cores() // self.slots)
 
     def node_context(self, worker_id: int) -> NodeContext:
-        """Return the resources that the attempts of this worker share."""
+        """Return the resources that this worker's attempts share."""
         self.records.worker_id = worker_id
         return NodeContext(
             repository=DatabaseAttemptRepository(
@@ -129,14 +129,14 @@ class NodeResources:
         )
 
     def info(self) -> dict[str, Any]:
-        """Return the facts of the machine, with the memory for rows of a table in a run of one slot."""
+        """Return facts about the machine, with the memory for table rows in a run with one slot."""
         return {
             **self.inventory.info(),
             **(
                 {}
                 if self.levels is None
                 else {
-                    "sandbox": [each.model_dump(mode="json") for each in self.levels],
+                    "sandbox": [level.model_dump(mode="json") for level in self.levels],
                     "no_gpu_in_sandbox": self.no_gpu_in_sandbox,
                 }
             ),
@@ -146,12 +146,12 @@ class NodeResources:
         }
 
     def isolate(self) -> None:
-        """Give runners users of their own if this service may. It starts processes: call it in a thread."""
+        """Give runners their own users if this service may. It starts processes: call it in a thread."""
         self.pool.isolation, self.isolation = isolate(self.settings, self.folder)
         log.log(logging.INFO if self.pool.isolation else logging.WARNING, "%s", self.isolation.message)
 
     async def find_sandboxes(self) -> None:
-        """Find the levels of sandbox for code of users. Runs without such code start meanwhile."""
+        """Find the sandbox levels for user code. Runs without such code start meanwhile."""
         thread = ThreadPoolExecutor(1, "sandbox-levels", initializer=sandbox_levels.yield_to_others)
         try:
             self.levels = await asyncio.get_running_loop().run_in_executor(
@@ -164,7 +164,7 @@ class NodeResources:
         finally:
             thread.shutdown(wait=False)
         self.no_gpu_in_sandbox = await asyncio.to_thread(self.sandbox_gpus.problems, self.levels)
-        offered = [each.level for each in self.levels if each.offered]
+        offered = [level.level for level in self.levels if level.offered]
         log.info("sandboxes for code of users: %s", ", ".join(offered) or "none")
         if self.pool.sandboxes is not None:
             self.pool.sandboxes.states.set_result(self.levels)
@@ -259,7 +259,9 @@ class Membership:
 
     async def _heartbeat(self) -> None:
         devices, info = self._resources.inventory.devices(), self._info()
-        warm = await asyncio.to_thread(self._warm_memory.added_to, list_warm_processes(self._resources.pool))
+        warm = await asyncio.to_thread(
+            self._warm_memory.with_memory, list_warm_processes(self._resources.pool)
+        )
         info["warm"] = [process.model_dump() for process in warm]
         registered = await self._resources.database.call(
             lambda: workers.heartbeat(self.worker_id, devices=devices, info=info),

@@ -22,6 +22,7 @@ from workers.supervise.pool.fork_servers import ForkServers
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.sandboxes import Sandboxes, further_packages
 from workers.system import compile_cache
+from workers.system.logged_errors import log_errors
 from workers.system.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
@@ -35,10 +36,10 @@ class Node:
 
     def __init__(self, settings: NodeSettings, folder: NodeFolder, *, secrets: set[str]) -> None:
         self._claims = GpuClaims()
-        found = accelerators.find(settings.slots, os.environ, self._claims)
-        if found.problem is not None:
-            log.warning("%s", found.problem)
-        slots = settings.slots or len(found.gpus) or cores()
+        hardware = accelerators.find(settings.slots, os.environ, self._claims)
+        if hardware.problem is not None:
+            log.warning("%s", hardware.problem)
+        slots = settings.slots or len(hardware.gpus) or cores()
         self._settings = settings
         self._timing = settings.timing
         self._folder = folder
@@ -53,7 +54,7 @@ class Node:
             fork_servers=fork_servers if settings.forks else None,
             sandboxes=Sandboxes(folder.attempts, readable=further_packages(settings.runner)),
         )
-        self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(found))
+        self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(hardware))
         self._membership: Membership | None = None
         self._draining, self._killed = asyncio.Event(), asyncio.Event()
 
@@ -151,7 +152,7 @@ class Node:
         (self._killed if self._draining.is_set() else self._draining).set()
 
     async def _clean_up_after_crashes(self) -> None:
-        """Kill orphaned runners of dead nodes, and end their attempts before the leases expire."""
+        """Kill orphaned runners that dead nodes left, and end their attempts before the leases expire."""
         for dead in await asyncio.to_thread(clean_up_dead_nodes, self._folder):
             try:
                 await self._resources.database.call(
@@ -162,25 +163,25 @@ class Node:
 
     async def _housekeeping(self) -> None:
         while True:
-            try:
-                await self._pool.sweep()
-                await self._resources.suggestion_process.end_if_idle(self._timing.idle_runner)
-                await asyncio.to_thread(
-                    compile_cache.evict, self._resources.caches, compile_cache.limit_bytes()
-                )
-                await asyncio.to_thread(_remove_left_groups)
-                await self._resources.records.keep_house(self._resources.environments)
-            except DatabaseUnavailable as error:
-                log.warning("%s", error)
             # Housekeeping only frees resources, so an error in it must not end the node and its runs.
-            except Exception:
-                log.exception("housekeeping failed; it is retried")
+            with log_errors(log, "housekeeping failed; it is retried"):
+                await self._keep_house()
             # Often enough that an idle runner lives at most a quarter longer than `idle_runner`.
             await asyncio.sleep(min(self._timing.housekeeping, max(1.0, self._timing.idle_runner / 4)))
 
+    async def _keep_house(self) -> None:
+        await self._pool.sweep()
+        await self._resources.suggestion_process.end_if_idle(self._timing.idle_runner)
+        await asyncio.to_thread(compile_cache.evict, self._resources.caches, compile_cache.limit_bytes())
+        await asyncio.to_thread(_remove_left_groups)
+        try:
+            await self._resources.records.keep_house(self._resources.environments)
+        except DatabaseUnavailable as error:
+            log.warning("%s", error)
+
 
 def _remove_left_groups() -> None:
-    """Remove the control groups of sandboxes whose worker was killed."""
+    """Remove the control groups for sandboxes whose worker was killed."""
     with contextlib.suppress(cgroups.NoCgroup):
         cgroups.remove_left(cgroups.delegated())
 

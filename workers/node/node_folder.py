@@ -1,4 +1,4 @@
-"""Claims the node's folder below the home by a file lock, and cleans up the folders of dead nodes.
+"""Claims the node's folder below the home by a file lock, and cleans up after dead nodes.
 
 The kernel releases the lock when the node's process dies in any way.
 """
@@ -27,7 +27,7 @@ USER_LOCKS = "runner-users"
 
 
 class WorkerNameInUse(Exception):
-    """A running node of this home already uses the name."""
+    """A running node in this home already uses the name."""
 
 
 class NodeFolder:
@@ -45,7 +45,7 @@ class NodeFolder:
 
     @classmethod
     def claim(cls, home: Path, name: str) -> Self:
-        """Create and lock the folder of the node `name`.
+        """Create and lock the folder for the node `name`.
 
         Raises:
             WorkerNameInUse: a running node holds the lock.
@@ -73,7 +73,7 @@ class NodeFolder:
 
     @property
     def socket(self) -> Path:
-        """The path of the hint socket: here, or in the temporary folder if that path is too long to bind.
+        """The path to the hint socket: here, or in the temporary folder if that path is too long to bind.
 
         Raises:
             NotPrivate: another user has created the folder in the temporary folder, or has access to it.
@@ -101,18 +101,18 @@ class DeadWorker(NamedTuple):
     pid: int
 
 
-def clean_up_dead_nodes(own: NodeFolder) -> list[DeadWorker]:
-    """Kill the processes of dead nodes of this home, remove their files, and return their workers.
+def clean_up_dead_nodes(node_folder: NodeFolder) -> list[DeadWorker]:
+    """Kill the processes that dead nodes in this home left, remove their files, and return their workers.
 
     A starting node registers as a new worker, so it never takes over their attempts or their spools.
     """
     # Before the files are deleted, to which these processes may still write.
-    clean_up(own.root.parent.parent / USER_LOCKS)
+    clean_up(node_folder.root.parent.parent / USER_LOCKS)
     dead: list[DeadWorker] = []
-    for root in own.root.parent.iterdir():
+    for root in node_folder.root.parent.iterdir():
         # Its own folder may have been used by a dead node of the same name. It holds that lock already.
-        lock = None if root == own.root else _try_lock(root)
-        if root != own.root and lock is None:
+        lock = None if root == node_folder.root else _try_lock(root)
+        if root != node_folder.root and lock is None:
             continue  # that node is running
         dead += _clear(root)
         if lock is not None:

@@ -11,7 +11,7 @@ COMPILE_CACHES = "compile-cache"
 
 
 def isolate(settings: NodeSettings, folder: NodeFolder) -> tuple[Isolation | None, IsolationState]:
-    """Return how runners of a node are isolated, by trying it. It starts processes: call it in a thread."""
+    """Return how a node's runners are isolated, by trying it. It starts processes: call it in a thread."""
     folder.runners.mkdir(mode=0o700, parents=True, exist_ok=True)
     return find_isolation(
         folders_of(settings, folder), settings.runner_uids, runner_environment(folder.runners)
@@ -19,7 +19,7 @@ def isolate(settings: NodeSettings, folder: NodeFolder) -> tuple[Isolation | Non
 
 
 def folders_of(settings: NodeSettings, folder: NodeFolder) -> Folders:
-    """Return the folders of a node."""
+    """Return a node's folders."""
     checkpoints = store().checkpoint_root
     return Folders(
         home=settings.home,

@@ -1,4 +1,4 @@
-"""Finds out which sandboxes a node offers to runs with code of users."""
+"""Finds out which sandboxes a node offers to runs with user code."""
 
 import os
 import shutil
@@ -22,13 +22,13 @@ def find(settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None
     """Return all levels, the strongest first, by trying them. It takes seconds: call it in a thread.
 
     Args:
-        settings: of the node.
-        folder: of the node.
-        isolation: gives runners users of their own.
+        settings: the node's.
+        folder: the node's.
+        isolation: gives runners their own users.
     """
     folder.runners.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.geteuid() != 0:
-        return find_levels(parent=folder.runners, wanted=settings.sandbox_levels)
+        return find_levels(parent=folder.runners, allowed=settings.sandbox_levels)
     if isolation is None:
         return none_offered("the worker is root, and its runners have no users of their own")
     try:
@@ -39,14 +39,14 @@ def find(settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None
         return none_offered(str(error))
     try:
         owner = Owner(user.uid, isolation.users.group)
-        return find_levels(lambda: owner, parent=folder.runners, wanted=settings.sandbox_levels)
+        return find_levels(lambda: owner, parent=folder.runners, allowed=settings.sandbox_levels)
     finally:
         user.end_processes()
         user.release()
 
 
 def check(settings: NodeSettings) -> tuple[IsolationState, tuple[LevelState, ...]]:
-    """Return how a node with these settings would isolate its runners, and its levels of sandbox."""
+    """Return how a node with these settings would isolate its runners, and its sandbox levels."""
     folder = NodeFolder.claim_numbered(settings.home, f"check-{os.getpid()}")
     try:
         isolation, state = isolate(settings, folder)
@@ -63,5 +63,5 @@ def yield_to_others() -> None:
 
 
 def none_offered(reason: str) -> tuple[LevelState, ...]:
-    """Return the levels of a machine that offers none."""
+    """Return the levels for a machine that offers none."""
     return tuple(LevelState(level=level, offered=False, reason=reason) for level in Level)

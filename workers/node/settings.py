@@ -1,4 +1,4 @@
-"""Reads the settings of a node from the command line and the environment."""
+"""Reads a node's settings from the command line and the environment."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from jobs.messages.sandbox import Level
 from workers.confinement.forking.client import can_fork
 from workers.confinement.isolation.users import UidRange
-from workers.confinement.sandbox.levels import wanted_levels
+from workers.confinement.sandbox.levels import allowed_levels
 from workers.node.disk import min_free_bytes
 from workers.runner.environment import Environment
 from workers.supervise.pool.launcher import RUNNER
@@ -70,7 +70,7 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         standbys = 0
     try:
         uids = UidRange.read(os.environ)
-        levels = wanted_levels()
+        levels = allowed_levels()
     except ValueError as error:
         parser.error(str(error))
     return NodeSettings(

@@ -22,6 +22,7 @@ from workers.supervise.attempt.devices import Devices
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.standby import Standby, StandbyKey
 from workers.supervise.timing import Timing
+from workers.system.logged_errors import log_errors
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ RETRY_SECONDS = 60.0
 
 
 class EnvironmentHistory:
-    """The environments of the latest tasks, in a file that survives a restart of the node."""
+    """The environments that the latest tasks had, in a file that survives a restart."""
 
     def __init__(self, file: Path, default: Environment) -> None:
         self._file = file
@@ -73,7 +74,7 @@ class StandbyManager:
     """Starts and ends standbys.
 
     Attributes:
-        max_standbys: the most of them; with 0 it starts no fork server either.
+        max_standbys: how many there may be; with 0 it starts no fork server either.
     """
 
     pool: RunnerPool
@@ -95,11 +96,9 @@ class StandbyManager:
         try:
             while self.max_standbys:
                 await asyncio.sleep(self.timing.standby_quiet)
-                try:
-                    await self._update(draining=draining())
                 # Standbys are optional, so an error here must not end the node.
-                except Exception:
-                    log.exception("the standbys could not be updated")
+                with log_errors(log, "the standbys could not be updated"):
+                    await self._update(draining=draining())
         finally:
             if self._adding is not None:
                 self._adding.cancel()
@@ -110,21 +109,21 @@ class StandbyManager:
         if draining or self.pool.free_slots <= 0 or available_memory() < MIN_FREE_MEMORY:
             await standbys.clear()
             return
-        keys = self._wanted()
+        keys = self._target_keys()
         await standbys.clear(self._superfluous(keys))
         now, timing = time.monotonic(), self.timing
         # A machine that is never idle gets its standby later: a free slot belongs to Trainyard.
         quiet = timing.standby_quiet if idle >= MIN_IDLE_CORES else timing.standby_patience
         if now - self._last_task_at < quiet or (self._adding is not None and not self._adding.done()):
             return
-        for key, wanted in Counter(keys).items():
-            if standbys.count(key) < wanted and self._retry_at.get(key, 0.0) < now:
+        for key, number in Counter(keys).items():
+            if standbys.count(key) < number and self._retry_at.get(key, 0.0) < now:
                 # In a task of its own: a standby that still warms up can be ended meanwhile, like any other.
                 self._adding = asyncio.create_task(self._add(key), name="standby")
                 return  # one at a time: the next update sees what has changed
 
-    def _wanted(self) -> list[StandbyKey]:
-        """Return the keys of all standbys that there should be."""
+    def _target_keys(self) -> list[StandbyKey]:
+        """Return a key for each standby that there should be."""
         # A standby opens the device that the next task would get.
         devices = ",".join(self.devices.next(1)) or None
         return [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
@@ -140,10 +139,8 @@ class StandbyManager:
 
     async def _add(self, key: StandbyKey) -> None:
         added = False
-        try:
+        with log_errors(log, "a standby could not be started"):
             added = await self.pool.standbys.add(key, cache=self.cache)
-        except Exception:  # as in `run`
-            log.exception("a standby could not be started")
         # A failed start costs seconds of CPU, so it is not repeated at each update.
         if not added:
             self._retry_at[key] = time.monotonic() + RETRY_SECONDS
@@ -160,7 +157,7 @@ class IdleCores:
         self._before = psutil.cpu_times()
 
     def since_last_call(self) -> float:
-        """Return the average number of idle cores since the last call."""
+        """Return how many cores were idle on average since the last call."""
         before, self._before = self._before, psutil.cpu_times()
         spent = [now - then for now, then in zip(self._before, before, strict=True)]
         total = sum(spent)

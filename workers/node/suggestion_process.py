@@ -45,8 +45,8 @@ async def make_suggestions(process: "SuggestionProcess", body: dict[str, Any]) -
 class SuggestionProcess:
     """Sends one request at a time to the child process.
 
-    A process that times out or dies is replaced at the next request. It exits at the end of its standard
-    input, so it outlives the node by one answer at most.
+    A process that times out or dies is replaced at the next request. It exits when its standard
+    input ends, so it outlives the node by one answer at most.
     """
 
     def __init__(self, folder: Path, *, timeout: float, program: Sequence[str] = PROGRAM) -> None:

@@ -1,4 +1,4 @@
-"""Lists the fork servers and standby runners of a node for the workers page."""
+"""Lists a node's fork servers and standby runners for the workers page."""
 
 import time
 
@@ -40,9 +40,9 @@ def list_warm_processes(pool: RunnerPool) -> list[Warm]:
 
 
 class WarmMemory:
-    """The memory of warm processes: read every 30 s, and at once of one that is new or became ready.
+    """The warm processes' memory: read every 30 s, and at once for one that is new or became ready.
 
-    In between, the value is old, also that of a process that is preparing and still grows.
+    In between, the value is old, also for a process that is preparing and still grows.
     """
 
     def __init__(self) -> None:
@@ -50,14 +50,14 @@ class WarmMemory:
         self._known: dict[tuple[int, float, str], int] = {}
         self._read_at = float("-inf")
 
-    def added_to(self, processes: list[Warm]) -> list[Warm]:
+    def with_memory(self, processes: list[Warm]) -> list[Warm]:
         """Return the processes with their memory in bytes. Reads /proc: call it in a thread."""
         if time.monotonic() - self._read_at > _MEMORY_SECONDS:
             self._known, self._read_at = {}, time.monotonic()
-        known, self._known = self._known, {}
-        found = []
+        earlier, self._known = self._known, {}
+        measured = []
         for process in processes:
             key = process.pid, process.since, process.state
-            self._known[key] = known[key] if key in known else proportional_memory(process.pid)
-            found.append(process.model_copy(update={"memory_bytes": self._known[key]}))
-        return found
+            self._known[key] = earlier[key] if key in earlier else proportional_memory(process.pid)
+            measured.append(process.model_copy(update={"memory_bytes": self._known[key]}))
+        return measured

@@ -1,4 +1,4 @@
-"""Command line of the prediction server: `python -m workers.serving`."""
+"""Command line for the prediction server: `python -m workers.serving`."""
 
 import asyncio
 import faulthandler

@@ -1,4 +1,4 @@
-"""Describes the endpoints that the token of a request reaches."""
+"""Describes which endpoints a request's token reaches."""
 
 import time
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Access:
-    """The access of a known token.
+    """The access that a known token gives.
 
     Attributes:
-        endpoints: the names of the endpoints that it reaches; None if it is not for predictions.
+        endpoints: the endpoints that it reaches, by name; None if it is not for predictions.
         expires: when it ends, in seconds of the epoch; None: when it is revoked.
         warning: why it must be replaced; None if it need not.
     """

@@ -40,7 +40,7 @@ class Authenticator(typing.Protocol):
     """Checks whether a request may be answered."""
 
     async def check(self, request: Request) -> Access:
-        """Return the access of the request. Raises a `ServingError` if it has none."""
+        """Return the request's access. Raises a `ServingError` if it has none."""
 
     async def reaches(self, request: Request, model: str) -> bool:
         """Return whether the request may ask a model."""
@@ -50,7 +50,7 @@ class Authenticator(typing.Protocol):
 
 
 class ServingApp:
-    """Serves the models of one catalog by all protocols, and its metrics."""
+    """Serves one catalog's models by all protocols, and its metrics."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class ServingApp:
                 prediction.check(signature, version.approved.class_labels)
             return await self._bodies.parse(prediction, body, header, signature, deadline, version.table)
 
-        picked, signature, call = await self._parsed(request, target, parse)
+        picked, signature, call = await self._parse_body(request, target, parse)
         approved = picked.version.approved
         # Another version may serve by now, with other labels.
         if prediction.check is not None:
@@ -131,7 +131,7 @@ class ServingApp:
         response = await self._bodies.encode(prediction, call, outputs, version, deadline)
         return name_version(response, picked)
 
-    async def _parsed[Parsed](
+    async def _parse_body[Parsed](
         self,
         request: Request,
         target: Target,
@@ -196,5 +196,5 @@ def name_version(response: Response, picked: PickedVersion) -> Response:
 
 
 def error_encoder(protocol: Protocol | None) -> Callable[[str, int], Response]:
-    """Return the form of errors of a protocol, or that of paths without one."""
+    """Return the form in which a protocol writes errors, or the form for paths without one."""
     return json_error if protocol is None else protocol.encode_error

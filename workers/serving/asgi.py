@@ -22,12 +22,12 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class Request:
-    """One HTTP request. Times are in seconds of the monotonic clock.
+    """One HTTP request. Times are monotonic, in seconds.
 
     Attributes:
-        version: the number of the version that was chosen to answer; 0 until then.
-        access: the access of its token; None if no token is needed.
-        held: the bytes of its body that `BodyMemory` counts.
+        version: the version that was chosen to answer; 0 until then.
+        access: the access that its token gives; None if no token is needed.
+        held: how many bytes of its body `BodyMemory` counts.
     """
 
     __slots__ = ("_receive", "access", "arrived", "headers", "held", "method", "path", "version")
@@ -54,7 +54,7 @@ class Request:
         """Read the whole body.
 
         Args:
-            limit: of its bytes, compressed and unpacked.
+            limit: maximum bytes, compressed and unpacked.
             deadline: the time until which it must have arrived.
             memory: counts it as `held`.
 
@@ -105,7 +105,7 @@ class Request:
         return _check_size(limit, collected)
 
     def deadline(self, default: float) -> float:
-        """Return the deadline of the request (`X-Request-Timeout-Ms`).
+        """Return the request's deadline (`X-Request-Timeout-Ms`).
 
         Raises:
             BadRequest: the header is not a positive number.

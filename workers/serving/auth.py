@@ -23,10 +23,10 @@ _MAX_LOOKUPS = 16
 
 
 class AccessLookup(Protocol):
-    """Looks up the access of tokens."""
+    """Looks up the access that tokens give."""
 
     async def access_of(self, token: str) -> Access | None:
-        """Return the access of a token; None if it is unknown. Raises OSError if there is no answer."""
+        """Return a token's access; None if it is unknown. Raises OSError if there is no answer."""
 
 
 class _Cached(NamedTuple):
@@ -53,7 +53,7 @@ class TokenAuthenticator:
         self._lookups = asyncio.Semaphore(_MAX_LOOKUPS)
 
     async def check(self, request: Request) -> Access:
-        """Return the access of a request's token.
+        """Return the access that a request's token gives.
 
         Raises:
             Unauthenticated: there is no Bearer token, or it is unknown or expired.
@@ -63,7 +63,7 @@ class TokenAuthenticator:
         return await self._access(_token_of(request), _CACHE_SECONDS)
 
     async def reaches(self, request: Request, model: str) -> bool:
-        """Return whether the token of a request reaches an endpoint. Raises like `check`."""
+        """Return whether a request's token reaches an endpoint. Raises like `check`."""
         token = _token_of(request)
         if _covers(await self._access(token, _CACHE_SECONDS), model):
             return True

@@ -1,4 +1,4 @@
-"""Counts the prediction requests of models that exist."""
+"""Counts prediction requests to models that exist."""
 
 from workers.serving.metrics import Metrics
 from workers.serving.releases.catalog import Catalog
@@ -16,12 +16,12 @@ class RequestCounter:
 
         Args:
             model: the name in the request.
-            version: the number of the version that was chosen to answer; 0 if none was.
+            version: the version that was chosen to answer; 0 if none was.
             api: the operation.
-            status: of the response.
+            status: the response status.
             seconds: from its arrival to its response.
         """
         # Callers choose unknown names freely, and each would create a set of labels that stays in memory.
         if model in self._catalog.endpoints:
             self._metrics.request_done(model, api, status, seconds)
-            self._traffic.of(model, version).count_request(status, seconds)
+            self._traffic.tally(model, version).count_request(status, seconds)

@@ -43,14 +43,14 @@ _UNUSUAL = {b"content-encoding", b"expect", b"transfer-encoding", b"upgrade", b"
 
 
 class Caller(NamedTuple):
-    """The head of a request for predictions, and its meaning.
+    """The head of a prediction request, and its meaning.
 
     Attributes:
-        protocol: the protocol of its path.
+        protocol: the one to which its path belongs.
         prediction: the operation.
         target: the model.
-        header: the value of the header that the operation needs, if it was sent.
-        json_bytes: the bytes of JSON before raw tensors, if the header gives them.
+        header: the header that the operation needs, if it was sent.
+        json_bytes: how many bytes of JSON precede raw tensors, if the header gives them.
         body_bytes: larger bodies are not accepted.
     """
 
@@ -82,7 +82,7 @@ class DirectPredictions:
         self._authenticator, self._hosts, self._protocols = authenticator, hosts, protocols
 
     def caller(self, request: Request) -> Caller | None:
-        """Return the caller of a request that was parsed; None if others like it are not accepted."""
+        """Return a parsed request's caller; None if others like it are not accepted."""
         protocol = protocol_of(request.path, self._protocols)
         if protocol is None or any(name in _UNUSUAL for name, _ in request.headers):
             return None
@@ -125,7 +125,7 @@ class DirectPredictions:
 
 
 class DirectPrediction:
-    """One request, from its body to its response. It receives the outcome of the batch."""
+    """One request, from its body to its response. It receives the batch's outcome."""
 
     __slots__ = (
         *("_arrived", "_call", "_caller", "_encoding", "_finished", "_is_done", "_item", "_picked"),
@@ -145,7 +145,7 @@ class DirectPrediction:
             predictions: starts it.
             caller: its head.
             finished: called once with the response.
-            arrived: the time of its first byte, of the monotonic clock.
+            arrived: the monotonic time of its first byte.
         """
         self._predictions, self._caller, self._finished = predictions, caller, finished
         self._arrived = arrived
@@ -231,7 +231,7 @@ class DirectPrediction:
     def _attempt[*Arguments, Result](
         self, step: Callable[[*Arguments], Result], *arguments: *Arguments
     ) -> Result | None:
-        """Return the result of a step. If it fails, the request is answered with an error."""
+        """Return a step's result. If it fails, the request is answered with an error."""
         try:
             return step(*arguments)
         except ServingError as error:

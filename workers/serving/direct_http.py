@@ -64,7 +64,7 @@ class DirectHttpProtocol(HttpProtocol):
         self._known = self._learned(data)
 
     def _place_of_body(self, data: bytes) -> BodyPlace | None:
-        """Return the place of the body of a request with the known head; None for any other."""
+        """Return where the body is in a request with the known head; None for any other."""
         if self._known is None or self.predictions is None:
             return None
         head, caller = self._known
@@ -95,7 +95,7 @@ class DirectHttpProtocol(HttpProtocol):
             self._answer_request(head, b"".join(parts))
 
     def _leave_to_parser(self) -> None:
-        """Feed what has arrived of an incomplete request to the parser."""
+        """Feed to the parser what has arrived of an incomplete request."""
         parts, self._parts = self._parts, []
         self._parse_first(b"".join(parts))
 
@@ -139,7 +139,7 @@ class DirectHttpProtocol(HttpProtocol):
         if self._is_shutting_down and _CLOSE not in headers:
             headers.append(_CLOSE)
         joining: Any = self.transport
-        joining.write_at_once(_encoded(response, headers))
+        joining.write_at_once(_encode_response(response, headers))
         if _CLOSE in headers:
             self.transport.close()
         self.on_response_complete()
@@ -169,7 +169,7 @@ class DirectHttpProtocol(HttpProtocol):
             super().shutdown()
 
 
-def _encoded(response: Response, headers: Headers) -> bytes:
+def _encode_response(response: Response, headers: Headers) -> bytes:
     lines = [b"%b: %b\r\n" % header for header in headers]
     length = b"content-length: %d\r\n\r\n" % len(response.body)
     return b"".join([STATUS_LINE[response.status], *lines, length, response.body])

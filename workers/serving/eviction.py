@@ -1,4 +1,4 @@
-"""Keeps the compile cache of the model children within its limit."""
+"""Keeps the compile cache for model children within its limit."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ _SECONDS = 3600.0
 async def evict_programs(folder: Path, limit: int, *, pause: float = _SECONDS) -> None:
     """Delete the least recently used programs beyond `limit` bytes, now and regularly, until cancelled.
 
-    The age of a program does not matter: a child reads it when it loads a version, which may be months ago.
+    A program's age does not matter: a child reads it when it loads a version, which may be months ago.
     """
     while True:
         try:

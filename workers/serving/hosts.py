@@ -1,7 +1,7 @@
-"""Checks the Host header of requests to a loopback address.
+"""Checks the Host header in requests to a loopback address.
 
-A page of another site can have its own name resolve to this machine, and would then reach a server that asks
-for no token. The browser sends the name of that site as the host.
+A page from another site can have its own name resolve to this machine, and would then reach a server that
+asks for no token. The browser sends that site's name as the host.
 """
 
 import re
@@ -16,7 +16,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(?::\d{1,5})?")
 
 
 def allowed_hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return further host names: of `TRAINYARD_PUBLIC_URL`, and `TRAINYARD_ALLOWED_HOSTS`.
+    """Return further host names: from `TRAINYARD_PUBLIC_URL`, and `TRAINYARD_ALLOWED_HOSTS`.
 
     Raises:
         ValueError: `*` is among them.
@@ -30,7 +30,7 @@ def allowed_hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def check_host(request: Request, allowed: Collection[str]) -> None:
-    """Check the host name of a request; `.example.com` allows all names below it.
+    """Check a request's host name; `.example.com` allows all names below it.
 
     Raises:
         BadRequest: it is missing, malformed or not allowed.

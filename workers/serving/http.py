@@ -1,4 +1,4 @@
-"""The HTTP protocol of the prediction server: limited, and with responses sent as one part."""
+"""The prediction server's HTTP protocol: limited, and with responses sent as one part."""
 
 import asyncio
 from http import HTTPStatus
@@ -13,9 +13,9 @@ _JOINED_BYTES = 256 * 2**10
 
 
 class JoiningTransport:
-    """A transport that sends two parts that are written in the same turn of the event loop as one.
+    """A transport that sends two parts as one if they are written in the same turn of the event loop.
 
-    uvicorn writes the head and the body of a response one after the other. Sent each by itself, they take two
+    uvicorn writes a response's head and body one after the other. Sent each by itself, they take two
     system calls, and wake up the client twice.
     """
 
@@ -27,7 +27,7 @@ class JoiningTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes | memoryview) -> None:
-        """Send `data` with the part that was written before it, or at the end of this turn."""
+        """Send `data` with the part that was written before it, or at this turn's end."""
         if len(data) > _JOINED_BYTES:
             self._flush()
             self._transport.write(data)
@@ -56,12 +56,12 @@ class JoiningTransport:
 
 
 class HttpProtocol(LimitedHttpProtocol):
-    """Sends a response as one part, and errors in the form of the prediction server."""
+    """Sends a response as one part, and errors in the prediction server's form."""
 
     def wrapped(self, transport: Any) -> JoiningTransport:
         """Return the transport to use."""
         return JoiningTransport(transport, self.loop)
 
     def error_body(self, status: HTTPStatus, detail: str) -> tuple[bytes, bytes]:  # noqa: ARG002
-        """Return the media type and the body of an error."""
+        """Return the media type and body for an error."""
         return b"application/json", orjson.dumps({"error": detail})

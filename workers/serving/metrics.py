@@ -23,7 +23,7 @@ def _escape(value: str) -> str:
 
 
 def _is_of(line: str, models: Collection[str]) -> bool:
-    """Return whether a sample is of one of these models, or of none. The model is the first label."""
+    """Return whether a sample belongs to one of these models, or to none. The model is the first label."""
     match = re.search(r'\{model_name="((?:[^"\\]|\\.)*)"', line)
     return match is None or match[1] in {_escape(model) for model in models}
 
@@ -62,7 +62,7 @@ class Gauge:
 
 
 class Histogram:
-    """Counts of observations by upper bound, per set of labels."""
+    """Counts observations by upper bound, per set of labels."""
 
     kind = "histogram"
 
@@ -96,7 +96,7 @@ class Histogram:
 
 
 class Metrics:
-    """All metrics of the prediction server."""
+    """All metrics in the prediction server."""
 
     def __init__(self) -> None:
         prefix = ":tensorflow:serving:"
@@ -148,7 +148,7 @@ class Metrics:
         return observe
 
     def text(self, models: Collection[str] | None = None) -> bytes:
-        """Return the metrics in the text exposition format: of these models, or of all if it is None."""
+        """Return the metrics in the text exposition format: for these models, or for all if it is None."""
         lines: list[str] = []
         for family in self._families:
             lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]

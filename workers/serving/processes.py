@@ -1,4 +1,4 @@
-"""Reads facts about the processes of this server: their ids, memory and queues."""
+"""Reads facts about this server's processes: their ids, memory and queues."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ _MEMORY_SECONDS = 30.0
 
 
 class ProcessFacts:
-    """The facts about the processes of this server. Their memory is read at most every 30 s."""
+    """The facts about this server's processes. Their memory is read at most every 30 s."""
 
     def __init__(self) -> None:
         self._started = time.time()
@@ -25,7 +25,7 @@ class ProcessFacts:
         self._read_at = float("-inf")
 
     async def refresh(self, catalog: Catalog) -> None:
-        """Read the memory of new processes, and that of all if it was last read long ago."""
+        """Read the memory of new processes, and all if it was last read long ago."""
         versions = [version for endpoint in catalog.endpoints.values() for version in endpoint.available()]
         groups = {
             version.child_pid: version.child_pids for version in versions if version.child_pid is not None
@@ -38,8 +38,8 @@ class ProcessFacts:
             sizes = await asyncio.to_thread(_read_memory, {pid: groups.get(pid, [pid]) for pid in unread})
             self._memory = {pid: sizes.get(pid, self._memory.get(pid)) for pid in running}
 
-    def of(self, endpoint: Endpoint) -> dict[str, Any]:
-        """Return the fields of a report about the processes of an endpoint."""
+    def facts(self, endpoint: Endpoint) -> dict[str, Any]:
+        """Return the report fields about an endpoint's processes."""
         versions = [version for version in endpoint.available() if version.child_pid is not None]
         return {
             "server": ServerProcess(
@@ -62,7 +62,7 @@ class ProcessFacts:
 
 
 def _read_memory(groups: Mapping[int, Sequence[int]]) -> dict[int, int | None]:
-    """Return the memory of each group of processes, by its first one. Those in a sandbox are several."""
+    """Return each process group's memory, by its first process. Those in a sandbox are several."""
     memory: dict[int, int | None] = {}
     for pid, members in groups.items():
         sizes = [size for size in map(private_bytes, members) if size is not None]
@@ -71,7 +71,7 @@ def _read_memory(groups: Mapping[int, Sequence[int]]) -> dict[int, int | None]:
 
 
 def private_bytes(pid: int) -> int | None:
-    """Return the bytes of memory that a process shares with no other one; None if unknown."""
+    """Return how many bytes a process shares with no other one; None if unknown."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

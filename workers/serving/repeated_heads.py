@@ -1,4 +1,4 @@
-"""Recognizes requests whose head repeats an earlier one, apart from the length of the body."""
+"""Recognizes requests whose head repeats an earlier one, apart from the body's length."""
 
 import re
 from typing import NamedTuple
@@ -11,14 +11,14 @@ _MAX_HEAD_BYTES = 4 * 2**10
 
 
 class BodyPlace(NamedTuple):
-    """Where the body of a request is in its bytes."""
+    """Where a request's body is in its bytes."""
 
     start: int
     end: int
 
 
 class RepeatedHead(NamedTuple):
-    """The head of a request, up to the value of its Content-Length and after it.
+    """A request's head, up to the value of its Content-Length and after it.
 
     Another head with the same bytes has the same meaning, so it need not be parsed.
     """
@@ -27,7 +27,7 @@ class RepeatedHead(NamedTuple):
     after: bytes
 
     def place_of_body(self, data: bytes) -> BodyPlace | None:
-        """Return the place of the body, which may end after `data`; None if `data` has another head."""
+        """Return where the body is, which may end after `data`; None if `data` has another head."""
         if not data.startswith(self.before):
             return None
         start = len(self.before)
@@ -40,10 +40,10 @@ class RepeatedHead(NamedTuple):
 
 
 def head_of(data: bytes) -> RepeatedHead | None:
-    """Return the head of a request whose head was parsed.
+    """Return the head for a request whose head was parsed.
 
     Args:
-        data: the bytes that were parsed, from the first one of the request.
+        data: the parsed bytes, from the request's first one.
 
     Returns:
         The head, or None if it has no Content-Length, or if more than this request was sent.

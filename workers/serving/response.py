@@ -1,4 +1,4 @@
-"""Responses of the prediction server, which a body worker creates without the modules of the event loop."""
+"""Responses from the prediction server, which a body worker creates without the event loop's modules."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def error_response(error: ServingError, encode: Callable[[str, int], Response] =
 
     Args:
         error: its message and status.
-        encode: returns the response for a message and a status, in the form of a protocol.
+        encode: returns the response for a message and a status, in a protocol's form.
     """
     # A message may quote the request, however long it is.
     response = encode(plain_text(str(error), limit=2000), error.status)

@@ -200,7 +200,7 @@ async def serve(settings: Settings, command: ChildCommand, child_starter: ChildS
 
     Raises:
         OSError: the port is in use, or a required file is missing.
-        ValueError: the public key or the address of a trusted proxy is invalid.
+        ValueError: the public key or a trusted proxy's address is invalid.
     """
     # First: if the port is in use, nothing of the router has been started that would have to be ended.
     listener = _listen(settings.host, settings.port)
@@ -261,7 +261,7 @@ def write_address(path: Path, host: str, port: int) -> None:
 
 
 def replica_name(path: Path) -> str:
-    """Return the name of this replica. It is created once and saved, so it survives a restart."""
+    """Return this replica's name. It is created once and saved, so it survives a restart."""
     with contextlib.suppress(FileNotFoundError):
         if name := path.read_text().strip():
             return name

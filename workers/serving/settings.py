@@ -1,4 +1,4 @@
-"""Reads the settings of a prediction server from the command line, then from the environment."""
+"""Reads a prediction server's settings from the command line, then from the environment."""
 
 import argparse
 import ipaddress
@@ -68,12 +68,12 @@ class Settings:
 
     @property
     def compiled(self) -> Path:
-        """The folder of the children's compile cache."""
+        """The folder for the children's compile cache."""
         return self.home / "compiled"
 
     @property
     def environment_folder(self) -> Path:
-        """The folder of environments: by default one of its own."""
+        """The folder for environments: by default its own."""
         return (self.environments or self.home / "environments").absolute()
 
     @property

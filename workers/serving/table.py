@@ -1,4 +1,4 @@
-"""The pipeline of a served version, and the file from which other processes read it."""
+"""A served version's pipeline, and the file from which other processes read it."""
 
 import functools
 from pathlib import Path
@@ -11,11 +11,11 @@ from workers.serving.protocols.table_rows import size_of
 
 
 class ServedTable(NamedTuple):
-    """The pipeline that makes a version's input of the columns of a table.
+    """The pipeline that turns table columns into a version's input.
 
     Attributes:
         pipeline: ready to be executed.
-        path: of the version's file.
+        path: the version's file.
         size: see `table_rows.size_of`.
     """
 
@@ -47,5 +47,5 @@ def columns_of(table: ServedTable | None) -> tuple[InputColumn, ...]:
 
 
 def window_of(table: ServedTable | None) -> InputWindow | None:
-    """Return how many rows of a table are one instance of a version; None if it is one row, or an array."""
+    """Return how many table rows are one instance for a version; None if it is one row, or an array."""
     return None if table is None else table.pipeline.features.window

@@ -18,7 +18,7 @@ KEPT_INTERVALS = 360
 
 
 class Traffic:
-    """The counts of all versions of this server.
+    """The counts for all versions on this server.
 
     Requests and batches are counted in place, without a lock or a clock: everything runs in one event loop.
     """
@@ -29,12 +29,12 @@ class Traffic:
         self._current: defaultdict[tuple[str, int], Tally] = defaultdict(Tally)
         self._unconfirmed: dict[str, UnconfirmedCounts] = {}
 
-    def of(self, model: str, version: int) -> Tally:
-        """Return the current counts of a version. They are replaced at the end of each interval."""
+    def tally(self, model: str, version: int) -> Tally:
+        """Return a version's current counts. They are replaced when the interval ends."""
         return self._current[model, version]
 
     def close_interval(self, now: float) -> None:
-        """Move the counts since the last call to the interval of ten seconds with most of that time."""
+        """Move the counts since the last call to the ten-second interval with most of that time."""
         middle = (self._since + now) / 2
         start = int(middle // INTERVAL_SECONDS) * INTERVAL_SECONDS
         self._since = now
@@ -43,18 +43,18 @@ class Traffic:
             self._unconfirmed.setdefault(model, UnconfirmedCounts()).add(start, version, tally)
 
     def report(self, model: str) -> TrafficReport | None:
-        """Return the oldest counts of a model that are not confirmed; None if there are none."""
+        """Return a model's oldest counts that are not confirmed; None if there are none."""
         counts = self._unconfirmed.get(model)
         return counts.report(self._run, time.time()) if counts else None
 
     def confirm(self, model: str) -> bool:
-        """Discard the counts of the last report of a model; return whether there are more to report."""
+        """Discard the counts in a model's last report; return whether there are more to report."""
         counts = self._unconfirmed.get(model)
         return counts is not None and counts.confirm()
 
 
 class UnconfirmedCounts:
-    """The counts of one model that the dashboard has not confirmed.
+    """One model's counts that the dashboard has not confirmed.
 
     A report is sent unchanged until it is confirmed: its answer may have been lost, and the dashboard
     recognizes it by its sequence number.
@@ -66,7 +66,7 @@ class UnconfirmedCounts:
         self._sequence = 0
 
     def add(self, start: int, version: int, tally: Tally) -> None:
-        """Add the counts of a version in an interval; the oldest intervals are lost if there are too many."""
+        """Add a version's counts in an interval; the oldest intervals are lost if there are too many."""
         self._closed.setdefault(start, {}).setdefault(version, Tally()).add(tally)
         while len(self._closed) > KEPT_INTERVALS:
             del self._closed[next(iter(self._closed))]
@@ -92,7 +92,7 @@ class UnconfirmedCounts:
 
 
 def next_run(path: Path) -> int:
-    """Return a number that is greater at each start of the server, also after its clock was set back."""
+    """Return a number that is greater at each server start, also after its clock was set back."""
     try:
         earlier = int(path.read_text())
     except (FileNotFoundError, ValueError):

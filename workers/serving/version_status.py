@@ -1,4 +1,4 @@
-"""The state of a version, by the names of TensorFlow Serving."""
+"""A version's state, as TensorFlow Serving names it."""
 
 from typing import Literal, NamedTuple
 
@@ -6,7 +6,7 @@ State = Literal["START", "LOADING", "AVAILABLE", "UNLOADING", "END"]
 
 
 class VersionStatus(NamedTuple):
-    """The state of one version, and its error if it failed."""
+    """One version's state, and its error if it failed."""
 
     number: int
     state: State

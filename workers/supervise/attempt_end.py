@@ -108,7 +108,7 @@ class AttemptEnd:
 
     @classmethod
     def no_space(cls, detail: str) -> Self:
-        """A disk of the worker is full."""
+        """A disk on the worker is full."""
         return cls(
             Outcome.LOST, "no_space", f"The worker's disk is full: {detail}. The run will resume later."
         )

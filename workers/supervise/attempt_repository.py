@@ -42,7 +42,7 @@ class Assignment:
 
     @property
     def compile_cache(self) -> str:
-        """The folder name of the compile cache.
+        """The compile cache's folder name.
 
         Each project has its own: a cached program is executed by every runner that loads it.
         """
@@ -50,7 +50,7 @@ class Assignment:
 
 
 class AttemptRepository(Protocol):
-    """Reads and writes of one worker. Every method may raise `DatabaseUnavailable`.
+    """Reads and writes for one worker. Every method may raise `DatabaseUnavailable`.
 
     Writes name their attempt, which is the fencing token: a write for an attempt that the worker no longer
     holds raises `jobs.errors.StaleFence` and changes nothing. `record` may be repeated with the same
@@ -75,7 +75,9 @@ class AttemptRepository(Protocol):
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         """Write the sandbox that the attempt's runner has."""
 
-    async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+    async def record_packages(
+        self, attempt: int, installed: InstalledSet, choice: PackageChoice | None
+    ) -> None:
         """Write the packages that the attempt's environment has.
 
         Args:
@@ -85,13 +87,13 @@ class AttemptRepository(Protocol):
         """
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
-        """Return the learning curves of ended trials of the search by number, except the `known` ones."""
+        """Return the learning curves from ended trials in the search by number, except the `known` ones."""
 
     async def store_file(self, attempt: int, path: Path) -> StoredArtifact:
-        """Copy an output of an attempt into the artifact store. Slow, so never inside a transaction.
+        """Copy an output into the artifact store. Slow, so never inside a transaction.
 
         Raises:
-            QuotaReached: the file does not fit into the disk quota of its project.
+            QuotaReached: the file does not fit into its project's disk quota.
         """
 
     async def share_events(self, attempt: int, rate: int) -> float | None:
@@ -105,7 +107,7 @@ class AttemptRepository(Protocol):
 
         Args:
             attempt: the attempt.
-            beside: bytes of the attempt that no row counts.
+            beside: bytes in the attempt that no row counts.
 
         Raises:
             QuotaReached: it is not.
@@ -119,7 +121,7 @@ class AttemptRepository(Protocol):
         spool_position: int,
         stored: Mapping[str, StoredArtifact],
     ) -> None:
-        """Write events and the position of the spool up to which they reach, in one transaction."""
+        """Write events and the spool position up to which they reach, in one transaction."""
 
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         """Write the attempt's end."""

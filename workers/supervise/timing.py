@@ -1,4 +1,4 @@
-"""Defines all intervals and time limits of a node, in seconds unless the name has another unit."""
+"""Defines a node's intervals and time limits, in seconds unless the name has another unit."""
 
 import os
 from collections.abc import Mapping
@@ -88,10 +88,10 @@ class Timing:
         for name in FIXED:
             if environment.get(variable := PREFIX + name.upper()):
                 raise ValueError(f"{variable} cannot be set: remove it. All leases last {LEASE_SECONDS:g} s.")
-        given = {field.name: environment.get(PREFIX + field.name.upper()) for field in fields(cls)}
-        return cls(**{name: float(text) for name, text in given.items() if text})
+        texts = {field.name: environment.get(PREFIX + field.name.upper()) for field in fields(cls)}
+        return cls(**{name: float(text) for name, text in texts.items() if text})
 
     @property
     def lease_validity(self) -> float:
-        """Seconds after the request of a renewal during which the worker safely holds the attempt."""
+        """Seconds after a renewal request during which the worker safely holds the attempt."""
         return self.lease - self.lease_margin

@@ -1,1 +1,1 @@
-"""The ground of all programs of the workers: processes, kernel, limits and files of the machine."""
+"""Provides what all worker programs need: processes, kernel, limits and the machine's files."""

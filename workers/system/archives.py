@@ -1,7 +1,7 @@
-"""Reads the files of a zip or tar archive from outside, one after the other, with limits.
+"""Reads the files in a zip or tar archive from outside, one after the other, with limits.
 
-The type of the archive follows from its content. Names, numbers and sizes are checked before a file is
-unpacked. Nothing is written to the disk, so no name can lead outside of a folder.
+The archive's type follows from its content. Names, numbers and sizes are checked before a file is
+unpacked. Nothing is written to the disk, so no name can lead outside a folder.
 """
 
 import contextlib
@@ -41,10 +41,10 @@ class BadArchive(ValueError):
 
 
 class DamagedArchive(ValueError):
-    """A library failed to read an archive; its error is the cause of this one.
+    """A library failed to read an archive; its error is the cause.
 
     Attributes:
-        kind: of the archive: zip, tar or tar.gz.
+        kind: the archive's type: zip, tar or tar.gz.
     """
 
     def __init__(self, kind: str) -> None:
@@ -54,15 +54,15 @@ class DamagedArchive(ValueError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the content of an archive.
+    """Limits for an archive's content.
 
     Attributes:
         entries: files and folders, those that are left out included.
         depth: folders around a file.
-        file_bytes: bytes of one file.
+        file_bytes: bytes in one file.
         small_bytes: files that have no more bytes together may be compressed by any ratio.
-        ratio: how many times the bytes of the archive its files may have together beyond that; 0: not at all.
-        stream_bytes: bytes of an unpacked tar archive with the files that are left out; 0: as many as the
+        ratio: how many times the archive's bytes its files may have together beyond that; 0: not at all.
+        stream_bytes: bytes in an unpacked tar archive with the files that are left out; 0: as many as the
             files that are read may have.
         may_nest: whether a file may be an archive itself. It is not unpacked.
     """
@@ -77,7 +77,7 @@ class Limits:
 
 
 class ArchiveFile(NamedTuple):
-    """A file of an archive: its checked path, with `/` between folders, and its bytes."""
+    """A file in an archive: its checked path, with `/` between folders, and its bytes."""
 
     path: str
     body: bytes
@@ -98,11 +98,11 @@ class _LimitedReads(io.FileIO):
 
 @contextlib.contextmanager
 def open_zip(path: Path, *, directory_bytes: int) -> Iterator[zipfile.ZipFile]:
-    """Open a zip archive, and close it at the end of the block.
+    """Open a zip archive, and close it at the block's end.
 
     Args:
         path: the file.
-        directory_bytes: the maximum size of the archive's directory. `ZipFile` reads the directory at once,
+        directory_bytes: the archive directory's maximum size. `ZipFile` reads the directory at once,
             and needs about ten times its size in memory.
 
     Raises:
@@ -123,39 +123,39 @@ def is_archive(head: bytes) -> bool:
 
 
 def safe_path(name: str, where: str = " in the archive") -> str:
-    """Return the path of a file inside of an archive or a folder, with `/` between folders.
+    """Return a file's path inside an archive or a folder, with `/` between folders.
 
     Args:
         name: as the archive or the sender gives it.
         where: follows the name in messages.
 
     Raises:
-        BadArchive: it may lead outside of a folder, or is too long.
+        BadArchive: it may lead outside a folder, or is too long.
     """
     # Some programs for Windows write its separators.
     path = name.replace("\\", "/")
-    shown = path[:100]
+    excerpt = path[:100]
     if len(name) > MAX_NAME:
         raise BadArchive(f"a name{where} has {len(name):,} characters; at most {MAX_NAME} are read")
     if _CONTROL.search(name):
-        raise BadArchive(f"{shown!r}{where} has control characters in its name")
+        raise BadArchive(f"{excerpt!r}{where} has control characters in its name")
     if path.startswith("/") or _DRIVE.match(path):
-        raise BadArchive(f"{shown!r}{where} has an absolute name")
+        raise BadArchive(f"{excerpt!r}{where} has an absolute name")
     parts = PurePosixPath(path).parts
     if ".." in parts:
-        raise BadArchive(f"{shown!r}{where} leads out of its folder")
+        raise BadArchive(f"{excerpt!r}{where} leads out of its folder")
     return "/".join(parts)
 
 
 @dataclass
 class Archive:
-    """The files of an archive.
+    """The files in an archive.
 
     Attributes:
-        path: of the archive.
-        limits: of its content.
+        path: the archive.
+        limits: for its content.
         is_left_out: whether a file with this path is not read.
-        left_out: number of files that the last reading left out.
+        left_out: how many files the last reading left out.
     """
 
     path: Path
@@ -165,7 +165,7 @@ class Archive:
     _seen: set[str] = field(default_factory=set, repr=False)
 
     def files(self) -> Iterator[ArchiveFile]:
-        """Yield the files in the order of the archive, except those that are left out.
+        """Yield the files in the archive's order, except those that are left out.
 
         Raises:
             BadArchive: an entry is refused; the message names it and the reason.
@@ -194,12 +194,14 @@ class Archive:
             entries = archive.infolist()
             self._check_count(len(entries))
             # All of them before the first is unpacked.
-            wanted = [(entry, name) for entry in entries if (name := self._checked(_zip_entry(entry)))]
-            self._check_total(sum(entry.file_size for entry, _ in wanted))
-            for entry, name in wanted:
+            named_entries = [
+                (entry, name) for entry in entries if (name := self._check_entry(_zip_entry(entry)))
+            ]
+            self._check_total(sum(entry.file_size for entry, _ in named_entries))
+            for entry, name in named_entries:
                 with _damage("zip"):
                     body = _zip_body(archive, entry)
-                yield self._checked_body(name, body)
+                yield self._check_body(name, body)
 
     def _in_tar(self, *, compressed: bool) -> Iterator[ArchiveFile]:
         kind = "tar.gz" if compressed else "tar"
@@ -222,17 +224,17 @@ class Archive:
                 if entry is None:
                     return
                 self._check_count(number)
-                name = self._checked(_tar_entry(entry))
+                name = self._check_entry(_tar_entry(entry))
                 if not name:
                     continue
                 total += entry.size
                 self._check_total(total)
                 with _damage(kind):
                     body = _tar_body(archive, entry, self.limits.file_bytes)
-                yield self._checked_body(name, body)
+                yield self._check_body(name, body)
 
-    def _checked(self, entry: "_Entry") -> str:
-        """Return the path of a file; an empty text for folders and files that are left out.
+    def _check_entry(self, entry: "_Entry") -> str:
+        """Return a file's path; an empty text for folders and files that are left out.
 
         Raises:
             BadArchive: the entry is refused.
@@ -246,8 +248,8 @@ class Archive:
         if entry.refusal:
             raise BadArchive(f"{name!r} in the archive {entry.refusal}")
         if name.count("/") > self.limits.depth:
-            shown = name[:100]
-            raise BadArchive(f"{shown!r} in the archive is inside of more than {self.limits.depth} folders")
+            excerpt = name[:100]
+            raise BadArchive(f"{excerpt!r} in the archive is inside of more than {self.limits.depth} folders")
         if entry.is_folder:
             return ""
         if entry.size > (most := self.limits.file_bytes):
@@ -273,8 +275,8 @@ class Archive:
         why = f", which is {self.limits.ratio} times its own size" if self.limits.ratio else ""
         raise BadArchive(f"the files of the archive have {size:,} bytes, more than {most:,}{why}")
 
-    def _checked_body(self, name: str, body: bytes) -> ArchiveFile:
-        """Return a file of the archive.
+    def _check_body(self, name: str, body: bytes) -> ArchiveFile:
+        """Return a file from the archive.
 
         Raises:
             BadArchive: it is an archive itself.
@@ -285,7 +287,7 @@ class Archive:
 
 
 class _Entry(NamedTuple):
-    """An entry of either kind of archive, and why it is refused, if it is."""
+    """An entry in either kind of archive, and why it is refused, if it is."""
 
     name: str
     size: int
@@ -294,7 +296,7 @@ class _Entry(NamedTuple):
 
 
 class _BoundedReads:
-    """The bytes of a tar archive: limits the size of single reads and of all bytes together."""
+    """The bytes in a tar archive: limits single reads and all bytes together."""
 
     def __init__(self, file: IO[bytes], most: int, entries: int) -> None:
         self._file, self._most = file, most + entries * 1024
@@ -318,7 +320,7 @@ class _BoundedReads:
 
 @contextlib.contextmanager
 def _damage(kind: str) -> Iterator[None]:
-    """Report errors of the libraries that read archives as damage."""
+    """Report errors from the libraries that read archives as damage."""
     try:
         yield
     except (BadArchive, MemoryError):

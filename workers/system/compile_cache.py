@@ -19,7 +19,7 @@ PARTIAL_SECONDS = 600.0
 
 
 class CachedProgram(NamedTuple):
-    """A file of a cache. A process that reads it updates its modification time."""
+    """A file in a cache. A process that reads it updates its modification time."""
 
     last_used: float
     size: int
@@ -28,17 +28,17 @@ class CachedProgram(NamedTuple):
 
 
 def limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the total size that all caches of a home's runners may have."""
+    """Return the total size that all caches for a home's runners may have."""
     return int(environment.get(LIMIT_VARIABLE) or DEFAULT_LIMIT)
 
 
 def evict(caches: Path, limit: int, *, unused_seconds: float = UNUSED_SECONDS) -> None:
-    """Delete long unused programs, partial files of killed processes, and the oldest beyond `limit` bytes.
+    """Delete long unused programs, partial files from killed processes, and the oldest beyond `limit` bytes.
 
     Another process may do the same concurrently. One that finds a program missing compiles it.
 
     Args:
-        caches: a folder of programs, or of such folders.
+        caches: a folder with programs, or with such folders.
         limit: the total size in bytes.
         unused_seconds: a program that was read last before this time is deleted in any case.
     """

@@ -1,4 +1,4 @@
-"""Builds the environment variables of a runner from an allow-list, so that no secret reaches it."""
+"""Builds a runner's environment variables from an allow-list, so that no secret reaches it."""
 
 import os
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ CODE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def runner_environment(home: Path, *, devices: str | None = None) -> dict[str, str]:
-    """Return the environment of a runner whose private folder is `home`.
+    """Return the environment for a runner whose private folder is `home`.
 
     Args:
         home: the runner's HOME, for files that libraries write there.
-        devices: the value of CUDA_VISIBLE_DEVICES. None hides all GPUs: they belong to other attempts.
+        devices: the value for CUDA_VISIBLE_DEVICES. None hides all GPUs: they belong to other attempts.
     """
     passed = {name: value for name, value in os.environ.items() if _allowed(name)}
     return passed | {
@@ -55,21 +55,21 @@ def runner_environment(home: Path, *, devices: str | None = None) -> dict[str, s
 
 
 def thread_variables(threads: int) -> dict[str, str]:
-    """Return the variables that size the thread pools of a process.
+    """Return the variables that size a process's thread pools.
 
-    NPROC is the size of XLA's pool on the CPU. The others size the BLAS of NumPy, which starts its threads
+    NPROC sizes XLA's pool on the CPU. The others size NumPy's BLAS, which starts its threads
     when it is imported.
     """
     return dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
 
 
 def secret_values(environment: Mapping[str, str]) -> set[str]:
-    """Return the values to mask in logs: those of variables whose names mark them as secret."""
+    """Return the values to mask in logs: from variables whose names mark them as secret."""
     return {value for name, value in environment.items() if names_secret(name)}
 
 
 def names_secret(name: str) -> bool:
-    """Return whether the name of a variable marks its value as secret."""
+    """Return whether a variable's name marks its value as secret."""
     return any(word in name.upper() for word in SECRET_WORDS)
 
 

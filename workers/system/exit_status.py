@@ -1,4 +1,4 @@
-"""Describes the exit status of a process for people."""
+"""Describes a process's exit status for people."""
 
 import signal
 
@@ -9,7 +9,7 @@ def describe_status(status: int) -> str:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal."""
+    """Return a signal's name."""
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal

@@ -1,6 +1,6 @@
-"""Calls of the Linux kernel that Python has no function for. Each raises OSError if the kernel refuses.
+"""Linux kernel calls that Python has no function for. Each raises OSError if the kernel refuses.
 
-The process that confines itself imports this module for each run, so it needs little of the standard library.
+The process that confines itself imports this module for each run, so it needs few standard libraries.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ class _CapabilityHeader(ctypes.Structure):
 
 
 def check(status: int, call: str) -> int:
-    """Return the status of a call of the C library; raise its error if it is negative."""
+    """Return a C library call's status; raise its error if it is negative."""
     if status < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{call}: {os.strerror(number)}")
@@ -42,7 +42,7 @@ def prctl(option: int, *arguments: int) -> None:
 
 
 def syscall(number: int, *arguments: object) -> int:
-    """Call the kernel by the number of a system call."""
+    """Call the kernel by a system call's number."""
     return int(_libc.syscall(ctypes.c_long(number), *arguments))
 
 
@@ -59,7 +59,7 @@ def become_subreaper() -> None:
 
 
 def effective_capabilities() -> int:
-    """Return the capabilities of this process as a bit mask; 0 where the kernel has none."""
+    """Return this process's capabilities as a bit mask; 0 where the kernel has none."""
     try:
         with open("/proc/self/status") as file:  # noqa: PTH123  pathlib is not imported
             lines = file.read().splitlines()
@@ -84,17 +84,17 @@ def drop_capabilities() -> None:
 
 
 def allow_own_proc() -> None:
-    """Let this process read its own files in /proc, which the kernel denies after a change of user."""
+    """Let this process read its own files in /proc, which the kernel denies after its user has changed."""
     prctl(_PR_SET_DUMPABLE, 1)
 
 
 def forbid_own_proc() -> None:
-    """Close the files of this process in /proc, such as its memory, to others with the same user."""
+    """Close this process's files in /proc, such as its memory, to others with the same user."""
     prctl(_PR_SET_DUMPABLE, 0)
 
 
 def unshare_mounts() -> None:
-    """Give this process mounts of its own: later ones are visible to it and its children alone."""
+    """Give this process its own mounts: later ones are visible to it and its children alone."""
     check(_libc.unshare(NEW_MOUNTS), "unshare")
     check(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "mount private")
 

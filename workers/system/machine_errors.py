@@ -1,4 +1,4 @@
-"""Names the errors of the machine, which no bytes of a file cause."""
+"""Names the errors that the machine causes, and no bytes in a file."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""Ends this process when its parent dies, and keeps the signals of the parent's group from it."""
+"""Ends this process when its parent dies, and keeps the parent's group signals from it."""
 
 import os
 import signal
@@ -16,14 +16,14 @@ def die_with_parent(parent: int, signal_number: int = signal.SIGKILL) -> None:
     lives as long as they do. Systems other than Linux have no such signal: there, runners and model children
     end when the pipe or socket to their parent is closed.
 
-    Call it after a change of user, which removes the setting.
+    Call it after the user has changed, which removes the setting.
 
     Args:
-        parent: the pid of the parent; 0 if it is in another PID namespace.
+        parent: the parent's pid; 0 if it is in another PID namespace.
         signal_number: the signal.
 
     Raises:
-        SystemExit: `parent` is not the parent of this process any more.
+        SystemExit: `parent` is not this process's parent any more.
     """
     if sys.platform == "linux":
         kernel.prctl(PR_SET_PDEATHSIG, signal_number)
@@ -36,10 +36,10 @@ def die_with_parent(parent: int, signal_number: int = signal.SIGKILL) -> None:
 
 
 def lead_group_of_session() -> None:
-    """Leave the process group of the parent, but not its session.
+    """Leave the parent's process group, but not its session.
 
     A signal to the parent's group, such as Ctrl-C, does not reach this process. Linux shares a busy CPU among
-    sessions first (`sched_autogroup_enabled`): in a session of its own, a process that answers its parent
+    sessions first (`sched_autogroup_enabled`): in its own session, a process that answers its parent
     would wait for other sessions at each request, up to 3 ms, while its parent still has time left.
     """
     # The leader of a session leads its group already, and may not change it.

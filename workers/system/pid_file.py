@@ -1,4 +1,4 @@
-"""Writes the pid and start time of a process to its folder, so that a later node can end an orphan."""
+"""Writes a process's pid and start time to its folder, so that a later node can end an orphan."""
 
 import contextlib
 import json

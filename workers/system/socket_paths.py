@@ -1,4 +1,4 @@
-"""Shortens the paths of local sockets: the kernel accepts about a hundred characters."""
+"""Shortens the paths to local sockets: the kernel accepts about a hundred characters."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ LONGEST = 100
 
 @contextmanager
 def short_path(address: Path) -> Iterator[str]:
-    """Yield a path of the same socket that the kernel accepts, valid inside of the block."""
+    """Yield a path to the same socket that the kernel accepts, valid inside the block."""
     if len(os.fsencode(address)) <= LONGEST:
         yield str(address)
         return

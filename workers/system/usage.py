@@ -1,4 +1,4 @@
-"""Measures CPU and memory of a runner and its descendants."""
+"""Measures CPU and memory for a runner and its descendants."""
 
 import contextlib
 import os
@@ -16,13 +16,13 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Usage:
-    """A sample of a process tree.
+    """A sample from a process tree.
 
     Attributes:
-        cpu_percent: CPU in percent of one core since the previous sample.
-        memory: resident memory in bytes, without the pages of mapped files, which the kernel can drop.
+        cpu_percent: CPU since the previous sample, in percent of one core.
+        memory: resident memory in bytes, without pages from mapped files, which the kernel can drop.
         cpu_seconds: CPU time since the tree was first measured.
-        processes: number of processes.
+        processes: how many processes there are.
     """
 
     cpu_percent: float
@@ -31,7 +31,7 @@ class Usage:
     processes: int = 0
 
     def as_metric(self, second: float) -> Metric:
-        """Return the sample as metric points, `second` seconds after the start of the attempt."""
+        """Return the sample as metric points, `second` seconds after the attempt's start."""
         now = time.time()
         return Metric(
             time=now,
@@ -46,7 +46,7 @@ class Usage:
 def proportional_memory(pid: int) -> int:
     """Return a process' memory in bytes, with shared pages divided among their users; 0 if it has ended.
 
-    On Linux this is the proportional set size. The resident size of a fork would count all pages of its
+    On Linux this is the proportional set size. A fork's resident size would count all pages of its
     parent.
     """
     try:
@@ -75,7 +75,7 @@ class ProcessTree:
     def measure(self) -> Usage:
         """Take a sample. Reads /proc: call it in a thread.
 
-        Shared pages count for each process, so a tree of forks seems larger than it is. The first sample of
+        Shared pages count for each process, so a tree of forks seems larger than it is. The first sample from
         a process that is older than this object counts no CPU: a warm runner has worked on earlier tasks.
         """
         before, self._seconds = self._seconds, self._still_existing()
@@ -114,28 +114,28 @@ class ProcessTree:
 
 
 def _memory_of(process: psutil.Process) -> int:
-    """Return the resident memory of a process that belongs to no file, in bytes."""
+    """Return a process's resident memory that belongs to no file, in bytes."""
     try:
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     except OSError:
         lines = []
     # A training may map a version of any size. Files in memory count as `RssShmem`.
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
-    return sum(found) if found else int(process.memory_info().rss)
+    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    return sum(sizes) if sizes else int(process.memory_info().rss)
 
 
 def _descendants(root: psutil.Process) -> list[psutil.Process]:
-    """Return the child processes of a process, their children and so on."""
+    """Return a process's children, their children and so on."""
     # psutil reads every process of the machine to find children. Most Linux kernels list them.
     if not Path(f"/proc/{root.pid}/task/{root.pid}/children").exists():
         return list(root.children(recursive=True))
-    found: list[psutil.Process] = []
+    descendants: list[psutil.Process] = []
     parents = [root.pid]
     while parents:
         present = list(_existing(_children(parents.pop())))
-        found += present
+        descendants += present
         parents += [process.pid for process in present]
-    return found
+    return descendants
 
 
 def _existing(pids: Iterable[int]) -> Iterator[psutil.Process]:

@@ -89,7 +89,7 @@ async def test_a_body_is_parsed_again_if_another_version_serves_by_then(codec: B
         return len(parsed)
 
     request = Request({"method": "POST", "raw_path": b"/", "headers": []}, cast(Receive, None))
-    _, signature, call = await app._parsed(request, Target("m"), parse)
+    _, signature, call = await app._parse_body(request, Target("m"), parse)
     assert (parsed, signature, call) == ([ONE, other], other, 2)
 
 

@@ -18,7 +18,7 @@ from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, unt
 from tests.serving.own_code import HARMLESS, served, version_with
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.failures import BuildFailed
-from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.request import NeededPackages
 from workers.serving.versions.code_packages import PackagesMissing, install
 
 ROW = b'{"instances": [[1, 1, 1, 1]]}'
@@ -169,9 +169,9 @@ def test_the_packages_of_the_code_are_installed_for_its_child(
 def test_a_server_asks_for_exactly_the_released_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Wanted] = []
+    asked: list[NeededPackages] = []
 
-    def ensure(_: Environments, wanted: Wanted, find_builder: object, **others: object) -> None:
+    def ensure(_: Environments, wanted: NeededPackages, find_builder: object, **others: object) -> None:
         asked.append(wanted)
         raise BuildFailed("einops 0.8.1 has other files than before.", code="packages_changed")
 
@@ -182,4 +182,4 @@ def test_a_server_asks_for_exactly_the_released_packages(
     )
     with pytest.raises(PackagesMissing, match=r"its packages cannot be installed: einops 0\.8\.1 has other"):
         install("digits v1", code, tmp_path, (), nullcontext, threading.Event())
-    assert asked == [Wanted(("einops",), for_engine=True, packages=packages)]
+    assert asked == [NeededPackages(("einops",), for_engine=True, packages=packages)]

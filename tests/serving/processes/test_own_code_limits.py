@@ -140,7 +140,7 @@ def confined(place: Path) -> Iterator[Confinement | None]:
         yield None
         return
     user = RunnerUsers(UidRange(60600, 61100), place / "users").claim()
-    hidden, visible = View.of((), ())
+    hidden, visible = View.hiding((), ())
     yield Confinement(uid=user.uid, group=user.uid, hidden=hidden, visible=(*visible, str(place)))
     user.end_processes()
     user.release()

@@ -55,7 +55,7 @@ def sender(traffic: Traffic, dashboard: _Dashboard) -> Reporter:
 
 def ask(traffic: Traffic, model: str, times: int) -> None:
     for _ in range(times):
-        traffic.of(model, 1).count_request(200, 0.001)
+        traffic.tally(model, 1).count_request(200, 0.001)
 
 
 def close(traffic: Traffic, at: float) -> None:

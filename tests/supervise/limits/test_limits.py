@@ -80,7 +80,7 @@ def test_a_refused_allocation_is_reported_as_the_limit(code: str, words: str) ->
 def test_the_kernel_counts_threads_only_of_a_user_that_no_other_runner_has(
     own_user: bool, threads: int | None
 ) -> None:
-    limits = LIMITS.of_process(memory=GIB, own_user=own_user)
+    limits = LIMITS.process_limits(memory=GIB, own_user=own_user)
     assert (limits.memory, limits.cpu_seconds, limits.file_bytes) == (GIB, 1800, 8 * GIB)
     assert limits.threads == threads
 

@@ -8,7 +8,7 @@ from jobs.messages.sandbox import MIB, Breach, Ended, Level
 from jobs.removed_settings import warn_of_removed
 from jobs.states import Outcome
 from workers.confinement.sandbox.enter import CANNOT_START
-from workers.confinement.sandbox.levels import wanted_levels
+from workers.confinement.sandbox.levels import allowed_levels
 from workers.runner.failures import describe_exit
 from workers.supervise.limits.sandbox_end import CODES, end_of_breach, end_of_process
 from workers.supervise.limits.sandbox_limits import SandboxLimits
@@ -16,7 +16,7 @@ from workers.supervise.limits.sandbox_limits import SandboxLimits
 
 def test_the_operator_sets_limits_by_variables_of_the_worker() -> None:
     given = {"TRAINYARD_SANDBOX_PROCESSES": "7", "TRAINYARD_SANDBOX_DISK_GIB": "1.5"}
-    limits = SandboxLimits.from_environment(given).of_run(100 * MIB)
+    limits = SandboxLimits.from_environment(given).run_limits(100 * MIB)
     assert (limits.processes_of_all, limits.disk_of_all) == (7, 1536 * MIB)
     assert limits.memory_of_all == 100 * MIB
     assert limits.threads == 7 * 64
@@ -29,12 +29,15 @@ def test_a_limit_that_is_no_number_is_refused(value: str) -> None:
 
 
 def test_the_operator_may_leave_levels_out() -> None:
-    assert wanted_levels({}) == tuple(Level)
-    assert wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "landlock, process"}) == (Level.LANDLOCK, Level.PROCESS)
+    assert allowed_levels({}) == tuple(Level)
+    assert allowed_levels({"TRAINYARD_SANDBOX_LEVELS": "landlock, process"}) == (
+        Level.LANDLOCK,
+        Level.PROCESS,
+    )
     with pytest.raises(ValueError, match="name levels, of bubblewrap"):
-        wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "docker"})
+        allowed_levels({"TRAINYARD_SANDBOX_LEVELS": "docker"})
     with pytest.raises(ValueError, match="in place of namespaces, install the package bubblewrap"):
-        wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "namespaces,landlock"})
+        allowed_levels({"TRAINYARD_SANDBOX_LEVELS": "namespaces,landlock"})
 
 
 @pytest.mark.parametrize("breach", list(Breach))

@@ -51,7 +51,7 @@ async def test_a_runner_with_code_gets_its_gpus_by_their_uuids(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     access = GpuAccess("GPU-b", ("/dev/nvidiactl", "/dev/nvidia1"), ("/sys/devices",))
     code = OwnCode(digest="a", minimum=Level.LANDLOCK, network=False)
-    limits = SandboxLimits().of_run(GIB)
+    limits = SandboxLimits().run_limits(GIB)
     sandboxes, files = Sandboxes(tmp_path), ProcessFiles(tmp_path / "runner")
     for gpus, visible, devices in ((access, "GPU-b", access.devices), (None, "", ())):
         needs = SandboxNeeds(1, code, "", "", limits, gpus)

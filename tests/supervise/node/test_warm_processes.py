@@ -34,18 +34,18 @@ def test_heartbeats_read_the_memory_of_a_process_once_until_the_interval_has_pas
     readings: Readings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = WarmMemory()
-    assert [memory.added_to([standby()])[0].memory_bytes for _ in range(3)] == [1, 1, 1]
+    assert [memory.with_memory([standby()])[0].memory_bytes for _ in range(3)] == [1, 1, 1]
     monkeypatch.setattr(warm_processes, "_MEMORY_SECONDS", -1.0)
-    assert memory.added_to([standby()])[0].memory_bytes == 2
+    assert memory.with_memory([standby()])[0].memory_bytes == 2
 
 
 def test_a_new_process_and_one_that_became_ready_are_read_at_once(readings: Readings) -> None:
     memory = WarmMemory()
-    memory.added_to([standby(77, state="preparing")])
-    memory.added_to([standby(77), standby(78)])
-    memory.added_to([standby(77, since=2.0), standby(78)])
+    memory.with_memory([standby(77, state="preparing")])
+    memory.with_memory([standby(77), standby(78)])
+    memory.with_memory([standby(77, since=2.0), standby(78)])
     assert readings.pids == [77, 77, 78, 77]
 
 
 def test_the_memory_of_a_real_process_is_known() -> None:
-    assert WarmMemory().added_to([standby(os.getpid())])[0].memory_bytes > 2**20
+    assert WarmMemory().with_memory([standby(os.getpid())])[0].memory_bytes > 2**20

@@ -63,7 +63,7 @@ def pool_with_sandboxes(home: Path, fork_servers: ForkServers | None = None) -> 
 
 def key_with_code() -> RunnerKey:
     code = OwnCode(digest="1", minimum=Level.PROCESS, network=False)
-    needs = SandboxNeeds(1, code, checkpoints="", compile_cache="", limits=SandboxLimits().of_run(2**30))
+    needs = SandboxNeeds(1, code, checkpoints="", compile_cache="", limits=SandboxLimits().run_limits(2**30))
     return KEY._replace(devices=None, sandbox=needs)
 
 

@@ -145,17 +145,17 @@ async def yard(
     if os.geteuid() == 0:
         users = RunnerUsers(UIDS, folders.locks)
         # Runners without code see the Python of the tests, which may be in the closed home of a user.
-        isolation = Isolation(users, View.of((home,), shared), parents_of(folders))
+        isolation = Isolation(users, View.hiding((home,), shared), parents_of(folders))
         isolation.open_parents()
         user = users.claim()
         owner = Owner(user.uid, users.group)
         found = await asyncio.to_thread(
-            find_levels, lambda: owner, python(), parent=folders.runners, wanted=(level,)
+            find_levels, lambda: owner, python(), parent=folders.runners, allowed=(level,)
         )
         user.release()
     else:
         folders.runners.mkdir(parents=True)
-        found = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=(level,))
+        found = await asyncio.to_thread(find_levels, parent=folders.runners, allowed=(level,))
     sandboxes.states.set_result(found)
     pool = ForkingPool(
         folders.runners, 2, 60.0, 2**30, module=module, model_module=MODEL, isolation=isolation,

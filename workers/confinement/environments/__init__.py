@@ -1,4 +1,4 @@
-"""Installs the packages of code of users: one virtual environment for each set of requirements.
+"""Installs the packages of user code: one virtual environment for each set of requirements.
 
 `request` identifies an environment, `environments` finds or builds it, `building` runs the installer in a
 sandbox, and `proxy` is its only way to the package index. `inside` is the program that runs in the sandbox;

@@ -59,20 +59,20 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 @dataclass(frozen=True)
 class BuildLimits:
-    """The limits of one build.
+    """Limits one build.
 
     Attributes:
         seconds: until it is ended.
-        bytes: of the environment with the files of its build.
-        memory: bytes of all its processes.
+        bytes: for the environment and its build's files.
+        memory: bytes for all its processes.
     """
 
     seconds: float = 1800.0
     bytes: int = 20 * GIB
     memory: int = 4 * GIB
 
-    def of_sandbox(self) -> Limits:
-        """Return the limits of its sandbox."""
+    def sandbox_limits(self) -> Limits:
+        """Return the limits for its sandbox."""
         return Limits(
             memory_of_all=self.memory,
             processes_of_all=PROCESSES,
@@ -88,7 +88,7 @@ class Built(NamedTuple):
 
     Attributes:
         sandbox: the sandbox that it had.
-        from_source: names of the packages that were built from their source.
+        from_source: the packages that were built from source, by name.
     """
 
     sandbox: SandboxRecord
@@ -100,10 +100,10 @@ class Builder:
     """Builds environments on this machine.
 
     Attributes:
-        states: the sandbox levels of this machine.
-        claim: gives a build a user of its own, if the worker is root.
-        limits: of each build.
-        uv: the path of uv.
+        states: this machine's sandbox levels.
+        claim: gives a build its own user, if the worker is root.
+        limits: for each build.
+        uv: the path to uv.
     """
 
     states: Sequence[LevelState]
@@ -121,7 +121,7 @@ class Builder:
         receive: Callable[[str], None],
         stopped: threading.Event,
     ) -> Built:
-        """Build an environment in `folder / "venv"`. It belongs to the user of the build, see `seal`.
+        """Build an environment in `folder / "venv"`. It belongs to the build's user, see `seal`.
 
         Args:
             request: its contents.
@@ -188,7 +188,7 @@ def _way_to(index: PackageIndex, level: Level) -> _Way:
 
 
 class _Run:
-    """One run of the installer."""
+    """One run with the installer."""
 
     def __init__(
         self, builder: Builder, request: EnvironmentRequest, index: PackageIndex, folder: Path, way: _Way
@@ -276,7 +276,7 @@ class _Run:
             ports=(proxy.port,) if network and proxy is not None else (),
             tcp_only=network,
             environment=variables | uv_command.variables(index),
-            limits=self._builder.limits.of_sandbox(),
+            limits=self._builder.limits.sandbox_limits(),
         )
 
     def _wait(self, watch: Watch, process: SandboxProcess, stopped: threading.Event) -> int:

@@ -1,6 +1,6 @@
-"""Finds the packages of a built environment, and the digests of their files.
+"""Finds the packages in a built environment, and digests of their files.
 
-The files come from strangers. They are read only after the build has ended and all of them belong to this
+The files come from strangers. They are read only after the build has ended and they all belong to this
 process, so that nothing can exchange them meanwhile.
 """
 
@@ -30,68 +30,70 @@ _INTERPRETER = re.compile(r"python[0-9.]*")
 
 
 def installed(venv: Path, built: Collection[str]) -> tuple[InstalledPackage, ...]:
-    """Return the packages of a sealed environment, sorted by name.
+    """Return the packages in a sealed environment, sorted by name.
 
     Args:
         venv: the environment.
-        built: names of packages that were built from their source: two builds of one source differ.
+        built: packages that were built from source, by name: two builds of one source differ.
 
     Raises:
         BuildFailed: there are too many to record.
     """
-    found: dict[str, InstalledPackage] = {}
+    packages: dict[str, InstalledPackage] = {}
     files = _Files(venv)
     for site in sorted(venv.glob("lib/python*/site-packages")):
-        lists = {folder: _listed(folder) for folder in sorted(site.glob("*.dist-info"))}
+        lists = {folder: _read_record(folder) for folder in sorted(site.glob("*.dist-info"))}
         unlisted = _unlisted(site, lists.values())
         for folder, names in lists.items():
             title, _, version = folder.name.removesuffix(".dist-info").partition("-")
             name = canonicalize_name(title)[:200]
             digest = "" if name in built else files.digest_of(site, names, unlisted)
-            found[name] = InstalledPackage(name=name, version=version[:100], digest=digest)
-    if len(found) > MAX_PACKAGES:
-        raise BuildFailed(f"{len(found)} packages were installed; at most {MAX_PACKAGES} can be recorded.")
-    return tuple(package for _, package in sorted(found.items()))
+            packages[name] = InstalledPackage(name=name, version=version[:100], digest=digest)
+    if len(packages) > MAX_PACKAGES:
+        raise BuildFailed(f"{len(packages)} packages were installed; at most {MAX_PACKAGES} can be recorded.")
+    return tuple(package for _, package in sorted(packages.items()))
 
 
 def differences(
-    wanted: Iterable[InstalledPackage], found: Iterable[InstalledPackage], present: Mapping[str, str]
+    required: Iterable[InstalledPackage], installed: Iterable[InstalledPackage], present: Mapping[str, str]
 ) -> list[str]:
     """Return what differs in an environment from the packages that it must have, as clauses.
 
     Args:
-        wanted: the packages that it must have.
-        found: those that were installed.
-        present: names and versions of the packages of this program, which it sees behind its own.
+        required: the packages that it must have.
+        installed: those that were installed.
+        present: names and versions of this program's packages, which it sees behind its own.
     """
-    installed_now = {each.name: each for each in found}
+    installed_now = {package.name: package for package in installed}
     clauses = []
-    for each in wanted:
-        now = installed_now.pop(each.name, None)
+    for package in required:
+        now = installed_now.pop(package.name, None)
         if now is None:
-            if present.get(each.name) != each.version:
-                clauses.append(f"{each.name} {each.version} is missing")
-        elif now.version != each.version:
-            clauses.append(f"{each.name} has the version {now.version} instead of {each.version}")
-        elif each.digest and not now.digest:
-            clauses.append(f"{each.name} {each.version} came as a wheel, and now only its source is there")
-        elif each.digest and now.digest != each.digest:
-            clauses.append(f"{each.name} {each.version} has other files than before")
-    return [*clauses, *(f"{each.name} {each.version} is new" for each in installed_now.values())]
+            if present.get(package.name) != package.version:
+                clauses.append(f"{package.name} {package.version} is missing")
+        elif now.version != package.version:
+            clauses.append(f"{package.name} has the version {now.version} instead of {package.version}")
+        elif package.digest and not now.digest:
+            clauses.append(
+                f"{package.name} {package.version} came as a wheel, and now only its source is there"
+            )
+        elif package.digest and now.digest != package.digest:
+            clauses.append(f"{package.name} {package.version} has other files than before")
+    return [*clauses, *(f"{package.name} {package.version} is new" for package in installed_now.values())]
 
 
 class _Files:
-    """Digests of the files of an environment, each read once."""
+    """Digests an environment's files, each read once."""
 
     def __init__(self, venv: Path) -> None:
         self._venv = venv.resolve()
         self._known: dict[str, str] = {}
 
     def digest_of(self, site: Path, names: Collection[str], unlisted: Collection[str]) -> str:
-        """Return the digest of a package's files, and of those that may belong to any; empty without files.
+        """Return the digest of a package's files, and those that may belong to any; empty without files.
 
         Args:
-            site: the folder of all packages.
+            site: the folder with all packages.
             names: the files that the package lists.
             unlisted: the files that no package lists.
         """
@@ -115,8 +117,8 @@ class _Files:
         return self._known[real]
 
 
-def _listed(folder: Path) -> frozenset[str]:
-    """Return the paths of a package's files that equal installations share; none without a readable list."""
+def _read_record(folder: Path) -> frozenset[str]:
+    """Return a package's files that equal installations share, as paths; none without a readable list."""
     record = folder / "RECORD"
     try:
         facts = record.lstat()
@@ -130,12 +132,12 @@ def _listed(folder: Path) -> frozenset[str]:
 
 
 def _unlisted(site: Path, lists: Iterable[Collection[str]]) -> frozenset[str]:
-    """Return the paths of the files that no package lists: a package writes its list itself."""
+    """Return the paths to files that no package lists: a package writes its list itself."""
     listed = {name for names in lists for name in names}
-    found = {
+    paths = {
         str((Path(place) / name).relative_to(site)) for place, _, names in os.walk(site) for name in names
     }
-    return frozenset(name for name in found - listed if name != inside.FALLBACK and _counts(name))
+    return frozenset(name for name in paths - listed if name != inside.FALLBACK and _counts(name))
 
 
 def _counts(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Asks uv for the address of its built-in package index, which no source of this program names."""
+"""Asks uv for the address of its built-in package index, which is not in this program's source."""
 
 import functools
 import os
@@ -18,7 +18,7 @@ class Unknown(Exception):
 
 @functools.cache
 def address() -> str:
-    """Return the address of the index that uv uses without a configuration. It needs no network.
+    """Return the index address that uv uses without a configuration. It needs no network.
 
     Raises:
         Unknown: uv names none.
@@ -30,7 +30,7 @@ def address() -> str:
 
 
 def is_default(url: str) -> bool:
-    """Return whether a URL is the address of the built-in index."""
+    """Return whether a URL is the built-in index."""
     try:
         return url.rstrip("/") == address().rstrip("/")
     except Unknown:
@@ -38,12 +38,12 @@ def is_default(url: str) -> bool:
 
 
 def compile_requirements(requirements: str, variables: Mapping[str, str], *options: str) -> str:
-    """Return the output of `uv pip compile`, without the configuration of this machine.
+    """Return the output from `uv pip compile`, without this machine's configuration.
 
     Args:
         requirements: one in each line.
-        variables: environment variables of uv.
-        options: of the command.
+        variables: environment variables for uv.
+        options: for the command.
 
     Raises:
         Unknown: it failed.

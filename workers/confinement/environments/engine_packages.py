@@ -1,4 +1,4 @@
-"""Finds the packages of this program that models run with, and whose versions therefore do not change."""
+"""Finds the installed packages that models run with, and whose versions therefore do not change."""
 
 import functools
 import importlib.metadata
@@ -21,38 +21,38 @@ PREFIXES = ("jax", "nvidia-")
 
 @functools.cache
 def installed() -> dict[str, str]:
-    """Return the names and versions of all packages of this interpreter."""
-    found: dict[str, str] = {}
-    for each in importlib.metadata.distributions():
+    """Return all packages of this interpreter: versions by name."""
+    versions: dict[str, str] = {}
+    for distribution in importlib.metadata.distributions():
         # The first one on the path is the one that is imported.
-        found.setdefault(canonicalize_name(each.metadata["Name"]), each.version)
-    return found
+        versions.setdefault(canonicalize_name(distribution.metadata["Name"]), distribution.version)
+    return versions
 
 
 @functools.cache
 def locked() -> dict[str, str]:
-    """Return the names and versions of the packages that an environment for a model must not change."""
+    """Return the packages that an environment for a model must not change: versions by name."""
     present = installed()
     waiting = [name for name in present if name in ROOTS or name.startswith(PREFIXES)]
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        if name not in found and name in present:
-            found[name] = present[name]
-            waiting += _required(importlib.metadata.requires(name) or ())
-    return dict(sorted(found.items()))
+        if name not in versions and name in present:
+            versions[name] = present[name]
+            waiting += _requirement_names(importlib.metadata.requires(name) or ())
+    return dict(sorted(versions.items()))
 
 
-def _required(lines: Iterable[str]) -> list[str]:
-    needed = map(Requirement, lines)
+def _requirement_names(lines: Iterable[str]) -> list[str]:
+    requirements = map(Requirement, lines)
     return [
-        canonicalize_name(each.name)
-        for each in needed
-        if each.marker is None or each.marker.evaluate({"extra": ""})
+        canonicalize_name(requirement.name)
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
     ]
 
 
 def folders() -> list[str]:
-    """Return the folders of the packages of this interpreter."""
+    """Return the folders with this interpreter's packages."""
     names = [*site.getsitepackages(), *(path for path in sys.path if path.endswith("-packages"))]
     return [name for name in dict.fromkeys(names) if Path(name).is_dir()]

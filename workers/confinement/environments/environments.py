@@ -1,4 +1,4 @@
-"""Finds the environment of code, or builds it; several that need the same build it once."""
+"""Finds the environment that code needs, or builds it; several that need the same build it once."""
 
 import os
 import threading
@@ -22,7 +22,7 @@ from workers.confinement.environments.building import VENV, Builder, seal
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import EnvironmentFolder, Held
 from workers.confinement.environments.index import NoIndex, PackageIndex
-from workers.confinement.environments.request import EnvironmentRequest, Wanted
+from workers.confinement.environments.request import EnvironmentRequest, NeededPackages
 
 BYTES_VARIABLE = "TRAINYARD_ENVIRONMENTS_BYTES"
 """The disk space of all environments of a home together."""
@@ -34,7 +34,7 @@ WAIT = 0.2
 
 
 class Recorder(Protocol):
-    """Records builds of environments, such as in the database. Called from several threads."""
+    """Records when environments are built, such as in the database. Called from several threads."""
 
     def building(self, key: EnvironmentKey) -> None:
         """A build begins."""
@@ -60,7 +60,7 @@ class NoRecorder:
 
 
 def limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the disk space of all environments.
+    """Return the disk space that all environments use.
 
     Raises:
         ValueError: it is not a whole number.
@@ -79,7 +79,7 @@ class Environments:
 
     Attributes:
         folder: has them.
-        recorder: gets the begin and the end of each build.
+        recorder: records when each build begins and ends.
         read_index: returns where packages come from.
     """
 
@@ -89,7 +89,7 @@ class Environments:
 
     def ensure(
         self,
-        wanted: Wanted,
+        needed: NeededPackages,
         find_builder: Callable[[], Builder],
         *,
         minimum: Level,
@@ -100,19 +100,19 @@ class Environments:
         """Return an environment with packages, which is built if it is missing. Call it in a thread.
 
         Args:
-            wanted: the packages.
+            needed: the packages.
             find_builder: returns what builds it, if it is missing.
             minimum: the weakest sandbox in which it may be built.
-            receive: is called with each line of the output, in any thread.
+            receive: is called with each output line, in any thread.
             stopped: is set when the environment is not needed any more.
-            digest: of the environment that `choose` has returned before.
+            digest: the environment's, if `choose` has returned it before.
 
         Raises:
             BuildFailed: it cannot be built with exactly these packages; the text is the cause.
             BuildStopped: `stopped` is set.
             OSError: the disk is full.
         """
-        request, source = self._request(wanted)
+        request, source = self._request(needed)
         digest = digest or self._choice(request)
         announced = False
         while True:
@@ -129,13 +129,13 @@ class Environments:
                     announced = True
                 stopped.wait(WAIT)
 
-    def choose(self, wanted: Wanted) -> str:
+    def choose(self, needed: NeededPackages) -> str:
         """Return the digest of the environment that has the packages, or will have them once it is built.
 
         Raises:
             BuildFailed: the requirements cannot be installed; the text is the cause.
         """
-        return self._choice(self._request(wanted)[0])
+        return self._choice(self._request(needed)[0])
 
     def _choice(self, request: EnvironmentRequest) -> str:
         """Return the digest of an environment that has been built with the same packages in any way."""
@@ -143,10 +143,10 @@ class Environments:
             return request.digest
         return self.folder.find(request.base, request.installed) or request.digest
 
-    def _request(self, wanted: Wanted) -> tuple[EnvironmentRequest, PackageIndex]:
+    def _request(self, needed: NeededPackages) -> tuple[EnvironmentRequest, PackageIndex]:
         try:
             source = self.read_index()
-            return EnvironmentRequest.of(wanted, constraints=source.constraints), source
+            return EnvironmentRequest.for_this_interpreter(needed, constraints=source.constraints), source
         except BadRequirement as error:
             raise BuildFailed(str(error), code="package_requirement") from None
         except NoIndex as error:
@@ -184,9 +184,10 @@ class Environments:
             size = seal(folder / VENV)
             packages = contents.installed(folder / VENV, built.from_source)
             _require_same(request, packages)
+        # Whatever ends a build early is recorded, and the next build begins in an empty folder.
         except BaseException as error:
             self.folder.remove(digest)
-            failure = _of_recorded(error) if request.packages is not None else error
+            failure = _explain_exact_build(error) if request.packages is not None else error
             self.recorder.failed(key, _failure(failure), log.text)
             if failure is error:
                 raise
@@ -208,7 +209,7 @@ class Environments:
 
 
 class _Log:
-    """The output of a build: each line is passed on, and the last ones are kept."""
+    """Passes on each output line of a build, and keeps the last ones."""
 
     def __init__(self, receive: Callable[[str], None]) -> None:
         self._receive = receive
@@ -240,7 +241,7 @@ def _some(number: int, what: str) -> str:
 
 
 def _with_packages(held: Held, request: EnvironmentRequest) -> Held:
-    """Return an environment if it has the exact packages of a request.
+    """Return an environment if it has exactly the requested packages.
 
     Raises:
         BuildFailed: it has others. Another run has built it between the choice and now.
@@ -254,18 +255,18 @@ def _with_packages(held: Held, request: EnvironmentRequest) -> Held:
     )
 
 
-def _require_same(request: EnvironmentRequest, found: Sequence[InstalledPackage]) -> None:
-    """Check that the exact packages of a request are installed, and no others."""
+def _require_same(request: EnvironmentRequest, installed: Sequence[InstalledPackage]) -> None:
+    """Check that exactly the requested packages are installed, and no others."""
     if request.packages is None:
         return
-    differ = contents.differences(request.packages, found, engine_packages.installed())
+    differ = contents.differences(request.packages, installed, engine_packages.installed())
     if differ:
         more = f"; and {len(differ) - MOST_DIFFERENCES} more" if len(differ) > MOST_DIFFERENCES else ""
         raise BuildFailed("; ".join(differ[:MOST_DIFFERENCES]) + more, code="packages_changed")
 
 
-def _of_recorded(error: BaseException) -> BaseException:
-    """Return the failure of a build with exact packages, with its meaning."""
+def _explain_exact_build(error: BaseException) -> BaseException:
+    """Return the failure for a build with exact packages, with its meaning."""
     if not isinstance(error, BuildFailed):
         return error
     cause = error.message.rstrip(".")

@@ -1,4 +1,4 @@
-"""Names the cause of a failed installation in one sentence, from the output of uv."""
+"""Names in one sentence why an installation failed, from uv's output."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ MAX_DETAIL = 600
 
 
 class BuildFailed(TrainyardError):
-    """The packages of code could not be installed. The text is the cause, for its author."""
+    """The code's packages could not be installed. The text is the cause, for its author."""
 
     code = "packages"
 
@@ -64,30 +64,30 @@ def cause(
     refused: Sequence[str] = (),
     unreachable: Sequence[str] = (),
 ) -> BuildFailed:
-    """Return the failure that the output of uv describes.
+    """Return the failure that uv's output describes.
 
     Args:
         lines: its output.
         wheels_only: why only wheels were installed; empty if source distributions were too.
         constraints: the versions that it must not change.
         refused: the hosts that it asked for, and could not reach by rule.
-        unreachable: the hosts of the index that did not answer.
+        unreachable: the index's hosts that did not answer.
     """
-    text, own = "\n".join(lines), "\n".join(line for line in lines if _OWN_LINE.match(line))
+    text, own_lines = "\n".join(lines), "\n".join(line for line in lines if _OWN_LINE.match(line))
     note = f" Only wheels are installed here: {wheels_only}." if wheels_only else ""
     return (
-        _of_machine(text, own)
-        or _of_index(own, refused, unreachable)
-        or _of_resolution(lines, note, frozenset(constraints))
-        or _of_build(own)
+        _find_machine_failure(text, own_lines)
+        or _find_index_failure(own_lines, refused, unreachable)
+        or _find_resolution_failure(lines, note, frozenset(constraints))
+        or _find_build_failure(own_lines)
         or BuildFailed(f"The packages of the code could not be installed: {_last_error(lines)}{note}")
     )
 
 
-def _of_machine(text: str, own: str) -> BuildFailed | None:
+def _find_machine_failure(text: str, own_lines: str) -> BuildFailed | None:
     if _NO_SPACE.search(text):
         return BuildFailed("The worker's disk was full while packages were installed.", code="no_space")
-    if closed := _CLOSED.search(own):
+    if closed := _CLOSED.search(own_lines):
         return BuildFailed(
             f"The installation may not read {closed['path']}. Folders with packages must be open to all "
             "users of the worker, since installations have users of their own.",
@@ -96,7 +96,7 @@ def _of_machine(text: str, own: str) -> BuildFailed | None:
     return None
 
 
-def _of_index(text: str, refused: Sequence[str], unreachable: Sequence[str]) -> BuildFailed | None:
+def _find_index_failure(text: str, refused: Sequence[str], unreachable: Sequence[str]) -> BuildFailed | None:
     """Return the failure that the index caused: nothing is found at an index that does not answer."""
     if refused:
         return BuildFailed(
@@ -126,7 +126,9 @@ def _of_index(text: str, refused: Sequence[str], unreachable: Sequence[str]) -> 
     return None
 
 
-def _of_resolution(lines: Sequence[str], note: str, constraints: frozenset[str]) -> BuildFailed | None:
+def _find_resolution_failure(
+    lines: Sequence[str], note: str, constraints: frozenset[str]
+) -> BuildFailed | None:
     """Return the failure if no set of versions fits."""
     start = next((number for number, line in enumerate(lines) if _NO_SOLUTION in line), None)
     if start is None:
@@ -143,10 +145,10 @@ def _of_resolution(lines: Sequence[str], note: str, constraints: frozenset[str])
             f"{_readable(platform['name'])} has no wheel for the Python and the system of this worker.{note}",
             code="package_platform",
         )
-    return _missing(explanation, note) or BuildFailed.conflict(_conflict(explanation, constraints))
+    return _find_gap(explanation, note) or BuildFailed.conflict(_conflict(explanation, constraints))
 
 
-def _missing(explanation: str, note: str) -> BuildFailed | None:
+def _find_gap(explanation: str, note: str) -> BuildFailed | None:
     """Return the failure if the index has no package or version that fits."""
     if missing := _NOT_FOUND.search(explanation):
         text = f"The package index has no package {missing['name']!r} that fits this worker."
@@ -164,7 +166,7 @@ def _missing(explanation: str, note: str) -> BuildFailed | None:
     return BuildFailed(text + note, code="package_not_found")
 
 
-def _of_build(text: str) -> BuildFailed | None:
+def _find_build_failure(text: str) -> BuildFailed | None:
     build = _BUILD.search(text)
     if build is None:
         return None

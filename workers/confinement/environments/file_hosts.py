@@ -1,4 +1,4 @@
-"""Finds the hosts of the files of uv's built-in package index, which are not the host of its pages."""
+"""Finds the hosts that have the files of uv's built-in package index. Another host has its pages."""
 
 import functools
 import logging
@@ -16,9 +16,9 @@ type _Hosts = frozenset[tuple[str, int]]
 
 
 def find_file_hosts(index: PackageIndex) -> _Hosts:
-    """Return the hosts and ports that a build must reach beside those of the addresses.
+    """Return the hosts and ports that a build must reach beside the addresses themselves.
 
-    They are asked for outside of the sandbox. Nothing is executed: only wheels are looked at.
+    They are asked for outside the sandbox. Nothing is executed: only wheels are looked at.
     """
     url = next((url for url in index.urls if default_index.is_default(url)), None)
     if url is None:

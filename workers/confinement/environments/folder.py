@@ -1,4 +1,4 @@
-"""Keeps built environments in a folder of the home, which all workers of the home share.
+"""Keeps built environments in a folder in the home, which all its workers share.
 
 Each has a folder named by its digest, and beside it a lock file: exclusive for the one that builds or removes
 it, shared for all that use it. The kernel gives a lock back when its process dies in any way. An environment
@@ -23,7 +23,7 @@ FACTS, USED, PLACE, LOCK = "facts.json", "used", "place", ".lock"
 
 
 def python_in(folder: Path) -> str:
-    """Return the path of the interpreter of an environment."""
+    """Return the path to an environment's interpreter."""
     return str(folder / "venv" / "bin" / "python")
 
 
@@ -60,20 +60,20 @@ class _Present(NamedTuple):
 
 
 class EnvironmentFolder:
-    """The environments of a home."""
+    """The environments in a home."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def place(self) -> str:
-        """Return the identity of this folder, which is created with it."""
+        """Return the folder's identity, which is created with it."""
         # Users of runs enter it, and find their environment by its name.
         self.root.mkdir(mode=0o711, parents=True, exist_ok=True)
         create_once(self.root / PLACE, secrets.token_hex(8).encode())
         return (self.root / PLACE).read_text()
 
     def python(self, digest: str) -> str:
-        """Return the path of the interpreter that an environment has."""
+        """Return the path to the interpreter that an environment has."""
         return python_in(self.root / digest)
 
     def hold(self, digest: str) -> Held | None:
@@ -113,7 +113,7 @@ class EnvironmentFolder:
 
         Args:
             base: see `EnvironmentKey`.
-            installed: the digest of the packages.
+            installed: the packages' digest.
         """
         for digest in sorted(self._digests()):
             facts = self.facts(digest)
@@ -124,7 +124,7 @@ class EnvironmentFolder:
         return None
 
     def clear(self, digest: str) -> Path:
-        """Return the empty folder of an environment. Only with the lock of `alone`."""
+        """Return an empty folder for an environment. Only with the lock from `alone`."""
         folder = self.root / digest
         self._delete(folder)
         folder.mkdir(mode=0o711)
@@ -142,7 +142,7 @@ class EnvironmentFolder:
         unfinished.replace(folder / FACTS)
 
     def remove(self, digest: str) -> None:
-        """Delete an environment. Only with the lock of `alone`."""
+        """Delete an environment. Only with the lock from `alone`."""
         self._delete(self.root / digest)
 
     def present(self) -> list[_Present]:
@@ -159,29 +159,29 @@ class EnvironmentFolder:
         Those that are in use stay.
 
         Args:
-            limit: bytes of all environments together.
+            limit: bytes for all environments together.
         """
         present = self.present()
-        total = sum(each.bytes for each in present)
+        total = sum(environment.bytes for environment in present)
         removed = []
-        for digest in self._digests() - {each.digest for each in present}:
+        for digest in self._digests() - {environment.digest for environment in present}:
             with self.alone(digest) as is_alone:
                 if is_alone and self.facts(digest) is None:
                     self.remove(digest)
-        for each in present:
+        for environment in present:
             if total <= limit:
                 break
-            with self.alone(each.digest) as is_alone:
+            with self.alone(environment.digest) as is_alone:
                 # It may have been used or built again since it was listed.
-                if is_alone and self._used(each.digest) == each.used:
-                    self.remove(each.digest)
-                    removed.append(each.digest)
-                    total -= each.bytes
+                if is_alone and self._used(environment.digest) == environment.used:
+                    self.remove(environment.digest)
+                    removed.append(environment.digest)
+                    total -= environment.bytes
         return removed
 
     def used(self) -> dict[str, float]:
-        """Return the time of the last use of each built environment, as seconds since 1970."""
-        return {each.digest: each.used for each in self.present()}
+        """Return when each built environment was last used, in seconds since 1970."""
+        return {environment.digest: environment.used for environment in self.present()}
 
     def is_idle(self, digest: str) -> bool:
         """Return whether an environment is not built, and no worker builds it."""
@@ -196,7 +196,7 @@ class EnvironmentFolder:
 
     def _digests(self) -> set[str]:
         try:
-            return {each.name for each in os.scandir(self.root) if each.is_dir(follow_symlinks=False)}
+            return {entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False)}
         except FileNotFoundError:
             return set()
 

@@ -1,4 +1,4 @@
-"""Reads where packages come from: the operator's variables, else the configuration of pip on this machine."""
+"""Reads where packages come from: the operator's variables, else pip's configuration on this machine."""
 
 import math
 import os
@@ -28,15 +28,15 @@ class PackageIndex(NamedTuple):
     """Where packages come from.
 
     Attributes:
-        urls: addresses of indexes, the main one first.
-        links: folders and addresses with files of packages.
+        urls: index addresses, the main one first.
+        links: folders and addresses with package files.
         hosts: the hosts and ports that a build may reach.
-        readable: the folders and files of this machine that it needs.
+        readable: files and folders on this machine that it needs.
         trusted: hosts whose certificate is not checked, by the operator's choice.
-        certificates: a file or folder of certificates; None for those of the system.
-        upstream: the address of a proxy between this machine and the index; None without one.
+        certificates: a file or folder with certificates; None for the system's.
+        upstream: a proxy's address between this machine and the index; None without one.
         timeout: seconds until a silent index is given up, a whole number.
-        constraints: further requirements of the operator's configuration.
+        constraints: further requirements from the operator's configuration.
     """
 
     urls: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ def _index(
 
 
 def _seconds(text: str) -> int:
-    """Return pip's timeout as a whole number of seconds, which uv needs."""
+    """Return pip's timeout in whole seconds, which uv needs."""
     try:
         return max(1, math.ceil(float(text)))
     except (ValueError, OverflowError):
@@ -157,7 +157,7 @@ def _host(address: str) -> tuple[str, int] | None:
 
 
 def _local(address: str) -> str | None:
-    """Return the folder of an index on this machine's disk."""
+    """Return the folder in which an index on this machine's disk lies."""
     parts = urlsplit(address)
     if parts.scheme == "file":
         folder = Path(unquote(parts.path))

@@ -1,4 +1,4 @@
-"""The program that builds an environment inside of its sandbox: `python -I inside.py PLAN`.
+"""The program that builds an environment inside its sandbox: `python -I inside.py PLAN`.
 
 It needs only the standard library. The plan is a file, since command lines can be read by others.
 """
@@ -28,12 +28,12 @@ class Plan(TypedDict):
 
     Attributes:
         folder: the new environment.
-        packages: folders of packages that it sees behind its own.
+        packages: folders with packages that it sees behind its own.
         requirements, constraints: files.
-        uv: the path of uv.
+        uv: the path to uv.
         options: its options for the index.
-        socket: the socket of the proxy; empty without one.
-        port: the port of the proxy on the loopback interface; 0 without one.
+        socket: the proxy's socket; empty without one.
+        port: the proxy's port on the loopback interface; 0 without one.
     """
 
     folder: str
@@ -47,7 +47,7 @@ class Plan(TypedDict):
 
 
 def main(place: str) -> int:
-    """Build the environment of a plan; return an exit status."""
+    """Build the environment in a plan; return an exit status."""
     plan: Plan = json.loads(Path(place).read_text())
     port = _forward(plan["socket"]) if plan["socket"] else plan["port"]
     variables = dict(os.environ)
@@ -64,7 +64,7 @@ def main(place: str) -> int:
 
 
 def _create(plan: Plan) -> None:
-    """Create an environment without packages of its own that sees those of this program."""
+    """Create an environment without its own packages. It sees this program's."""
     folder = Path(plan["folder"])
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
     (_site_packages(plan) / FALLBACK).write_text("".join(f"{path}\n" for path in plan["packages"]))
@@ -80,10 +80,10 @@ def _interpreter(plan: Plan) -> str:
 
 
 def _install(plan: Plan, variables: dict[str, str]) -> int:
-    """Install missing packages; uv takes those of this program for packages of the environment.
+    """Install missing packages; uv counts this program's packages as the environment's.
 
     It does not see them in their folders. So they are listed in the environment while it works, with their
-    metadata and without files, and it replaces those of which the code needs another version.
+    metadata and without files, and it replaces those that the code needs in another version.
     """
     present = list(_list_present(plan))
     constraints = ["-c", plan["constraints"]] if Path(plan["constraints"]).stat().st_size else []
@@ -102,7 +102,7 @@ def _install(plan: Plan, variables: dict[str, str]) -> int:
 
 
 def _list_present(plan: Plan) -> Iterator[Path]:
-    """List the packages of this program in the environment; yield the folders of their metadata."""
+    """List this program's packages in the environment; yield the folders with their metadata."""
     site_packages, names = _site_packages(plan), set[str]()
     for distribution in importlib.metadata.distributions(path=plan["packages"]):
         metadata = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
@@ -125,7 +125,7 @@ def _run(command: list[str], variables: dict[str, str]) -> int:
 
 
 def _forward(path: str) -> int:
-    """Accept connections on a port of this sandbox, and forward each to a socket with a path."""
+    """Accept connections on a port in this sandbox, and forward each to a socket with a path."""
     listener = socket.create_server(("127.0.0.1", 0))
     # The limit of a socket's path is 108 bytes, that of a relative one is never reached.
     folder, name = os.path.split(path)

@@ -1,6 +1,6 @@
-"""Reads the configuration of pip, with which machines name their package index to all installers.
+"""Reads pip's configuration, with which machines name their package index to all installers.
 
-It needs no pip. The files and their order are those of pip's documentation.
+It needs no pip. Files and order are as in pip's documentation.
 """
 
 import configparser
@@ -16,7 +16,7 @@ _SECTIONS = ("global", "install")
 
 
 class BadConfiguration(Exception):
-    """A file of pip's configuration is not valid. The text is the reason."""
+    """A file in pip's configuration is not valid. The text is the reason."""
 
 
 def read(environment: Mapping[str, str]) -> dict[str, str]:

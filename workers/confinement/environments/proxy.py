@@ -1,7 +1,7 @@
-"""Lets a build connect to the hosts of the package index, and to no others.
+"""Lets a build connect to the package index's hosts, and to no others.
 
-A proxy of HTTP in the worker: `CONNECT host:port` for https, and requests with a whole address for http. It
-listens on a socket with a path for sandboxes without network, and on a port of the loopback interface for
+An HTTP proxy in the worker: `CONNECT host:port` for https, and requests with a whole address for http. It
+listens on a socket with a path for sandboxes without network, and on a loopback port for
 those that have no network of their own.
 """
 
@@ -34,16 +34,16 @@ class Target(NamedTuple):
 
 
 class _Refused(Exception):
-    """A request is refused. The text is the line of the answer."""
+    """A request is refused. The text is the status line of the answer."""
 
 
 class IndexProxy:
-    """Serves one build, in a thread of its own. Use it as a context.
+    """Serves one build, in its own thread. Use it as a context.
 
     Args:
         allowed: hosts and ports that may be reached.
-        folder: has the socket `NAME`; None for a port of the loopback interface.
-        upstream: the address of another proxy through which all hosts are reached.
+        folder: has the socket `NAME`; None for a loopback port.
+        upstream: another proxy's address, through which all hosts are reached.
     """
 
     NAME = "index.sock"
@@ -122,11 +122,11 @@ class IndexProxy:
             writer.close()
 
     async def _connect(self, head: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes | None]:
-        """Connect to the host of a request; return the streams, and what to send there first.
+        """Connect to a request's host; return the streams, and what to send there first.
 
-        None: it was CONNECT, and the client gets an answer of the proxy itself.
+        None: it was CONNECT, and the client gets an answer from the proxy itself.
         """
-        method, target, rest = _parsed(head)
+        method, target, rest = _parse_request(head)
         if (target.host.lower(), target.port) not in self._allowed:
             if target.host not in self.refused and len(self.refused) < MAX_REFUSED:
                 self.refused.append(target.host)
@@ -172,7 +172,7 @@ def _listen(folder: int | None) -> socket.socket:
     return listener
 
 
-def _parsed(head: bytes) -> tuple[str, Target, bytes]:
+def _parse_request(head: bytes) -> tuple[str, Target, bytes]:
     """Return the method, the target, and the request as its host expects it."""
     first, _, fields = head.partition(b"\r\n")
     try:
@@ -186,13 +186,18 @@ def _parsed(head: bytes) -> tuple[str, Target, bytes]:
         raise _Refused("405 Only CONNECT, GET and HEAD")
     path = parts._replace(scheme="", netloc="").geturl() or "/"
     # One request a connection: another one could name another host.
-    kept = [
+    forwarded = [
         line
         for line in fields.split(b"\r\n")
         if line and not line.lower().startswith((b"connection:", b"proxy-", b"host:"))
     ]
     host = parts.netloc.rpartition("@")[2]
-    lines = [f"{method} {path} {version}".encode(), f"Host: {host}".encode(), *kept, b"Connection: close"]
+    lines = [
+        f"{method} {path} {version}".encode(),
+        f"Host: {host}".encode(),
+        *forwarded,
+        b"Connection: close",
+    ]
     return method, target, b"\r\n".join([*lines, b"", b""])
 
 

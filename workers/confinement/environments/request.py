@@ -18,14 +18,14 @@ LAYOUT = 2
 
 
 class EnvironmentRequest(NamedTuple):
-    """The contents of an environment. Equal requests share one.
+    """Everything that an environment contains. Equal requests share one.
 
     Attributes:
         requirements: checked and sorted.
-        python: the version of the interpreter.
+        python: the interpreter's version.
         platform: the system and processor for which packages are built.
         constraints: versions that must not change, as requirements.
-        for_engine: it is for a model, so the packages of this program are locked; a script may have others.
+        for_engine: it is for a model, so this program's packages are locked; a script may have others.
         resolution: another one is another environment, whose versions are chosen again.
         packages: the exact packages to install; None for those that the installer chooses.
     """
@@ -39,24 +39,24 @@ class EnvironmentRequest(NamedTuple):
     packages: tuple[InstalledPackage, ...] | None = None
 
     @classmethod
-    def of(
+    def for_this_interpreter(
         cls,
-        wanted: "Wanted",
+        needed: "NeededPackages",
         *,
         constraints: Iterable[str] = (),
     ) -> Self:
-        """Return the request for the interpreter of this process.
+        """Return the request for the interpreter that runs this process.
 
         Args:
-            wanted: the packages.
-            constraints: further ones, of the operator.
+            needed: the packages.
+            constraints: further ones, from the operator.
 
         Raises:
             BadRequirement: a line is no requirement that can be installed.
             BuildFailed: a requirement contradicts a locked version.
         """
-        requirements = parse_requirements(wanted.requirements)
-        versions = locked() if wanted.for_engine else {}
+        requirements = parse_requirements(needed.requirements)
+        versions = locked() if needed.for_engine else {}
         _check_locked(requirements, versions)
         # Locked versions have precedence over constraints of the operator.
         others = {line for line in constraints if parse_requirement(line).name not in versions}
@@ -65,9 +65,9 @@ class EnvironmentRequest(NamedTuple):
             platform.python_version(),
             sysconfig.get_platform(),
             (*sorted(f"{name}=={version}" for name, version in versions.items()), *sorted(others)),
-            wanted.for_engine,
-            wanted.resolution,
-            wanted.packages,
+            needed.for_engine,
+            needed.resolution,
+            needed.packages,
         )
 
     @property
@@ -78,14 +78,14 @@ class EnvironmentRequest(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The identity of the environment."""
+        """The environment's identity."""
         # With exact packages it does not matter how they were chosen.
         choice = self.resolution if self.installed is None else f"=={self.installed}"
         return hashlib.sha256(f"{self.base} {choice}".encode()).hexdigest() if choice else self.base
 
     @property
     def installed(self) -> str | None:
-        """The digest of the exact packages; None without any."""
+        """The exact packages' digest; None without any."""
         return None if self.packages is None else digest_of_set(self.packages)
 
     @property
@@ -93,15 +93,15 @@ class EnvironmentRequest(NamedTuple):
         """The requirements for the installer."""
         if self.packages is None:
             return self.requirements
-        return tuple(f"{each.name}=={each.version}" for each in self.packages)
+        return tuple(f"{package.name}=={package.version}" for package in self.packages)
 
 
-class Wanted(NamedTuple):
+class NeededPackages(NamedTuple):
     """The packages that code needs.
 
     Attributes:
-        requirements: the lines of the code.
-        for_engine: whether models run with them, and so with the packages of this program.
+        requirements: the lines in the code.
+        for_engine: whether models run with them, and so with this program's packages.
         resolution, packages: see `EnvironmentRequest`.
     """
 
@@ -111,20 +111,20 @@ class Wanted(NamedTuple):
     packages: tuple[InstalledPackage, ...] | None = None
 
     @classmethod
-    def of(cls, code: OwnCode, *, for_engine: bool) -> Self:
-        """Return the packages of a task's code on this machine."""
+    def for_code(cls, code: OwnCode, *, for_engine: bool) -> Self:
+        """Return the packages that a task's code needs on this machine."""
         python = python_minor(platform.python_version())
         packages = code.wanted_packages(python, sysconfig.get_platform(), for_engine=for_engine)
         return cls(code.requirements, for_engine, code.resolution, packages)
 
 
-def _check_locked(wanted: Iterable[str], versions: Mapping[str, str]) -> None:
-    for line in wanted:
-        each = parse_requirement(line)
-        present = versions.get(each.name)
-        applies = each.marker is None or each.marker.evaluate({"extra": ""})
-        if present is not None and applies and not each.specifier.contains(present, prereleases=True):
+def _check_locked(lines: Iterable[str], versions: Mapping[str, str]) -> None:
+    for line in lines:
+        requirement = parse_requirement(line)
+        present = versions.get(requirement.name)
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if present is not None and applies and not requirement.specifier.contains(present, prereleases=True):
             raise BuildFailed.conflict(
-                f"{each.name}: the code asks for {line}, and models run with the version {present} of this "
-                "installation"
+                f"{requirement.name}: the code asks for {line}, and models run with the version {present} of "
+                "this installation"
             )

@@ -17,7 +17,7 @@ class NoInstaller(Exception):
 
 
 def find_uv() -> str:
-    """Return the path of the uv that is installed with this program.
+    """Return the path to the uv that is installed with this program.
 
     Raises:
         NoInstaller: it is missing.

@@ -109,12 +109,13 @@ class ForkServer:
         """
         try:
             await asyncio.wait_for(self._ready, IMPORT_TIMEOUT)
-        # BaseException: a cancelled start must not leave a server behind either.
-        except BaseException as error:
+        except TimeoutError:
             await asyncio.shield(self.end())
-            if isinstance(error, TimeoutError):
-                message = f"the fork server's imports took more than {IMPORT_TIMEOUT:.0f} s"
-                raise TimeoutError(message) from None
+            message = f"the fork server's imports took more than {IMPORT_TIMEOUT:.0f} s"
+            raise TimeoutError(message) from None
+        # A cancelled start must not leave a server behind either.
+        except (OSError, asyncio.CancelledError):
+            await asyncio.shield(self.end())
             raise
 
     @property
@@ -257,7 +258,7 @@ def _kill_child(pid: int) -> None:
 
 
 def _own_status(handle: int) -> int | None:
-    """Return the exit status of an ended child of this process; None if it belongs to another one."""
+    """Return a child's exit status after its end; None if it is not a child of this process."""
     try:
         ended = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG)
     except ChildProcessError:

@@ -1,4 +1,4 @@
-"""Runs a command line of Python in a fork, as a new interpreter would, but with the imports of its parent."""
+"""Runs a Python command line in a fork, as a new interpreter would, but with its parent's imports."""
 
 import importlib
 import os
@@ -62,7 +62,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str], folder: 
 
 
 def _set_environment(environment: Mapping[str, str], first: Sequence[str]) -> None:
-    """Replace the variables, and the folders of imports that come from them."""
+    """Replace the variables, and the import folders that come from them."""
     # For `python -m`, the first entry is the working folder.
     inherited = {sys.path[0], *_folders(os.environ)}
     # Python sets it at its start, where nothing else names a locale.
@@ -78,7 +78,7 @@ def _folders(environment: Mapping[str, str]) -> list[str]:
 
 
 def _use_packages_of(python: str) -> None:
-    """Import from a virtual environment before the packages of this process."""
+    """Import from a virtual environment before this process's packages."""
     prefix = Path(python).parents[1]
     sys.executable, sys.prefix, sys.exec_prefix = python, str(prefix), str(prefix)
     site.PREFIXES[:] = [sys.prefix]
@@ -94,7 +94,7 @@ def _use_packages_of(python: str) -> None:
 
 
 def _forget_home() -> None:
-    """Have libraries use the home and the temporary folder of the new variables."""
+    """Have libraries use the home and temporary folder that the new variables name."""
     tempfile.tempdir = None
     # Private, because Keras has no public function for it.
     keras = sys.modules.get("keras.src.backend.config")

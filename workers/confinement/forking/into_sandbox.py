@@ -1,4 +1,4 @@
-"""Has a fork carry out the plan of a sandbox. `sandbox_forks` requests it."""
+"""Has a fork carry out a sandbox's plan. `sandbox_forks` requests it."""
 
 import os
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from workers.confinement.forking import plan_file
 from workers.confinement.forking.interpreter import run_and_exit
-from workers.confinement.sandbox.enter import fail
+from workers.confinement.sandbox.enter import guarded
 from workers.confinement.sandbox.forked import enter_forked
 from workers.confinement.sandbox.plan import Plan
 from workers.system.kernel import set_process_name
@@ -22,26 +22,27 @@ def take_streams(descriptors: Sequence[int]) -> int:
 
 
 def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
-    """Make this fork the process outside of a sandbox, in which the command of a plan is run.
+    """Make this fork the process outside a sandbox, in which the plan's command is run.
 
     Args:
-        descriptors: those of a `ForkIntoSandbox`.
-        parent: the pid of the parent, with which the sandbox ends.
+        descriptors: from a `ForkIntoSandbox`.
+        parent: the pid with which the sandbox ends.
     """
     # That of the processes outside. The module in the sandbox sets its own.
     set_process_name("ty-sandbox")
+    guarded(_enter_sandbox, descriptors, parent)
+
+
+def _enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
     file, *others = descriptors
-    try:
-        plan = _claimed_plan(file)._replace(parent=parent)
-        connection = take_streams(others)
-        # The command names the number that the descriptor has in the process that made the plan.
-        (named,) = plan.keep
-        if connection != named:
-            os.dup2(connection, named)
-            os.close(connection)
-        enter_forked(plan, _run_in_sandbox)
-    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
-        fail(error)
+    plan = _claimed_plan(file)._replace(parent=parent)
+    connection = take_streams(others)
+    # The command names the number that the descriptor has in the process that made the plan.
+    (named,) = plan.keep
+    if connection != named:
+        os.dup2(connection, named)
+        os.close(connection)
+    enter_forked(plan, _run_in_sandbox)
 
 
 def _claimed_plan(file: int) -> Plan:

@@ -1,4 +1,4 @@
-"""The file through which a fork gets the plan of its sandbox. Only one process may carry out the plan.
+"""The file through which a fork gets its sandbox plan. Only one process may carry out the plan.
 
 A fork server that does not answer in time may still fork later. The process that asked for the fork then
 starts another one with the same files, user and connection, so both `claim` the plan first.
@@ -6,6 +6,7 @@ starts another one with the same files, user and connection, so both `claim` the
 
 import fcntl
 import os
+from contextlib import ExitStack
 
 from workers.confinement.sandbox.plan import Plan
 
@@ -13,11 +14,10 @@ from workers.confinement.sandbox.plan import Plan
 def create(plan: Plan) -> int:
     """Return the descriptor of a new file in memory with the plan."""
     file = os.memfd_create("plan", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
+    with ExitStack() as undo:
+        undo.callback(os.close, file)
         plan.write(file)
-    except BaseException:
-        os.close(file)
-        raise
+        undo.pop_all()
     return file
 
 

@@ -1,4 +1,4 @@
-"""Starts processes in sandboxes as forks of a fork server, whose imports are done."""
+"""Starts processes in sandboxes by forking a server that has done the imports."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ class _ForkedUnseen(OSError):
 
 @dataclass(frozen=True)
 class SandboxForks:
-    """Carries out plans of sandboxes by a fork server, and by a new interpreter if a fork fails.
+    """Carries out sandbox plans by a fork server, and by a new interpreter if a fork fails.
 
     Create it in the event loop, and call it in another thread.
 
@@ -40,13 +40,13 @@ class SandboxForks:
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def __call__(self, plan: Plan, streams: Streams) -> Started:
-        """Start the process outside of a sandbox. It has no pipe for its standard input.
+        """Start the process outside a sandbox. It has no pipe for its standard input.
 
         Raises:
             OSError: it could not be started, or a process may run whose pid is unknown.
         """
         try:
-            return self._forked(plan, streams)
+            return self._fork(plan, streams)
         # A second process would share its user, folders and connection.
         except _ForkedUnseen:
             raise
@@ -54,19 +54,19 @@ class SandboxForks:
             log.warning("a sandbox was started without the fork server, which is slower: %s", error)
             return spawn(plan, streams)
 
-    def _forked(self, plan: Plan, streams: Streams) -> ForkedProcess:
-        with ExitStack() as given, ExitStack() as undo:
+    def _fork(self, plan: Plan, streams: Streams) -> ForkedProcess:
+        with ExitStack() as lent, ExitStack() as undo:
             output = None
             stdout = streams.stdout
             if stdout == subprocess.PIPE:
                 read, stdout = os.pipe()
                 output = undo.enter_context(os.fdopen(read, "rb"))
-                given.callback(os.close, stdout)
+                lent.callback(os.close, stdout)
             stderr = stdout if streams.stderr == subprocess.STDOUT else streams.stderr
             # The server closes its copies after the fork.
-            descriptors = [_descriptor(each, given) for each in (streams.stdin, stdout, stderr)]
+            descriptors = [_descriptor(stream, lent) for stream in (streams.stdin, stdout, stderr)]
             file = plan_file.create(plan)
-            given.callback(os.close, file)
+            lent.callback(os.close, file)
             started = self._start(file, (*descriptors, *streams.keep), output)
             process = asyncio.run_coroutine_threadsafe(started, self._loop).result()
             undo.pop_all()
@@ -93,11 +93,11 @@ class SandboxForks:
             raise
 
 
-def _descriptor(stream: Stream, given: ExitStack) -> int:
-    """Return the descriptor of a stream."""
+def _descriptor(stream: Stream, lent: ExitStack) -> int:
+    """Return a stream's descriptor."""
     if stream is None or stream == subprocess.PIPE:
         raise ValueError("a fork inherits no streams, and has no pipes but one for its output")
     if stream == subprocess.DEVNULL:
         stream = os.open(os.devnull, os.O_RDWR)
-        given.callback(os.close, stream)
+        lent.callback(os.close, stream)
     return stream if isinstance(stream, int) else stream.fileno()

@@ -1,6 +1,6 @@
-"""The side of a fork server that forks: answers the requests of `workers.confinement.forking.client`.
+"""The forking side of a fork server: answers requests from `workers.confinement.forking.client`.
 
-A fork server does the imports of its children once, which takes 2 to 3 seconds of CPU; a fork takes about
+A fork server does its children's imports once, which takes 2 to 3 seconds of CPU; a fork takes about
 20 ms and shares their memory. It never starts a JAX backend, because a fork does not inherit threads.
 `jobs.messages.fork` defines the messages.
 """
@@ -43,11 +43,11 @@ class Server[Request]:
             connection: the socket to the process that requests forks.
             streams: the most file descriptors in a request.
             parse: reads a request; raises ValueError if it is invalid.
-            run: runs in the child, with the request, its descriptors and the pid of its parent, and returns
+            run: runs in the child, with the request, its descriptors and its parent's pid, and returns
                 the exit status.
             prepare: runs in this process before it forks for a request, for imports that later children need
                 as well.
-            detached: whether the children belong to the parent of this process.
+            detached: whether this process's parent is the parent of the children, too.
         """
         self._connection = connection
         self._streams, self._parse, self._run, self._detached = streams, parse, run, detached

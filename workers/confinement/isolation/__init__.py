@@ -1,4 +1,4 @@
-"""Runs a process as a user of its own that sees only the files it was given (Linux).
+"""Runs a process as its own user that sees only the files it was given (Linux).
 
 `check` decides whether that is possible here, `users` assigns user ids, `view` decides which folders it sees,
 `access` gives it folders and files, and `confine` removes its privileges in the process itself.

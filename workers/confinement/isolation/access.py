@@ -25,7 +25,7 @@ HOME, INPUTS = "home", "inputs"
 
 @dataclass
 class RunnerAccess:
-    """The files of one runner. Its folder belongs to the service, and has its home and its inputs."""
+    """The files for one runner. Its folder belongs to the service, and has its home and its inputs."""
 
     folder: Path
     user: RunnerUser
@@ -34,11 +34,11 @@ class RunnerAccess:
 
     @property
     def home(self) -> Path:
-        """The working folder of the runner, in which it may write."""
+        """The runner's working folder, in which it may write."""
         return self.folder / HOME
 
     def prepare(self) -> None:
-        """Create the runner's home and the folder of its inputs.
+        """Create the runner's home and its input folder.
 
         Raises:
             OSError: see `grant`.
@@ -86,7 +86,7 @@ class RunnerAccess:
             _write_list(self.user.grants, self._granted)
 
     def read_only(self, file: Path) -> Path:
-        """Return a link to a file of the store in the folder of inputs; a copy on another file system."""
+        """Return a link to a file in the store in the input folder; a copy on another file system."""
         link = self.folder / INPUTS / file.name
         if not link.exists():
             # The store keeps its own access: no runner can enter its folders.
@@ -112,7 +112,7 @@ class RunnerAccess:
 
 @dataclass(frozen=True)
 class Isolation:
-    """Gives each runner a user of its own."""
+    """Gives each runner its own user."""
 
     users: RunnerUsers
     view: View
@@ -120,7 +120,7 @@ class Isolation:
     """Folders of the service that runners must enter to reach their own."""
 
     def open_parents(self) -> None:
-        """Let the group of runners enter these folders; it cannot list them.
+        """Let the runners' group enter these folders; it cannot list them.
 
         Raises:
             OSError: the file system has no access control lists.
@@ -131,7 +131,7 @@ class Isolation:
                 acl.grant(folder, acl.group(self.users.group), acl.SEARCH)
 
     def create_access(self, folder: Path) -> RunnerAccess:
-        """Return the access of a new runner whose files are in `folder`.
+        """Return the access for a new runner whose files are in `folder`.
 
         Raises:
             OSError: no user id is free, or the folder cannot be shared.
@@ -150,14 +150,16 @@ class Isolation:
         return access
 
     def confinement(self, access: RunnerAccess) -> Confinement:
-        """Return the confinement of a runner's process."""
+        """Return the confinement for a runner's process."""
         hidden, visible = self.view
-        own = (str(access.folder.resolve()),) if hidden else ()
-        return Confinement(uid=access.user.uid, group=access.group, hidden=hidden, visible=(*visible, *own))
+        runner_folder = (str(access.folder.resolve()),) if hidden else ()
+        return Confinement(
+            uid=access.user.uid, group=access.group, hidden=hidden, visible=(*visible, *runner_folder)
+        )
 
 
 def clean_up(locks: Path) -> None:
-    """Kill the remaining processes of runners whose workers died, and withdraw their access.
+    """Kill remaining processes of runners whose workers died, and withdraw their access.
 
     Args:
         locks: see `RunnerUsers`.
@@ -172,7 +174,7 @@ def clean_up(locks: Path) -> None:
 
 
 def _withdraw(user: RunnerUser, folders: Iterable[Path]) -> list[Path]:
-    """Withdraw a user's access to folders; return those of which it cannot be withdrawn. They stay listed."""
+    """Withdraw a user's access to folders; return the folders where that fails. They stay listed."""
     left = []
     for folder in folders:
         try:
@@ -205,7 +207,7 @@ def _read_list(file: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def exclusive(locks: Path) -> Iterator[None]:
-    """Keep all other workers of the home from changing access lists until the end of the block.
+    """Keep the home's other workers from changing access lists until the block ends.
 
     Args:
         locks: see `RunnerUsers`. A lock of the changed file itself could be held for ever by a runner that
@@ -221,7 +223,7 @@ def exclusive(locks: Path) -> Iterator[None]:
 
 
 def _share_contents(folder: Path, group: int) -> None:
-    """Open everything inside a folder to the group of runners and to this service."""
+    """Open everything inside a folder to the runners' group and to this service."""
     if acl.inherits(folder):
         return
     subjects = {acl.group(group): acl.ALL, acl.user(os.geteuid()): acl.ALL}
@@ -237,5 +239,5 @@ def _share_contents(folder: Path, group: int) -> None:
 
 def _contents(folder: Path) -> Iterable[tuple[Path, bool]]:
     for name, folders, files in os.walk(folder):
-        yield from ((Path(name) / each, True) for each in folders)
-        yield from ((Path(name) / each, False) for each in files)
+        yield from ((Path(name) / entry, True) for entry in folders)
+        yield from ((Path(name) / entry, False) for entry in files)

@@ -1,6 +1,6 @@
-"""Changes access control lists (POSIX ACLs) of folders and files, in the binary form of the kernel.
+"""Changes access control lists (POSIX ACLs) on folders and files, in the kernel's binary form.
 
-A change reads all entries of a file and writes them again, so only one process at a time may change them: see
+A change reads all entries for a file and writes them again, so only one process at a time may do it: see
 `access.exclusive`.
 """
 
@@ -24,7 +24,7 @@ _ENTRY = struct.Struct("<HHI")
 
 
 class Key(NamedTuple):
-    """The subject of an entry: its kind, and a user or group id."""
+    """Who an entry is about: its kind, and a user or group id."""
 
     kind: int
     id: int = _NO_ID
@@ -34,12 +34,12 @@ Entries = dict[Key, int]
 
 
 def user(uid: int) -> Key:
-    """Return the subject of an entry for a user."""
+    """Return the subject for a user's entry."""
     return Key(_USER, uid)
 
 
 def group(gid: int) -> Key:
-    """Return the subject of an entry for a group."""
+    """Return the subject for a group's entry."""
     return Key(_GROUP, gid)
 
 
@@ -63,26 +63,26 @@ def revoke(path: Path, subject: Key) -> None:
 
 
 def rights(path: Path) -> Mapping[Key, int]:
-    """Return the entries of a file or folder."""
-    with _opened(path) as descriptor:
+    """Return the entries on a file or folder."""
+    with _open_no_follow(path) as descriptor:
         return _read(descriptor)
 
 
 def inherit(path: Path, subjects: Mapping[Key, int]) -> None:
     """Have all files that are created below a folder from now on give these rights."""
     entries = {Key(_OWNER): ALL, Key(_OWNING_GROUP): 0, Key(_OTHERS): 0, **subjects}
-    with _opened(path) as descriptor:
+    with _open_no_follow(path) as descriptor:
         os.setxattr(descriptor, _DEFAULT, _encode(entries))
 
 
 def inherits(path: Path) -> bool:
     """Return whether `inherit` was called for a folder."""
-    with _opened(path) as descriptor:
+    with _open_no_follow(path) as descriptor:
         return _DEFAULT in os.listxattr(descriptor)
 
 
 def _change(path: Path, change: Callable[[Entries], object]) -> None:
-    with _opened(path) as descriptor:
+    with _open_no_follow(path) as descriptor:
         entries = _read(descriptor)
         before = dict(entries)
         change(entries)
@@ -91,7 +91,7 @@ def _change(path: Path, change: Callable[[Entries], object]) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open_no_follow(path: Path) -> Iterator[int]:
     # Without blocking: it might be a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -108,8 +108,8 @@ def _read(descriptor: int) -> Entries:
             raise
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         return {Key(_OWNER): mode >> 6 & 7, Key(_OWNING_GROUP): mode >> 3 & 7, Key(_OTHERS): mode & 7}
-    found = _ENTRY.iter_unpack(stored[_VERSION.size :])
-    return {Key(kind, of): granted for kind, granted, of in found if kind != _MASK}
+    entries = _ENTRY.iter_unpack(stored[_VERSION.size :])
+    return {Key(kind, subject): granted for kind, granted, subject in entries if kind != _MASK}
 
 
 def _encode(entries: Entries) -> bytes:

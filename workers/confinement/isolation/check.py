@@ -1,4 +1,4 @@
-"""Finds out, by trying, whether this service can give each runner a user of its own."""
+"""Finds out, by trying, whether this service can give each runner its own user."""
 
 import json
 import shutil
@@ -22,14 +22,14 @@ _CLOSED = "Each runner has a user id of its own and can enter no folders of the 
 
 
 class IsolationState(NamedTuple):
-    """Whether runners have users of their own, and a sentence about it for people."""
+    """Whether runners have their own users, and a sentence about it for people."""
 
     level: Level
     message: str
 
     @classmethod
     def shared(cls, reason: str) -> "IsolationState":
-        """Return the state of runners that have the user of the service."""
+        """Return the state for runners that have the service's user."""
         return cls("shared", f"Runners share the user of the service and can read its keys: {reason}.")
 
 
@@ -39,14 +39,14 @@ class ProbeFailed(Exception):
 
 @dataclass(frozen=True)
 class Folders:
-    """The folders of a worker.
+    """A worker's folders.
 
     Attributes:
-        home: everything of the installation.
+        home: everything that belongs to the installation.
         store: the artifacts; it may be outside the home.
         locks: has a lock for each user id in use.
         runners: has a folder for each runner.
-        shared: have folders that runners use: of attempts, checkpoints and compiled programs.
+        shared: have folders that runners use: for attempts, checkpoints and compiled programs.
     """
 
     home: Path
@@ -64,12 +64,12 @@ class Folders:
 def find_isolation(
     folders: Folders, uids: UidRange | None, environment: Mapping[str, str]
 ) -> tuple[Isolation | None, IsolationState]:
-    """Return how runners are isolated; None if they have the user of the service.
+    """Return how runners are isolated; None if they have the service's user.
 
     Args:
-        folders: of this worker.
+        folders: this worker's.
         uids: the configured user ids; None if it is switched off.
-        environment: of runners.
+        environment: for runners.
     """
     if uids is None:
         return None, IsolationState.shared(f"{VARIABLE} is off")
@@ -90,7 +90,7 @@ def find_isolation(
 
 
 def parents_of(folders: Folders) -> tuple[Path, ...]:
-    """Return the folders that processes in the view of the machine must enter to reach their own."""
+    """Return the folders that processes in the machine's view must enter to reach their own."""
     parents = {
         parent
         for folder in (folders.runners, *folders.shared)
@@ -103,7 +103,7 @@ def parents_of(folders: Folders) -> tuple[Path, ...]:
 def _candidates(folders: Folders, users: RunnerUsers, granted: int) -> Iterator[tuple[Isolation, str]]:
     """Yield the ways to isolate runners, the best first."""
     if granted >> kernel.CAP_SYS_ADMIN & 1:
-        view = View.of((folders.home, folders.store), folders.shared)
+        view = View.hiding((folders.home, folders.store), folders.shared)
         yield Isolation(users, view, folders.shared), _PRIVATE
     yield Isolation(users, View(), parents_of(folders)), _CLOSED
 

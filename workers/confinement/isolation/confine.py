@@ -24,7 +24,7 @@ class _Step(NamedTuple):
 
 
 def confine(confinement: Confinement) -> None:
-    """Become the user of a confinement, for good. Call it before there are other threads.
+    """Take on the user in a confinement, for good. Call it before there are other threads.
 
     Raises:
         OSError: the kernel refused; the process must end.

@@ -17,14 +17,14 @@ import workers.system.line_splitter  # noqa: F401
 
 
 def main() -> None:
-    """Try all of them."""
+    """Try them all."""
     asked = json.loads(sys.argv[1])
     for folder in asked["needed"]:
         file = Path(folder) / f"probe-{os.getpid()}"
         file.write_bytes(b"")
         file.unlink()
-    own = [Path(folder) for folder in asked["needed"]]
-    parents = {parent for folder in own for parent in (folder, *folder.parents)}
+    needed = [Path(folder) for folder in asked["needed"]]
+    parents = {parent for folder in needed for parent in (folder, *folder.parents)}
     private = map(Path, asked["private"])
     sys.stdout.write(json.dumps([str(path) for path in private if _is_readable(path, parents)]))
 

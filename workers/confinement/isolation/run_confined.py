@@ -11,7 +11,7 @@ from workers.confinement.isolation.confine import confine
 
 
 def main() -> None:
-    """Confine this process and run the module in place of this one."""
+    """Confine this process and run the module in its place."""
     confinement, module, *arguments = sys.argv[1:]
     confine(Confinement.model_validate_json(confinement))
     sys.argv[1:] = arguments

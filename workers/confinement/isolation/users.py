@@ -1,4 +1,4 @@
-"""Assigns user ids to runners, so that no two running ones of a machine or a home share one."""
+"""Assigns user ids to runners, so that no two running ones on a machine or in a home share one."""
 
 import contextlib
 import errno
@@ -68,13 +68,13 @@ class RunnerUser:
         self._locks.close()
 
     def end_processes(self) -> bool:
-        """Kill every process of the user, also those that left its session; return whether all ended."""
+        """Kill the user's processes, also those that left its session; return whether all ended."""
         return end_processes(self.uid)
 
 
 @dataclass
 class RunnerUsers:
-    """The user ids of a range. `folder` has the locks that workers in other containers see."""
+    """The user ids in a range. `folder` has the locks that workers in other containers see."""
 
     range: UidRange
     folder: Path
@@ -82,11 +82,11 @@ class RunnerUsers:
 
     @property
     def group(self) -> int:
-        """The group of all runners."""
+        """The group for all runners."""
         return self.range.first
 
     def claim(self) -> RunnerUser:
-        """Claim a user id that no account of this system and no other runner has.
+        """Claim a user id that no account on this system and no other runner has.
 
         Raises:
             OSError: there is none.
@@ -137,7 +137,7 @@ def lock(folder: Path, uid: int) -> RunnerUser | None:
 
 
 def end_processes(uid: int) -> bool:
-    """Kill every process of a user; return whether all have ended."""
+    """Kill a user's processes; return whether all have ended."""
     deadline = time.monotonic() + KILL_TIMEOUT
     while pids := list(_processes(uid)):
         for pid in pids:
@@ -168,7 +168,7 @@ def _processes(uid: int) -> Iterator[int]:
 
 
 def _uids(pid: str) -> set[int]:
-    """Return the real, effective and saved user ids of a process; none if it has ended."""
+    """Return a process's real, effective and saved user ids; none if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

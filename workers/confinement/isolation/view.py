@@ -16,7 +16,7 @@ class View(NamedTuple):
     visible: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, private: Iterable[Path], shared: Iterable[Path]) -> "View":
+    def hiding(cls, private: Iterable[Path], shared: Iterable[Path]) -> "View":
         """Return a view without the folders `private`, except `shared` ones, Python and this program.
 
         A folder that others may not enter hides folders that a process needs, such as a Python in the home of
@@ -28,23 +28,23 @@ class View(NamedTuple):
             folder for folder in program if program.isdisjoint(folder.parents)
         }
         for folder in [*visible]:
-            closed = [each for each in folder.parents if not _others_may_enter(each)]
+            closed = [parent for parent in folder.parents if not _others_may_enter(parent)]
             if closed:
                 hidden.add(closed[-1])  # the outermost
         return cls(tuple(sorted(map(str, hidden))), tuple(sorted(map(str, visible))))
 
 
 def ancestors(folder: Path, top: Path) -> list[Path]:
-    """Return the parents of a folder from `top` on, which is among them if the folder is below it."""
+    """Return a folder's parents from `top` on. `top` is among them if the folder is below it."""
     folder, top = folder.resolve(), top.resolve()
-    return [each for each in reversed(folder.parents) if each == top or top in each.parents]
+    return [parent for parent in reversed(folder.parents) if parent == top or top in parent.parents]
 
 
 def _program() -> set[Path]:
-    """Return the folders of Python, its packages and this program."""
+    """Return the folders with Python, its packages and this program."""
     # Not all of sys.path: it may have the working folder, with other files below it.
-    found = {Path(name) for name in (sys.prefix, sys.base_prefix, *site.getsitepackages())}
-    return {path for path in {*found, CODE_ROOT} if path.is_dir()}
+    python_folders = {Path(name) for name in (sys.prefix, sys.base_prefix, *site.getsitepackages())}
+    return {path for path in {*python_folders, CODE_ROOT} if path.is_dir()}
 
 
 def _others_may_enter(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Runs code of users in a sandbox (Linux; elsewhere only the level `process`).
+"""Runs user code in a sandbox (Linux; elsewhere only the level `process`).
 
 `levels` finds by trying which levels the machine offers, `launch` starts a command at one of them, and
 `watch` ends it above its limits. The started process executes `enter`, which confines itself and then becomes

@@ -1,4 +1,4 @@
-"""Builds the command line of bubblewrap."""
+"""Builds the command line for bubblewrap."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ _KINDS = {"read": "--ro-bind", "write": "--bind", "device": "--dev-bind"}
 
 
 def find() -> str | None:
-    """Return the path of bubblewrap; None if it is not installed."""
+    """Return the path to bubblewrap; None if it is not installed."""
     return shutil.which(PROGRAM)
 
 
@@ -30,12 +30,12 @@ def command_line(
     """Return the command line that runs `inner` in the view `mounts`.
 
     Args:
-        program: the path of bubblewrap.
+        program: the path to bubblewrap.
         mounts: the view, the outer folders first.
         inner: a command.
-        network: whether it keeps the network of the machine.
+        network: whether it keeps the machine's network.
         privileged: the worker is root, so no user namespace is needed.
-        shared_memory: bytes in the file system of /dev/shm.
+        shared_memory: bytes in the file system /dev/shm.
     """
     return [
         program,
@@ -61,14 +61,14 @@ def _each(option: str, values: Iterable[str]) -> Iterator[str]:
 
 
 def _binds(mounts: Iterable[Mount]) -> Iterator[str]:
-    made = {"/", "/dev"}
+    targets = {"/", "/dev"}
     for mount in mounts:
         # Bubblewrap itself would close the folders above a closed one, also for the user of the run.
         for parent in reversed(PurePosixPath(mount.target).parents):
-            if str(parent) not in made:
-                made.add(str(parent))
+            if str(parent) not in targets:
+                targets.add(str(parent))
                 yield from ("--perms", "0755", "--dir", str(parent))
-        made.add(mount.target)
+        targets.add(mount.target)
         if mount.kind == "link":
             yield from ("--symlink", mount.source, mount.target)
         elif mount.target not in OWN_DEVICES:

@@ -32,16 +32,16 @@ def delegated(environment: Mapping[str, str] = os.environ) -> Path:
     folder = Path(name)
     try:
         offered = (folder / "cgroup.controllers").read_text().split()
-        if missing := [each for each in _NEEDED if each not in offered]:
+        if missing := [controller for controller in _NEEDED if controller not in offered]:
             raise NoCgroup(f"{folder} has no controller for {' and '.join(missing)}")
-        (folder / "cgroup.subtree_control").write_text(" ".join(f"+{each}" for each in _NEEDED))
+        (folder / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in _NEEDED))
     except OSError as error:
         raise NoCgroup(f"{folder}: {error.strerror}") from error
     return folder
 
 
 def create(parent: Path, limits: Limits) -> Path:
-    """Create the control group of a sandbox.
+    """Create the control group for a sandbox.
 
     Raises:
         NoCgroup: the kernel refused.

@@ -1,7 +1,7 @@
-"""Makes a process the one outside of a sandbox, and confines the process of the command; see `stages`.
+"""Makes a process the one outside a sandbox, and confines the command's process; see `stages`.
 
-The process that the worker started stays outside of the sandbox and waits for the command; in the end it has
-its status, and the other processes of the sandbox are ended, as far as the level guarantees that. At the
+The process that the worker started stays outside the sandbox and waits for the command; in the end it has
+its status, and the sandbox's other processes are ended, as far as the level guarantees that. At the
 level `bubblewrap`, that process becomes bubblewrap, which executes a further stage.
 
 A process that was forked enters a sandbox by `enter`, and runs a function there; see `forked`.
@@ -43,12 +43,12 @@ def fail(error: Exception) -> NoReturn:
 def enter(
     plan: Plan, run: Run, before_bubblewrap: Callable[[], tuple[int, str]], *, keep: int | None = None
 ) -> NoReturn:
-    """Make this process the one outside of a sandbox, in which `run` is called.
+    """Make this process the one outside a sandbox, in which `run` is called.
 
     Args:
         plan: the plan.
         run: called in the confined process.
-        before_bubblewrap: called before this process becomes bubblewrap; returns the arguments of
+        before_bubblewrap: called before this process becomes bubblewrap; returns arguments for
             `stages.main` in the process that bubblewrap starts.
         keep: a descriptor that only bubblewrap needs.
 
@@ -111,7 +111,7 @@ def _guard(plan: Plan, run: Run, parent: int) -> NoReturn:
 
 
 def guarded[**P](step: Callable[P, NoReturn], *arguments: P.args, **named: P.kwargs) -> NoReturn:
-    """Call a function in a forked process, which never returns to the code of its parent."""
+    """Call the last function of a process: a fork never returns to its parent's code."""
     try:
         step(*arguments, **named)
     except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
@@ -126,7 +126,7 @@ def become(plan: Plan, run: Run, parent: int | None = None) -> NoReturn:
     Args:
         plan: the plan.
         run: executes the command, or does something else, within these restrictions.
-        parent: the pid of a parent with which the process dies; 0 if it is in another PID namespace.
+        parent: the pid with whose process this one dies; 0 if it is in another PID namespace.
     """
     _close_files(plan.keep)
     _set_limits(plan)
@@ -155,7 +155,7 @@ def become(plan: Plan, run: Run, parent: int | None = None) -> NoReturn:
 
 
 def execute(plan: Plan) -> NoReturn:
-    """Execute the command of a plan."""
+    """Execute the command in a plan."""
     try:
         os.execvpe(plan.command[0], [*plan.command], plan.environment)  # noqa: S606
     except OSError as error:
@@ -164,7 +164,7 @@ def execute(plan: Plan) -> NoReturn:
 
 
 def become_user(plan: Plan) -> None:
-    """Become the user of the run alone, without other groups."""
+    """Take on the run's user alone, without other groups."""
     if plan.uid is None or plan.gid is None:
         return
     try:

@@ -1,9 +1,9 @@
-"""A forked process that enters a sandbox, so that the imports of its parent are done in it.
+"""A forked process that enters a sandbox, so that its parent's imports are done in it.
 
-At most levels it makes its borders itself, as a new process does. Bubblewrap, a program of its own, starts a
+At most levels it makes its borders itself, as a new process does. Bubblewrap, a separate program, starts a
 process that waits (`hold`); then a second fork joins the namespaces of that one (setns(2)) and confines
 itself like any command. So a run has the same borders, whether it was forked or not. docs/sandbox.md shows
-the processes of each level.
+the processes at each level.
 """
 
 import os
@@ -31,12 +31,12 @@ _JOINED, _REFUSED, _CLOSED = b"j", b"r", b"c"
 
 
 def enter_forked(plan: Plan, run: Run) -> NoReturn:
-    """Make this forked process the one outside of a sandbox, in which `run` is called.
+    """Make this forked process the one outside a sandbox, in which `run` is called.
 
     Args:
         plan: the plan; its parent is that of this process.
         run: called in the confined process. If the kernel does not let a process join the namespaces of
-            bubblewrap, the command of the plan is executed instead.
+            bubblewrap, the plan's command is executed instead.
 
     Raises:
         OSError: the kernel refused.
@@ -45,7 +45,7 @@ def enter_forked(plan: Plan, run: Run) -> NoReturn:
 
 
 def _fork_to_join(plan: Plan, run: Run) -> int:
-    """Fork the process that joins the namespaces of bubblewrap. Return the descriptor for `hold`."""
+    """Fork the process that joins bubblewrap's namespaces. Return the descriptor for `hold`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     outside = os.getpid()
     with ours:
@@ -58,7 +58,7 @@ def _fork_to_join(plan: Plan, run: Run) -> int:
 
 
 def _join(plan: Plan, run: Run, holder: socket.socket, outside: int) -> NoReturn:
-    """Join the namespaces of `hold`, fork the process of the run in them, and report how it ended."""
+    """Join the namespaces of `hold`, fork the run's process in them, and report how it ended."""
     die_with_parent(outside)
     _, handles, _, _ = socket.recv_fds(holder, 1, 1)
     # Otherwise bubblewrap has failed, and printed the reason.
@@ -100,7 +100,7 @@ def _run_and_report(plan: Plan, run: Run, holder: socket.socket) -> None:
 
 
 def hold(descriptor: int) -> NoReturn:
-    """Keep the namespaces of bubblewrap until the process that has joined them ends, and end like it."""
+    """Keep bubblewrap's namespaces until the process that has joined them ends, and end like it."""
     os.setsid()
     with socket.socket(fileno=descriptor) as joining:
         handle = os.pidfd_open(os.getpid())

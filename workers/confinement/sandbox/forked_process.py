@@ -16,7 +16,7 @@ REPORT_TIMEOUT = 5.0
 
 
 class ForkedProcess:
-    """A forked process, with the methods of `subprocess.Popen` that a sandbox uses.
+    """A forked process, with the `subprocess.Popen` methods that a sandbox uses.
 
     The fork server is its parent, so its status comes as a message.
 

@@ -41,11 +41,11 @@ class NoGpuAccess(Exception):
 
 
 class SandboxGpu(NamedTuple):
-    """A GPU of this machine.
+    """A GPU in this machine.
 
     Attributes:
         uuid: names it in CUDA_VISIBLE_DEVICES: numbers count only the GPUs that a process can open.
-        minor: the number of its device file; None for a part of a divided (MIG) GPU.
+        minor: its device file's number; None for a part of a divided (MIG) GPU.
     """
 
     uuid: str
@@ -56,7 +56,7 @@ class GpuAccess(NamedTuple):
     """The files and the variable with which a run uses some GPUs.
 
     Attributes:
-        visible: the value of CUDA_VISIBLE_DEVICES.
+        visible: the entry for CUDA_VISIBLE_DEVICES.
         devices: device files.
         readable: further files and folders.
     """
@@ -70,9 +70,9 @@ def problem_at(level: Level, *, own_user: bool, count: int, network: bool) -> st
     """Return why runs at a level cannot use GPUs, as a clause; empty if they can.
 
     Args:
-        level: the level of the sandbox.
-        own_user: whether each run has a user of its own, because the worker is root.
-        count: the number of GPUs of one run.
+        level: the sandbox's level.
+        own_user: whether each run has its own user, because the worker is root.
+        count: how many GPUs one run uses.
         network: whether it may connect to other hosts.
     """
     if level is not Level.LANDLOCK:
@@ -100,9 +100,9 @@ def find(
     Args:
         gpus: the GPUs that the run has.
         own_user: whether it has another user than this process.
-        root: the folder of the tree that is searched; tests have one of their own.
-        environment: of this process.
-        loader: returns the list of the loader's libraries.
+        root: the top folder to search; tests have their own.
+        environment: this process's.
+        loader: returns the loader's list of libraries.
 
     Raises:
         NoGpuAccess: something is missing.
@@ -111,7 +111,7 @@ def find(
     for path in devices:
         if own_user and path.stat().st_mode & _OPEN_TO_ALL != _OPEN_TO_ALL:
             raise NoGpuAccess(f"{path} is closed to the users of runs")
-    libraries = list(_libraries(root, environment, (loader or _loaded)()))
+    libraries = list(_libraries(root, environment, (loader or _list_loader_cache)()))
     if not any(path.name == DRIVER for path in libraries):
         raise NoGpuAccess(f"the library of the driver, {DRIVER}, was not found")
     facts = (root / name for name in FACTS)
@@ -143,13 +143,13 @@ def _devices(gpus: Iterable[SandboxGpu], root: Path) -> Iterator[Path]:
 
 def _libraries(root: Path, environment: Mapping[str, str], cached: str) -> Iterator[Path]:
     """Yield the driver's libraries as the loader finds them: by variable, by its list, in usual folders."""
-    named = [Path(each) for each in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) if each]
+    named = [Path(name) for name in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) if name]
     for folder in (*named, *(root / name for name in FOLDERS)):
         if folder.is_absolute() and folder.is_dir():
             yield from (entry for entry in sorted(folder.iterdir()) if _is_of_driver(entry.name))
-    for found in _CACHED.finditer(cached):
-        path = root / found["path"].lstrip(os.sep)
-        if _is_of_driver(found["name"]) and path.exists():
+    for library in _CACHED.finditer(cached):
+        path = root / library["path"].lstrip(os.sep)
+        if _is_of_driver(library["name"]) and path.exists():
             yield path
 
 
@@ -158,11 +158,11 @@ def _is_of_driver(name: str) -> bool:
 
 
 def _is_shown(path: Path) -> bool:
-    """Return whether each sandbox has a file of the machine anyway."""
-    return any(path.is_relative_to(each) for each in view.SYSTEM)
+    """Return whether each sandbox has a file from the machine anyway."""
+    return any(path.is_relative_to(folder) for folder in view.SYSTEM)
 
 
-def _loaded() -> str:
+def _list_loader_cache() -> str:
     """Return the loader's list of libraries; empty where it has none."""
     for program in ("/sbin/ldconfig", "/usr/sbin/ldconfig"):
         try:

@@ -1,11 +1,11 @@
-"""Restricts the files, connections and signals of a process by Landlock (Linux 5.13)."""
+"""Restricts a process's files, connections and signals by Landlock (Linux 5.13)."""
 
 import ctypes
 import os
 import stat
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from workers.system import kernel
 
@@ -44,14 +44,14 @@ class _PortRule(ctypes.Structure):
 
 
 def version() -> int:
-    """Return the version of Landlock in this kernel; 0 if it has none."""
+    """Return this kernel's Landlock version; 0 if it has none."""
     if sys.platform != "linux":
         return 0
     return max(0, kernel.syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION)))
 
 
 def rights(landlock: int) -> int:
-    """Return all rights on files that a version of Landlock knows."""
+    """Return all rights on files that a Landlock version knows."""
     newer = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL_OF_DEVICES}
     return ALL & ~sum(right for since, right in newer.items() if landlock < since)
 
@@ -64,7 +64,7 @@ def create(
     Args:
         files: paths and the rights on everything below them; None leaves files unrestricted.
         ports: the only TCP ports to connect to, and none can be bound; None leaves TCP unrestricted.
-        landlock: the version to use; that of the kernel by default.
+        landlock: the version to use; by default the kernel's.
 
     Raises:
         OSError: the kernel refused.
@@ -79,9 +79,9 @@ def create(
 
 
 def create_domain(landlock: int) -> int | None:
-    """Return an open set of rules that restrict no files; None if this version of Landlock has none.
+    """Return an open set of rules that restrict no files; None if this Landlock version has none.
 
-    A process with any rules reaches the memory of no process that lacks them.
+    A process with any rules cannot reach the memory of a process that lacks them.
     """
     if landlock >= 6:
         return create(None, landlock=landlock)
@@ -98,7 +98,8 @@ def _create(
     size = 8 if landlock < 4 else 16 if landlock < 6 else 24
     created = kernel.syscall(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     ruleset = kernel.check(created, "landlock_create_ruleset")
-    try:
+    with ExitStack() as undo:
+        undo.callback(os.close, ruleset)
         for path, allowed in files:
             # A system does not have all folders.
             with suppress(FileNotFoundError):
@@ -106,9 +107,7 @@ def _create(
         if rules.network:
             for port in ports:
                 _add(ruleset, _PORT, _PortRule(_CONNECT, port))
-    except BaseException:
-        os.close(ruleset)
-        raise
+        undo.pop_all()
     return ruleset
 
 

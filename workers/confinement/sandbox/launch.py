@@ -36,7 +36,7 @@ type Stream = int | IO[bytes] | None
 
 
 class Owner(NamedTuple):
-    """The user of one run alone, and its group. A worker that is root claims one for each run."""
+    """One run's exclusive user, and its group. A worker that is root claims one for each run."""
 
     uid: int
     gid: int
@@ -47,7 +47,7 @@ class SandboxRefused(Exception):
 
 
 class Streams(NamedTuple):
-    """The standard streams of a command, as `subprocess.Popen` takes them, and further open files."""
+    """The standard streams for a command, as `subprocess.Popen` takes them, and further open files."""
 
     stdin: Stream = subprocess.DEVNULL
     stdout: Stream = None
@@ -96,17 +96,17 @@ def launch(
     Args:
         request: its sandbox.
         command: the program and its arguments.
-        states: the levels of this machine, see `levels.find_levels`.
+        states: this machine's levels, see `levels.find_levels`.
         owner: its user, if the worker is root. The writable folders must be open to it.
         streams: its streams.
         scratch: the folder in which its temporary folder is made, so that it can be deleted after a crash of
-            the worker; that of the system by default.
+            the worker; by default the system's.
         start: starts the process; `spawn` by default.
 
     Raises:
-        SandboxRefused: no offered level reaches the minimum of the request.
+        SandboxRefused: no offered level reaches the request's minimum.
         ValueError: the worker is root and there is no owner, or it is not and there is one.
-        OSError: a folder of the request does not exist, or no process could be started.
+        OSError: a requested folder does not exist, or no process could be started.
     """
     level = choose_level(states, request.minimum)
     if level is None:
@@ -166,7 +166,7 @@ def _plan(
     streams: Streams,
     group: Path | None,
 ) -> Plan:
-    """Return the steps of the started process."""
+    """Return the steps for the started process."""
     own_root = level is Level.BUBBLEWRAP
     version = landlock.version() if level is not Level.PROCESS else 0
     if level is Level.LANDLOCK and not version:
@@ -214,7 +214,7 @@ def _counts_in_namespace() -> bool:
 
 
 def _filter(level: Level, request: SandboxRequest, owner: Owner | None, version: int) -> dict[str, bool]:
-    """Return the fields of `seccomp.Options`."""
+    """Return the fields for `seccomp.Options`."""
     in_view_of_machine = level is Level.LANDLOCK
     return {
         # A network of its own has only the loopback interface.

@@ -1,4 +1,4 @@
-"""Finds the sandbox levels that this machine really offers, by running a small program at each of them."""
+"""Finds the sandbox levels that this machine really offers, by running a small program at each."""
 
 import json
 import os
@@ -63,26 +63,26 @@ def find_levels(
     python: str = sys.executable,
     *,
     parent: Path | None = None,
-    wanted: Container[Level] = tuple(Level),
+    allowed: Container[Level] = tuple(Level),
 ) -> tuple[LevelState, ...]:
     """Return all levels, the strongest first, and whether this machine offers each.
 
     Args:
-        claim: returns a user of which there are no processes. A worker that is root needs it.
+        claim: returns a user that has no processes. A worker that is root needs it.
         python: the interpreter that runs use.
         parent: the folder in which runs have theirs: they must be able to reach it.
-        wanted: the levels that the operator allows.
+        allowed: the levels that the operator allows.
     """
     owner = None if claim is None else claim()
     return tuple(
         _find(level, owner, python, parent)
-        if level in wanted
+        if level in allowed
         else LevelState(level=level, offered=False, reason=f"{VARIABLE} leaves it out")
         for level in Level
     )
 
 
-def wanted_levels(environment: Mapping[str, str] = os.environ) -> tuple[Level, ...]:
+def allowed_levels(environment: Mapping[str, str] = os.environ) -> tuple[Level, ...]:
     """Return the levels that the operator allows: all, unless a variable names some.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The process outside of a sandbox that waits for its command, and ends the rest of its processes."""
+"""The process outside a sandbox. It waits for its command, and ends the remaining processes."""
 
 import contextlib
 import os
@@ -12,10 +12,10 @@ END_TIMEOUT = 10.0
 PAUSE = 0.002
 
 
-def close_all_but(*kept: int) -> None:
-    """Close all files of this process, so that no stream of the command stays open in it."""
+def close_all_but(*descriptors: int) -> None:
+    """Close all files in this process, so that no stream of the command stays open in it."""
     last = -1
-    for descriptor in sorted(kept):
+    for descriptor in sorted(descriptors):
         os.closerange(last + 1, descriptor)
         last = descriptor
     os.closerange(last + 1, max(last + 1, os.sysconf("SC_OPEN_MAX")))
@@ -30,7 +30,7 @@ def wait_for(pid: int) -> int:
 
 
 def end_like(status: int) -> NoReturn:
-    """End this process with the exit status or signal of another one."""
+    """End this process with another one's exit status or signal."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -42,11 +42,11 @@ def end_like(status: int) -> NoReturn:
 
 
 class Group:
-    """The processes of a command that has a process group of its own.
+    """The processes in a command's own process group.
 
     Args:
-        command: the pid of the command, which leads the group.
-        uid: the user of these processes alone; None if others have it, too.
+        command: the pid that leads the group.
+        uid: the processes' exclusive user; None if others have it, too.
     """
 
     def __init__(self, command: int, uid: int | None) -> None:
@@ -54,19 +54,19 @@ class Group:
         self._uid = uid
 
     def wait(self) -> int:
-        """Wait for the command, end the rest, and return the status of the command."""
+        """Wait for the command, end the rest, and return the command's status."""
         status = None
         if not hasattr(os, "waitid"):  # not on every system
             _, status = os.waitpid(self._command, 0)
             self.end()
         while status is None:
             # The command stays a zombie until its group has ended, so that no other process gets its pid.
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-            if found is not None and found.si_pid == self._command:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            if ended is not None and ended.si_pid == self._command:
                 self.end()
                 _, status = os.waitpid(self._command, 0)
-            elif found is not None:
-                os.waitpid(found.si_pid, 0)
+            elif ended is not None:
+                os.waitpid(ended.si_pid, 0)
         end_descendants(self._uid)
         return status
 
@@ -78,10 +78,10 @@ class Group:
 
 
 def end_descendants(uid: int | None) -> None:
-    """Kill descendants of this process, a subreaper, and wait for them. Orphans have become its children.
+    """Kill this subreaper's descendants, and wait for them. Orphans have become its children.
 
     Args:
-        uid: the user of the sandbox alone; None if others have it, too.
+        uid: the sandbox's exclusive user; None if others have it, too.
     """
     deadline = time.monotonic() + END_TIMEOUT
     while time.monotonic() < deadline:
@@ -98,7 +98,7 @@ def end_descendants(uid: int | None) -> None:
 
 
 def _kill_user(uid: int | None) -> None:
-    """Kill all processes of a user at once: a process that forks cannot escape."""
+    """Kill all of a user's processes at once: a process that forks cannot escape."""
     if uid is None:
         return
     killer = os.fork()

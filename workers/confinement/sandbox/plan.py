@@ -1,4 +1,4 @@
-"""Declares the steps of a process that confines itself and becomes a command, as JSON."""
+"""Declares the steps with which a process confines itself and becomes a command, as JSON."""
 
 import json
 import os
@@ -9,11 +9,11 @@ Kind = Literal["read", "write", "device", "link"]
 
 
 class Mount(NamedTuple):
-    """A part of the view of a sandbox.
+    """One mount in a sandbox's view.
 
     Attributes:
-        kind: `read` and `write` show a file or folder of the machine, `device` a device file, and `link` is a
-            symbolic link to `source`.
+        kind: `read` and `write` show a file or folder from the machine, `device` a device file, and `link`
+            a symbolic link to `source`.
         target: its path in the sandbox.
         source: its path on the machine.
     """
@@ -30,21 +30,21 @@ class Plan(NamedTuple):
         level: the level, see `jobs.messages.sandbox.Level`.
         command: the program and its arguments.
         folder: the working folder.
-        environment: all environment variables of the command.
-        parent: the pid of the process that starts it.
+        environment: all environment variables for the command.
+        parent: the pid that starts it.
         uid, gid: the user that it becomes; None if it keeps the present one.
         privileged: it may make namespaces without a user namespace, as root.
-        program: the command line of bubblewrap, to which the arguments of `stages.main` are added.
+        program: the command line for bubblewrap, to which the arguments for `stages.main` are added.
         network: whether it keeps the network.
         ports: the only TCP ports, by Landlock; None if they are not restricted.
         landlock: paths and rights; None if files are not restricted by Landlock.
         landlock_version: the version to use; 0 for none.
-        domain: the version of Landlock that keeps it from the memory of the processes around it, which have
+        domain: the Landlock version that keeps it from the memory of the processes around it, which have
             the same user; 0 for none.
-        seccomp: the fields of `seccomp.Options`; None for no filter.
-        limits: the kernel's limits: the name of each, soft and hard.
-        threads: the limit of the threads of its user; None if others have the same user.
-        cgroup: the folder of its control group.
+        seccomp: the fields for `seccomp.Options`; None for no filter.
+        limits: the kernel's limits: each with name, soft and hard.
+        threads: how many threads its user may have; None if others have the same user.
+        cgroup: the folder with its control group.
         keep: descriptors that the command inherits, beside its streams.
     """
 
@@ -80,7 +80,7 @@ class Plan(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Plan":
-        """Return the plan of a text of `as_json`."""
+        """Return the plan in a text from `as_json`."""
         return cls(**json.loads(text))
 
     @classmethod

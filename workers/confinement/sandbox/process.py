@@ -1,4 +1,4 @@
-"""The process of a sandbox as the worker sees it."""
+"""A sandbox's process as the worker sees it."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ type Started = subprocess.Popen[bytes] | ForkedProcess
 
 
 class SandboxProcess:
-    """A command in a sandbox. Its end is the end of all its processes.
+    """A command in a sandbox. It ends when all its processes have ended.
 
     Attributes:
         record: the sandbox that the run really has.
@@ -44,7 +44,7 @@ class SandboxProcess:
 
     @property
     def pid(self) -> int:
-        """The process outside of the sandbox; those inside are its descendants."""
+        """The process outside the sandbox; those inside are its descendants."""
         return self._started.pid
 
     @property
@@ -64,11 +64,11 @@ class SandboxProcess:
 
     @property
     def returncode(self) -> int | None:
-        """The exit status of the command, minus the number of the signal that ended it; None if it runs."""
+        """The command's exit status, or minus the signal that ended it; None if it runs."""
         return exit_status(self.record.level, self._started.returncode)
 
     def poll(self) -> int | None:
-        """Return `returncode` of now."""
+        """Return the current `returncode`."""
         self._started.poll()
         return self.returncode
 
@@ -87,7 +87,7 @@ class SandboxProcess:
         self._started.send_signal(signal.SIGTERM)
 
     def processes(self) -> list[int]:
-        """Return the pids of the processes inside of the sandbox.
+        """Return the pids inside the sandbox.
 
         Raises:
             usage.Unmeasurable: the kernel does not list the children of processes.
@@ -96,10 +96,10 @@ class SandboxProcess:
         return usage.processes(self.pid, joined=forked and self.record.level is Level.BUBBLEWRAP)
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process of the command. Nothing happens if it has ended."""
+        """Send a signal to the command's process. Nothing happens if it has ended."""
         with self._ending, contextlib.suppress(usage.Unmeasurable):
             for pid in self.processes()[:1]:
-                with _opened(pid) as handle, contextlib.suppress(ProcessLookupError):
+                with _open_pidfd(pid) as handle, contextlib.suppress(ProcessLookupError):
                     # Without handles, as on other systems, the pid has to do.
                     if handle is None:
                         os.kill(pid, number)
@@ -125,7 +125,7 @@ class SandboxProcess:
 
     def _kill(self) -> None:
         with contextlib.ExitStack() as handles:
-            inner = [handles.enter_context(_opened(pid)) for pid in self._children()]
+            inner = [handles.enter_context(_open_pidfd(pid)) for pid in self._children()]
             # If it has ended meanwhile, these may be children of another process.
             if self._started.poll() is None:
                 self._end_group()
@@ -185,8 +185,8 @@ class SandboxProcess:
 
 
 @contextlib.contextmanager
-def _opened(pid: int) -> Iterator[int | None]:
-    """Open a handle of a process, which is valid also after its end; None if it has ended."""
+def _open_pidfd(pid: int) -> Iterator[int | None]:
+    """Open a process handle, which is valid also after its end; None if it has ended."""
     try:
         handle = os.pidfd_open(pid)
     except (OSError, AttributeError):  # other systems have none
@@ -211,7 +211,7 @@ def _wait_for(handle: int | None) -> None:
 
 
 def exit_status(level: RecordedLevel, status: int | None) -> int | None:
-    """Return the exit status of a command by that of the process outside of its sandbox."""
+    """Return a command's exit status by that of the process outside its sandbox."""
     # Bubblewrap reports a signal as a shell does.
     if level is Level.BUBBLEWRAP and status is not None and 128 < status < 128 + signal.NSIG:
         return 128 - status

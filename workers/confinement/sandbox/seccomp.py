@@ -1,4 +1,4 @@
-"""Filters the kernel calls of a process (seccomp) by a BPF program.
+"""Filters a process's kernel calls (seccomp) by a BPF program.
 
 Those with which it could leave its sandbox are refused. All others stay allowed, since the libraries of
 users use many. Calls that are newer than this table do not exist for the process.
@@ -15,7 +15,7 @@ from workers.system import kernel
 
 
 class Machine(NamedTuple):
-    """A kind of processor: its number in filters, and whether it is the second in the table of calls."""
+    """A kind of processor: its number in filters, and whether it is the second in the call table."""
 
     audit: int
     column: int
@@ -92,14 +92,14 @@ class Options(NamedTuple):
     """The calls that depend on the sandbox.
 
     Attributes:
-        internet: may make sockets of the internet.
-        local: may make named sockets of this machine. Pairs of connected sockets are always allowed, but
-            without this, none of datagrams, which could be sent to any named socket.
+        internet: may make internet sockets.
+        local: may make named sockets on this machine. Pairs of connected sockets are always allowed, but
+            without this, no datagram pairs, which could send to any named socket.
         keep_group: may not leave its process group; the calls report success without an effect.
-        shared_user: processes outside of the sandbox have the same user, so that their files and processes
+        shared_user: processes outside the sandbox have the same user, so that their files and processes
             could be changed by calls that Landlock does not restrict.
-        truncate: may change the size of a file by its name.
-        datagrams: sockets of the internet may be others than streams.
+        truncate: may change a file's size by its name.
+        datagrams: internet sockets may be others than streams.
     """
 
     internet: bool
@@ -111,7 +111,7 @@ class Options(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """An instruction of classic BPF: operation, jumps if true and false, and its constant."""
+    """A classic BPF instruction: operation, jumps if true and false, and its constant."""
 
     code: int
     if_true: int
@@ -119,7 +119,7 @@ class Instruction(NamedTuple):
     constant: int
 
     def pack(self) -> bytes:
-        """Return the form of the kernel."""
+        """Return the instruction as the kernel reads it."""
         return struct.pack("=HBBI", *self)
 
 
@@ -130,7 +130,7 @@ Program = list[Instruction]
 
 
 def argument(index: int) -> int:
-    """Return the offset of the lower half of an argument; the kernel ignores the upper one of an int."""
+    """Return the offset of an argument's lower half; the kernel ignores the upper one of an int."""
     return 16 + 8 * index
 
 
@@ -169,7 +169,7 @@ def program(machine: Machine, options: Options) -> Program:
 
 
 def _blocks(options: Options) -> Iterable[tuple[Sequence[int | None], Program]]:
-    """Yield the numbers of each call that is not simply allowed, and what happens."""
+    """Yield the numbers for each call that is not simply allowed, and what happens."""
     for numbers in _ALWAYS.values():
         yield numbers, [_refuse(errno.EPERM)]
     yield _SOCKET, _sockets(options)
@@ -208,12 +208,12 @@ def _blocks_beside_others(options: Options) -> Iterable[tuple[Sequence[int | Non
 
 
 def _only_own(index: int) -> Program:
-    """Return a block that refuses all values of an argument but 0."""
+    """Return a block that refuses all values but 0 for an argument."""
     return [_load(argument(index)), *_when(EQUAL, 0, [_allow()]), _refuse(errno.EPERM)]
 
 
 def _unless(index: int, values: Iterable[int], number: int) -> Program:
-    """Return the begin of a block that refuses some values of an argument."""
+    """Return the first instructions of a block that refuses some values for an argument."""
     code = [_load(argument(index))]
     for value in values:
         code += _when(EQUAL, value, [_refuse(number)])
@@ -221,7 +221,7 @@ def _unless(index: int, values: Iterable[int], number: int) -> Program:
 
 
 def _sockets(options: Options) -> Program:
-    """Return the block of `socket`: by family, then by protocol."""
+    """Return the block for `socket`: by family, then by protocol."""
     code = [_load(argument(0))]
     for family in _INTERNET:
         code += _when(EQUAL, family, _protocols(options))
@@ -249,7 +249,7 @@ class _Filter(ctypes.Structure):
 
 
 def apply(options: Options) -> None:
-    """Filter the calls of this process and its children, for good. It must not gain privileges any more.
+    """Filter calls by this process and its children, for good. It must not gain privileges any more.
 
     Raises:
         OSError: the kernel refused.

@@ -1,4 +1,4 @@
-"""Measures the processes of a sandbox, and their files. Reads /proc and folders: call it in a thread."""
+"""Measures a sandbox's processes, and their files. Reads /proc and folders: call it in a thread."""
 
 import contextlib
 import math
@@ -24,19 +24,19 @@ class Unmeasurable(Exception):
 
 
 def processes(outer: int, *, joined: bool = False) -> list[int]:
-    """Return the pids of the processes of a sandbox.
+    """Return the pids of a sandbox's processes.
 
     All are descendants of the process that the worker started, also those whose parents have ended: the first
-    process of the PID namespace, or the subreaper, has become their parent.
+    process in the PID namespace, or the subreaper, has become their parent.
 
     Args:
         outer: the process that the worker started.
-        joined: a fork may have joined the namespaces of bubblewrap, see `forked`.
+        joined: a fork may have joined bubblewrap's namespaces, see `forked`.
 
     Raises:
         Unmeasurable: the kernel does not list the children of processes.
     """
-    found: list[int] = []
+    pids: list[int] = []
     generation, depth = [outer], 0
     seen = {outer}
     while generation:
@@ -44,12 +44,12 @@ def processes(outer: int, *, joined: bool = False) -> list[int]:
         generation = [child for pid in generation for child in children(pid) if child not in seen]
         seen.update(generation)
         if depth >= _HELPERS:
-            found += generation
-    waiting = _waiting(outer) if joined else None
-    return [pid for pid in found if pid != waiting]
+            pids += generation
+    waiting = _waiting_process(outer) if joined else None
+    return [pid for pid in pids if pid != waiting]
 
 
-def _waiting(outer: int) -> int | None:
+def _waiting_process(outer: int) -> int | None:
     """Return the process that waits for a fork; None if no fork has joined."""
     # The kernel lists children in the order in which they came: bubblewrap has first that which joins, then
     # the first process of the PID namespace, which has first that which waits, then orphans of the run.
@@ -58,7 +58,7 @@ def _waiting(outer: int) -> int | None:
 
 
 def memory(pids: Iterable[int], *, limit: int, private_files: bool) -> int:
-    """Return the bytes of memory of processes, with files that are only in memory.
+    """Return how many bytes of memory processes use, with files that are only in memory.
 
     Args:
         pids: the processes.
@@ -70,16 +70,16 @@ def memory(pids: Iterable[int], *, limit: int, private_files: bool) -> int:
     rough = sum(_rough_memory(pid) for pid in pids) + files
     if rough <= limit:
         return rough
-    own, shared = 0, 0
+    unshared, shared = 0, 0
     for pid in pids:
         proportional = _fields(f"/proc/{pid}/smaps_rollup")
         if "Pss" in proportional:
-            own += proportional.get("Pss_Anon", 0) + proportional.get("SwapPss", 0)
+            unshared += proportional.get("Pss_Anon", 0) + proportional.get("SwapPss", 0)
             shared += proportional.get("Pss_Shmem", 0)
         else:  # it has ended, or may not be read
-            own += _rough_memory(pid)
+            unshared += _rough_memory(pid)
     # A file in memory that is also mapped is counted once.
-    return own + max(shared, files)
+    return unshared + max(shared, files)
 
 
 def _rough_memory(pid: int) -> int:
@@ -88,13 +88,13 @@ def _rough_memory(pid: int) -> int:
 
 
 def _fields(path: str) -> dict[str, int]:
-    """Return the fields of a file in /proc that are given in kB, in bytes."""
+    """Return the fields in a /proc file that are given in kB, in bytes."""
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, ValueError):
         return {}
     parts = (line.split() for line in lines if line.endswith(" kB"))
-    return {each[0].rstrip(":"): int(each[1]) * 1024 for each in parts if len(each) == 3}
+    return {part[0].rstrip(":"): int(part[1]) * 1024 for part in parts if len(part) == 3}
 
 
 def _files_in_memory(pids: list[int], *, private_files: bool) -> int:
@@ -159,9 +159,9 @@ def _deleted_files(pids: Iterable[int]) -> Iterator[tuple[int, bool]]:
 
 
 def disk(folders: Iterable[str], pids: Iterable[int], *, limit: float = math.inf) -> int:
-    """Return the bytes in folders, and of deleted files that processes hold open.
+    """Return the bytes in folders, and in deleted files that processes hold open.
 
-    Each entry of a folder counts at least 4 KiB. Above `limit`, the rest is not measured.
+    Each folder entry counts at least 4 KiB. Above `limit`, the rest is not measured.
 
     Raises:
         Unmeasurable: a folder cannot be read.
@@ -210,7 +210,7 @@ def _entries(path: str) -> Iterator["os.DirEntry[str]"]:
 
 
 def children(pid: int) -> Iterator[int]:
-    """Yield the pids of the children of a process.
+    """Yield the pids of a process's children.
 
     Raises:
         Unmeasurable: the kernel does not list them.
@@ -223,9 +223,9 @@ def children(pid: int) -> Iterator[int]:
     for task in tasks:
         folder = Path(f"/proc/{pid}/task/{task}")
         try:
-            found = (folder / _CHILDREN).read_text().split()
+            pids = (folder / _CHILDREN).read_text().split()
         except OSError:
             if folder.exists():
                 raise Unmeasurable("the kernel does not list the children of processes") from None
             continue  # it has ended
-        yield from map(int, found)
+        yield from map(int, pids)

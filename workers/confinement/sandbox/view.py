@@ -1,4 +1,4 @@
-"""Decides which files and folders of the machine a sandbox sees."""
+"""Decides which files and folders on the machine a sandbox sees."""
 
 import os
 import site
@@ -33,7 +33,7 @@ _PROC = "/proc"
 
 
 def python_folders() -> Iterator[Path]:
-    """Yield the folders of Python, its packages and this program."""
+    """Yield the folders with Python, its packages and this program."""
     # Not all of sys.path: it may have the working folder.
     names = {sys.prefix, sys.base_prefix, *site.getsitepackages()}
     yield from (Path(name) for name in sorted(names) if Path(name).is_dir())
@@ -43,46 +43,48 @@ def python_folders() -> Iterator[Path]:
 def mounts(
     readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Iterable[str] = ()
 ) -> list[Mount]:
-    """Return the view of a sandbox that has a root of its own, the outer folders first.
+    """Return the view for a sandbox that has its own root, the outer folders first.
 
     Raises:
-        FileNotFoundError: a file or folder of the request does not exist.
+        FileNotFoundError: a requested file or folder does not exist.
     """
-    found: dict[str, Mount] = {}
+    by_target: dict[str, Mount] = {}
     for path in (*SYSTEM, *map(str, python_folders())):
         if os.path.lexists(path) and Path(path).exists():
-            found |= _shown("read", path)
+            by_target |= _mounts_of_path("read", path)
     for kind, paths in (("read", readable), ("write", writable)):
         for path in paths:
-            found |= _shown(kind, path)  # type: ignore[arg-type]
+            by_target |= _mounts_of_path(kind, path)  # type: ignore[arg-type]
     for path in TEMPORARY:
-        found[path] = Mount("write", path, temporary)
+        by_target[path] = Mount("write", path, temporary)
     for path in DEVICES:
         if Path(path).exists():
-            found[path] = Mount("device", path, path)
+            by_target[path] = Mount("device", path, path)
     for path in devices:
-        found[path] = Mount("device", path, path)
-    links = {each.target for each in found.values() if each.kind == "link"}
+        by_target[path] = Mount("device", path, path)
+    links = {mount.target for mount in by_target.values() if mount.kind == "link"}
     # A path below a link leads to its real one, which is mounted. Nothing can be mounted over the link.
-    seen = [each for each in found.values() if links.isdisjoint(map(str, Path(each.target).parents))]
-    return sorted(seen, key=lambda each: (len(Path(each.target).parts), each.kind == "link"))
+    visible = [
+        mount for mount in by_target.values() if links.isdisjoint(map(str, Path(mount.target).parents))
+    ]
+    return sorted(visible, key=lambda mount: (len(Path(mount.target).parts), mount.kind == "link"))
 
 
-def _shown(kind: Kind, path: str) -> dict[str, Mount]:
-    """Return the mount of a path, and a link if it leads over links on the machine."""
+def _mounts_of_path(kind: Kind, path: str) -> dict[str, Mount]:
+    """Return the mount for a path, and a link if it leads over links on the machine."""
     real = str(Path(path).resolve(strict=True))
-    shown = {real: Mount(kind, real, real)}
+    by_target = {real: Mount(kind, real, real)}
     if real != path and Path(path).is_symlink() and not Path(path).is_file():
-        shown[path] = Mount("link", path, real)
+        by_target[path] = Mount("link", path, real)
     elif real != path:
-        shown[path] = Mount(kind, path, real)
-    return shown
+        by_target[path] = Mount(kind, path, real)
+    return by_target
 
 
 def landlock_rules(
     readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Sequence[str] = ()
 ) -> list[tuple[str, int]]:
-    """Return the paths and rights of a sandbox in the view of the machine."""
+    """Return the paths and rights for a sandbox in the machine's view."""
     read = (*SYSTEM, *map(str, python_folders()), *readable)
     return [
         *((path, landlock.ACCELERATOR) for path in devices),

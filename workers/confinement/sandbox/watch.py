@@ -7,6 +7,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import IO, Self
 
 from jobs.messages.sandbox import MIB, Breach, Ended, Level
@@ -29,7 +30,7 @@ STOP_TIMEOUT = 30.0
 
 
 class Watch:
-    """Measures a sandbox in a thread of its own until it ends.
+    """Measures a sandbox in its own thread until it ends.
 
     Args:
         process: the sandbox.
@@ -73,18 +74,18 @@ class Watch:
         return self
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the sandbox and of its output, and return its exit status.
+        """Wait until the sandbox and its output end, and return its exit status.
 
         Raises:
             subprocess.TimeoutExpired: it still runs.
-            BaseException: the error of the receiver of its output, which has ended the sandbox.
+            BaseException: the error that its output's receiver raised, which has ended the sandbox.
         """
         status = self._process.wait(timeout)
         self.stop()
         return status
 
     def stop(self) -> None:
-        """End watching, after the output of the sandbox is read: for `STOP_TIMEOUT`, or until it is silent.
+        """End watching, after the sandbox's output is read: for `STOP_TIMEOUT`, or until it is silent.
 
         Raises:
             BaseException: see `wait`.
@@ -99,7 +100,7 @@ class Watch:
             raise self._failure
 
     def read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
-        """Read a stream of the sandbox in a thread, up to the limit of its output.
+        """Read a stream from the sandbox in a thread, up to the limit for its output.
 
         Args:
             stream: its output.
@@ -108,17 +109,17 @@ class Watch:
         """
         # A descriptor of its own: closing the stream does not wait for the reader, and a file that is opened
         # then cannot have its number.
-        own = os.fdopen(os.dup(stream.fileno()), "rb", buffering=0)
-        reader = threading.Thread(target=self._read, args=(own, receive), daemon=True)
+        duplicate = os.fdopen(os.dup(stream.fileno()), "rb", buffering=0)
+        reader = threading.Thread(target=self._read, args=(duplicate, receive), daemon=True)
         try:
             reader.start()
-        except BaseException:
-            own.close()
+        except RuntimeError:  # no thread can be started
+            duplicate.close()
             raise
         self._readers.append(reader)
 
     def count_output(self, size: int) -> int:
-        """Count bytes that the sandbox has printed; return how many of them are within the limit."""
+        """Count bytes that the sandbox has printed; return how many are within the limit."""
         with self._lock:
             allowed = max(0, min(size, self._limits.output_of_all - self._printed))
             self._printed += size
@@ -176,14 +177,13 @@ class Watch:
         self._next_walk = ended + WALK_PAUSES * (ended - began)
 
     def _follow(self) -> None:
-        try:
+        with ExitStack() as undo:
+            # Without a watch it must not run.
+            undo.callback(self._process.kill)
             while not self._stopped.wait(self._interval):
                 if self._process.poll() is not None or self.check() is not None:
                     break
-        except BaseException:
-            # Without a watch it must not run.
-            self._process.kill()
-            raise
+            undo.pop_all()
 
     def _read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
         with stream:
@@ -199,7 +199,7 @@ class Watch:
                     self._process.kill()
 
     def _next_chunk(self, stream: IO[bytes]) -> bytes:
-        """Wait for output. Return none at its end, or if it stays open after that of the run."""
+        """Wait for output. Return none at its end, or if it stays open after the run's end."""
         output = select.poll()
         output.register(stream, select.POLLIN)
         # Read before each wait: the silence begins after the end of the run.

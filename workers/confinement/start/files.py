@@ -1,9 +1,9 @@
-"""The folder of one process with code of users: the files that it reads, its user and its packages."""
+"""The folder for one process with user code: the files that it reads, its user and its packages."""
 
 import os
 import shutil
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -22,13 +22,13 @@ ENTER = 0o711
 
 @dataclass
 class ProcessFiles:
-    """The files of one process, all in one folder. The function that makes them also closes them.
+    """The files for one process, all in one folder. The function that makes them also closes them.
 
     Attributes:
         folder: the folder. No other process but this one can enter it, or knows its name.
-        access: gives it files, if it has a user of its own and access lists name that user.
+        access: gives it files, if it has its own user and access lists name that user.
         user: its user, if the files in the folder are open to every user.
-        packages: keeps the packages of its interpreter; None if it has no others than this program.
+        packages: keeps its interpreter's packages; None if it has no others than this program.
     """
 
     folder: Path
@@ -38,20 +38,20 @@ class ProcessFiles:
 
     @classmethod
     def create(cls, folder: Path, isolation: Isolation | None) -> Self:
-        """Return the files of a new process in an empty folder, which is deleted if that fails.
+        """Return the files for a new process in an empty folder, which is deleted if that fails.
 
         Args:
             folder: its folder.
-            isolation: gives it a user of its own.
+            isolation: gives it its own user.
 
         Raises:
             OSError: no user id is free, or the folder cannot be shared.
         """
-        try:
-            return cls(folder, None if isolation is None else isolation.create_access(folder))
-        except BaseException:
-            remove_tree(folder)
-            raise
+        with ExitStack() as undo:
+            undo.callback(remove_tree, folder)
+            files = cls(folder, None if isolation is None else isolation.create_access(folder))
+            undo.pop_all()
+        return files
 
     @property
     def inputs(self) -> Path:
@@ -60,12 +60,12 @@ class ProcessFiles:
 
     @property
     def code(self) -> Path:
-        """The code of users, which it reads."""
+        """The user code, which it reads."""
         return self.folder / "code"
 
     @property
     def program(self) -> Path:
-        """Has links to the packages of this program.
+        """Has links to this program's packages.
 
         Python must be able to list it, and the folder of the packages themselves may have other files.
         """
@@ -83,7 +83,7 @@ class ProcessFiles:
 
     @property
     def owner(self) -> Owner | None:
-        """Its user; None if it has that of this process."""
+        """Its user; None if it has this process's."""
         if self.access is not None:
             return Owner(self.access.user.uid, self.access.group)
         return None if self.user is None else Owner(self.user.uid, self.user.uid)
@@ -92,11 +92,11 @@ class ProcessFiles:
         """Make the folders, with the code and the program. It copies files: call it in a thread.
 
         Args:
-            code: the path of each file in the code, and its place.
-            packages: the folders of packages that are imported beside those of this program.
+            code: the path to each file in the code, and its place.
+            packages: folders with packages that are imported beside this program's.
 
         Raises:
-            ValueError: the path of a file leads out of the code.
+            ValueError: a file's path leads out of the code.
             OSError: the disk is full, or a file is missing.
         """
         modes = {self.code: FOR_ALL, self.program: FOR_ALL, self.scratch: ENTER}
@@ -149,13 +149,13 @@ class ProcessFiles:
 
 
 def packages_of(python: str) -> tuple[str, ...]:
-    """Return the folders of the packages of an interpreter; none for that of this program, which is empty."""
+    """Return the folders with an interpreter's packages; none for this program's own, which is empty."""
     # A virtual environment: the folder above that of its programs.
     return (str(Path(python).parent.parent),) if python else ()
 
 
 def remove_tree(folder: Path) -> None:
-    """Delete a folder that code of users has written."""
+    """Delete a folder that user code has written."""
     # Folders may be nested deeper than Python can follow.
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Splits the output of a process into lines, and keeps the last one."""
+"""Splits a process's output into lines, and keeps the last one."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ class OutputLines:
 
     Args:
         receive: is called with each line, without white space at its ends.
-        limit: the bytes of a line after which the rest of it is left out.
+        limit: bytes in a line after which the rest is left out.
         loop: the event loop in which `receive` is called; by default, it is the thread that reads.
     """
 

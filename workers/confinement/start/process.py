@@ -1,4 +1,4 @@
-"""A process with code of users in its sandbox, from its start to its end."""
+"""A process with user code in its sandbox, from its start to its end."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ class ProcessStart(NamedTuple):
         streams: its streams.
         starter: forks it, or starts a new interpreter.
         lines: get its output, if that is a pipe.
-        watch: returns the watch of its sandbox, which gets also the folders in which it may write.
+        watch: returns its sandbox's watch, which gets also the folders in which it may write.
     """
 
     request: SandboxRequest
@@ -54,7 +54,7 @@ class CodeProcess:
     lines: OutputLines | None
 
     def pids(self) -> list[int]:
-        """Return the processes inside of the sandbox; none if they cannot be found, for which it is ended."""
+        """Return the processes inside the sandbox; none if they cannot be found, for which it is ended."""
         try:
             return self.process.processes()
         except usage.Unmeasurable:
@@ -78,7 +78,7 @@ class CodeProcess:
         return f"{subject} ended {describe_status(status)}" + (f"; its last line: {last}" if last else "")
 
     def read_rest(self) -> None:
-        """Read the rest of the output of a process that has ended. Call it in a thread."""
+        """Read the rest of an ended process's output. Call it in a thread."""
         self.watch.stop()
         if self.lines is not None:
             self.lines.end()
@@ -102,7 +102,7 @@ def start_process(start: ProcessStart, states: Sequence[LevelState]) -> CodeProc
 
     Args:
         start: the process.
-        states: the levels of this machine.
+        states: this machine's levels.
 
     Raises:
         SandboxRefused: no level is strong enough.

@@ -1,4 +1,4 @@
-"""Starts processes with code of users, by the levels of sandboxes that this machine offers."""
+"""Starts processes with user code, by the sandbox levels that this machine offers."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,10 +16,10 @@ from workers.confinement.start.threads import call_in_thread
 
 @dataclass(kw_only=True)
 class CodeStarter:
-    """Starts processes with code of users.
+    """Starts processes with user code.
 
     Attributes:
-        states: gets the levels of this machine once they are found.
+        states: gets this machine's levels once they are found.
     """
 
     states: "asyncio.Future[tuple[LevelState, ...]]" = field(
@@ -32,7 +32,7 @@ class CodeStarter:
     )
 
     async def require(self, minimum: Level) -> Level:
-        """Return the level of a process with this minimum.
+        """Return the level for a process with this minimum.
 
         Raises:
             SandboxRefused: the machine has none.

@@ -1,10 +1,10 @@
-"""Does slow steps in threads, so that nothing is left of a step whose caller is cancelled."""
+"""Does slow steps in threads, so that nothing is left if a step's caller is cancelled."""
 
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 
 async def call_in_thread[T](
@@ -13,12 +13,12 @@ async def call_in_thread[T](
     """Call a function in a thread.
 
     A thread cannot be stopped: if the caller is cancelled, the error is raised only after the thread has
-    finished, since it may use files of the caller until then.
+    finished, since it may use the caller's files until then.
 
     Args:
         function: the step.
         discard: is called with the result, in a thread, if the caller was cancelled meanwhile.
-        executor: has the thread; that of `asyncio.to_thread` by default.
+        executor: has the thread; by default that for `asyncio.to_thread`.
     """
     calling = asyncio.get_running_loop().run_in_executor(executor, function)
     try:
@@ -37,20 +37,19 @@ async def _discard_result[T](calling: "asyncio.Future[T]", discard: Callable[[T]
 @asynccontextmanager
 async def undone_on_error(undo: Callable[[], object]) -> AsyncIterator[None]:
     """Call `undo` in a thread if the block fails or is cancelled."""
-    try:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(lambda: asyncio.shield(asyncio.to_thread(undo)))
         yield
-    except BaseException:
-        await asyncio.shield(asyncio.to_thread(undo))
-        raise
+        stack.pop_all()
 
 
 def follow_in_thread(
     name: str, wait: Callable[[], object], status: Callable[[], int]
 ) -> "asyncio.Future[int]":
-    """Wait for an end in a thread of its own, and return its status as a future.
+    """Wait for an end in its own thread, and return its status as a future.
 
     Args:
-        name: of the thread.
+        name: the thread's.
         wait: returns at the end.
         status: is called in the event loop after that, and returns the result.
     """

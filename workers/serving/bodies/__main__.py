@@ -1,4 +1,4 @@
-"""Command line of a body worker: `python -m workers.serving.bodies`."""
+"""Command line for a body worker: `python -m workers.serving.bodies`."""
 
 import argparse
 import logging
@@ -16,7 +16,7 @@ from workers.system.parent_death import die_with_parent
 
 
 def main(protocols: Iterable[Protocol] = PROTOCOLS) -> int:
-    """Answer frames of the inherited socket until it is closed; return the exit status."""
+    """Answer frames from the inherited socket until it is closed; return the exit status."""
     parser = argparse.ArgumentParser("python -m workers.serving.bodies")
     parser.add_argument("--socket", type=int, required=True, help="inherited descriptor of a unix socket")
     parser.add_argument("--parent", type=int, required=True, help="process id of the router")

@@ -33,10 +33,10 @@ _SMALL_OUTPUT_BYTES = 32 * 2**10
 
 
 class BodyCodec:
-    """Parses and encodes the bodies of requests for predictions.
+    """Parses and encodes the bodies of prediction requests.
 
     Attributes:
-        open_requests: the number of requests that are being answered, kept by the application.
+        open_requests: how many requests are being answered, kept by the application.
     """
 
     def __init__(self, workers: BodyWorkers) -> None:
@@ -52,15 +52,15 @@ class BodyCodec:
         deadline: float,
         table: ServedTable | None = None,
     ) -> C:
-        """Parse the body of a request for a prediction.
+        """Parse the body of a prediction request.
 
         Args:
             prediction: the operation.
             body: as it was received.
-            header: the value of the header that the operation needs, if it was sent.
-            signature: of the version that answers.
-            deadline: time of the monotonic clock.
-            table: the pipeline of this version, if it takes the columns of a table.
+            header: the header that the operation needs, if it was sent.
+            signature: the answering version's.
+            deadline: monotonic time.
+            table: this version's pipeline, if it takes table columns.
 
         Raises:
             ServingError: it does not fit, or could not be parsed in time.
@@ -96,7 +96,7 @@ class BodyCodec:
             call: the parsed request.
             outputs: arrays in the signature's order.
             version: the version that answers.
-            deadline: time of the monotonic clock.
+            deadline: monotonic time.
 
         Raises:
             ServingError: it could not be encoded in time.
@@ -153,7 +153,7 @@ class BodyCodec:
 
         Args:
             body: the whole body.
-            json_bytes: the number of its bytes that are parsed, if not all.
+            json_bytes: how many bytes are parsed, if not all.
         """
         limit = _SMALL_BYTES_ALONE if self.open_requests <= 1 else SMALL_BYTES
         if not isinstance(body, PackedBody):

@@ -1,4 +1,4 @@
-"""Bounds the memory of the bodies that are being read or answered at the same time."""
+"""Bounds the memory that bodies use while they are read or answered."""
 
 from workers.model_process.errors import NoRoom
 
@@ -7,7 +7,7 @@ FREE_BYTES = 256 * 2**10
 
 
 class BodyMemory:
-    """Counts the bytes of bodies beyond their first `FREE_BYTES`.
+    """Counts bytes in bodies beyond their first `FREE_BYTES`.
 
     Args:
         most: the most bytes. A single body has its own limit.

@@ -29,7 +29,7 @@ WAITING_BYTES = 256 * 2**20
 
 
 class BodyWorkerCommand:
-    """The command line of body workers."""
+    """The command line for body workers."""
 
     def arguments(self, descriptor: int) -> list[str]:
         """Return the command line for a worker with the socket `descriptor`."""
@@ -37,7 +37,7 @@ class BodyWorkerCommand:
         return [*command, "--socket", str(descriptor), "--parent", str(os.getpid())]
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of a worker."""
+        """Return the environment for a worker."""
         return child_environment()
 
 
@@ -57,7 +57,7 @@ class BodyWorkers:
         Args:
             header: the operation and its fields.
             tensors: its arrays.
-            deadline: time of the monotonic clock; then the worker is killed.
+            deadline: monotonic time; then the worker is killed.
 
         Raises:
             ChildFailed: the worker refused it; `kind` is the HTTP status.

@@ -29,7 +29,7 @@ _MAX_RESIDENT_BYTES = 2**30
 
 
 class Answer(NamedTuple):
-    """The fields and tensors of an answer."""
+    """The fields and tensors in an answer."""
 
     fields: dict[str, Any]
     tensors: Sequence[Array]
@@ -87,13 +87,13 @@ def _encode(frame: Frame, prediction: Prediction[Any], signature: Signature) -> 
 
 
 def _pipeline(frame: Frame) -> Pipeline | None:
-    """Return the pipeline of the version for which a body is parsed."""
+    """Return the pipeline for the version to which a body is sent."""
     path = frame.header.get("pipeline")
     table = None if path is None else read_table(Path(path))
     return None if table is None else table.pipeline
 
 
 def _body(frame: Frame) -> bytes:
-    """Return the body of a frame, unpacked."""
+    """Return the body in a frame, unpacked."""
     data, coding = frame.tensors[0].data, frame.header.get("coding")
     return bytes(data) if coding is None else PackedBody(data, coding, frame.header["limit"]).unpack()

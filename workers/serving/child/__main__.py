@@ -1,7 +1,7 @@
-"""Command line of a model child: `python -m workers.serving.child`.
+"""Command line for a model child: `python -m workers.serving.child`.
 
-With `--fork-server` the process serves no model: it does the imports once, which takes most of the time and
-memory of a child, and forks children for the router.
+With `--fork-server` the process serves no model: it does the imports once, which take most time and
+memory in a child, and forks children for the router.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main() -> int:
 def _serve_forks(connection: socket.socket, arguments: argparse.Namespace) -> int:
     """Fork model children, which become children of the router, until the router closes the connection.
 
-    Those in a sandbox may begin like the others: this process executes no model and no code of users, and has
+    Those in a sandbox may begin like the others: this process executes no model and no user code, and has
     no secret.
     """
 
@@ -126,7 +126,7 @@ def _serve_model(connection: socket.socket, arguments: argparse.Namespace) -> in
 
 
 def _described(error: Exception, code: Path | None) -> str:
-    """Return an error in one line, with that of a user's code from which it came."""
+    """Return an error in one line, with the error in a user's code from which it came."""
     text = f"{type(error).__name__}: {error}"
     if code is None:
         return text

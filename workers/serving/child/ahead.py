@@ -21,9 +21,9 @@ _NICENESS = 2
 
 
 class AheadCompiler:
-    """Compiles every bucket of the sizes that were seen, then one of the lengths between them.
+    """Compiles every bucket for the sizes that were seen, then one for the lengths between them.
 
-    It never replaces a program: it stops when the limit of programs is reached.
+    It never replaces a program: it stops at the limit for programs.
     """
 
     def __init__(self, programs: Programs) -> None:
@@ -50,7 +50,7 @@ class AheadCompiler:
             self.see(shapes)
 
     def see(self, sizes: Sizes) -> None:
-        """Add the sizes of a row that was computed."""
+        """Add the sizes from a row that was computed."""
         with self._news:
             is_new = sizes not in self._seen
             self._seen[sizes] = None
@@ -82,10 +82,11 @@ class AheadCompiler:
         if self._programs.is_full():
             return None
         return next(
-            (key for key in self._wanted() if not (self._programs.has(key) or key in self._refused)), None
+            (key for key in self._likely_keys() if not (self._programs.has(key) or key in self._refused)),
+            None,
         )
 
-    def _wanted(self) -> Iterator[Key]:
+    def _likely_keys(self) -> Iterator[Key]:
         buckets = self._programs.buckets
         for bucket in buckets:
             for sizes in reversed(self._seen):
@@ -109,4 +110,4 @@ class AheadCompiler:
         self._refused.add(key)
         if len(self._refused) > _MAX_REFUSED:
             with self._news:
-                self._refused.intersection_update(self._wanted())
+                self._refused.intersection_update(self._likely_keys())

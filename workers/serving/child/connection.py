@@ -30,7 +30,7 @@ class Connection:
             write_frame(self._socket, header, tensors)
 
     def start_heartbeat(self) -> None:
-        """Send a beat every `BEAT_SECONDS` from a thread of its own, also during a long batch."""
+        """Send a beat every `BEAT_SECONDS` from its own thread, also during a long batch."""
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     def _beat(self) -> None:

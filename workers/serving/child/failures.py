@@ -10,7 +10,7 @@ class BatchFailed(Exception):
 
 
 class ShapesRefused(BatchFailed):
-    """The model cannot compute inputs of these shapes."""
+    """The model cannot compute inputs with these shapes."""
 
     kind = "input"
 
@@ -22,7 +22,7 @@ class OutOfMemory(BatchFailed):
 
 
 def failure_of(error: Exception) -> BatchFailed:
-    """Return the failure to report for an exception of a batch, without the text of other libraries."""
+    """Return the failure to report for an exception in a batch, without text from other libraries."""
     if isinstance(error, BatchFailed):
         return error
     if is_out_of_memory(error):

@@ -64,15 +64,15 @@ class PureModel:
 
 
 def load(path: Path, code: Path | None = None) -> PureModel:
-    """Load a model, uncompiled: in safe mode with no custom objects, or with the objects of its code.
+    """Load a model, uncompiled: in safe mode with no custom objects, or with the objects in its code.
 
     Args:
-        path: of the file.
-        code: the folder of its code. This process must be in a sandbox then.
+        path: the file.
+        code: its code's folder. This process must be in a sandbox then.
 
     Raises:
         CodeImportFailure: the code cannot be imported.
-        ValueError: it cannot be loaded, was never built, or has tensors of unsupported types.
+        ValueError: it cannot be loaded, was never built, or has tensors with unsupported types.
     """
     if code is None:
         with _variables_begin_as_zeros():
@@ -101,9 +101,9 @@ def load(path: Path, code: Path | None = None) -> PureModel:
 
 @contextlib.contextmanager
 def _variables_begin_as_zeros() -> Iterator[None]:
-    """Have variables with random initial values begin as zeros: the file replaces the values of all of them.
+    """Have variables with random initial values begin as zeros: the file replaces them all.
 
-    Drawing the values would take most of the time of a load, because JAX compiles programs for it.
+    Drawing the values would take most of a load's time, because JAX compiles programs for it.
     """
 
     def initialize(variable: Any, initializer: Any, draw: Callable[[Any, Any], None]) -> None:

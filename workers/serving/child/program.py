@@ -1,4 +1,4 @@
-"""Compiles a model for inputs of fixed shapes, and checks that a program fits into memory."""
+"""Compiles a model for inputs with fixed shapes, and checks that a program fits into memory."""
 
 import logging
 import math
@@ -22,7 +22,7 @@ _SMALL_BYTES = 64 * 2**20
 
 
 class Program(NamedTuple):
-    """A compiled model, the bytes it needs beside its inputs, and the bytes of its outputs."""
+    """A compiled model, the bytes it needs beside its inputs, and its outputs' bytes."""
 
     run: Any
     needed_bytes: int
@@ -30,15 +30,15 @@ class Program(NamedTuple):
 
 
 def compile_program(model: PureModel, jitted: Any, shapes: Sequence[tuple[int, ...]]) -> Program:
-    """Compile the model for inputs of these shapes, batch dimension first.
+    """Compile the model for inputs with these shapes, batch dimension first.
 
     Args:
-        model: names and types of the inputs, and the weights.
+        model: has the weights, and the inputs' names and types.
         jitted: `model.apply` under `jax.jit`.
         shapes: in the signature's order.
 
     Raises:
-        ShapesRefused: the model cannot compute inputs of these shapes.
+        ShapesRefused: the model cannot compute inputs with these shapes.
     """
     specs = model.signature.inputs
     arguments = [

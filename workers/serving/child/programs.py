@@ -1,4 +1,4 @@
-"""Keeps a model's programs, one for each number of rows (bucket) and sizes of a row, and runs them."""
+"""Keeps a model's programs, one for each bucket (number of rows) and sizes in a row, and runs them."""
 
 import threading
 import time
@@ -27,8 +27,8 @@ def buckets(largest: int, *, power: int = 1) -> list[int]:
 class Programs:
     """Runs a model on any number of rows up to the largest bucket.
 
-    All programs of a model with fixed sizes are compiled before it serves. Otherwise each sizes of a row need
-    programs of their own: those of seen sizes are compiled ahead, any other when a request needs it, and only
+    All programs for a model with fixed sizes are compiled before it serves. Otherwise each row size needs
+    its own programs: those for seen sizes are compiled ahead, any other when a request needs it, and only
     the `limit` most recently used ones are kept. Several threads may compile; one runs.
 
     Attributes:
@@ -49,7 +49,7 @@ class Programs:
         self._changing = threading.Lock()
 
     def warm(self) -> float:
-        """Compile and run every bucket of a model with fixed sizes; return the seconds of the slowest run.
+        """Compile and run every bucket for a model with fixed sizes; return the slowest run's seconds.
 
         Raises:
             ValueError: an output lacks the batch dimension, so its rows could not be separated.
@@ -72,11 +72,11 @@ class Programs:
         """Return the outputs for these rows.
 
         Args:
-            inputs: arrays [rows, …] in the signature's order, all with the same number of rows.
+            inputs: arrays [rows, …] in the signature's order, all with equally many rows.
             is_new: called before a program is compiled, or runs for the first time: it may take long.
 
         Raises:
-            ShapesRefused: the model cannot compute inputs of these shapes.
+            ShapesRefused: the model cannot compute inputs with these shapes.
             OutOfMemory: there is too little free memory.
         """
         self.is_busy = True

@@ -34,10 +34,10 @@ def load_and_serve(
 
     Args:
         connection: the connection to the router.
-        compiled: the folder of the compile cache; None for no cache.
-        max_batch: the number of rows of the largest bucket, a power of two.
+        compiled: the folder with the compile cache; None for no cache.
+        max_batch: how many rows the largest bucket has, a power of two.
         max_programs: programs that are kept for a model with open sizes.
-        code: the folder of the code that the model needs, if this process is in a sandbox.
+        code: the folder with the code that the model needs, if this process is in a sandbox.
 
     Raises:
         ConnectionError: the router closed the connection inside a frame.
@@ -73,7 +73,7 @@ def load_and_serve(
 
 
 def _warm(programs: Programs, ahead: AheadCompiler, seen: list[Sizes]) -> float:
-    """Compile the programs of a model, and return the seconds of its slowest call; 0 for open sizes."""
+    """Compile a model's programs, and return the seconds of its slowest call; 0 for open sizes."""
     slowest = 0.0
     if programs.has_open_sizes:
         ahead.warm(seen, _WARM_SECONDS)

@@ -1,4 +1,4 @@
-"""The sizes of one row's inputs, for models whose signature leaves some open."""
+"""The sizes in one row's inputs, for models whose signature leaves some open."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -13,7 +13,7 @@ _MAX_GAP = 32
 
 
 def fits(sizes: Sizes, specs: Sequence[TensorSpec]) -> bool:
-    """Return whether rows of these sizes match the signature."""
+    """Return whether rows with these sizes match the signature."""
     return [len(shape) for shape in sizes] == [len(spec.shape) for spec in specs] and all(
         want in (None, have) and have > 0
         for shape, spec in zip(sizes, specs, strict=True)
@@ -40,7 +40,7 @@ def between(seen: Iterable[Sizes], specs: Sequence[TensorSpec]) -> list[Sizes]:
 
 
 def _length(sizes: Sizes, specs: Sequence[TensorSpec]) -> int | None:
-    """Return the one value of all open sizes; None if they differ."""
+    """Return the value that all open sizes share; None if they differ."""
     values = {
         have
         for shape, spec in zip(sizes, specs, strict=True)

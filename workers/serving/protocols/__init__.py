@@ -1,1 +1,1 @@
-"""TensorFlow Serving's REST API and the Open Inference Protocol, as pure functions of bytes and arrays."""
+"""TensorFlow Serving's REST API and the Open Inference Protocol, as pure functions on bytes and arrays."""

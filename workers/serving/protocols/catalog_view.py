@@ -12,11 +12,11 @@ from workers.serving.version_status import State, VersionStatus
 
 
 class ApprovedView(Protocol):
-    """The entry of a version in its release."""
+    """A version's entry in its release."""
 
     @property
     def number(self) -> int:
-        """The number of the version."""
+        """The version number."""
 
 
 class VersionView(Protocol):
@@ -43,10 +43,10 @@ class PickedView(Protocol):
 
 
 class EndpointView(Protocol):
-    """The versions of one model."""
+    """One model's versions."""
 
     def statuses(self) -> Sequence[VersionStatus]:
-        """Return the state of each version."""
+        """Return each version's state."""
 
     def available(self) -> Sequence[VersionView]:
         """Return the versions that answer requests."""
@@ -57,10 +57,10 @@ class CatalogView(Protocol):
 
     @property
     def endpoints(self) -> Mapping[str, EndpointView]:
-        """The endpoints by the names of their models."""
+        """The endpoints by model name."""
 
     def endpoint(self, target: Target) -> EndpointView:
-        """Return the endpoint of a model. Raises NotFound if the model has none."""
+        """Return a model's endpoint. Raises NotFound if the model has none."""
 
     def pick(self, target: Target) -> PickedView:
         """Return the version that answers a request. Raises a `ServingError` if none does."""

@@ -28,7 +28,7 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,)
 
 
 def parse(body: Body) -> Any:
-    """Return the value of a JSON body.
+    """Return the value in a JSON body.
 
     Raises:
         BadRequest: it is not JSON, even with NaN and infinities allowed.
@@ -73,7 +73,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def quote_value(value: object) -> str:
-    """Return the start of a value as JSON, for messages."""
+    """Return a value's first characters as JSON, for messages."""
     text = ""
     # Not `dumps`: the value may be as long as the body.
     for part in json.JSONEncoder().iterencode(value):
@@ -87,11 +87,11 @@ def needs_check(body: Body, strings: int) -> bool:
     """Return whether a body may have values that NumPy would silently convert.
 
     These are true and false, which become numbers, and strings: one long string among numbers makes an array
-    of many strings of that length.
+    of many strings with that length.
 
     Args:
         body: the JSON.
-        strings: how many strings it has that are no values of a tensor, keys of objects included.
+        strings: how many strings it has that are no tensor values, keys of objects included.
 
     Raises:
         BadRequest: an object has a key twice. orjson keeps the last one, so `strings` counts one of them.
@@ -104,7 +104,7 @@ def needs_check(body: Body, strings: int) -> bool:
 
 
 def to_array(value: object, spec: TensorSpec, *, strict: bool) -> Array:
-    """Return `value` as an array of the dtype that the tensor is computed in, batch dimension first.
+    """Return `value` as an array with the dtype that the tensor is computed in, batch dimension first.
 
     Args:
         value: nested lists, as parsed.
@@ -213,7 +213,7 @@ def _check_leaves(value: object, dtype: str) -> None:
 
 
 def type_name(value: object) -> str:
-    """Return TensorFlow Serving's name for the type of a JSON value."""
+    """Return TensorFlow Serving's name for a JSON value's type."""
     if isinstance(value, bool):
         return str(value)
     names = {dict: "Object", str: "String", type(None): "Null", int: "Number", float: "Number"}

@@ -1,7 +1,7 @@
-"""Reads the rows of a table from tensors of the Open Inference Protocol, for versions with a pipeline.
+"""Reads table rows from Open Inference Protocol tensors, for versions with a pipeline.
 
-Each column is one tensor, `BYTES` for categories, texts and dates. An instance of a version that takes
-windows is a row of each tensor.
+Each column is one tensor, `BYTES` for categories, texts and dates. If a version takes
+windows, an instance is a row in each tensor.
 """
 
 from collections.abc import Iterator
@@ -27,18 +27,18 @@ _DATATYPES: dict[ColumnType, str] = {"number": "FP64", "integer": "INT64", "bool
 
 
 def names_columns(tensors: list[dict[str, Any]], signature: Signature, pipeline: Pipeline) -> bool:
-    """Return whether the tensors of an infer request are columns, not the model's input."""
+    """Return whether the tensors in an infer request are columns, not the model's input."""
     name = signature.inputs[0].name
     return name in pipeline.columns or any(tensor.get("name") != name for tensor in tensors)
 
 
 def read_tensors(tensors: list[dict[str, Any]], raw: memoryview, pipeline: Pipeline) -> Array:
-    """Return the model's input for the columns of an infer request, (rows, …) float32.
+    """Return the model's input for the columns in an infer request, (rows, …) float32.
 
     Args:
-        tensors: name, shape, datatype and data of each column.
-        raw: the bytes of binary tensors, in order.
-        pipeline: of the version.
+        tensors: each column's name, shape, datatype and data.
+        raw: the binary tensors' bytes, in order.
+        pipeline: the version's.
 
     Raises:
         BadRequest: a tensor does not fit its column.
@@ -67,7 +67,7 @@ def read_tensors(tensors: list[dict[str, Any]], raw: memoryview, pipeline: Pipel
 def _read_windows_of(
     tensor: dict[str, Any], name: str, raw: memoryview, size: int
 ) -> tuple[list[object], memoryview]:
-    """Return the values of a column in each window as lists, and the bytes after the tensor."""
+    """Return a column's values in each window as lists, and the bytes after the tensor."""
     shape, data = tensor.get("shape"), tensor.get("data")
     is_shape = isinstance(shape, list) and len(shape) == 2 and all(type(length) is int for length in shape)
     if not isinstance(shape, list) or not is_shape or shape[0] < 0 or shape[1] != size:
@@ -82,7 +82,7 @@ def _read_windows_of(
 def _read_tensor(
     tensor: dict[str, Any], name: str, raw: memoryview, *, is_image: bool
 ) -> tuple[list[object], memoryview]:
-    """Return the values of a tensor and the bytes after it; images are bytes, or base64 in JSON."""
+    """Return a tensor's values and the bytes after it; images are bytes, or base64 in JSON."""
     shape, datatype = tensor.get("shape"), tensor.get("datatype")
     # `type(...) is int`, because JSON's true is an instance of int in Python.
     if (
@@ -147,7 +147,7 @@ def _byte_strings(raw: memoryview, name: str) -> Iterator[bytes]:
 
 
 def column_tensors(signature: Signature) -> list[dict[str, object]]:
-    """Return the columns as tensors of the metadata."""
+    """Return the columns as tensors for the metadata."""
     shape = [-1] if signature.window is None else [-1, signature.window.rows]
     return [
         {"name": column.name, "datatype": _DATATYPES.get(column.type, _BYTES), "shape": shape}

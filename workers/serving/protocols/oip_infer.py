@@ -1,4 +1,4 @@
-"""Parses and encodes infer bodies of the Open Inference Protocol v2, with Triton's binary tensor extension.
+"""Parses and encodes Open Inference Protocol v2 infer bodies, with Triton's binary tensor extension.
 
 A binary request has `Inference-Header-Content-Length: N`: N bytes of JSON, then the raw little-endian bytes
 of each input whose parameters contain `binary_data_size`, in order. Outputs are returned the same way if
@@ -55,20 +55,20 @@ class InferCall(NamedTuple):
 
     @classmethod
     def restore(cls, arrays: list[Array], fields: dict[str, Any]) -> Self:
-        """Return the call of these arrays and `fields`."""
+        """Return the call with these arrays and `fields`."""
         return cls(arrays, [RequestedOutput(*output) for output in fields["outputs"]], fields["id"])
 
 
 def parse_infer(
     body: Body, header_length: str | None, signature: Signature, pipeline: Pipeline | None = None
 ) -> InferCall:
-    """Parse the body of an infer request.
+    """Parse an infer request's body.
 
     Args:
         body: the whole request body.
         header_length: `Inference-Header-Content-Length`, if it was sent.
-        signature: the signature of the version that answers.
-        pipeline: of this version, if it takes the columns of a table.
+        signature: the answering version's signature.
+        pipeline: this version's, if it takes table columns.
 
     Raises:
         BadRequest: it does not fit the protocol or the signature.
@@ -97,7 +97,7 @@ def parse_infer(
 def _read_inputs(
     tensors: list[dict[str, Any]], signature: Signature, raw: memoryview, *, strict: bool
 ) -> list[Array]:
-    """Return the input arrays of a request, in the signature's order."""
+    """Return a request's input arrays, in the signature's order."""
     inputs: dict[str, Array] = {}
     for tensor in tensors:
         spec = _spec_named(tensor.get("name"), signature.inputs, "input")
@@ -126,7 +126,7 @@ def _split(body: Body, header_length: str | None) -> tuple[Body, memoryview]:
 
 
 def _count_strings(value: object) -> int:
-    """Return how many strings and keys a request has outside the data of its tensors."""
+    """Return how many strings and keys a request has outside its tensors' data."""
     if isinstance(value, dict):
         return sum(1 + (0 if key == "data" else _count_strings(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -215,7 +215,7 @@ def _requested_outputs(request: dict[str, Any], signature: Signature) -> list[Re
 
 
 class Encoded(NamedTuple):
-    """A body, and the length of its JSON part if raw tensors follow."""
+    """A body, and its JSON part's length if raw tensors follow."""
 
     body: bytes | memoryview
     header_length: int | None
@@ -254,5 +254,5 @@ def encode_infer(
 
 
 def _raw(array: Array) -> memoryview:
-    """Return the bytes of an array; a contiguous one is not copied."""
+    """Return an array's bytes; a contiguous one is not copied."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

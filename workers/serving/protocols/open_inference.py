@@ -1,4 +1,4 @@
-"""The Open Inference Protocol v2 over REST: infer, health, metadata and the index of models."""
+"""The Open Inference Protocol v2 over REST: infer, health, metadata and the model index."""
 
 import re
 from collections.abc import Sequence

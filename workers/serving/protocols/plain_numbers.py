@@ -1,6 +1,6 @@
 """Reads the usual body, nothing but one tensor of numbers, without a Python object for each number.
 
-This takes less than half of the time of orjson and NumPy, and for images less than a sixth. All that is
+This takes less than half the time that orjson and NumPy take, and for images less than a sixth. All that is
 unusual, errors included, is left to the general parser, which explains an error. So is every body without
 pysimdjson, the extra `fast-json`.
 """
@@ -33,14 +33,14 @@ _REUSED_BYTES = 256 * 2**10
 
 
 class PlainTensor(NamedTuple):
-    """The tensor of a body, in the dtype that it is computed in, and the key that it was given by."""
+    """The tensor in a body, in the dtype that it is computed in, and the key that it was given by."""
 
     key: Key
     array: Array
 
 
 def parse_plain_numbers(body: Body, spec: TensorSpec) -> PlainTensor | None:
-    """Return the tensor of a body `{"instances": …}` or `{"inputs": …}` that holds only nested numbers.
+    """Return the tensor in a body `{"instances": …}` or `{"inputs": …}` that holds only nested numbers.
 
     Args:
         body: the JSON.
@@ -81,7 +81,7 @@ def _tensor(body: Body, key: Key, value: object, spec: TensorSpec) -> PlainTenso
 
 
 def _shape(value: object) -> tuple[int, ...]:
-    """Return the sizes of nested arrays along the first one of each level."""
+    """Return the sizes in nested arrays along the first one at each level."""
     sizes = []
     while isinstance(value, simdjson.Array):
         sizes.append(len(value))
@@ -90,7 +90,7 @@ def _shape(value: object) -> tuple[int, ...]:
 
 
 def _is_regular(body: Body, key: Key, shape: tuple[int, ...]) -> bool:
-    """Return whether the body is an object with only this key, and its value a tensor of this shape."""
+    """Return whether the body is an object with only this key, and its value a tensor with this shape."""
     length = 0
     for size in reversed(shape):
         length = size * (length + 1) + 1

@@ -1,6 +1,6 @@
-"""Defines a protocol of the prediction server: its routes, its operations and the form of its errors.
+"""Defines a protocol for the prediction server: its routes, its operations and how it writes errors.
 
-`table.PROTOCOLS` lists all of them. The application, the direct path and the body workers read everything
+`table.PROTOCOLS` lists them all. The application, the direct path and the body workers read everything
 about a protocol from its `Protocol`, so another one costs a module beside this one and an entry there.
 """
 
@@ -22,18 +22,18 @@ Array = npt.NDArray[Any]
 
 
 class Call(typing.Protocol):
-    """The parsed body of a request for a prediction."""
+    """A prediction request's parsed body."""
 
     @property
     def arrays(self) -> list[Array]:
-        """The inputs of the model, in the signature's order."""
+        """The model's inputs, in the signature's order."""
 
     def fields(self) -> dict[str, Any]:
         """Return everything but the arrays as JSON, for another process."""
 
     @classmethod
     def restore(cls, arrays: list[Array], fields: dict[str, Any]) -> Self:
-        """Return the call of these arrays and `fields`."""
+        """Return the call with these arrays and `fields`."""
 
 
 class AnsweringVersion(NamedTuple):
@@ -50,10 +50,10 @@ class Prediction[C: Call]:
     """An operation that sends the inputs in a request through a model.
 
     Attributes:
-        name: the label `API` of its metrics; unique among all protocols.
-        call: the class of parsed bodies.
+        name: the label `API` in its metrics; unique among all protocols.
+        call: the class for parsed bodies.
         parse: returns the call in a body, for the value of `header`, the signature of the version that
-            answers, and the pipeline of this version if it takes the columns of a table. Raises a
+            answers, and this version's pipeline if it takes table columns. Raises a
             `ServingError` if the body does not fit.
         encode: returns the response for the call, the outputs in the signature's order and the version.
         header: the request header that `parse` needs, in lower case; None if it needs none.
@@ -115,7 +115,7 @@ class Protocol:
         route: parses a method and a path that it owns, not percent-decoded. Raises a `ServingError` if they
             are unknown.
         predictions: its operations that `route` may return.
-        encode_error: returns the response for the message and the status of an error.
+        encode_error: returns the response for a message and an error status.
         open_paths: paths that need no token: a load balancer has none.
     """
 

@@ -1,4 +1,4 @@
-"""Lists the protocols of the prediction server."""
+"""Lists the prediction server's protocols."""
 
 from workers.serving.protocols.open_inference import OPEN_INFERENCE
 from workers.serving.protocols.protocol import Protocol

@@ -1,6 +1,6 @@
-"""Reads the rows of a table by the names of its columns, for versions whose file has a pipeline.
+"""Reads table rows by column name, for versions whose file has a pipeline.
 
-A body has objects as rows (`instances`) or lists by column (`inputs`). An instance of a version that takes
+A body has objects as rows (`instances`) or lists by column (`inputs`). An instance for a version that takes
 windows is a list of rows: `{"rows": [{…}, {…}]}`, and by column a list of values.
 """
 
@@ -33,7 +33,7 @@ _KEY = re.compile(rb'"\s*:')
 
 
 def has_rows(request: Mapping[str, Any], signature: Signature, pipeline: Pipeline) -> bool:
-    """Return whether the body of a predict request names columns, not the model's input."""
+    """Return whether a predict request's body names columns, not the model's input."""
     rows, columns = request.get("instances"), request.get("inputs")
     first = rows[0] if isinstance(rows, list) and rows else columns
     name = signature.inputs[0].name
@@ -41,12 +41,12 @@ def has_rows(request: Mapping[str, Any], signature: Signature, pipeline: Pipelin
 
 
 def read_rows(body: Body, request: Mapping[str, Any], pipeline: Pipeline) -> Array:
-    """Return the model's input for the rows of a predict body, (rows, …) float32.
+    """Return the model's input for the rows in a predict body, (rows, …) float32.
 
     Args:
         body: as it was received.
         request: the object in it.
-        pipeline: of the version.
+        pipeline: the version's.
 
     Raises:
         BadRequest: the rows have unknown columns or wrong types, or a key is given twice.
@@ -83,7 +83,7 @@ def _read_windows(instances: list[dict[str, Any]], pipeline: Pipeline) -> Array:
 
 
 def _check_keys(body: Body, request: Mapping[str, Any]) -> None:
-    """Check that no object of a body has a key twice: the parser has kept the last one."""
+    """Check that no object in a body has a key twice: the parser has kept the last one."""
     rows = request.get("instances", ())
     objects = [request, *rows] if "instances" in request else [request, request["inputs"]]
     keys = sum(len(item) for item in objects if isinstance(item, dict))
@@ -95,7 +95,7 @@ def _check_keys(body: Body, request: Mapping[str, Any]) -> None:
 
 
 def _values(objects: list[Any]) -> Iterator[object]:
-    """Yield the values of rows, and of columns."""
+    """Yield the values in rows, and in columns."""
     for item in objects[1:]:
         if isinstance(item, dict):
             for value in item.values():
@@ -106,7 +106,7 @@ def read_columns(columns: Mapping[str, object], pipeline: Pipeline) -> Array:
     """Return the model's input for lists of values by column, (rows, …) float32.
 
     Raises:
-        BadRequest: a column is no list, or they differ in their number of rows.
+        BadRequest: a column is no list, or they have different numbers of rows.
         BadValue: a value does not fit its column.
         BodyTooLarge: the rows become too many numbers.
     """
@@ -128,7 +128,7 @@ def read_columns(columns: Mapping[str, object], pipeline: Pipeline) -> Array:
 
 
 def _joined_windows(name: str, windows: list[Any], size: int) -> list[object]:
-    """Return the values of a column in the last `size` rows of each window, one after the other."""
+    """Return a column's values in the last `size` rows of each window, one after the other."""
     for number, values in enumerate(windows, start=1):
         if not isinstance(values, list) or len(values) < size:
             raise BadRequest(
@@ -150,7 +150,7 @@ def _check_size(rows: int, pipeline: Pipeline) -> None:
 
 
 def size_of(pipeline: Pipeline) -> int:
-    """Return the number of columns, with wide ones counted several times.
+    """Return how many columns there are, with wide ones counted several times.
 
     An image counts as so many that another process reads every request: a body of 2 KiB may be an image of
     millions of pixels.
@@ -161,12 +161,12 @@ def size_of(pipeline: Pipeline) -> int:
 
 
 def is_quick(body: Body, size: int, *, raw: int = 0) -> bool:
-    """Return whether the rows of a body are so few that they are read at once.
+    """Return whether a body's rows are so few that they are read at once.
 
     Args:
         body: as it was received.
         size: see `size_of`; 0 without a pipeline.
-        raw: bytes of it that are binary tensors, of which each may be a row.
+        raw: how many of its bytes are binary tensors, of which each may be a row.
     """
     # One object holds only numbers, which need no pipeline.
     if size == 0 or (raw == 0 and body.count(b"{") == 1):

@@ -1,4 +1,4 @@
-"""The REST API of TensorFlow Serving: predict, classify, regress, status and metadata."""
+"""TensorFlow Serving's REST API: predict, classify, regress, status and metadata."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ _DATATYPES: dict[ColumnType, str] = {"number": "DT_DOUBLE", "integer": "DT_INT64
 
 
 class ExamplesCall(NamedTuple):
-    """The input arrays of a classify or regress body, in the signature's order."""
+    """The input arrays in a classify or regress body, in the signature's order."""
 
     arrays: list[Array]
 
@@ -52,7 +52,7 @@ class ExamplesCall(NamedTuple):
 
     @classmethod
     def restore(cls, arrays: list[Array], _: dict[str, Any]) -> Self:
-        """Return the call of these arrays."""
+        """Return the call with these arrays."""
         return cls(arrays)
 
 
@@ -142,7 +142,7 @@ def _status(target: Target, catalog: CatalogView, _: frozenset[str] | None) -> R
 
 
 def _statuses(target: Target, catalog: CatalogView) -> Sequence[VersionStatus]:
-    """Return the states of all versions of a model, or of one.
+    """Return the states of a model's versions, or one version's.
 
     Raises:
         NotFound: there is none.
@@ -204,7 +204,7 @@ def _tensor(spec: TensorSpec) -> dict[str, object]:
 
 
 def column_tensors(signature: Signature) -> dict[str, dict[str, object]]:
-    """Return the columns as tensors of the metadata."""
+    """Return the columns as tensors for the metadata."""
     sizes = (-1,) if signature.window is None else (-1, signature.window.rows)
     shape = {"dim": [{"size": str(size), "name": ""} for size in sizes], "unknown_rank": False}
     return {
@@ -218,7 +218,7 @@ def column_tensors(signature: Signature) -> dict[str, dict[str, object]]:
 
 
 def no_versions(target: Target) -> str:
-    """Return TensorFlow Serving's message for the status of a model or version that does not exist."""
+    """Return TensorFlow Serving's message for asking the status of a missing model or version."""
     missing = "any versions" if target.version is None else f"version {target.version}"
     return f"Could not find {missing} of model {target.model}"
 

@@ -53,7 +53,7 @@ def check_allowed(verb: Verb, signature: Signature, labels: Sequence[str]) -> No
 
 
 def parse_examples(body: Body, signature: Signature) -> list[Array]:
-    """Return the input arrays of a classify or regress body, in the signature's order.
+    """Return the input arrays in a classify or regress body, in the signature's order.
 
     Raises:
         BadRequest: it does not fit the format or the signature.
@@ -111,7 +111,7 @@ def _values(row: dict[str, Any], number: int, spec: TensorSpec) -> list[Any]:
 
 
 def encode_results(verb: Verb, outputs: Sequence[Array], labels: Sequence[str]) -> bytes:
-    """Return the response body: pairs of label and score for each row, or one number for each row."""
+    """Return the response body: for each row, pairs of label and score, or one number."""
     scores = outputs[0].reshape(len(outputs[0]), -1)
     if verb == "regress":
         scores = np.ascontiguousarray(scores[:, 0])

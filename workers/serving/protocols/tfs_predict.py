@@ -35,7 +35,7 @@ class PredictCall(NamedTuple):
 
     @classmethod
     def restore(cls, arrays: list[Array], fields: dict[str, Any]) -> Self:
-        """Return the call of these arrays and `fields`."""
+        """Return the call with these arrays and `fields`."""
         return cls(arrays, fields["rows"])
 
 
@@ -44,8 +44,8 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
 
     Args:
         body: the JSON.
-        signature: of the version that answers.
-        pipeline: of this version, if it takes the columns of a table.
+        signature: the answering version's.
+        pipeline: this version's, if it takes table columns.
 
     Raises:
         BadRequest: it does not fit the format or the signature.
@@ -84,7 +84,7 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
 
 
 def parse_object(body: Body) -> dict[str, Any]:
-    """Return the JSON object of a body.
+    """Return the JSON object in a body.
 
     Raises:
         BadRequest: it is something else.

@@ -1,4 +1,4 @@
-"""Holds all endpoints of this server and saves them to the state file."""
+"""Holds all endpoints on this server and saves them to the state file."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ class Catalog:
         self._is_informed = False
 
     def resume(self) -> None:
-        """Apply the releases of the state file. Their signatures are verified again."""
+        """Apply the releases in the state file. Their signatures are verified again."""
         self._written = self._state_file.read()
         self._is_informed = bool(self._written.endpoints)
         for model, state in self._written.endpoints.items():
@@ -51,7 +51,7 @@ class Catalog:
             self._endpoint(model).resume(state)
 
     def accept_all(self, bodies: Iterable[object]) -> None:
-        """Verify the releases of a poll and apply them. A refusal is logged and reported."""
+        """Verify the releases from a poll and apply them. A refusal is logged and reported."""
         for body in bodies:
             self._accept(body)
         self._is_informed = True
@@ -78,7 +78,7 @@ class Catalog:
         return self.endpoint(target).pick(target)
 
     def endpoint(self, target: Target) -> Endpoint:
-        """Return the endpoint of a model.
+        """Return a model's endpoint.
 
         Raises:
             NotFound: the model has none.
@@ -89,7 +89,7 @@ class Catalog:
         return endpoint
 
     def columns_size(self, model: str) -> int:
-        """Return the size of the largest pipeline of a model's loaded versions; 0 if none has one."""
+        """Return the largest pipeline's size among a model's loaded versions; 0 if none has one."""
         endpoint = self.endpoints.get(model)
         versions = endpoint.available() if endpoint is not None else ()
         return max((version.table.size for version in versions if version.table is not None), default=0)

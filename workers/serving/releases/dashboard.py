@@ -1,4 +1,4 @@
-"""HTTP client of the dashboard. It uses the server's own token, except to check the token of a caller."""
+"""HTTP client for the dashboard. It uses the server's own token, except to check a caller's token."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -25,7 +25,7 @@ class ReportRefused(Exception):
 
 
 class Poll(NamedTuple):
-    """The result of one long poll: unverified releases as parsed JSON."""
+    """A long poll's result: unverified releases as parsed JSON."""
 
     sequence: int
     releases: list[Any]
@@ -87,7 +87,7 @@ class Dashboard:
             )
 
     async def artifact(self, digest: str) -> AsyncIterator[bytes]:
-        """Yield the bytes of an artifact in chunks.
+        """Yield an artifact's bytes in chunks.
 
         Raises:
             ArtifactRefused: the artifact does not exist or is not accessible.
@@ -108,7 +108,7 @@ class Dashboard:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
 
     async def access_of(self, token: str) -> Access | None:
-        """Return the access of a caller's token; None if the dashboard does not know it.
+        """Return the access that a caller's token gives; None if the dashboard does not know it.
 
         Raises:
             DashboardUnavailable: it cannot be reached.

@@ -24,7 +24,7 @@ class PickedVersion(NamedTuple):
 
 
 class Endpoint:
-    """The versions of one model.
+    """One model's versions.
 
     A rollout never interrupts serving: a new production version is loaded and warmed up before one reference
     is switched to it. Then the old one is drained and, unless the release names it, unloaded.
@@ -52,7 +52,7 @@ class Endpoint:
         self._converging: asyncio.Task[None] | None = None
 
     def apply(self, signed: SignedRelease) -> None:
-        """Start the rollout of a verified release. A newer one may replace it before it is complete.
+        """Start a verified release's rollout. A newer one may replace it before it is complete.
 
         Raises:
             ReleaseRefused: its generation is older than the newest one, or equal with different content.
@@ -123,9 +123,9 @@ class Endpoint:
         return {digest for version in versions for digest, _ in version.files}
 
     def statuses(self) -> list[VersionStatus]:
-        """Return the state of each version, including those that are being unloaded.
+        """Return each version's state, including those that are being unloaded.
 
-        One that is loaded again before it was unloaded has the state of its new process.
+        A version that is loaded again before it was unloaded has its new process's state.
         """
         by_number = {
             version.approved.number: version for version in (*self._unloading, *self._versions.values())
@@ -133,7 +133,7 @@ class Endpoint:
         return [version.status for version in by_number.values()]
 
     def available(self) -> list[LoadedVersion]:
-        """Return the versions of the serving release that have been warmed up."""
+        """Return the versions in the serving release that have been warmed up."""
         if self.serving is None:
             return []
         named = (self._versions.get(_key(version)) for version in self.serving.release.versions)

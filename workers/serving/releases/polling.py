@@ -18,7 +18,7 @@ _MAX_PAUSE = 5.0
 
 
 async def poll_releases(dashboard: Dashboard, catalog: Catalog) -> None:
-    """Poll for releases until cancelled. During an outage of the dashboard, serving continues unchanged."""
+    """Poll for releases until cancelled. During a dashboard outage, serving continues unchanged."""
     after: int | None = None
     pause = 0.0
     while True:
@@ -37,7 +37,7 @@ async def poll_releases(dashboard: Dashboard, catalog: Catalog) -> None:
 
 
 class Reporter:
-    """Reports every endpoint after each change and at the end of each interval of counts."""
+    """Reports every endpoint after each change and when a count interval ends."""
 
     def __init__(self, dashboard: Dashboard, replica: str, traffic: Traffic) -> None:
         self._dashboard, self._replica, self._traffic = dashboard, replica, traffic
@@ -58,7 +58,7 @@ class Reporter:
             self._pending.clear()
 
     async def close_intervals(self) -> None:
-        """Close an interval of counts and request a report every `HEARTBEAT_SECONDS` of the clock."""
+        """Close a count interval and request a report every `HEARTBEAT_SECONDS` by the clock."""
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS - time.time() % HEARTBEAT_SECONDS)
             self._traffic.close_interval(time.time())
@@ -87,7 +87,7 @@ class Reporter:
 
     async def _send(self, endpoint: Endpoint) -> None:
         traffic = self._traffic.report(endpoint.model)
-        facts = {**self._processes.of(endpoint), "traffic": traffic}
+        facts = {**self._processes.facts(endpoint), "traffic": traffic}
         try:
             await self._dashboard.report(endpoint.report(self._replica).model_copy(update=facts))
         except ReportRefused as error:

@@ -1,4 +1,4 @@
-"""Verifies the Ed25519 signatures of releases."""
+"""Verifies Ed25519 signatures on releases."""
 
 import base64
 import binascii

@@ -29,11 +29,11 @@ class RemoteStore(Protocol):
     """Delivers artifacts over the network."""
 
     def artifact(self, digest: str) -> AsyncIterator[bytes]:
-        """Yield the bytes of an artifact in chunks."""
+        """Yield an artifact's bytes in chunks."""
 
 
 class Artifacts:
-    """A cache of model files that is filled from a local folder or from the dashboard."""
+    """A cache for model files that is filled from a local folder or from the dashboard."""
 
     def __init__(self, folder: Path, local: Path | None, remote: RemoteStore) -> None:
         self._folder, self._local, self._remote = folder, local, remote
@@ -43,10 +43,10 @@ class Artifacts:
             partial.unlink(missing_ok=True)
 
     async def obtain(self, digest: str, size: int, suffix: str = MODEL) -> Path:
-        """Return the path of a cached file with this digest. The digest is verified on every call.
+        """Return the path to a cached file with this digest. The digest is verified on every call.
 
         Args:
-            digest: SHA-256 of the file.
+            digest: the file's SHA-256.
             size: its bytes.
             suffix: `MODEL` or `CODE`.
 
@@ -66,7 +66,7 @@ class Artifacts:
         return path
 
     def keep_only(self, digests: Collection[str]) -> None:
-        """Delete the files of other digests."""
+        """Delete the files with other digests."""
         for suffix in (MODEL, CODE):
             for path in self._folder.glob(f"*{suffix}"):
                 if path.stem not in digests:

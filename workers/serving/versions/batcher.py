@@ -1,4 +1,4 @@
-"""Batches the requests of one version: dispatches at once to an idle child, collects while it is busy."""
+"""Batches one version's requests: dispatches at once to an idle child, collects while it is busy."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ _TICK_SECONDS = 0.5
 
 
 class Child(Protocol):
-    """The interface of a model child that the batcher uses."""
+    """The model child's interface that the batcher uses."""
 
     @property
     def is_compiling(self) -> bool:
@@ -47,7 +47,7 @@ class Child(Protocol):
 
 
 class Answer(Protocol):
-    """Receives the outcome of one request: a future, or an object that acts on it at once."""
+    """Receives one request's outcome: a future, or an object that acts on it at once."""
 
     def done(self) -> bool:
         """Return whether it has the outcome."""
@@ -60,14 +60,14 @@ class Answer(Protocol):
 
 
 class BatchLimits(NamedTuple):
-    """Limits of one queue.
+    """Limits for one queue.
 
     Attributes:
-        max_batch: maximum rows in one call of the model.
+        max_batch: maximum rows in one model call.
         queue_rows: maximum rows waiting; further requests are refused.
         batch_seconds: a batch may take this long, or three times as long as the slowest one so far.
         compile_seconds: a batch whose shapes are new may take this long.
-        answer_bytes: maximum bytes of the outputs of one request.
+        answer_bytes: maximum bytes in one request's outputs.
     """
 
     max_batch: int
@@ -83,7 +83,7 @@ class BatchLimits(NamedTuple):
 
 
 class WorkItem:
-    """One request. It is computed in slices of at most one batch, in order."""
+    """One request. It is computed in slices, each at most one batch, in order."""
 
     __slots__ = (
         "alone",
@@ -116,7 +116,7 @@ class WorkItem:
         return self.rows - self.sent
 
     def receive(self, outputs: Outputs) -> None:
-        """Add the outputs of the next slice; the last one completes the request."""
+        """Add the next slice's outputs; the last one completes the request."""
         self.tries = 0
         self.parts.append(outputs)
         self.output_bytes += sum(output.nbytes for output in outputs)
@@ -132,15 +132,15 @@ class Slice(NamedTuple):
     rows: int
 
     def arrays(self) -> Sequence[Array]:
-        """Return the rows of each input."""
+        """Return the rows for each input."""
         item, start, rows = self
         return item.arrays if rows == item.rows else [array[start : start + rows] for array in item.arrays]
 
 
 class Batcher:
-    """Queues requests and sends them to one child in batches. The queue survives restarts of the child.
+    """Queues requests and sends them to one child in batches. The queue survives the child's restarts.
 
-    A request that needs several batches goes to the end of the queue after each, so others do not wait for
+    A request that needs several batches goes to the queue's end after each, so others do not wait for
     all of it.
     """
 
@@ -154,9 +154,9 @@ class Batcher:
         """Create an empty queue.
 
         Args:
-            limits: of rows, seconds and bytes.
+            limits: for rows, seconds and bytes.
             observe: called for each batch: rows, seconds its oldest item waited, seconds it ran.
-            answered: called for each batch that was computed, with the shapes of a row's inputs.
+            answered: called for each batch that was computed, with the shapes in a row's inputs.
         """
         self._limits, self._observe, self._answered = limits, observe, answered
         self._queue: deque[WorkItem] = deque()
@@ -188,7 +188,7 @@ class Batcher:
         limits = self._limits
         # The last quarter of the queue is for requests of one batch: a few long ones do not lock them out.
         reserved = limits.share if item.rows > limits.max_batch else 0
-        if self.waiting_rows + self._counted(item) > limits.queue_rows - reserved:
+        if self.waiting_rows + self._queued_rows(item) > limits.queue_rows - reserved:
             wait = math.ceil(self.waiting_rows * self._seconds_per_row)
             raise Saturated(f"The queue is full: {self.waiting_rows} rows wait", retry_after=max(1, wait))
         self._enqueue(item, self._queue.append)
@@ -228,18 +228,18 @@ class Batcher:
             return False
         return True
 
-    def _counted(self, item: WorkItem) -> int:
+    def _queued_rows(self, item: WorkItem) -> int:
         # A long request is sent slice by slice, so it does not fill the queue with all of its rows.
         return min(item.waiting, self._limits.share)
 
     def _enqueue(self, item: WorkItem, add: Callable[[WorkItem], None]) -> None:
         add(item)
-        self.waiting_rows += self._counted(item)
+        self.waiting_rows += self._queued_rows(item)
 
     def _remove(self, item: WorkItem) -> None:
         if item in self._queue:
             self._queue.remove(item)
-            self.waiting_rows -= self._counted(item)
+            self.waiting_rows -= self._queued_rows(item)
 
     def _dispatch_soon(self) -> None:
         # Deferred, so that requests of the same turn of the event loop share a batch.
@@ -300,9 +300,9 @@ class Batcher:
         return slices
 
     def _take(self, item: WorkItem) -> Slice:
-        """Take the next rows of the first request in the queue."""
+        """Take the next rows from the queue's first request."""
         self._queue.popleft()
-        self.waiting_rows -= self._counted(item)
+        self.waiting_rows -= self._queued_rows(item)
         taken = Slice(item, item.sent, min(item.waiting, self._limits.max_batch))
         item.sent += taken.rows
         if item.waiting:
@@ -348,7 +348,7 @@ class Batcher:
             at += rows
 
     def _give(self, item: WorkItem, outputs: Outputs) -> None:
-        """Give a request the outputs of its slice. One that cannot take them fails alone.
+        """Give a request the outputs for its slice. One that cannot take them fails alone.
 
         Nothing is raised: the caller is the connection to the child, which would be closed, and the others of
         the batch would get no answer.
@@ -376,7 +376,7 @@ class Batcher:
         self._observe(rows, began - slices[0].item.queued_at, ran)
 
     def _retry(self, slices: list[Slice], error: ServingError) -> None:
-        """Queue the requests of a batch again, each alone; fail those that were tried before."""
+        """Queue a batch's requests again, each alone; fail those that were tried before."""
         # In reverse, because each is put at the front: the queue keeps its order.
         for item, start, _ in reversed(slices):
             self._remove(item)

@@ -1,4 +1,4 @@
-"""The folder in which model children with code of users have their folders."""
+"""The folder in which model children with user code have their folders."""
 
 import hashlib
 import os
@@ -11,9 +11,9 @@ from workers.confinement.start.files import ENTER
 
 
 def shared_folder(home: Path) -> Path:
-    """Return an empty folder outside of the home, which is closed to the users of children.
+    """Return an empty folder outside the home, which is closed to the children's users.
 
-    The files of a killed server in it are deleted.
+    The files that a killed server left in it are deleted.
     """
     digest = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"trainyard-serving-{os.geteuid()}-{digest}"

@@ -52,18 +52,18 @@ future, it does not wait for the next turn of the event loop."""
 
 
 class Command(Protocol):
-    """The command line settings of a kind of child."""
+    """The command line settings for a kind of child."""
 
     def arguments(self, descriptor: int) -> list[str]:
         """Return the command line for a child with the socket `descriptor`."""
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of a child."""
+        """Return the environment for a child."""
 
 
 @dataclass(frozen=True)
 class ChildCommand:
-    """The command line settings of children."""
+    """The command line settings for children."""
 
     compile_cache: Path
     max_batch: int = 64
@@ -75,11 +75,11 @@ class ChildCommand:
         return [*self._shared(), "--socket", str(descriptor), "--parent", str(os.getpid())]
 
     def fork_server(self) -> list[str]:
-        """Return the command line of a fork server for such children, without its socket and parent."""
+        """Return the command line for a fork server with such children, without its socket and parent."""
         return [*self._shared(), "--fork-server"]
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of a child."""
+        """Return the environment for a child."""
         return {**child_environment(), **thread_variables(self.threads)}
 
     def _shared(self) -> list[str]:
@@ -91,7 +91,7 @@ class ChildCommand:
 
 
 def child_environment() -> dict[str, str]:
-    """Return the allow-listed environment of a child."""
+    """Return the allow-listed environment for a child."""
     passed = {
         name: value
         for name, value in os.environ.items()
@@ -101,7 +101,7 @@ def child_environment() -> dict[str, str]:
 
 
 class LoadedModel(NamedTuple):
-    """A model that a child has loaded, and the seconds of its slowest batch at warm-up."""
+    """A model that a child has loaded, and the seconds that its slowest batch took at warm-up."""
 
     signature: Signature
     slowest: float
@@ -166,13 +166,11 @@ class ChildProcess(asyncio.Protocol):
     async def _start(cls, start: Callable[[int], Awaitable[Child]]) -> "ChildProcess":
         router_socket, child_socket = socket.socketpair()
         router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        with child_socket:
-            try:
-                process = await start(child_socket.fileno())
-            # BaseException: a child of a cancelled start ends with its connection.
-            except BaseException:
-                router_socket.close()
-                raise
+        with child_socket, contextlib.ExitStack() as undo:
+            # A child whose start was cancelled ends with its connection.
+            undo.callback(router_socket.close)
+            process = await start(child_socket.fileno())
+            undo.pop_all()
         _, child = await asyncio.get_running_loop().create_unix_connection(cls, sock=router_socket)
         child._process = process
         return child
@@ -183,7 +181,7 @@ class ChildProcess(asyncio.Protocol):
 
     @property
     def level(self) -> SandboxLevel | None:
-        """The level of its sandbox; None without one."""
+        """Its sandbox's level; None without one."""
         return None
 
     @property
@@ -224,9 +222,9 @@ class ChildProcess(asyncio.Protocol):
         """Have the child load and warm up `model`.
 
         Args:
-            model: path of the verified file.
+            model: path to the verified file.
             seconds: the time limit.
-            seen: sizes of earlier requests' rows, to compile ahead; the most recent first.
+            seen: row sizes in earlier requests, to compile ahead; the most recent first.
 
         Raises:
             ChildExited: it died.
@@ -240,7 +238,7 @@ class ChildProcess(asyncio.Protocol):
         return LoadedModel(Signature.model_validate(frame.header["signature"]), frame.header["slowest"])
 
     def predict(self, tensors: Sequence[Array], answered: Answered) -> None:
-        """Send one batch. `answered` gets the frame of outputs, ChildExited or ChildFailed."""
+        """Send one batch. `answered` gets the output frame, ChildExited or ChildFailed."""
         self._send({"op": "predict"}, tensors, answered)
 
     def request(self, header: dict[str, Any], tensors: Sequence[Array] = ()) -> asyncio.Future[Frame]:

@@ -1,4 +1,4 @@
-"""Starts model children as forks of one process that has done their imports."""
+"""Starts model children by forking one process that has done their imports."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ than waiting: another import, and a child that shares no memory.
 class ChildStarter:
     """Starts children.
 
-    A fork is ready for a model at once, and shares the memory of the libraries with all others. Children
+    A fork is ready for a model at once, and shares the libraries' memory with all others. Children
     belong to this process and survive their fork server; the next start then makes a new one. Where there is
     none, a child is a new interpreter, which is slower.
     """

@@ -1,4 +1,4 @@
-"""Gives model children with code of users, and the installations of their packages, users of their own."""
+"""Gives model children with user code, and the installations of their packages, their own users."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ def claim_user(home: Path) -> RunnerUser | None:
     """Return a user for one process, if this one is root.
 
     Args:
-        home: the folder of the server's state.
+        home: the folder with the server's state.
 
     Raises:
         CodeRefused: it may have none.

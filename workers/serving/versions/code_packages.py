@@ -1,4 +1,4 @@
-"""Installs the packages of code of users for model children, as the workers do for runners."""
+"""Installs the packages that user code needs for model children, as the workers do for runners."""
 
 import logging
 import threading
@@ -13,7 +13,7 @@ from workers.confinement.environments.building import Builder
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import EnvironmentFolder, Held
-from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.request import NeededPackages
 from workers.confinement.environments.uv_command import NoInstaller
 from workers.confinement.sandbox.launch import Owner
 from workers.model_process.errors import plain_text
@@ -35,14 +35,14 @@ def install(
     claim: Callable[[], AbstractContextManager[Owner | None]],
     stopped: threading.Event,
 ) -> Held | None:
-    """Return the environment of a version's code; None if it asks for no packages. Call it in a thread.
+    """Return the environment for a version's code; None if it asks for no packages. Call it in a thread.
 
     Args:
-        name: of the version, for the log.
+        name: the version's name, for the log.
         code: the code.
-        folder: has the environments. A worker of this machine may share it.
-        states: the sandbox levels of this machine.
-        claim: gives a build a user of its own, if the server is root.
+        folder: has the environments. A worker on this machine may share it.
+        states: this machine's sandbox levels.
+        claim: gives a build its own user, if the server is root.
         stopped: is set when the server ends.
 
     Raises:
@@ -61,7 +61,7 @@ def install(
 
     try:
         return Environments(EnvironmentFolder(folder)).ensure(
-            Wanted(code.requirements, for_engine=True, packages=code.packages),
+            NeededPackages(code.requirements, for_engine=True, packages=code.packages),
             builder,
             minimum=present_level(code.minimum),
             receive=lambda line: logger.info("%s: %s", name, plain_text(line, limit=MAX_LINE)),

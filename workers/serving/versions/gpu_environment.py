@@ -11,33 +11,33 @@ _ALLOWED_PREFIXES = ("XLA_PYTHON_CLIENT_", "XLA_CLIENT_")
 _FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 
 
-def gpu_variables(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a child; those of the prediction server's own environment come first.
+def gpu_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for a child; those in the prediction server's own environment come first.
 
     They have no effect on a machine without a GPU.
 
     Args:
-        given: the environment of the prediction server.
+        environment: the prediction server's.
 
     Raises:
         ValueError: the fraction is not a number above 0 and at most 1.
     """
-    visible = given.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    visible = environment.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
     chosen = {
         # By default JAX takes three quarters of a GPU when it starts.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         # As `nvidia-smi` and the workers number GPUs; CUDA's own order is the fastest GPU first.
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        **{name: value for name, value in given.items() if name.startswith(_ALLOWED_PREFIXES)},
+        **{name: value for name, value in environment.items() if name.startswith(_ALLOWED_PREFIXES)},
         # A version uses one GPU. On each further one that it sees, JAX would take some memory.
         "CUDA_VISIBLE_DEVICES": visible,
     }
     # JAX refuses to start if both of its names for the fraction are set.
-    if not any(name in given for name in _FRACTIONS):
-        chosen["XLA_CLIENT_MEM_FRACTION"] = str(_fraction(given.get(FRACTION_VARIABLE)))
+    if not any(name in environment for name in _FRACTIONS):
+        chosen["XLA_CLIENT_MEM_FRACTION"] = str(_fraction(environment.get(FRACTION_VARIABLE)))
     # With CUDA installed and all GPUs hidden, JAX would fail instead of using the CPU.
     if visible in ("", "-1"):
-        chosen["JAX_PLATFORMS"] = given.get("JAX_PLATFORMS", "cpu")
+        chosen["JAX_PLATFORMS"] = environment.get("JAX_PLATFORMS", "cpu")
     return chosen
 
 

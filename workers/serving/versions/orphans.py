@@ -1,6 +1,6 @@
 """Reaps what sandboxes leave to the prediction server, which adopts the forks of its fork server.
 
-A process outside of a sandbox may end before those inside, which then become children of the server.
+A process outside a sandbox may end before those inside, which then become children of the server.
 """
 
 import os
@@ -18,7 +18,7 @@ from workers.confinement.sandbox.usage import Unmeasurable, children, processes
 
 @contextmanager
 def reaping() -> Iterator[None]:
-    """Reap what sandboxes without `Orphans` leave, trials of levels and builds, that ran in this block."""
+    """Reap what sandboxes without `Orphans` leave, level trials and builds, that ran in this block."""
     try:
         yield
     finally:
@@ -36,10 +36,10 @@ def _own_children() -> list[int]:
 
 
 class Orphans:
-    """The processes of a sandbox, below the one outside of it.
+    """The processes in a sandbox, below the one outside it.
 
-    If the process outside is killed, some of them become children of the server, which adopts forks of its
-    fork server, and have to be reaped. At the end of the block they have been killed already.
+    If the process outside is killed, some become children of the server, which adopts the forks from its
+    fork server, and have to be reaped. When the block ends they have been killed already.
     """
 
     def __init__(self, process: SandboxProcess) -> None:
@@ -61,7 +61,7 @@ class Orphans:
             self._handles.clear()
 
     def look(self) -> None:
-        """Find the processes of now."""
+        """Find the current processes."""
         if not hasattr(os, "pidfd_open"):
             return
         with self._looking, suppress(Unmeasurable, OSError):
@@ -81,10 +81,10 @@ class Orphans:
 
 
 def _reap_unseen(outside: int = 0) -> bool:
-    """Reap what sandboxes have left to this process; return whether something of it has not ended yet.
+    """Reap what sandboxes have left to this process; return whether any of it has not ended yet.
 
     Args:
-        outside: the pid of the process that was outside of a sandbox, and led the group of its helpers.
+        outside: the pid of the process that was outside a sandbox, and led the group of its helpers.
     """
     have_ended = []
     for pid in _own_children():
@@ -106,7 +106,7 @@ def _pid_namespaces(pid: int) -> int:
 
 
 def _is_gone(handle: int) -> bool:
-    """Return whether nothing is left of a process. If it has ended as a child of this one, it is reaped."""
+    """Return whether nothing is left of a process. If it has ended as this process's child, it is reaped."""
     with suppress(ChildProcessError):
         return os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG) is not None
     try:

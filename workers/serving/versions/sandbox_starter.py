@@ -1,6 +1,6 @@
-"""Starts model children with code of users, each in a sandbox of its own.
+"""Starts model children with user code, each in its own sandbox.
 
-They are forks of the fork server of ordinary children: it executes no models and no code of users, has the
+They are forked from the ordinary children's fork server: it executes no models and no user code, has the
 environment of ordinary children, and gets no secret, so a fork begins with nothing but imports.
 """
 
@@ -19,7 +19,7 @@ from subprocess import PIPE, STDOUT
 from jobs.messages.sandbox import MIB, LevelState, Limits, SandboxRequest, present_level
 from workers.confinement.environments.folder import Held
 from workers.confinement.sandbox.launch import SandboxRefused, Streams
-from workers.confinement.sandbox.levels import find_levels, wanted_levels
+from workers.confinement.sandbox.levels import allowed_levels, find_levels
 from workers.confinement.sandbox.watch import Watch
 from workers.confinement.start.files import ENTER, ProcessFiles, packages_of
 from workers.confinement.start.process import CodeProcess, ProcessStart
@@ -56,7 +56,7 @@ class SandboxStarter:
         self._folder: Path | None = None
 
     async def start(self, version: SandboxedModel) -> tuple[SandboxedChild, Path]:
-        """Return a new child without a model, and the path of its model file, which it can read.
+        """Return a new child without a model, and the path to its model file, which it can read.
 
         Raises:
             CodeRefused: this machine offers no sandbox that is strong enough.
@@ -71,7 +71,7 @@ class SandboxStarter:
             return await self._start_child(version, files, model), model
 
     async def _place_and_levels(self) -> tuple[Path, tuple[LevelState, ...]]:
-        """Return the folder of all children, and the levels of this machine, which are tried in it once."""
+        """Return the folder for all children, and this machine's levels, which are tried in it once."""
         states = self._code.states
         async with self._finding:
             if self._folder is None:
@@ -82,15 +82,15 @@ class SandboxStarter:
 
     def _find_levels(self, folder: Path) -> tuple[LevelState, ...]:
         try:
-            allowed = wanted_levels()
+            allowed = allowed_levels()
         except ValueError as error:
             raise CodeRefused(str(error)) from error
         with reaping(), claimed_owner(self._home) as owner:
             claim = None if owner is None else lambda: owner
-            return find_levels(claim, parent=folder, wanted=allowed)
+            return find_levels(claim, parent=folder, allowed=allowed)
 
     async def _packages_of(self, version: SandboxedModel, states: tuple[LevelState, ...]) -> Held | None:
-        """Return the packages of the code, which are installed if they are missing; None if it has none."""
+        """Return the packages for the code, which are installed if they are missing; None if it has none."""
         installing = asyncio.ensure_future(asyncio.to_thread(self._install, version, states))
         try:
             return await asyncio.shield(installing)
@@ -109,7 +109,7 @@ class SandboxStarter:
     def _make_files(
         self, folder: Path, version: SandboxedModel, packages: Held | None
     ) -> tuple[ProcessFiles, Path]:
-        """Return the files of a new child, and the path of its model file."""
+        """Return the files for a new child, and the path to its model file."""
         with ExitStack() as undo:
             if packages is not None:
                 undo.callback(packages.release)
@@ -195,7 +195,7 @@ class SandboxStarter:
         ]
 
     async def close(self) -> None:
-        """End what starts children. All of them must have ended."""
+        """End what starts children. They must all have ended."""
         self._closing.set()
         await self._code.close()
         if self._folder is not None:
@@ -203,7 +203,7 @@ class SandboxStarter:
 
 
 def limits_of(memory: int) -> Limits:
-    """Return the limits of a child: it computes, and has no reason to write or to start programs."""
+    """Return the limits for a child: it computes, and has no reason to write or to start programs."""
     return Limits(
         memory_of_all=memory,
         process_memory=memory + RESERVED,

@@ -1,4 +1,4 @@
-"""The model child of a version that needs code of users. Nothing that it sends is trusted."""
+"""The model child for a version that needs user code. Nothing that it sends is trusted."""
 
 import asyncio
 import math
@@ -51,17 +51,17 @@ class SandboxedChild(ChildProcess):
         self._since = time.monotonic()
 
     def attach(self, sandbox: StartedSandbox) -> None:
-        """Set its process. From now on, everything of it is removed at its end."""
+        """Set its process. From now on, everything that belongs to it is removed when it ends."""
         self._sandbox = sandbox
         self._process = Child(sandbox.process.pid, sandbox.follow())
 
     @property
     def level(self) -> SandboxLevel:
-        """The level of its sandbox."""
+        """Its sandbox's level."""
         return Level(self._sandbox.process.record.level).value
 
     def pids(self) -> list[int]:
-        """Return its processes, the one outside of the sandbox included; none after its end."""
+        """Return its processes, the one outside the sandbox included; none after its end."""
         try:
             return [self.pid, *self._sandbox.process.processes()]
         except (usage.Unmeasurable, OSError):
@@ -140,7 +140,7 @@ class SandboxedChild(ChildProcess):
         super()._received(frame)
 
     def _count_notice(self) -> None:
-        """Count a frame that answers nothing: very many of them would take all time of the router."""
+        """Count a frame that answers nothing: very many would take all the router's time."""
         now = time.monotonic()
         if now - self._since > 1:
             self._since, self._notices = now, 0
@@ -153,5 +153,5 @@ class SandboxedChild(ChildProcess):
         self.kill()
 
     def _fits(self, outputs: Sequence[Array], rows: int) -> bool:
-        """Return whether these are the outputs of a batch, by the signature."""
+        """Return whether these are a batch's outputs, by the signature."""
         return self._signature is not None and not problem_of(outputs, self._signature.outputs, rows)

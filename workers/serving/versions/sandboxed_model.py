@@ -1,4 +1,4 @@
-"""Declares a version that needs code of users, and the settings of all of them."""
+"""Declares a version that needs user code, and the settings for all such versions."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -10,17 +10,17 @@ from workers.serving.versions.child_process import ChildCommand
 
 
 class CodeRefused(OSError):
-    """Code of users cannot be started here. The text is the reason."""
+    """User code cannot be started here. The text is the reason."""
 
 
 class SandboxedModel(NamedTuple):
     """A version to load: its verified files on this machine.
 
     Attributes:
-        name: of the version, for the log.
+        name: the version's name, for the log.
         model: the model file.
         code: the code, as it was released.
-        files: the files of the code, each with its path in it.
+        files: the code's files, each with its path in it.
     """
 
     name: str
@@ -30,14 +30,14 @@ class SandboxedModel(NamedTuple):
 
 
 class SandboxSettings(NamedTuple):
-    """The settings of all children in sandboxes.
+    """The settings for all children in sandboxes.
 
     Attributes:
-        home: the folder of the server's state.
-        command: the settings of ordinary children.
-        memory_bytes: of each version, all its processes together.
-        environments: the folder of the environments with packages of code.
-        fork_server: returns the fork server of ordinary children; None if there is none.
+        home: the folder with the server's state.
+        command: the settings for ordinary children.
+        memory_bytes: for each version, all its processes together.
+        environments: the folder for environments with the code's packages.
+        fork_server: returns the ordinary children's fork server; None if there is none.
     """
 
     home: Path

@@ -1,4 +1,4 @@
-"""Starts the children of versions that need code of users. Other servers import nothing for it."""
+"""Starts children for versions that need user code. Other servers import nothing for it."""
 
 import asyncio
 import importlib
@@ -22,7 +22,7 @@ class Sandboxes:
         self._starter: SandboxStarter | None = None
 
     async def start(self, version: SandboxedModel) -> tuple[ChildProcess, Path]:
-        """Return a new child without a model, and the path of its model file, which it can read.
+        """Return a new child without a model, and the path to its model file, which it can read.
 
         Raises:
             OSError: this machine offers no sandbox that is strong enough, or it could not be started.
@@ -34,6 +34,6 @@ class Sandboxes:
         return await self._starter.start(version)
 
     async def close(self) -> None:
-        """Remove what starts children. All of them must have ended."""
+        """Remove what starts children. They must all have ended."""
         if self._starter is not None:
             await self._starter.close()

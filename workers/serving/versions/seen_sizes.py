@@ -1,4 +1,4 @@
-"""Remembers the sizes of rows that a model was asked for, so that its next process compiles them ahead.
+"""Remembers the row sizes that a model was asked for, so that its next process compiles them ahead.
 
 They belong to the model, not to a version: a new version gets the lengths that the old one was asked for.
 """
@@ -35,7 +35,7 @@ class SeenSizes:
             logger.warning("the seen sizes in %s could not be read: %s", path, error)
 
     def record(self, sizes: Sequence[tuple[int, ...]]) -> None:
-        """Add the sizes of a batch that was answered, and save new ones."""
+        """Add the sizes in a batch that was answered, and save new ones."""
         key = tuple(sizes)
         is_new = key not in self._seen
         self._seen[key] = None
@@ -61,15 +61,15 @@ class SeenSizes:
 
 
 class SeenSizesFolder:
-    """The files of seen sizes, one for each model."""
+    """The files with seen sizes, one for each model."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._models: dict[str, SeenSizes] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
-    def of(self, model: str) -> SeenSizes:
-        """Return the seen sizes of a model. Its versions share them."""
+    def for_model(self, model: str) -> SeenSizes:
+        """Return the sizes that a model has seen. Its versions share them."""
         if model not in self._models:
             # A hash, because a name may contain characters that a file name must not.
             name = hashlib.sha256(model.encode()).hexdigest()[:32]

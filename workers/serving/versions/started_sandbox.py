@@ -1,4 +1,4 @@
-"""A started model child with code of users, and what has to be removed when it ends."""
+"""A started model child with user code, and what has to be removed when it ends."""
 
 import asyncio
 import logging
@@ -14,6 +14,7 @@ from workers.confinement.start.process import CodeProcess
 from workers.confinement.start.threads import follow_in_thread
 from workers.model_process.errors import plain_text
 from workers.serving.versions.orphans import Orphans
+from workers.system.logged_errors import log_errors
 
 logger = logging.getLogger("trainyard.serving")
 code_logger = logging.getLogger("trainyard.serving.code")
@@ -24,7 +25,7 @@ UNKNOWN_STATUS = 1
 
 
 def log_lines(version: str) -> OutputLines:
-    """Return the output of a child, whose lines are logged in the thread that reads them."""
+    """Return a child's output, whose lines are logged in the thread that reads them."""
     return OutputLines(partial(_log_line, version), limit=4 * MAX_LINE_CHARACTERS)
 
 
@@ -68,13 +69,15 @@ class StartedSandbox(CodeProcess):
 
     def _remove(self) -> None:
         """Wait for the end, and remove the rest. Each step is done also if another one fails."""
-        try:
-            with self.orphans, ExitStack() as steps:
-                steps.callback(self.files.close)
-                steps.callback(self.close)
-                self._wait()
-        except Exception:
-            logger.exception("a part of the sandbox of process %d could not be removed", self.process.pid)
+        pid = self.process.pid
+        with (
+            log_errors(logger, "a part of the sandbox of process %d could not be removed", pid),
+            self.orphans,
+            ExitStack() as steps,
+        ):
+            steps.callback(self.files.close)
+            steps.callback(self.close)
+            self._wait()
 
     def _wait(self) -> None:
         early = EARLY_LOOKS

@@ -54,12 +54,12 @@ class ArtifactCache(Protocol):
     """Provides verified model files."""
 
     async def obtain(self, digest: str, size: int, suffix: str = MODEL) -> Path:
-        """Return the local path of a file whose digest has just been verified."""
+        """Return the local path to a file whose digest has just been verified."""
 
 
 @dataclass(frozen=True)
 class VersionContext:
-    """The resources that all versions of this server share."""
+    """The resources that all versions on this server share."""
 
     artifacts: ArtifactCache
     child_starter: ChildStarter
@@ -78,7 +78,7 @@ class LoadedVersion:
         state: as named by TensorFlow Serving.
         error: why the last load failed.
         signature: set by the first successful load.
-        table: the pipeline of a version that takes the columns of a table; set with the signature.
+        table: the pipeline for a version that takes table columns; set with the signature.
         warm: set once it can answer; stays set while a dead child is replaced.
         load_attempted: set once the first load has succeeded or failed.
     """
@@ -98,7 +98,7 @@ class LoadedVersion:
         self._context = context
         self._child: ChildProcess | None = None
         self._failures = 0
-        self._seen = context.seen_sizes.of(model)
+        self._seen = context.seen_sizes.for_model(model)
         self._observe_batch = context.metrics.batch_observer(model)
         limits = context.limits
         self._batcher = Batcher(
@@ -120,17 +120,17 @@ class LoadedVersion:
 
     @property
     def child_pid(self) -> int | None:
-        """The pid of the child; None while there is none."""
+        """The child's pid; None while there is none."""
         return self._child.pid if self._child else None
 
     @property
     def sandbox(self) -> SandboxLevel | None:
-        """The level of the sandbox of its child; None without one."""
+        """The level of its child's sandbox; None without one."""
         return self._child.level if self._child is not None else None
 
     @property
     def child_pids(self) -> list[int]:
-        """The processes of the child."""
+        """The child's processes."""
         return self._child.pids() if self._child is not None else []
 
     @property
@@ -154,8 +154,8 @@ class LoadedVersion:
 
         Args:
             arrays: inputs [rows, …] in the signature's order.
-            request: watched for the disconnection of its client.
-            deadline: time of the monotonic clock.
+            request: watched in case its client disconnects.
+            deadline: monotonic time.
 
         Raises:
             ServingError: the request was refused, timed out or failed.
@@ -316,7 +316,7 @@ class LoadedVersion:
 
     def _record_batch(self, rows: int, queued: float, ran: float) -> None:
         self._observe_batch(rows, queued, ran)
-        tally = self._context.traffic.of(self.model, self.approved.number)
+        tally = self._context.traffic.tally(self.model, self.approved.number)
         tally.count_batch(rows, self._batcher.waiting_rows)
 
     def _record_sizes(self, sizes: Sequence[tuple[int, ...]]) -> None:

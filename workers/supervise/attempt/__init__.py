@@ -1,1 +1,1 @@
-"""One attempt of a job, from its claim to its end."""
+"""Runs one attempt, from its claim to its end."""

@@ -123,22 +123,24 @@ class AttemptSupervisor:
         return self._ending.result()
 
     async def _install_packages(self, task: Task, recorder: EventRecorder) -> Task | None:
-        """Install the packages of the task's code; return the task, or None if the run has ended."""
+        """Install the task's packages; return the task, or None if the run has ended."""
         if self._node.packages is not None and (task.code is not None or task.models):
-            found = await self._node.packages.install(task, recorder, self._stop_request, self._ending)
-            if isinstance(found, AttemptEnd):
-                self.end(found)
+            installed = await self._node.packages.install(task, recorder, self._stop_request, self._ending)
+            if isinstance(installed, AttemptEnd):
+                self.end(installed)
             else:
-                self._packages, task = found, prepare.with_failures(task, found.failures)
-                if found.recorded is not None and not self.ended:
-                    await self._record_packages(*found.recorded)
+                self._packages, task = installed, prepare.with_failures(task, installed.failures)
+                if installed.recorded is not None and not self.ended:
+                    await self._record_packages(*installed.recorded)
         return None if self.ended else task
 
     async def _record_packages(self, code: OwnCode, packages: Held) -> None:
-        """Record the packages of the run before it begins: later runs of the code get the same."""
+        """Record the run's packages before it begins: later runs of the code get the same."""
         attempt, repository = self.assignment.attempt, self._node.repository
-        found = packages.facts.as_set()
-        await self._calls.repeat_until_end(lambda: repository.record_packages(attempt, found, code.choice))
+        installed = packages.facts.as_set()
+        await self._calls.repeat_until_end(
+            lambda: repository.record_packages(attempt, installed, code.choice)
+        )
 
     def _on_recorded(self, recording: "asyncio.Task[None]") -> None:
         """End the run if its events can no longer be recorded: the attempt is stale, or a disk is full."""

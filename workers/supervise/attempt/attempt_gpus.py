@@ -1,4 +1,4 @@
-"""Allocates the GPUs of one attempt, and opens them to the sandbox of its run."""
+"""Allocates one attempt's GPUs, and opens them to its run's sandbox."""
 
 import asyncio
 
@@ -13,11 +13,11 @@ NO_GPU_IN_SANDBOX = "This run uses the CPU: its code runs in a sandbox, which ge
 
 
 class AttemptGpus:
-    """The GPUs of one attempt.
+    """The GPUs for one attempt.
 
     Attributes:
-        used: the entries of CUDA_VISIBLE_DEVICES of those that the run uses.
-        access: how the sandbox of a task with code uses them; None for other runners, which open the devices
+        used: the CUDA_VISIBLE_DEVICES entries for those that the run uses.
+        access: how the sandbox uses them if the task has code; None for other runners, which open the devices
             by themselves.
         warning: why the run uses the CPU although the machine has GPUs; empty if it does not.
     """
@@ -30,7 +30,7 @@ class AttemptGpus:
         self.warning = ""
 
     async def allocate(self, task: Task, slots: int) -> None:
-        """Allocate the GPUs of a task.
+        """Allocate a task's GPUs.
 
         Raises:
             SandboxRefused: this machine offers no sandbox that is strong enough for its code.
@@ -49,7 +49,7 @@ class AttemptGpus:
             self.warning = self._node.no_gpu
 
     async def _open_to_sandbox(self, code: OwnCode) -> None:
-        """Find how the run of a task with code uses its GPUs, or why it cannot."""
+        """Find how a run with code uses its GPUs, or why it cannot."""
         sandboxes = self._node.pool.sandboxes
         if sandboxes is None:
             return
@@ -67,7 +67,7 @@ class AttemptGpus:
 
 
 def _may_use_gpus(task: Task) -> bool:
-    """Return whether a task gets GPUs where there are some. A mesh of CPU devices leaves them to others."""
+    """Return whether a task gets GPUs where there are some. A mesh with CPU devices leaves them to others."""
     mesh = _mesh_of(task)
     return (needs_jax(task) or runs_program(task)) and (mesh is None or mesh.kind != "cpu")
 

@@ -24,7 +24,7 @@ class DatabaseCalls:
         attempt: the attempt.
         repository: makes the calls.
         timing: how long to wait between two tries.
-        ending: the end of the attempt.
+        ending: the attempt's end.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ class Devices:
     Among equals it takes the first ones, so that a search gets its warm runner's GPU again.
 
     Args:
-        ids: the entries of CUDA_VISIBLE_DEVICES by the names of the GPUs.
+        ids: the CUDA_VISIBLE_DEVICES entries by GPU name.
     """
 
     def __init__(self, ids: Mapping[str, str] | None = None) -> None:
@@ -19,19 +19,19 @@ class Devices:
 
     @property
     def count(self) -> int:
-        """The number of GPUs."""
+        """How many GPUs there are."""
         return len(self._ids)
 
     def next(self, count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the entries of CUDA_VISIBLE_DEVICES that `take` would allocate, without allocating them."""
+        """Return the CUDA_VISIBLE_DEVICES entries that `take` would allocate, without allocating them."""
         if names:
             return tuple(self._ids[name] for name in names if name in self._ids)
         # Sorting keeps the order of equals.
-        ranked = sorted(self._ids.values(), key=lambda each: self._users[each])[:count]
-        return tuple(each for each in self._ids.values() if each in ranked)
+        ranked = sorted(self._ids.values(), key=lambda device: self._users[device])[:count]
+        return tuple(device for device in self._ids.values() if device in ranked)
 
     def take(self, count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
-        """Allocate GPUs and return their entries of CUDA_VISIBLE_DEVICES.
+        """Allocate GPUs and return their CUDA_VISIBLE_DEVICES entries.
 
         Args:
             count: how many GPUs; fewer are returned if there are fewer.

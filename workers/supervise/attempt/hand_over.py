@@ -1,4 +1,4 @@
-"""Gives a runner the file of a task and access to its files, and withdraws the access."""
+"""Gives a runner its task file and access to the files that the task needs, and withdraws the access."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ def hand_over(task: Task, folder: Path, access: RunnerAccess | None) -> Start:
 
     Args:
         task: the task.
-        folder: of the attempt; it has a folder `WORK`.
-        access: of the runner, if it has a user of its own.
+        folder: the attempt's; it has a folder `WORK`.
+        access: the runner's, if it has its own user.
 
     Raises:
         OSError: the disk is full, or a file cannot be shared.
@@ -46,7 +46,7 @@ def withdraw(task: Task, folder: Path, access: RunnerAccess) -> None:
 
 
 def hand_over_in_sandbox(task: Task, attempt: int, sandbox: Sandbox) -> Start:
-    """Give the runner of a sandbox the files of a task.
+    """Give a task's files to a runner in a sandbox.
 
     Raises:
         OSError: the disk is full, or a file cannot be shared.

@@ -1,4 +1,4 @@
-"""Sizes the memory of a run, and the part of it that holds the rows of a table."""
+"""Sizes a run's memory, and the part of it that holds table rows."""
 
 import os
 from collections.abc import Mapping
@@ -26,18 +26,18 @@ def in_memory_bytes(environment: Mapping[str, str] = os.environ) -> int | None:
     return int(text)
 
 
-def row_memory(cap: int, given: int | None) -> int:
-    """Return the size up to which the rows of a table are kept in memory.
+def row_memory(cap: int, in_memory: int | None) -> int:
+    """Return the size up to which table rows are kept in memory.
 
     Args:
         cap: the memory that the run may use, in bytes.
-        given: the size that the environment sets.
+        in_memory: the size that the environment sets.
     """
-    return int(cap * IN_MEMORY_SHARE) if given is None else given
+    return int(cap * IN_MEMORY_SHARE) if in_memory is None else in_memory
 
 
 def memory_cap(task: Task, share: int) -> int:
-    """Return the largest memory of a run, in bytes: the value in its spec, else the share of its slots."""
+    """Return a run's largest memory, in bytes: the value in its spec, else its slots' share."""
     spec = getattr(task, "spec", None)
     asked_gib = None if spec is None else spec.resources.memory_gib
     return int(asked_gib * GIB) if asked_gib else share

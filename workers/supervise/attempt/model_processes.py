@@ -1,8 +1,8 @@
-"""Executes the models of a task that need code of users, each in a sandbox of its own.
+"""Executes those models in a task that need user code, each in its own sandbox.
 
-The runner of the task gets a connection to the process of each model, and never the code. It connects to a
-socket in the folder of its attempt; the supervisor starts the process then, sends the runner the connection,
-and at the end of the process the cause.
+The task's runner gets a connection to each model's process, and never the code. It connects to a
+socket in its attempt's folder; the supervisor starts the process then, sends the runner the connection,
+and when the process ends, the cause.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ MAX_LINE_BYTES = 4000
 
 @dataclass
 class _Prepared:
-    """The files of a process that is not started yet, with its model file."""
+    """The files for a process that is not started yet, with its model file."""
 
     files: ProcessFiles
     model: Path
@@ -52,15 +52,15 @@ class _Prepared:
 
 @dataclass
 class ModelProcesses:
-    """The processes of the models of one task.
+    """The processes for one task's models.
 
     Attributes:
         pool: gives folders, users and sandboxes.
-        limits: of each process.
-        threads: of each process.
-        record: records the sandbox of a process, before the model is loaded.
+        limits: for each process.
+        threads: for each process.
+        record: records a process's sandbox, before the model is loaded.
         recorder: gets the lines that the processes print.
-        fail: is called with an error of the supervisor.
+        fail: is called with an error in the supervisor.
     """
 
     pool: RunnerPool
@@ -75,8 +75,8 @@ class ModelProcesses:
         """Open a socket for each model that can be executed; return the sockets by the models' names.
 
         Args:
-            models: those of the task.
-            folder: of the attempt, which only its runner can enter.
+            models: the task's.
+            folder: the attempt's, which only its runner can enter.
             runner: the process that may connect.
 
         Raises:
@@ -90,11 +90,13 @@ class ModelProcesses:
             await self._sandboxes.require(model.code.minimum)
             address = sockets[model.name] = folder / f"{model.name}.sock"
             serving = self._serve(model, model.code, model_sockets.listen(address), runner)
-            self._serving.append(asyncio.create_task(serving, name=f"{model.name} of {folder.name}"))
+            task = asyncio.create_task(serving, name=f"{model.name} of {folder.name}")
+            task.add_done_callback(self._on_served)
+            self._serving.append(task)
         return sockets
 
     async def close(self) -> None:
-        """End all processes, and wait until nothing of them is left."""
+        """End all processes, and wait until nothing is left of them."""
         for serving in self._serving:
             serving.cancel()
         if self._serving:
@@ -115,11 +117,14 @@ class ModelProcesses:
         # The runner has ended, or closed the connection.
         except ConnectionError:
             pass
-        except Exception as error:  # noqa: BLE001  becomes the end of the attempt
+
+    def _on_served(self, serving: "asyncio.Task[None]") -> None:
+        """End the attempt if the process could not be served."""
+        if not serving.cancelled() and (error := serving.exception()) is not None:
             self.fail(error)
 
     async def _execute(self, model: ModelWithCode, code: OwnCode, connection: socket.socket) -> None:
-        """Start the process of a model in a folder of its own, which is deleted at its end."""
+        """Start a model's process in its own folder, which is deleted at its end."""
         isolation = self.pool.isolation if self._sandboxes.have_own_users else None
         prepare = partial(self._prepare, Path(model.file), code, self.pool.new_folder(), isolation)
         prepared = await call_in_thread(prepare, lambda prepared: prepared.files.close())
@@ -129,7 +134,7 @@ class ModelProcesses:
             await asyncio.shield(asyncio.to_thread(prepared.files.close))
 
     async def _run(self, name: str, code: OwnCode, prepared: _Prepared, connection: socket.socket) -> None:
-        """Start a process, give the runner its connection, and send the cause of its end."""
+        """Start a process, give the runner its connection, and send the cause when it ends."""
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
@@ -148,7 +153,7 @@ class ModelProcesses:
                 await asyncio.shield(asyncio.to_thread(process.close))
 
     def _prepare(self, file: Path, code: OwnCode, folder: Path, isolation: Isolation | None) -> _Prepared:
-        """Put the files of a process into its folder. Call it in a thread."""
+        """Put the files for a process into its folder. Call it in a thread."""
         with ExitStack() as undo:
             files = ProcessFiles.create(folder, isolation)
             undo.callback(files.close)

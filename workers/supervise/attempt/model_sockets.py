@@ -1,9 +1,10 @@
-"""The sockets at which the runner of a task connects to the processes of its models."""
+"""The sockets at which a task's runner connects to the model processes."""
 
 import asyncio
 import os
 import socket
 import struct
+from contextlib import ExitStack
 from pathlib import Path
 
 from workers.system.socket_paths import short_path
@@ -12,25 +13,24 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def listen(address: Path) -> socket.socket:
-    """Return a socket at which the runner of the attempt can connect."""
+    """Return a socket at which the attempt's runner can connect."""
     address.unlink(missing_ok=True)
     # Each message arrives as a whole, also if the next one was sent before it was read.
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
+    with ExitStack() as undo:
+        undo.callback(listener.close)
         with short_path(address) as path:
             listener.bind(path)
             # The runner may have a user of its own. No other process but this one can enter the folder.
             os.chmod(path, 0o666)  # noqa: PTH101, S103
         listener.listen()
         listener.setblocking(False)
-    except BaseException:
-        listener.close()
-        raise
+        undo.pop_all()
     return listener
 
 
 async def accept(listener: socket.socket, runner: int) -> socket.socket:
-    """Return the connection of a runner. At some levels of sandboxes, others may find the socket."""
+    """Return a runner's connection. At some sandbox levels, others may find the socket."""
     loop = asyncio.get_running_loop()
     while True:
         connection, _ = await loop.sock_accept(listener)

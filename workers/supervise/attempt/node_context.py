@@ -30,12 +30,12 @@ class NodeContext:
     limits: TaskLimits = field(default_factory=TaskLimits.from_environment)
     """The limits of tasks that read files from outside."""
     sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits.from_environment)
-    """The limits of tasks with code of users."""
+    """The limits of tasks with user code."""
     packages: Packages | None = None
-    """Installs the packages of code of users."""
+    """Installs the packages of user code."""
     in_memory_bytes: int | None = field(default_factory=in_memory_bytes)
     """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""
     sandbox_gpus: SandboxGpus = field(default_factory=lambda: SandboxGpus({}))
-    """The GPUs for runs with code of users."""
+    """The GPUs for runs with user code."""

@@ -22,7 +22,7 @@ from workers.confinement.environments.building import Builder, BuildLimits
 from workers.confinement.environments.environments import Environments, limit_bytes
 from workers.confinement.environments.failures import BuildFailed, BuildStopped
 from workers.confinement.environments.folder import Held
-from workers.confinement.environments.request import Wanted
+from workers.confinement.environments.request import NeededPackages
 from workers.confinement.environments.uv_command import NoInstaller
 from workers.confinement.isolation.access import Isolation
 from workers.confinement.sandbox.launch import Owner
@@ -41,11 +41,11 @@ MAX_AT_ONCE = 64
 
 
 def build_limits(memory: int, environment: Mapping[str, str] = os.environ) -> BuildLimits:
-    """Return the limits of installations.
+    """Return the limits for installations.
 
     Args:
-        memory: bytes of a slot, which the run does not use yet.
-        environment: of the worker.
+        memory: a slot's memory in bytes, which the run does not use yet.
+        environment: the worker's.
 
     Raises:
         ValueError: a value is not a number.
@@ -58,13 +58,13 @@ def build_limits(memory: int, environment: Mapping[str, str] = os.environ) -> Bu
 
 @dataclass
 class Packages:
-    """The packages of code on this machine.
+    """Provides the packages that code needs on this machine.
 
     Attributes:
         environments: has them.
-        sandboxes: the sandboxes of this machine.
-        limits: of each installation.
-        isolation: returns how users are given to processes; None in place of it where the worker is not root.
+        sandboxes: this machine's sandboxes.
+        limits: for each installation.
+        isolation: returns how users are given to processes; None in its place where the worker is not root.
     """
 
     environments: Environments
@@ -84,7 +84,7 @@ class Packages:
             raise BuildFailed(problem, code="package_python")
         if not code.requirements:
             return code
-        choose = partial(self.environments.choose, Wanted.of(code, for_engine=for_engine))
+        choose = partial(self.environments.choose, NeededPackages.for_code(code, for_engine=for_engine))
         digest = await asyncio.get_running_loop().run_in_executor(self._threads, choose)
         update = {
             "python": self.environments.folder.python(digest),
@@ -96,16 +96,16 @@ class Packages:
     async def install(
         self, task: Task, recorder: EventRecorder, stop: StopRequest, ending: "asyncio.Future[AttemptEnd]"
     ) -> "Installed | AttemptEnd":
-        """Install the packages of a task, unless they are; the output becomes log lines of the attempt.
+        """Install a task's packages, unless they are; the output becomes the attempt's log lines.
 
         Args:
             task: with its interpreters, see `place`.
-            recorder: of the attempt.
+            recorder: the attempt's.
             stop: ends the installation when the run has to yield.
             ending: ends it when the run has ended.
 
         Returns:
-            The environments, to be released after the run; the end of the run, if it cannot begin.
+            The environments, to be released after the run; the run's end, if it cannot begin.
         """
         done = Installed()
         with contextlib.ExitStack() as undo:
@@ -136,7 +136,7 @@ class Packages:
         stop: StopRequest,
         ending: "asyncio.Future[AttemptEnd]",
     ) -> "Held | AttemptEnd | None":
-        """Return the environment of code; None if the run has ended meanwhile."""
+        """Return the environment for code; None if the run has ended meanwhile."""
         states = asyncio.ensure_future(asyncio.shield(self.sandboxes.states))
         stopped, stopping = threading.Event(), asyncio.ensure_future(stop.wait())
         building = asyncio.ensure_future(self._ensure(code, for_engine, states, recorder, stopped))
@@ -170,7 +170,7 @@ class Packages:
         lines = LineLog(SOURCE, recorder, MAX_LINES)
         ensure = partial(
             self.environments.ensure,
-            Wanted.of(code, for_engine=for_engine),
+            NeededPackages.for_code(code, for_engine=for_engine),
             self._builder,
             digest=code.environment,
             minimum=code.minimum,
@@ -180,7 +180,7 @@ class Packages:
         return await loop.run_in_executor(self._threads, ensure)
 
     def _builder(self) -> Builder:
-        """Return the builder of this machine, in a thread.
+        """Return this machine's builder, in a thread.
 
         Raises:
             BuildFailed: nothing can be installed here.
@@ -199,7 +199,7 @@ class Packages:
 
 
 class Installed:
-    """The environments of a task.
+    """The environments for a task.
 
     Attributes:
         failures: why models cannot be executed, by their names.
@@ -232,7 +232,7 @@ def _in_loop(loop: asyncio.AbstractEventLoop, receive: Callable[[str], None], li
 
 @contextlib.contextmanager
 def _claimed(isolation: Isolation) -> Iterator[Owner]:
-    """Give a build a user of its own."""
+    """Give a build its own user."""
     with isolation.users.claimed() as user:
         yield Owner(user.uid, isolation.users.group)
 

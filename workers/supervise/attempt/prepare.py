@@ -1,13 +1,13 @@
-"""Finishes the task of an attempt. No other module of the supervisor copies a task.
+"""Finishes an attempt's task. No other module in the supervisor copies a task.
 
 The steps, in this order:
 
 1. `load`: the repository downloads the input files;
-2. `with_interpreters`: the interpreters that the packages of its code will have;
-3. `with_compile_cache`: the folder of compiled programs;
+2. `with_interpreters`: the interpreters with the packages for its code;
+3. `with_compile_cache`: the folder for compiled programs;
 4. `with_failures`, after the packages are installed: models whose packages cannot be;
 5. `with_row_memory`, for the memory that its runner has;
-6. `with_models`: the sockets of the processes that execute its models, in place of their code;
+6. `with_models`: the sockets where its models are executed, in place of their code;
 7. `with_paths_of_user` or `with_paths_of_sandbox`: the paths at which its runner finds its files.
 """
 
@@ -30,16 +30,16 @@ WORK = "work"
 
 
 async def load(assignment: Assignment, node: NodeContext, calls: DatabaseCalls, folder: Path) -> Task:
-    """Return the task of an attempt with all that is known before its packages are installed.
+    """Return an attempt's task with all that is known before its packages are installed.
 
     Args:
         assignment: the attempt.
-        node: the resources of the node.
+        node: the node's resources.
         calls: repeats calls to the database.
-        folder: of the attempt.
+        folder: the attempt's.
 
     Raises:
-        BuildFailed: the packages of its code cannot be installed.
+        BuildFailed: the packages for its code cannot be installed.
         SandboxRefused: this machine offers no sandbox that is strong enough for its code.
     """
     threads = node.threads_per_slot * assignment.slots
@@ -57,7 +57,7 @@ async def with_interpreters(task: Task, packages: Packages) -> Task:
     """Return a task with the interpreters that its packages will have, before they are installed.
 
     Raises:
-        BuildFailed: those of its code cannot be installed; the text is the cause.
+        BuildFailed: those for its code cannot be installed; the text is the cause.
     """
     changes: dict[str, Any] = {}
     if task.code is not None:
@@ -78,9 +78,9 @@ async def _model_with_interpreter(model: ModelWithCode, packages: Packages) -> M
 
 
 async def with_compile_cache(task: Task, assignment: Assignment, node: NodeContext) -> Task:
-    """Return a task with the folder of its compiled programs, unless it names one.
+    """Return a task with the folder for its compiled programs, unless it names one.
 
-    Programs that code of users has compiled are executed by its own runners alone.
+    Programs that user code has compiled are executed by its own runners alone.
     """
     if task.compile_cache is not None:
         return task
@@ -103,12 +103,12 @@ def with_failures(task: Task, failures: Mapping[str, str]) -> Task:
 
 
 def with_row_memory(task: Task, size: int) -> Task:
-    """Return a task with the size, in bytes, up to which the rows of a table are kept in memory."""
+    """Return a task with the size, in bytes, up to which table rows are kept in memory."""
     return task.model_copy(update={"in_memory_bytes": size})
 
 
 def with_models(task: Task, sockets: Mapping[str, Path]) -> Task:
-    """Return a task with the sockets of its models, by their names, in place of their code."""
+    """Return a task with its models' sockets, by model name, in place of their code."""
     if not task.models:
         return task
     models = tuple(
@@ -119,7 +119,7 @@ def with_models(task: Task, sockets: Mapping[str, Path]) -> Task:
 
 
 def with_paths_of_user(task: Task, access: RunnerAccess) -> Task:
-    """Return a task with the input files that a runner with a user of its own can read.
+    """Return a task with the input files that a runner with its own user can read.
 
     Raises:
         OSError: the disk is full, or a file cannot be shared.

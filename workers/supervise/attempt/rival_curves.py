@@ -1,4 +1,4 @@
-"""Sends a runner the learning curves of trials that ended on other runners, for comparison by its pruner."""
+"""Sends a runner the learning curves from trials that ended on other runners, for its pruner."""
 
 import asyncio
 import logging
@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 class RivalCurveSender:
-    """Sends one attempt the curves of the trials that end after its task was built, each trial once.
+    """Sends one attempt the curves from trials that end after its task was built, each trial once.
 
     A failure is not repeated: while the database is unavailable, the runner prunes by the curves that it has.
-    The task of the next attempt contains all of them.
+    The next attempt's task contains them all.
     """
 
     def __init__(self, search: int, task: Task, repository: AttemptRepository, *, interval: float) -> None:

@@ -88,11 +88,11 @@ class RunnerSession:
 
         Returns:
             Whether the runner may serve another task. After a failure it may be in an unknown state, and the
-            kernel's limits of a task cannot be raised again.
+            kernel limits for a task cannot be raised again.
         """
         if self._limits is not None:
             own_user = self._runner.access is not None
-            limits = self._limits.of_process(memory=self._memory_cap, own_user=own_user)
+            limits = self._limits.process_limits(memory=self._memory_cap, own_user=own_user)
             start = start.model_copy(update={"limits": limits})
         for file in self._runner.logs:
             file.start_attempt()
@@ -238,13 +238,13 @@ class RunnerSession:
                 if (ending := self._violation(samples[-1], peak, time.monotonic() - began)) is not None:
                     self._end(ending)
                     return
-            cpu = sum(each.cpu_percent for each in samples) / len(samples)
-            sample = Usage(cpu, max(each.memory for each in samples))
-            metric = sample.as_metric(round(time.monotonic() - began, 1))
+            cpu = sum(sample.cpu_percent for sample in samples) / len(samples)
+            usage = Usage(cpu, max(sample.memory for sample in samples))
+            metric = usage.as_metric(round(time.monotonic() - began, 1))
             self._recorder.add(metric.model_copy(update={"trial": self._trial}))
 
     def _violation(self, usage: Usage, peak: int, seconds: float) -> AttemptEnd | None:
-        """Return the end of a run that is above one of its limits."""
+        """Return the end for a run that is above one of its limits."""
         if peak > self._memory_cap:
             if self._limits is not None:
                 return self._limits.out_of_memory(self._memory_cap)

@@ -1,4 +1,4 @@
-"""Runs the task of one attempt on a runner: takes the runner, hands over the files, and withdraws them."""
+"""Runs one attempt's task on a runner: takes the runner, hands over the files, and withdraws them."""
 
 import asyncio
 import logging
@@ -44,10 +44,10 @@ class RunnerTurn:
 
     Attributes:
         assignment: the attempt.
-        node: the resources of the node.
+        node: the node's resources.
         calls: repeats calls to the database.
         stop_request: asks the run to yield.
-        ending: the end of the attempt.
+        ending: the attempt's end.
         end: ends the attempt.
     """
 
@@ -73,7 +73,7 @@ class RunnerTurn:
             code=task.code.as_installed(),
             checkpoints=task.checkpoints,
             compile_cache=task.compile_cache or "",
-            limits=self.node.sandbox_limits.of_run(self._memory_cap(task, None)),
+            limits=self.node.sandbox_limits.run_limits(self._memory_cap(task, None)),
             gpus=gpu_access,
         )
 
@@ -138,15 +138,15 @@ class RunnerTurn:
         return None if taking.cancelled() else taking.result()
 
     def _memory_cap(self, task: Task, limits: TaskLimits | None) -> int:
-        """Return the largest memory of the runner, in bytes."""
+        """Return the runner's largest memory, in bytes."""
         cap = memory_cap(task, self.node.memory_per_slot * self.assignment.slots)
         return cap if limits is None else min(cap, int(limits.memory_gib * GIB))
 
     def _model_processes(self, task: Task, cap: int, recorder: EventRecorder) -> ModelProcesses:
-        """Return what executes the models of a task; each may use as much memory as the run."""
+        """Return what executes a task's models; each may use as much memory as the run."""
         return ModelProcesses(
             self.node.pool,
-            self.node.sandbox_limits.of_run(cap),
+            self.node.sandbox_limits.run_limits(cap),
             task.threads,
             record=self._record_sandbox,
             recorder=recorder,
@@ -156,7 +156,7 @@ class RunnerTurn:
     async def _hand_over(
         self, task: Task, folder: Path, runner: RunnerProcess, validator: EventValidator
     ) -> Start:
-        """Give a runner the files of the task."""
+        """Give a runner the task's files."""
         if runner.sandbox is not None:
             return await self._hand_over_in_sandbox(task, runner, runner.sandbox, validator)
         start = await asyncio.to_thread(hand_over, task, folder, runner.access)
@@ -183,7 +183,7 @@ class RunnerTurn:
         await self.calls.repeat_until_end(lambda: self.node.repository.record_sandbox(attempt, record))
 
     async def _withdraw(self, task: Task, folder: Path, runner: RunnerProcess) -> bool:
-        """Withdraw a runner's access to the files of the task; return whether it has none left."""
+        """Withdraw a runner's access to the task's files; return whether it has none left."""
         try:
             if runner.sandbox is not None:
                 await asyncio.to_thread(runner.sandbox.withdraw, self.assignment.attempt)
@@ -195,7 +195,7 @@ class RunnerTurn:
         return True
 
     async def remove_work(self) -> None:
-        """Delete the folder in which a sandbox wrote the files of the attempt, after they are stored."""
+        """Delete the folder in which a sandbox wrote the attempt's files, after they are stored."""
         if self._work is not None:
             await asyncio.to_thread(remove_tree, self._work)
             self.node.pool.forget(self._work.parent)

@@ -50,13 +50,13 @@ class StopRequest:
         return "pause" if self._desired is Desired.PAUSED and not self._draining else "stop"
 
     def ending(self) -> AttemptEnd:
-        """Return the end of an attempt that yielded as requested. The owner's request takes precedence."""
+        """Return the end for an attempt that yielded as requested. The owner's request takes precedence."""
         if self._desired is Desired.RUNNING:
             return AttemptEnd.drained() if self._draining else AttemptEnd.resumed()
         return AttemptEnd(Outcome.PAUSED if self._desired is Desired.PAUSED else Outcome.STOPPED)
 
     def end_after(self, event: Yielded) -> AttemptEnd:
-        """Return the end of an attempt whose runner reported that it yielded."""
+        """Return the end for an attempt whose runner reported that it yielded."""
         if self.requested:
             return self.ending()
         message = f"Another process asked the runner to {event.why}; the run resumes from its checkpoint."

@@ -1,1 +1,1 @@
-"""Events and log lines of a run: read, checked, spooled and recorded."""
+"""Reads, checks, spools and records a run's events and log lines."""

@@ -1,4 +1,4 @@
-"""Limits how many events a second a runner sends, by the share of its project's quota."""
+"""Limits how many events a second a runner sends, by its share of the project's quota."""
 
 import time
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class EventPace:
         self._rate = rate
 
     def lift(self) -> None:
-        """Allow any number of events, because the run was asked to end."""
+        """Lift the limit, because the run was asked to end."""
         self._is_lifted = True
 
     def spend(self, cost: int) -> None:

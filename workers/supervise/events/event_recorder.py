@@ -31,7 +31,7 @@ BURST = 3
 
 
 class EventRecorder:
-    """The only writer of one attempt: commits at once under low load, else once each `timing.commit` seconds.
+    """One attempt's only writer: commits at once under low load, else once each `timing.commit` seconds.
 
     While the database is unavailable the run continues and the spool grows. A batch is repeated unchanged
     until it is acknowledged, so no event is lost or written twice. After checkpoints and many
@@ -64,7 +64,7 @@ class EventRecorder:
         """Sends the runner the names of its recorded checkpoints; None while there is no runner."""
 
     def add(self, event: RunnerEvent) -> None:
-        """Append an event of the supervisor to the spool. Raises OSError when the disk is full."""
+        """Append a supervisor's event to the spool. Raises OSError when the disk is full."""
         self.add_line(event.model_dump_json().encode())
 
     def add_line(self, line: bytes, event: RunnerEvent | None = None) -> None:
@@ -130,7 +130,7 @@ class EventRecorder:
             await self._quotas.check_disk()
 
     def _events_of(self, batch: Batch) -> list[RunnerEvent]:
-        """Return the events of the next lines of the spool."""
+        """Return the events in the spool's next lines."""
         events, position = [], self.acknowledged
         for line in batch.lines:
             event = self._validated.pop(position, None)

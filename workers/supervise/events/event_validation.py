@@ -18,13 +18,13 @@ MAX_FILES = 10_000
 
 
 class EventValidator:
-    """Stores artifacts of the attempt's folder, and makes checkpoint paths relative to their root.
+    """Stores artifacts from the attempt's folder, and makes checkpoint paths relative to their root.
 
     Args:
         attempt: the attempt.
         folder: the attempt's folder, in which its runner writes.
-        checkpoints: the folder of the task's checkpoints.
-        checkpoint_root: the folder of all checkpoints.
+        checkpoints: the folder with the task's checkpoints.
+        checkpoint_root: the folder with all checkpoints.
         repository: stores the artifacts.
     """
 
@@ -58,11 +58,11 @@ class EventValidator:
     async def validate(
         self, events: Sequence[RunnerEvent]
     ) -> tuple[list[RunnerEvent], dict[str, StoredArtifact]]:
-        """Return the events to record, and the stored file of each artifact path.
+        """Return the events to record, and the stored file for each artifact path.
 
         Raises:
             OSError: the store's disk is full.
-            QuotaReached: a file does not fit into the disk quota of its project.
+            QuotaReached: a file does not fit into its project's disk quota.
         """
         stored: dict[str, StoredArtifact] = {}
         valid: list[RunnerEvent] = []

@@ -1,4 +1,4 @@
-"""Writes the lines that a program prints beside a run to the log of the attempt."""
+"""Writes the lines that a program prints beside a run to the attempt's log."""
 
 import contextlib
 import time
@@ -9,12 +9,12 @@ from workers.supervise.events.log_file import level_of
 
 
 class LineLog:
-    """Writes lines to the log of an attempt, up to a number of them. Call it in the event loop.
+    """Writes lines to an attempt's log, up to a number of them. Call it in the event loop.
 
     Args:
         source: names the program in the log.
-        recorder: of the attempt.
-        limit: the number of lines.
+        recorder: the attempt's.
+        limit: how many lines are written.
     """
 
     def __init__(self, source: str, recorder: EventRecorder, limit: int) -> None:

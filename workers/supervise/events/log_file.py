@@ -26,7 +26,7 @@ _WARNING = re.compile(r"^(?:W\d{4} |\[?WARN(?:ING)?\b|.*?\b\w*Warning: )")
 
 
 class LogFile:
-    """One of the two output files of a runner."""
+    """Follows one output file of a runner, which has two."""
 
     def __init__(self, path: Path, source: str, masker: SecretMasker) -> None:
         self.source = source
@@ -113,7 +113,7 @@ class LogFile:
 
 
 def level_of(line: str) -> Level:
-    """Guess the log level of a line that a library printed."""
+    """Guess the log level for a line that a library printed."""
     if _ERROR.match(line):
         return "error"
     return "warning" if _WARNING.match(line) else "info"

@@ -1,4 +1,4 @@
-"""Leaves out lines of a runner's output that exceed the quota of events of its project."""
+"""Leaves out lines from a runner's output that exceed its project's event quota."""
 
 import time
 from collections import deque

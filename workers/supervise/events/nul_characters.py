@@ -1,4 +1,4 @@
-"""Replaces NUL characters in the events of runners: PostgreSQL stores none in texts or JSON."""
+"""Replaces NUL characters in runners' events: PostgreSQL stores none in texts or JSON."""
 
 import re
 
@@ -7,7 +7,7 @@ _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 def without_nul(line: bytes) -> bytes:
-    """Return a line of JSON with U+FFFD in place of NUL, which texts of uploaded files may contain."""
+    """Return a JSON line with U+FFFD in place of NUL, which texts in uploaded files may contain."""
     # Nearly all lines have none. Long ones hold numbers, in which a single byte is found 20 times as fast.
     if b"\\" not in line or rb"\u0000" not in line:
         return line

@@ -1,4 +1,4 @@
-"""Applies the quotas of a project to one attempt: its share of the events, and the project's disk space."""
+"""Applies a project's quotas to one attempt: its share of the events, and the project's disk space."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ WALK_PAUSES = 20
 
 
 class QuotaWatch:
-    """Asks for the share of events, and ends the attempt above its project's disk quota.
+    """Asks for the event share, and ends the attempt above its project's disk quota.
 
     Args:
         attempt: the attempt.
@@ -44,7 +44,7 @@ class QuotaWatch:
         self.pace = EventPace()
 
     async def follow_events(self) -> None:
-        """Keep the pace at the attempt's share of its project's quota of events."""
+        """Keep the pace at the attempt's share of its project's event quota."""
         while True:
             # Without a database the last share stays.
             with contextlib.suppress(DatabaseUnavailable):
@@ -57,7 +57,7 @@ class QuotaWatch:
 
         Args:
             folders: its folders.
-            stored_bytes: returns the bytes of those files that are also in the store, which counts them.
+            stored_bytes: returns the bytes in those files that are also in the store, which counts them.
         """
         use = await asyncio.to_thread(FolderUse, folders)
         checked, seconds = 0, 0.0

@@ -14,14 +14,14 @@ DISCARD_BYTES = 16 * 2**20
 
 
 class Batch(NamedTuple):
-    """Whole lines of the spool, and the position after them."""
+    """Whole lines from the spool, and the position after them."""
 
     lines: tuple[bytes, ...]
     end: int
 
 
 class Spool:
-    """A file of lines, which are appended. Positions and `size` count all lines that were ever appended.
+    """A file to which lines are appended. Positions and `size` count all lines that were ever appended.
 
     `size` counts whole lines only, even after a failed write.
     """
@@ -47,16 +47,16 @@ class Spool:
 
     def read(self, position: int) -> Batch:
         """Return the next lines from `position` on, up to about `BATCH_BYTES`."""
-        wanted = min(self.size - position, BATCH_BYTES)
-        data = self._bytes(position, wanted)
+        size = min(self.size - position, BATCH_BYTES)
+        data = self._bytes(position, size)
         # The first line alone is longer than a batch.
-        if b"\n" not in data and position + wanted < self.size:
+        if b"\n" not in data and position + size < self.size:
             data = self._bytes(position, min(self.size - position, MAX_LINE_BYTES + 1))
         whole = data[: data.rfind(b"\n") + 1]
         return Batch(tuple(whole.split(b"\n")[:-1]), position + len(whole))
 
     def discard(self, position: int) -> None:
-        """Free the space of many lines before `position`, which are in the database.
+        """Free the space for many lines before `position`, which are in the database.
 
         No process reads the file after a crash, so it may be changed in place.
         """

@@ -1,1 +1,1 @@
-"""Limits of runs, and what ends a run that exceeds them."""
+"""Limits runs, and describes what ends a run that exceeds its limits."""

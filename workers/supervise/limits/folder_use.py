@@ -1,4 +1,4 @@
-"""Measures how many bytes of disk a run has added to its own folders."""
+"""Measures how many bytes a run has added to its own folders."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def size_of(folder: Path, *, most_files: int | None = None) -> int | None:
-    """Return the bytes of the files below a folder; None if there are none.
+    """Return the bytes in the files below a folder; None if there are none.
 
     Args:
         folder: it may be missing. Links are not followed.

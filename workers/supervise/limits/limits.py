@@ -1,6 +1,6 @@
-"""Limits the resources of a task that reads a file from outside.
+"""Limits the resources for a task that reads a file from outside.
 
-The kernel enforces the limits of each process (`workers/runner/kernel_limits.py`). The supervisor measures
+The kernel enforces the limits for each process (`workers/runner/kernel_limits.py`). The supervisor measures
 the whole process tree, so that a task cannot get more by starting processes.
 """
 
@@ -25,7 +25,7 @@ CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGIL
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """Each field can be set by the environment variable `TRAINYARD_LIMIT_<FIELD>` of a worker."""
+    """A worker's environment variable `TRAINYARD_LIMIT_<FIELD>` can set each field."""
 
     memory_gib: float = 8.0
     """Memory of all processes of the task together. A smaller share of its slots is a smaller limit."""
@@ -45,25 +45,25 @@ class TaskLimits:
         Raises:
             ValueError: a value is not a number above 0.
         """
-        given = {}
+        limits = {}
         for field in fields(cls):
             variable = PREFIX + field.name.upper()
             if not (text := environment.get(variable)):
                 continue
             try:
-                given[field.name] = float(text)
+                limits[field.name] = float(text)
             except ValueError:
-                given[field.name] = 0.0
-            if not 0 < given[field.name] < float("inf"):
+                limits[field.name] = 0.0
+            if not 0 < limits[field.name] < float("inf"):
                 raise ValueError(f"{variable}={text!r}: give a number above 0, such as {field.default}")
-        return cls(**given)
+        return cls(**limits)
 
-    def of_process(self, *, memory: int, own_user: bool) -> ProcessLimits:
+    def process_limits(self, *, memory: int, own_user: bool) -> ProcessLimits:
         """Return the limits that the runner sets for itself.
 
         Args:
             memory: how many bytes each process may allocate beside those that it has.
-            own_user: no other process has the user of the runner, so the kernel can count its threads.
+            own_user: no other process has the runner's user, so the kernel can count its threads.
         """
         return ProcessLimits(
             memory=memory,
@@ -73,10 +73,10 @@ class TaskLimits:
         )
 
     def exceeded(self, usage: Usage, *, seconds: float) -> AttemptEnd | None:
-        """Return the end of a task that is above a limit other than that of memory, else None.
+        """Return the end for a task that is above a limit other than memory, else None.
 
         Args:
-            usage: the newest sample of the process tree.
+            usage: the newest sample from the process tree.
             seconds: time since the task began.
         """
         if seconds > self.wall_seconds:
@@ -91,7 +91,7 @@ class TaskLimits:
         return None
 
     def out_of_memory(self, cap: int) -> AttemptEnd:
-        """Return the end of a task that used more than `cap` bytes of memory."""
+        """Return the end for a task that used more than `cap` bytes of memory."""
         remedy = _raise("memory_gib")
         if cap < int(self.memory_gib * GIB):
             remedy = (

@@ -1,4 +1,4 @@
-"""Describes how a run with code of users ended whose runner reported no end."""
+"""Describes how a run with user code ended whose runner reported no end."""
 
 import signal
 
@@ -24,18 +24,18 @@ _REMEDIES: dict[Breach, str] = {
 
 
 def end_of_breach(ended: Ended) -> AttemptEnd:
-    """Return the end of a run that was ended at a limit of its sandbox. It would end there again."""
+    """Return the end for a run that was ended at a sandbox limit. It would end there again."""
     message = f"{ended.message[0].upper()}{ended.message[1:]}. To continue, {_REMEDIES[ended.breach]}."
     return AttemptEnd(Outcome.FAILED, CODES[ended.breach], message)
 
 
 def end_of_process(status: int, *, began: bool, printed: str) -> AttemptEnd:
-    """Return the end of a run whose process has ended by itself.
+    """Return the end for a run whose process has ended by itself.
 
     Args:
         status: its exit status, negative for a signal.
         began: whether its task had begun.
-        printed: the end of its standard error.
+        printed: the last part of its standard error.
     """
     if not began:
         return _end_of_start(status, printed)

@@ -1,4 +1,4 @@
-"""Reads the limits of runs with code of users, which the operator of a worker sets."""
+"""Reads the limits for runs with user code, which a worker's operator sets."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ ALLOCATED_BESIDE = 4 * GIB
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """Each field can be set by the environment variable `TRAINYARD_SANDBOX_<FIELD>` of a worker."""
+    """A worker's environment variable `TRAINYARD_SANDBOX_<FIELD>` can set each field."""
 
     processes: float = 64
     """Number of processes of a run at one time. The kernel allows 64 threads for each."""
@@ -37,22 +37,22 @@ class SandboxLimits:
         Raises:
             ValueError: a value is not a number from 1 on.
         """
-        given = {}
+        limits = {}
         for field in fields(cls):
             variable = variable_of(field.name)
             if not (text := environment.get(variable)):
                 continue
             try:
-                given[field.name] = float(text)
+                limits[field.name] = float(text)
             except ValueError:
-                given[field.name] = 0.0
+                limits[field.name] = 0.0
             # The kernel refuses a process with very few open files.
-            if not (16 if field.name == "open_files" else 1) <= given[field.name] <= 2**40:
+            if not (16 if field.name == "open_files" else 1) <= limits[field.name] <= 2**40:
                 raise ValueError(f"{variable}={text!r}: give a larger number, such as {field.default:g}")
-        return cls(**given)
+        return cls(**limits)
 
-    def of_run(self, memory: int) -> Limits:
-        """Return the limits of a run that may use so many bytes of memory."""
+    def run_limits(self, memory: int) -> Limits:
+        """Return the limits for a run that may use so many bytes of memory."""
         return Limits(
             memory_of_all=memory,
             process_memory=memory + ALLOCATED_BESIDE,

@@ -16,7 +16,7 @@ class StallDetector:
     Before the first progress come imports, data and compilation, so that time has its own limit, as has each
     later phase without progress, such as timing. Otherwise the limit is `max(silence, silence_factor × median
     gap between progress events, epoch_factor × longest epoch)`: after an epoch come validation, checkpoints
-    and hooks, whose duration grows with that of an epoch.
+    and hooks, which take longer in longer epochs.
     """
 
     def __init__(self, timing: Timing) -> None:
@@ -29,7 +29,7 @@ class StallDetector:
         self._longest_epoch = 0.0
 
     def phase_began(self) -> None:
-        """Give the time until the next progress the limit of a phase."""
+        """Limit the time until the next progress as in a phase."""
         self._in_phase = True
         self.reset_timer()
 

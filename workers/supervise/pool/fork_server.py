@@ -18,7 +18,7 @@ from workers.system.pid_file import remove_pid_file, write_pid_file
 
 
 class RunnerForkServer(ForkServer):
-    """A `Launcher` for the runners of one `Environment`. Create it with `start`."""
+    """A `Launcher` for runners with one `Environment`. Create it with `start`."""
 
     folder: Path
     _module: str

@@ -1,4 +1,4 @@
-"""Manages the fork servers of a node: one for each process environment, started on first use."""
+"""Manages a node's fork servers: one for each process environment, started on first use."""
 
 import asyncio
 import itertools

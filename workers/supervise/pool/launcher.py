@@ -18,7 +18,7 @@ MODEL = "workers.serving.child"
 
 
 class RunnerDescriptors(NamedTuple):
-    """File descriptors of the runner's streams. The caller that opened them closes them.
+    """The file descriptors for a runner's streams. The caller that opened them closes them.
 
     Attributes:
         stdin, stdout, stderr, events: the descriptors.
@@ -56,7 +56,7 @@ class Launcher(Protocol):
 class SpawnLauncher:
     """Starts each runner as a new Python interpreter, which imports everything itself.
 
-    Use it only from the event loop of the main thread: the kernel sends the parent-death signal when the
+    Use it only in the main thread's event loop: the kernel sends the parent-death signal when the
     *thread* that spawned the runner ends.
     """
 

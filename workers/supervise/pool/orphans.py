@@ -1,4 +1,4 @@
-"""Kills the runners that a dead node of this home left behind."""
+"""Kills the runners that a dead node in this home left behind."""
 
 import contextlib
 import json
@@ -40,11 +40,11 @@ def _end(pid_file: Path) -> int | None:
 
 
 def _end_rest(leader: int, started: float) -> int | None:
-    """Kill the remaining processes of a dead runner's session.
+    """Kill the remaining processes in a dead runner's session.
 
     A pid is not reused while a session has it as its id, so no member can be older than the runner.
     """
-    found = None
+    killed = None
     for process in psutil.process_iter():
         try:
             if (
@@ -52,7 +52,7 @@ def _end_rest(leader: int, started: float) -> int | None:
                 and process.create_time() >= started - START_TOLERANCE_SECONDS
             ):
                 process.kill()
-                found = leader
+                killed = leader
         except (OSError, psutil.Error):
             continue
-    return found
+    return killed

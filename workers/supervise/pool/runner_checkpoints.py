@@ -1,6 +1,6 @@
-"""The folder in which one runner with code of users writes its checkpoints.
+"""The folder in which one runner with user code writes its checkpoints.
 
-Each runner has a folder of its own in that of its job, so it cannot change the checkpoints of others. Those
+Each runner has its own folder in its job's, so it cannot change the checkpoints that others wrote. Those
 are linked into its inputs when it may resume from them.
 """
 
@@ -29,11 +29,11 @@ _FOR_ALL = 0o755
 
 @dataclass
 class RunnerCheckpoints:
-    """The checkpoints of one runner.
+    """One runner's checkpoints.
 
     Attributes:
-        root: the folder of all checkpoints.
-        place: the folder of the runner.
+        root: the folder with all checkpoints.
+        place: the runner's folder.
     """
 
     root: Path
@@ -41,12 +41,12 @@ class RunnerCheckpoints:
 
     @classmethod
     def create(cls, job: Path, runner: Path, access: RunnerAccess | None) -> "RunnerCheckpoints":
-        """Make the folder of a new runner.
+        """Make the folder for a new runner.
 
         Args:
-            job: the folder of the checkpoints of its job.
-            runner: the folder of the runner.
-            access: of the runner, if it has a user of its own.
+            job: the folder with its job's checkpoints.
+            runner: the runner's folder.
+            access: the runner's, if it has its own user.
 
         Raises:
             OSError: the disk is full, or the folder cannot be shared.
@@ -63,9 +63,11 @@ class RunnerCheckpoints:
 
     def recorded(self, control: Recorded) -> Recorded:
         """Return the message with paths below this folder, which is all that the runner knows."""
-        own = self.place.relative_to(self.root)
-        folders = (PurePath(folder) for folder in control.folders)
-        below = tuple(str(each.relative_to(own)) for each in folders if each.is_relative_to(own))
+        below_root = self.place.relative_to(self.root)
+        folders = (PurePath(path) for path in control.folders)
+        below = tuple(
+            str(folder.relative_to(below_root)) for folder in folders if folder.is_relative_to(below_root)
+        )
         return control.model_copy(update={"folders": below})
 
     def link(self, folder: str, inputs: Path) -> str:
@@ -74,8 +76,8 @@ class RunnerCheckpoints:
         A checkpoint that is missing or damaged is an empty folder there, and the runner takes the next one.
 
         Args:
-            folder: of the checkpoint, below the root. Code of users has written it.
-            inputs: the folder of files that the runner reads.
+            folder: the checkpoint's, below the root. User code has written it.
+            inputs: the folder with files that the runner reads.
 
         Raises:
             OSError: the disk is full.
@@ -98,13 +100,13 @@ class RunnerCheckpoints:
 
 
 def unlink(inputs: Path) -> None:
-    """Remove the links of `RunnerCheckpoints.link`, which keep the space of deleted checkpoints."""
+    """Remove the links from `RunnerCheckpoints.link`, which keep the space of deleted checkpoints."""
     for folder in inputs.glob(f"{_LINKS}*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def tidy_after_crash(runners: Path) -> None:
-    """Remove incomplete checkpoints of the runners of a dead node.
+    """Remove incomplete checkpoints that a dead node's runners left.
 
     Args:
         runners: the folder with their folders.
@@ -117,9 +119,9 @@ def tidy_after_crash(runners: Path) -> None:
 
 
 def tidy(place: Path) -> None:
-    """Remove incomplete checkpoints of a runner that has ended, and its folder if that is empty.
+    """Remove incomplete checkpoints that a runner has left, and its folder if that is empty.
 
-    Code of users has written there, and links are not followed.
+    User code has written there, and links are not followed.
     """
     with contextlib.suppress(OSError):
         for _, folders, _, opened in os.fwalk(place):
@@ -131,7 +133,7 @@ def tidy(place: Path) -> None:
 
 @contextlib.contextmanager
 def _unless_full() -> Iterator[None]:
-    """Suppress errors of files that code of users has written, but not that the disk is full."""
+    """Suppress errors from files that user code has written, but not that the disk is full."""
     try:
         yield
     except ValueError:  # the path is not below the root
@@ -142,7 +144,7 @@ def _unless_full() -> Iterator[None]:
 
 
 def _link(root: Path, relative: str, name: str, folder: int, place: Path) -> None:
-    """Link a regular file of an open folder, or copy it from another file system."""
+    """Link a regular file in an open folder, or copy it from another file system."""
     with os.fdopen(open_regular(root, f"{relative}/{name}"), "rb") as source:
         try:
             os.link(name, place / name, src_dir_fd=folder, follow_symlinks=False)

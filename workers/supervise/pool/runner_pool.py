@@ -41,7 +41,7 @@ MAX_TASKS_PER_RUNNER = 50
 class RunnerKey(NamedTuple):
     """Decides whether a runner may be reused: only by its own root job, in the same process environment.
 
-    `sandbox` is None for tasks without code of users.
+    `sandbox` is None for tasks without user code.
     """
 
     root: int
@@ -50,7 +50,7 @@ class RunnerKey(NamedTuple):
     sandbox: SandboxNeeds | None = None
 
     def standby_key(self) -> StandbyKey:
-        """Return the key of a standby that fits a task without code of users."""
+        """Return the key for a standby that fits a task without user code."""
         return StandbyKey(self.environment, self.devices)
 
 
@@ -73,9 +73,9 @@ class RunnerPool:
     isolation: Isolation | None = None
     """Gives each runner a user of its own. Without it, runners have the user of this process."""
     sandboxes: Sandboxes | None = None
-    """Starts the runners with code of users. Without it, none is started."""
+    """Starts the runners with user code. Without it, none is started."""
     model_module: str = MODEL
-    """Executes models with code of users beside a task."""
+    """Executes models with user code beside a task."""
     on_taken: Callable[[StandbyKey], None] = lambda _key: None
     """Called for every runner taken that a standby could have been, so that standbys are kept for the keys
     used most."""
@@ -87,7 +87,7 @@ class RunnerPool:
         self.standbys = Standbys(self._start_standby, self._end)
 
     async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
-        """Return an idle runner of `key`, else a standby if it needs no sandbox, else a new one.
+        """Return an idle runner with `key`, else a standby if it needs no sandbox, else a new one.
 
         Raises:
             OSError: it could not be started.
@@ -114,7 +114,7 @@ class RunnerPool:
         return taken
 
     async def give_back(self, runner: RunnerProcess, key: RunnerKey) -> None:
-        """Keep a runner whose task ended normally for the next task of the same key."""
+        """Keep a runner whose task ended normally for the next task with the same key."""
         runner.tasks_served += 1
         runner.idle_since = time.monotonic()
         # An idle runner must not occupy much memory, and it may still hold models and data of its last tasks.
@@ -155,7 +155,7 @@ class RunnerPool:
 
     @property
     def free_slots(self) -> int:
-        """The number of further tasks that may run; idle runners are ended to make room."""
+        """How many further tasks may run; idle runners are ended to make room."""
         return self.slots - len(self._busy)
 
     async def _discard_idle(self, should_end: Callable[[RunnerProcess], bool]) -> None:
@@ -212,7 +212,7 @@ class RunnerPool:
         return starter_for(server)
 
     def forget(self, work: Path) -> None:
-        """Remove the folder of a runner's tasks after the last one, unless the runner still uses it."""
+        """Remove the folder for a runner's tasks after the last one, unless the runner still uses it."""
         if all(runner.work_folder != work for runner in (*self._busy, *self._idle)):
             remove_if_empty(work)
 

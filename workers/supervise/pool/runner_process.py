@@ -117,9 +117,9 @@ class RunnerProcess:
         return self.folder if self.access is None else self.access.home
 
     def tree(self) -> ProcessTree:
-        """Return a new measurement of its processes; of a sandbox, those inside of it.
+        """Return a new measurement for its processes; with a sandbox, for those inside.
 
-        The others may be forks that share most of their memory.
+        The others may be forks that share most memory with it.
         """
         return ProcessTree(self.pid, None if self.sandbox is None else self.sandbox.pids)
 
@@ -160,7 +160,7 @@ class RunnerProcess:
         return status
 
     async def wait_until_read(self) -> None:
-        """Wait until the event pipe of an ended runner is read to its end."""
+        """Wait until an ended runner's event pipe is read to its end."""
         await asyncio.wait({self._reading}, timeout=READ_TIMEOUT_SECONDS)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The sandbox of one runner with code of users: its needs, its processes, and the files of its tasks."""
+"""The sandbox for one runner with user code: its needs, its processes, and its tasks' files."""
 
 import contextlib
 import shutil
@@ -19,13 +19,13 @@ WORK = "own-code"
 
 
 class SandboxNeeds(NamedTuple):
-    """The needs of a task with code. Another task may use its runner only if it needs the same.
+    """The sandbox that a task with code needs. Another task may use its runner only if it needs the same.
 
     Attributes:
         project: the project whose files it reads.
         code: its code.
-        checkpoints: the folder of the checkpoints of its job.
-        compile_cache: the folder of its compiled programs.
+        checkpoints: the folder with its job's checkpoints.
+        compile_cache: the folder with its compiled programs.
         limits: its limits.
         gpus: the GPUs that it uses; None for the CPU.
     """
@@ -40,14 +40,14 @@ class SandboxNeeds(NamedTuple):
 
 @dataclass
 class Sandbox(CodeProcess):
-    """The sandbox of a runner.
+    """A runner's sandbox.
 
     Attributes:
         files: its files, which the runner closes.
-        work: has a folder for each of its tasks, in which it writes. It is in no folder of the runner, since
-            the results of a task are stored after its runner has ended.
-        checkpoints: the folder of its checkpoints; None if its tasks have none.
-        code: the code of its job, in its folder.
+        work: has a folder for each task, in which the runner writes. No folder of the runner contains it,
+            since a task's results are stored after its runner has ended.
+        checkpoints: the folder with its checkpoints; None if its tasks have none.
+        code: its job's code, in its folder.
     """
 
     files: ProcessFiles
@@ -56,7 +56,7 @@ class Sandbox(CodeProcess):
     code: OwnCode
 
     def make_work_folder(self, attempt: int) -> Path:
-        """Return an empty folder in which the runner writes the files of an attempt."""
+        """Return an empty folder in which the runner writes an attempt's files."""
         folder = self.work / str(attempt)
         shutil.rmtree(folder, ignore_errors=True)
         # It inherits the rights of the folder around it.
@@ -64,16 +64,16 @@ class Sandbox(CodeProcess):
         return folder
 
     def task_file(self, attempt: int) -> Path:
-        """Return the place of the file with the task of an attempt."""
+        """Return the path to the file that has an attempt's task."""
         return self.files.inputs / f"task-{attempt}.json"
 
     def withdraw(self, attempt: int) -> None:
-        """Withdraw the files of a task, except inputs, which the next task of the job needs again."""
+        """Withdraw a task's files, except inputs, which the job's next task needs again."""
         self.task_file(attempt).unlink(missing_ok=True)
         unlink(self.files.inputs)
 
     def close(self) -> None:
-        """End all processes. The folder of its tasks stays until their files are stored."""
+        """End all processes. The folder for its tasks stays until their files are stored."""
         super().close()
         remove_if_empty(self.work)
         if self.checkpoints is not None:

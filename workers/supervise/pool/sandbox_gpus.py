@@ -1,4 +1,4 @@
-"""Gives runs with code of users the GPUs that their attempt has, where its sandbox allows it."""
+"""Gives runs with user code the GPUs that their attempt has, where its sandbox allows it."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +14,8 @@ class SandboxGpus:
     """The GPUs that this worker has claimed.
 
     Attributes:
-        gpus: by their entries of CUDA_VISIBLE_DEVICES.
-        own_user: whether each run has a user of its own.
+        gpus: by their CUDA_VISIBLE_DEVICES entries.
+        own_user: whether each run has its own user.
     """
 
     gpus: Mapping[str, SandboxGpu]
@@ -25,8 +25,8 @@ class SandboxGpus:
         """Return the files with which a run uses some GPUs. It looks for libraries: call it in a thread.
 
         Args:
-            ids: their entries of CUDA_VISIBLE_DEVICES.
-            level: the level of the run's sandbox.
+            ids: their CUDA_VISIBLE_DEVICES entries.
+            level: the level at which the run's sandbox is.
             network: whether the run may connect to other hosts.
 
         Raises:
@@ -34,23 +34,23 @@ class SandboxGpus:
         """
         if problem := gpus.problem_at(level, own_user=self.own_user, count=len(ids), network=network):
             raise NoGpuAccess(problem)
-        return gpus.find([self.gpus[each] for each in ids], own_user=self.own_user)
+        return gpus.find([self.gpus[entry] for entry in ids], own_user=self.own_user)
 
     def problems(self, states: Iterable[LevelState]) -> tuple[str, ...]:
         """Return why runs with code cannot use one GPU, and why not several, for the plan; empty if they can.
 
         Args:
-            states: the levels of this machine.
+            states: this machine's levels.
         """
         level = choose_level(states, Level.PROCESS)
         if level is None or not self.gpus:
             return ()
-        found = []
+        problems = []
         for count in (1, 2):
             try:
                 self.access([*self.gpus][:1] * count, level, network=False)
             except NoGpuAccess as error:
-                found.append(str(error))
+                problems.append(str(error))
             else:
-                found.append("")
-        return tuple(found)
+                problems.append("")
+        return tuple(problems)

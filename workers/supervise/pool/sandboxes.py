@@ -1,4 +1,4 @@
-"""Starts runners with code of users, each in a sandbox of its own."""
+"""Starts runners with user code, each in its own sandbox."""
 
 import os
 import sys
@@ -29,13 +29,13 @@ from workers.system.environment import runner_environment
 
 @dataclass
 class Sandboxes(CodeStarter):
-    """Starts the code of users of a node: runners, and models beside a task.
+    """Starts user code on a node: runners, and models beside a task.
 
     Attributes:
-        attempts: the folder of all attempts of the node.
-        readable: the folders of further packages that runners import.
-        environments: has the packages of code.
-        have_own_users: whether each process needs a user of its own: only a worker that is root can give it
+        attempts: the folder for all attempts on the node.
+        readable: folders with further packages that runners import.
+        environments: has the packages for code.
+        have_own_users: whether each process needs its own user: only a worker that is root can give it
             one.
     """
 
@@ -52,12 +52,12 @@ class Sandboxes(CodeStarter):
         module: str,
         start: Starter = spawn,
     ) -> "SandboxLauncher":
-        """Make the files of a new runner, with the code of its job. Call it in a thread.
+        """Make the files for a new runner, with its job's code. Call it in a thread.
 
         Args:
-            needs: of its tasks.
+            needs: its tasks'.
             runner: its folder, which is deleted if this fails.
-            isolation: gives it a user of its own.
+            isolation: gives it its own user.
             module: the module that it executes.
             start: starts its process.
 
@@ -91,7 +91,7 @@ class Sandboxes(CodeStarter):
         return launcher
 
     def _hold(self, python: str) -> Held | None:
-        """Keep the packages of an interpreter from being removed; None if it is that of the worker.
+        """Keep an interpreter's packages from being removed; None for the worker's interpreter.
 
         Raises:
             OSError: they have been removed.
@@ -149,14 +149,14 @@ class SandboxLauncher:
     start: Starter
 
     def close(self) -> None:
-        """Close the files of a runner that was not started, and remove its folder for tasks."""
+        """Close the files for a runner that was not started, and remove its folder for tasks."""
         if self.checkpoints is not None:
             self.checkpoints.close()
         self.files.close()
         remove_if_empty(self.work)
 
     async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> SandboxedChild:
-        """Start the runner. Its folder and its environment are those of the request.
+        """Start the runner. The request has its folder and environment.
 
         Raises:
             OSError: it could not be started.
@@ -190,6 +190,6 @@ def _bytes_in(folders: Iterable[str]) -> int:
 
 
 def further_packages(module: str) -> tuple[str, ...]:
-    """Return the folder of the package of another runner module, which tests set; none for the usual one."""
+    """Return the folder with another runner module's package, which tests set; none for the usual one."""
     package = module.partition(".")[0]
     return () if package in PACKAGES else (str(CODE_ROOT / package),)

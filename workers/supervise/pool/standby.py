@@ -1,6 +1,6 @@
-"""Keeps standby runners: started and warmed up ahead of need, so that the first task of a job starts fast.
+"""Keeps standby runners: started and warmed up ahead of need, so that a job's first task starts fast.
 
-A standby has seen no project's data. The first task makes it an ordinary runner of its job. Standbys do not
+A standby has seen no project's data. The first task makes it a job's ordinary runner. Standbys do not
 count as slots: there are few, and the node ends them when it needs their memory or cores.
 """
 
@@ -28,7 +28,7 @@ class StandbyKey(NamedTuple):
     """Decides which tasks a standby fits: once JAX has started, its environment and devices are fixed.
 
     Attributes:
-        environment: the settings of the process.
+        environment: the process's settings.
         devices: the GPUs that it opens.
     """
 
@@ -53,7 +53,7 @@ class Standby:
 
 @dataclass
 class Standbys:
-    """The standbys of a node. `start` returns a runner for a key, or None."""
+    """A node's standbys. `start` returns a runner for a key, or None."""
 
     start: Callable[[StandbyKey], Awaitable[RunnerProcess | None]]
     end: Callable[[RunnerProcess], Awaitable[None]]
@@ -65,7 +65,11 @@ class Standbys:
 
     async def take(self, key: StandbyKey) -> RunnerProcess | None:
         """Remove a ready standby and return its runner; None if none is ready."""
-        fitting = (each for each in self._standbys if each.key == key and each.ready and each.runner.alive)
+        fitting = (
+            standby
+            for standby in self._standbys
+            if standby.key == key and standby.ready and standby.runner.alive
+        )
         standby = next(fitting, None)
         if standby is None:
             return None
@@ -82,7 +86,7 @@ class Standbys:
         return standby.runner
 
     def count(self, key: StandbyKey) -> int:
-        """Return the number of standbys for `key`, ready or preparing."""
+        """Return how many standbys there are for `key`, ready or preparing."""
         return sum(standby.key == key for standby in self._standbys)
 
     async def add(self, key: StandbyKey, *, cache: Path) -> bool:
@@ -131,7 +135,7 @@ class Standbys:
                 await self._drop(standby)
 
     async def clear_devices(self, devices: str | None) -> None:
-        """End the standbys that use one of `devices`, which a task is about to get."""
+        """End the standbys that use any of `devices`, which a task is about to get."""
         await self.clear(lambda standby: share_devices(standby.key.devices, devices))
 
     async def _drop(self, standby: Standby) -> None:
@@ -142,7 +146,7 @@ class Standbys:
 
 
 def share_devices(first: str | None, second: str | None) -> bool:
-    """Return whether two values of CUDA_VISIBLE_DEVICES have a device in common."""
+    """Return whether two CUDA_VISIBLE_DEVICES values have a device in common."""
     if not first or not second:
         return False
     return not set(first.split(",")).isdisjoint(second.split(","))
