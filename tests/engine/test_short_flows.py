@@ -53,8 +53,8 @@ def test_a_table_with_gaps_categories_dates_and_texts(yard: ShortYard) -> None:
         {**row, "comment": text}
         for text in ("the box was damaged, poor colour", "a good shirt, it fits well")
     ]
-    (back,), (kept,), _ = yard.answers("orders", [*asked, yard.example("orders")])
-    assert kept < 0.5 < back
+    (back,), (kept_probability,), _ = yard.answers("orders", [*asked, yard.example("orders")])
+    assert kept_probability < 0.5 < back
 
 
 def orders() -> bytes:
@@ -194,8 +194,8 @@ def test_a_version_of_an_imported_model_is_fine_tuned_and_its_alias_followed(
     args = {"head": "new", "freeze_to": "body/low"}
     alias = {"kind": "version", "model": "imported", "alias": "champion", "args": args}
     yard.train(spec(model=alias, after=registered("tuned")))
-    made = yard.ada.get("/models/tuned/versions/1")
-    source = made["lineage"]["fine_tuned_from"]
+    tuned = yard.ada.get("/models/tuned/versions/1")
+    source = tuned["lineage"]["fine_tuned_from"]
     assert (source["model"], source["number"], source["digest"]) == ("imported", 1, base["digest"])
     yard.promote("tuned", 1)
     served, answers = yard.predict("tuned", [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]])

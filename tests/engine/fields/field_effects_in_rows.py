@@ -103,8 +103,8 @@ def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
     job = _submit(yard, spec)
     ticket = suggest.claim_request(job.pk)
     assert ticket is not None
-    found = tuple(Suggestion(values={"learning_rate": rate}) for rate in (0.01, 0.02))
-    suggest.add_suggestions(ticket, Answer(suggestions=found))
+    suggestions = tuple(Suggestion(values={"learning_rate": rate}) for rate in (0.01, 0.02))
+    suggest.add_suggestions(ticket, Answer(suggestions=suggestions))
     schedule.place_jobs()
     for attempt in worker.claim_all():
         attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "x"})

@@ -46,12 +46,12 @@ def fine_tuned(spec: ExperimentSpec, files: Files) -> Any:
 def base_version(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the version that a spec starts from, or why it cannot be found."""
     for name in ("first", "second"):
-        made = make_model(name, project=yard.project, by=yard.owner, versions=2)
+        registered_model = make_model(name, project=yard.project, by=yard.owner, versions=2)
         for number, alias in ((1, "oldest"), (2, "newest")):
-            version = made.versions.get(number=number)
-            Alias.objects.create(model=made, name=alias, version=version)
-    found, problems = base_versions.find_base_version(yard.project, spec, yard.owner)
-    return str(found), [problem.message for problem in problems]
+            version = registered_model.versions.get(number=number)
+            Alias.objects.create(model=registered_model, name=alias, version=version)
+    base, problems = base_versions.find_base_version(yard.project, spec, yard.owner)
+    return str(base), [problem.message for problem in problems]
 
 
 def command(spec: ExperimentSpec, _: Files) -> Any:

@@ -40,10 +40,10 @@ def built_by_keras_tuner(name: str) -> Any:
     return hyperparameters
 
 
-def in_thread(function: Any, *given: Any) -> Any:
+def in_thread(function: Any, *arguments: Any) -> Any:
     """Return the result of a function whose variables never get values: Keras keeps them by thread."""
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(function, *given).result()
+        return thread.submit(function, *arguments).result()
 
 
 def meaning(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -73,14 +73,14 @@ def test_the_space_of_a_hypermodel_is_that_of_keras_tuner(info: Any) -> None:
     assert set(ours) == set(theirs)
     assert not any(row["conditions"] for row in theirs.values()), "they would become conditions of ours"
     for name, bounds in ours.items():
-        found = meaning({"name": name, **bounds})
-        own = {"space": [row for row in config["space"] if row["config"]["name"] == name]}
-        (row,) = importing.read(json.dumps(own), "keras_tuner").search["space"]
-        assert found == meaning(row), name
+        parameter = meaning({"name": name, **bounds})
+        tuner_config = {"space": [row for row in config["space"] if row["config"]["name"] == name]}
+        (row,) = importing.read(json.dumps(tuner_config), "keras_tuner").search["space"]
+        assert parameter == meaning(row), name
         if name in info.arguments.model_fields:
             # KerasTuner writes null for the first value.
             default = theirs[name]["default"]
-            expected = found[1] if default is None else default
+            expected = parameter[1] if default is None else default
             assert info.arguments.model_fields[name].default == expected, name
 
 

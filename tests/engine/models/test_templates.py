@@ -102,8 +102,8 @@ def data_for(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TemplateInfo
     @functools.cache
     def load(name: str, texts: Any) -> Dataset:
         folder = tmp_path_factory.mktemp(name)
-        made = {"reviews": reviews, "waves": waves}
-        file = made[name](folder) if name in made else profiled(folder, bundled=name)
+        writers = {"reviews": reviews, "waves": waves}
+        file = writers[name](folder) if name in writers else profiled(folder, bundled=name)
         return load_dataset(file, DataSpec(dataset=name), texts)
 
     def load_for(info: TemplateInfo) -> Dataset:
@@ -127,11 +127,11 @@ def test_a_cached_model_with_another_seed_and_other_rates_trains_like_a_new_one(
     models = ModelCache()
     begun = models.prepare(first, data, rows, name="a", seed=1)
     train(begun, tmp_path / "first", begun.loop(epochs=3))
-    kept = models.prepare(other, data, rows, name="b", seed=2)
-    assert kept.program is begun.program
+    cached = models.prepare(other, data, rows, name="b", seed=2)
+    assert cached.program is begun.program
     built = prepare(other, data, rows, name="b", seed=2)
     assert_equal(
-        train(kept, tmp_path / "kept", kept.loop(epochs=3)),
+        train(cached, tmp_path / "kept", cached.loop(epochs=3)),
         train(built, tmp_path / "built", built.loop(epochs=3)),
     )
 

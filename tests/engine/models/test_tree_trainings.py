@@ -44,8 +44,8 @@ def test_a_training_reports_each_round_and_keeps_the_best(
     assert {"loss", "val_loss", "val_accuracy"} <= names
     assert len(prepared.loops[-1].rounds) == result.best_epoch
     validation = prepared.evaluation_set(dataset.parts.validation)
-    found = prepared.predict(validation.x, 64)
-    accuracy = float(((found[:, 0] > 0.5) == validation.y).mean())
+    predictions = prepared.predict(validation.x, 64)
+    accuracy = float(((predictions[:, 0] > 0.5) == validation.y).mean())
     assert accuracy == pytest.approx(result.metrics["val_accuracy"])
 
 

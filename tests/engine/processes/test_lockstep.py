@@ -46,7 +46,7 @@ def task_of(
     folder: Path,
     *,
     resume: Any = None,
-    known: Container[int] = (),
+    completed: Container[int] = (),
     executions: int = 3,
     **parts: Any,
 ) -> TrialTask:
@@ -55,7 +55,7 @@ def task_of(
     plans = tuple(
         ExecutionPlan(execution=n, seed=40 + n, checkpoints=(resume or {}).get(n, ()))
         for n in range(1, executions + 1)
-        if n not in known
+        if n not in completed
     )
     return TrialTask(
         folder=str(folder), checkpoints=str(folder), spec=spec, objective=present(spec.search).objective,
@@ -149,7 +149,7 @@ def test_finished_resumed_and_new_executions_train_together(
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
     checkpoints: dict[int, tuple[CheckpointFolder, ...]] = {}
     for execution, epochs in ((1, 6), (2, 2)):
-        plan = task_of(file, tmp_path / f"part-{execution}", known={1, 2, 3} - {execution})
+        plan = task_of(file, tmp_path / f"part-{execution}", completed={1, 2, 3} - {execution})
         short = plan.trials[0].model_copy(update={"until": epochs, "waits": True})
         report = RecordingReport(plan.folder)
         trained(plan.model_copy(update={"trials": (short,)}), report)
@@ -197,7 +197,7 @@ def test_executions_that_are_killed_together_resume_each_from_its_checkpoint(
     folder, newest = killed[point]
     assert newest, "it was killed before any checkpoint"
     states, curves = trained(task_of(file, folder, resume=newest))
-    done = {execution: found.step // STEPS for execution, (found,) in newest.items()}
+    done = {execution: checkpoint.step // STEPS for execution, (checkpoint,) in newest.items()}
     rest = {n: curve[done.get(n, 0) :] for n, curve in unbroken[1].items()}
     assert_alike((states, curves), (unbroken[0], rest))
 

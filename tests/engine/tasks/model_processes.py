@@ -105,8 +105,8 @@ def own_process(connection: socket.socket, *, max_batch: int = 64) -> None:
     from workers.serving.child.serve import load_and_serve
 
     try:
-        with socket.socket(fileno=os.dup(connection.fileno())) as own:
-            load_and_serve(Connection(own), compiled=None, max_batch=max_batch, max_programs=4)
+        with socket.socket(fileno=os.dup(connection.fileno())) as model_socket:
+            load_and_serve(Connection(model_socket), compiled=None, max_batch=max_batch, max_programs=4)
     finally:
         jax.config.update("jax_cpu_enable_async_dispatch", True)
         gc.unfreeze()

@@ -61,7 +61,7 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
 def judged(task: GateTask) -> Gates:
     result = gate.run(task, ArtifactReport(Path(task.folder)))
     json.dumps(result, allow_nan=False)
-    return {each["name"]: each for each in result["gates"]}
+    return {gate_result["name"]: gate_result for gate_result in result["gates"]}
 
 
 def judged_by(process: Process, setting: Setting, folder: Path, ended: str = "its process ended") -> Gates:
@@ -155,13 +155,13 @@ def test_rows_arrive_in_an_order_that_tells_nothing_of_their_targets(
 
 def test_predictions_are_assigned_to_their_rows(setting: Setting, tmp_path: Path) -> None:
     """A model that knows the target of each row would have an accuracy of 1 in any order."""
-    known = {
+    classes = {
         row.tobytes(): int(target)
         for row, target in zip(setting.dataset.x[:].astype(np.float32), setting.dataset.y, strict=True)
     }
 
     def answer(tensors: Sequence[Array]) -> list[Array]:
-        return [np.stack([np.eye(3, dtype=np.float32)[known.get(row.tobytes(), 0)] for row in tensors[0]])]
+        return [np.stack([np.eye(3, dtype=np.float32)[classes.get(row.tobytes(), 0)] for row in tensors[0]])]
 
     gates = judged_by(answering(WINE, answer), setting, tmp_path)
     assert gates["metric"]["value"] == 1.0

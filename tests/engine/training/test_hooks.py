@@ -89,8 +89,8 @@ def test_averages_are_validated_and_saved_while_training_continues_with_its_own_
     assert not np.allclose(averages[0], raw[0])
     data = averaged.training._plan.validation
     p = predict(averaged.training._model, data.x, data.batch_size)
-    found = compute_metrics(data.loss, data.metrics, data.y, p, data.scale)
-    assert found["loss"] == pytest.approx(averaged.result.metrics["val_loss"], abs=1e-9)
+    metrics = compute_metrics(data.loss, data.metrics, data.y, p, data.scale)
+    assert metrics["loss"] == pytest.approx(averaged.result.metrics["val_loss"], abs=1e-9)
 
 
 def test_the_keys_of_hooks_in_checkpoints_do_not_change() -> None:
