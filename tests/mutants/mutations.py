@@ -106,10 +106,10 @@ def lengths(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
 
 def written_numbers(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
     """Replace a number that is written in digits, as in shapes and in JSON."""
-    found = list(re.finditer(rb"[0-9]+", body[:20_000]))
-    if not found:
+    numbers = list(re.finditer(rb"[0-9]+", body[:20_000]))
+    if not numbers:
         return bits(body, dice, b"")
-    chosen = dice.choice(found)
+    chosen = dice.choice(numbers)
     body[chosen.start() : chosen.end()] = dice.choice(NUMBERS)
     return body
 
@@ -135,10 +135,10 @@ def swapped(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
 def cells(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
     """Replace some fields of a table of text by values at the limits of their types."""
     for _ in range(dice.choice([1, 3, 30])):
-        found = list(re.finditer(rb"[\w. %-]+", body[: dice.choice([500, 20_000])]))
-        if not found:
+        texts = list(re.finditer(rb"[\w. %-]+", body[: dice.choice([500, 20_000])]))
+        if not texts:
             break
-        chosen = dice.choice(found)
+        chosen = dice.choice(texts)
         body[chosen.start() : chosen.end()] = dice.choice(CELLS).encode()
     return body
 
@@ -210,17 +210,17 @@ def _special(members: dict[str, bytes], name: str, dice: Dice) -> bytes:
     """Return an archive with a link, a device, an encrypted member, or two members of one name."""
     file = io.BytesIO()
     kind = dice.choice([stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFDIR, 0])
-    with zipfile.ZipFile(file, "w") as made:
-        for each, content in members.items():
-            info = zipfile.ZipInfo(each, DATE)
-            if each == name:
+    with zipfile.ZipFile(file, "w") as zip_file:
+        for member, content in members.items():
+            info = zipfile.ZipInfo(member, DATE)
+            if member == name:
                 info.create_system = 3
                 info.external_attr = (kind | 0o777) << 16
-            made.writestr(info, b"/etc/passwd" if each == name and kind == stat.S_IFLNK else content)
+            zip_file.writestr(info, b"/etc/passwd" if member == name and kind == stat.S_IFLNK else content)
         if not kind:
             twice = zipfile.ZipInfo("twice.npy", DATE)
             twice.filename = name
-            made.writestr(twice, members[name])
+            zip_file.writestr(twice, members[name])
     body = bytearray(file.getvalue())
     if dice.random() < 0.3:
         at = body.index(b"PK\x01\x02")
