@@ -42,8 +42,8 @@ def wait_for[T](
     deadline = time.monotonic() + seconds
     pause = min(interval, FIRST_INTERVAL)
     while time.monotonic() < deadline:
-        if found := condition():
-            return found
+        if value := condition():
+            return value
         time.sleep(pause)
         pause = min(interval, pause * 1.3)
     raise AssertionError(f"waited {seconds:.0f} s without success for {what}")
@@ -196,16 +196,16 @@ def running_yard(home: Path, **environment: str) -> Iterator[Yard]:
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Yard]:
     """An installation that is not started."""
-    with running_yard(tmp_path / "home") as made:
-        yield made
+    with running_yard(tmp_path / "home") as installed:
+        yield installed
 
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """A new home for all tests of a file."""
-    given = {"TRAINYARD_BROKER": "embedded", **NOTHING_TO_DO}
-    with running_yard(tmp_path_factory.mktemp("yard") / "home", **given) as made:
-        yield made
+    environment = {"TRAINYARD_BROKER": "embedded", **NOTHING_TO_DO}
+    with running_yard(tmp_path_factory.mktemp("yard") / "home", **environment) as installed:
+        yield installed
 
 
 @pytest.fixture

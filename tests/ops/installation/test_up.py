@@ -108,10 +108,10 @@ def backup(installation: Yard, tmp_path_factory: pytest.TempPathFactory) -> Path
 def copy(backup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """A second home, brought back from the backup, on the broker of PATH where there is one."""
     broker = "path" if HAS_PATH_BROKER else "embedded"
-    with running_yard(tmp_path_factory.mktemp("copy") / "home", TRAINYARD_BROKER=broker) as made:
-        done = made.manage("restore", str(backup))
+    with running_yard(tmp_path_factory.mktemp("copy") / "home", TRAINYARD_BROKER=broker) as restored:
+        done = restored.manage("restore", str(backup))
         assert done.returncode == 0, done.stderr
-        yield made
+        yield restored
 
 
 def test_no_orphan_survives_the_supervisor_and_its_home_starts_again(running: Yard) -> None:
