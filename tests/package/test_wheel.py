@@ -85,9 +85,9 @@ def urls(trainyard: Path, folder: Path) -> Iterator[dict[str, Any]]:
 
 def clean_environment() -> dict[str, str]:
     """Return an environment that names neither the source tree nor an installation."""
-    kept = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
-    found = {name: os.environ[name] for name in kept if name in os.environ}
-    return found | {"TRAINYARD_BROKER": "embedded", "TRAINYARD_STANDBY": "0"}
+    inherited = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
+    environment = {name: os.environ[name] for name in inherited if name in os.environ}
+    return environment | {"TRAINYARD_BROKER": "embedded", "TRAINYARD_STANDBY": "0"}
 
 
 def run(trainyard: Path, folder: Path, *arguments: str, seconds: float = PATIENCE) -> str:
@@ -107,10 +107,10 @@ def test_the_wheel_has_every_file_of_the_program(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     sources = [file for name in FOLDERS for file in (ROOT / name).rglob("*") if file.is_file()]
     places = [file.relative_to(ROOT) for file in sources]
-    wanted = [place for place in places if not set(LEFT_OUT) & set(place.parts)]
+    files = [place for place in places if not set(LEFT_OUT) & set(place.parts)]
     missing = [
         str(place)
-        for place in wanted
+        for place in files
         if str(Path("webapp" if place.parts[0] in INSIDE else "", place)) not in names
     ]
     assert not missing
