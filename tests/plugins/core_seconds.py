@@ -66,8 +66,10 @@ def find_growth(measured: Mapping[str, float], table: Mapping[str, float]) -> li
 
 def used_seconds() -> float:
     """Return the CPU time of this process, its ended children and its running descendants, in seconds."""
-    own, ended = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    seconds = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+    this_process, ended = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    seconds = this_process.ru_utime + this_process.ru_stime + ended.ru_utime + ended.ru_stime
     for process in psutil.Process().children(recursive=True):
         try:
             seconds += sum(process.cpu_times()[:4])  # user and system, of itself and of its ended children
