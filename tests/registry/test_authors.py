@@ -72,10 +72,10 @@ def test_the_single_person_rule_that_they_switched_on_does_not_apply(yard: Yard)
 @pytest.fixture
 def puppet(yard: Yard) -> User:
     """An account that the owner made, whose password the owner may know."""
-    made = User.objects.create_user("puppet")
-    made.password_issuers.set([yard.owner])
-    yard.project.memberships.create(user=made, role=Role.ADMIN)
-    return made
+    user = User.objects.create_user("puppet")
+    user.password_issuers.set([yard.owner])
+    yard.project.memberships.create(user=user, role=Role.ADMIN)
+    return user
 
 
 def test_an_account_of_theirs_made_it(yard: Yard, puppet: User) -> None:
