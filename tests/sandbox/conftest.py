@@ -47,8 +47,8 @@ class Cases:
         if (worker, level, forked) not in self._results and worker == "user":
             way = (FORKED,) if forked else ()
             results = _as_user_without_privileges(*way, *Level, users=self.users)["results"]
-            for each, found in results.items():
-                self._results[worker, Level(each), forked] = Results.from_json(found)
+            for name, values in results.items():
+                self._results[worker, Level(name), forked] = Results.from_json(values)
         elif (worker, level, forked) not in self._results:
             with claimed(self.users) as user:
                 owner = Owner(user.uid, user.uid)
@@ -61,7 +61,7 @@ class Cases:
             pytest.skip("needs root")
         if worker not in self._states:
             self._find(worker)
-        state = next(each for each in self._states[worker] if each.level is level)
+        state = next(candidate for candidate in self._states[worker] if candidate.level is level)
         if not state.offered:
             reason = f"a worker that is {worker} has no {level}: {state.reason}"
             if os.environ.get(VARIABLE) == "1" and worker == "root" and _is_possible(level):
@@ -88,8 +88,8 @@ class Cases:
 
 def _as_user_without_privileges(*arguments: str, users: RunnerUsers) -> dict[str, Any]:
     """Return the states of all levels, and the results of an exercise of the given ones."""
-    found: dict[str, Any] = json.loads(as_user("tests.sandbox.unprivileged", *arguments, users=users))
-    return found
+    findings: dict[str, Any] = json.loads(as_user("tests.sandbox.unprivileged", *arguments, users=users))
+    return findings
 
 
 def _is_possible(level: Level) -> bool:
@@ -137,8 +137,8 @@ def _run(command: list[str], environment: dict[str, str]) -> str:
 
 def python() -> str:
     """Return a Python that any user can run: that of the tests may be in the closed home of a user."""
-    own = Path(sys.executable).resolve()
-    closed = [each for each in own.parents if not each.stat().st_mode & 0o001]
+    interpreter = Path(sys.executable).resolve()
+    closed = [folder for folder in interpreter.parents if not folder.stat().st_mode & 0o001]
     return (shutil.which("python3", path="/usr/bin:/usr/local/bin") if closed else None) or sys.executable
 
 

@@ -16,10 +16,10 @@ FORKED = "forked"
 def main() -> None:
     states = find_levels()
     forked = sys.argv[1:2] == [FORKED]
-    wanted = [Level(each) for each in sys.argv[1 + forked :]]
+    levels = [Level(name) for name in sys.argv[1 + forked :]]
     results = {
         level: exercise(level, None, forked=forked).as_json()
-        for level in wanted
+        for level in levels
         if any(state.offered and state.level is level for state in states)
     }
     sys.stdout.write(
