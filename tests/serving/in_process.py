@@ -150,8 +150,8 @@ class Serving:
         return cast(list[DirectHttpProtocol], list(self.state.connections))
 
     def counted(self, status: str) -> int:
-        found = re.search(rf'request_count.*status="{status}".* (\d+)\n', self.metrics.text().decode())
-        return int(found[1]) if found else 0
+        count = re.search(rf'request_count.*status="{status}".* (\d+)\n', self.metrics.text().decode())
+        return int(count[1]) if count else 0
 
 
 class Client:
@@ -173,8 +173,8 @@ class Client:
 
 def request(body: object = ONE, path: str = "/v1/models/m:predict", **headers: str) -> bytes:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    given = {"Host": "localhost", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    fields = {"Host": "localhost", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST {path} HTTP/1.1\r\n{lines}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 

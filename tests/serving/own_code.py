@@ -57,7 +57,7 @@ def code_with(dashboard: FakeDashboard, files: Mapping[str, str], minimum: Level
         digest = hashlib.sha256(body).hexdigest()
         dashboard.files[digest] = body
         stored.append(ReleasedFile(path=path, digest=digest, bytes=len(body)))
-    whole = hashlib.sha256("".join(each.digest for each in stored).encode()).hexdigest()
+    whole = hashlib.sha256("".join(file.digest for file in stored).encode()).hexdigest()
     return ReleasedCode(digest=whole, files=tuple(stored), minimum=minimum.value)
 
 
