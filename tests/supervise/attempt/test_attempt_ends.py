@@ -113,11 +113,11 @@ async def test_a_run_above_its_memory_cap_is_ended_with_cap_and_peak_named(bench
     assert bench.repository.losses() == list(range(5))
 
 
-@pytest.mark.parametrize(("given", "limit"), [(None, 2**28), (7, 7), (0, 0)])
+@pytest.mark.parametrize(("memory_limit", "limit"), [(None, 2**28), (7, 7), (0, 0)])
 async def test_a_task_has_the_size_up_to_which_its_run_keeps_rows_in_memory(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, given: int | None, limit: int
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, memory_limit: int | None, limit: int
 ) -> None:
-    bench.node = replace(bench.node, memory_per_slot=2**30, in_memory_bytes=given)
+    bench.node = replace(bench.node, memory_per_slot=2**30, in_memory_bytes=memory_limit)
     tasks: list[Task] = []
 
     def recorded(task: Task, folder: Path, access: RunnerAccess | None) -> Start:

@@ -20,9 +20,9 @@ class Readings:
 
 @pytest.fixture
 def readings(monkeypatch: pytest.MonkeyPatch) -> Readings:
-    found = Readings()
-    monkeypatch.setattr(warm_processes, "proportional_memory", found.read)
-    return found
+    memory_readings = Readings()
+    monkeypatch.setattr(warm_processes, "proportional_memory", memory_readings.read)
+    return memory_readings
 
 
 def standby(pid: int = 77, **changes: object) -> Warm:
