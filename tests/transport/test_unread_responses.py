@@ -112,7 +112,9 @@ async def test_as_many_requests_as_may_wait_are_answered_in_order(start: Start) 
         for size in range(MAX_PIPELINED)
     ]
     client = await server.connect(b"".join(posts) + CLOSING)
-    bodies = [each.partition(b"\r\n\r\n")[2] for each in (await client.rest()).split(b"HTTP/1.1 200 OK")[1:]]
+    bodies = [
+        response.partition(b"\r\n\r\n")[2] for response in (await client.rest()).split(b"HTTP/1.1 200 OK")[1:]
+    ]
     assert bodies == [*(b"%d" % size for size in range(MAX_PIPELINED)), b"0"]
 
 
