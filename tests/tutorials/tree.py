@@ -74,9 +74,9 @@ class Tree:
 
     def follow(self, document: str) -> None:
         """Write and change every file of the document, in its order."""
-        found = BLOCK.findall((ROOT / "docs" / document).read_text())
-        assert found, f"{document} changes no file"
-        for verb, path, text in found:
+        blocks = BLOCK.findall((ROOT / "docs" / document).read_text())
+        assert blocks, f"{document} changes no file"
+        for verb, path, text in blocks:
             if verb == "Write":
                 self._write(path, text)
             else:
@@ -108,12 +108,17 @@ class Tree:
         """
         # These would connect the command to the database and the broker of the tests that run it.
         dropped = ("PYTEST_", "TRAINYARD_")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-        kept |= {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+        variables |= {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", **environment}
         if (tables := database.file_of_tables()).exists():
-            kept[database.TABLES_VARIABLE] = str(tables)
+            variables[database.TABLES_VARIABLE] = str(tables)
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=self.root, env=kept, capture_output=True, text=True, timeout=280
+            [sys.executable, *arguments],
+            cwd=self.root,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=280,
         )
         assert done.returncode == 0, f"{' '.join(arguments)}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
