@@ -46,11 +46,11 @@ def release(yard: OldYard, job: int) -> None:
 
 def train_without_search(yard: OldYard) -> None:
     """Train on uploaded data up to a version; stop a training; keep a draft."""
-    own: Spec = {"data": {"dataset": "petals", "split": {"validation": 0.2, "test": 0.2, "seed": 0}}}
+    data: Spec = {"data": {"dataset": "petals", "split": {"validation": 0.2, "test": 0.2, "seed": 0}}}
     registered = {"register": {"model": "petals", "what": ["best"]}}
-    yard.until_completed(yard.submit(spec(fit=SHORT, **own, after=registered), name="single"))
+    yard.until_completed(yard.submit(spec(fit=SHORT, **data, after=registered), name="single"))
     job = yard.submit(spec(fit={**SHORT, "epochs": 100_000}), name="stopped")
-    yard.until(job, lambda found: found["state"] == "running", "its start")
+    yard.until(job, lambda answer: answer["state"] == "running", "its start")
     yard.ada.post(f"/jobs/{job}/stop")
     yard.until_final(job)
     draft = {"project": PROJECT, "name": "draft", "spec": {"version": 1}, "draft": True, "tags": ["later"]}
