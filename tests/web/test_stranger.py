@@ -103,8 +103,8 @@ def routes() -> list[str]:
             else:
                 yield from walk(pattern, route)
 
-    found = dict.fromkeys(route for route in walk(get_resolver()) if not route.startswith(OUTSIDE))
-    return [route for route in found if "<" not in route or not route.startswith("^")]
+    addresses = dict.fromkeys(route for route in walk(get_resolver()) if not route.startswith(OUTSIDE))
+    return [route for route in addresses if "<" not in route or not route.startswith("^")]
 
 
 ROUTES = routes()
@@ -136,8 +136,8 @@ def rows() -> dict[str, list[Any]]:
     state = list(models.Job.objects.values_list("pk", "state", "desired", "priority"))
     promotions = list(models.PromotionRequest.objects.values_list("pk", "state"))
     people = list(models.User.objects.order_by("pk").values_list("pk", "is_active", "is_superuser"))
-    kept = (getattr(models, name) for name in models.__all__ if name not in UNCOUNTED)
-    counts = [(model.__name__, model.objects.count()) for model in kept]
+    counted = (getattr(models, name) for name in models.__all__ if name not in UNCOUNTED)
+    counts = [(model.__name__, model.objects.count()) for model in counted]
     workers = list(models.Worker.objects.values_list("pk", "state"))
     return {"jobs": state, "promotions": promotions, "people": people, "workers": workers, "counts": counts}
 
