@@ -1,7 +1,7 @@
 """A whole installation in this process: REST, scheduler, engine and the program that executes a served model.
 
 It has no server, broker or worker: requests call the application, and waiting for a job runs its tasks.
-Searches are left out, and so is what executes code of users, because it needs a sandbox.
+Searches are left out, and so is what executes user code, because it needs a sandbox.
 """
 
 import html
@@ -51,7 +51,7 @@ Array = npt.NDArray[Any]
 
 
 class LocalClient(Client):
-    """Calls the REST API of this process."""
+    """Calls this process's REST API."""
 
     def __init__(self, token: str, name: str) -> None:
         super().__init__("http://testserver", token, name, patience=0)
@@ -62,7 +62,7 @@ class LocalClient(Client):
         )
 
     def _send(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
-        """Send a request that leaves the database connection of the test open."""
+        """Send a request that leaves the test's database connection open."""
         signals = (request_started, request_finished)
         for signal in signals:
             signal.disconnect(close_old_connections)
@@ -145,7 +145,7 @@ class ShortYard:
         return answer
 
     def upload(self, slug: str, name: str, content: bytes, **fields: str) -> Body:
-        """Send a file as a new data set of the project and profile it."""
+        """Send a file as a new data set in the project and profile it."""
         self.ada.upload("/datasets", {"project": PROJECT, "slug": slug, **fields}, name, content)
         return self.until_ready(slug, project=PROJECT)
 
@@ -177,17 +177,17 @@ class ShortYard:
         self.grace.post(f"{address}/approve", {"comment": "Fine.", "accept": open_gates})
 
     def predict(self, model: str, examples: list[Any]) -> tuple[int, list[Any]]:
-        """Return the version in production and its answers to the body of a request."""
+        """Return the version in production and its answers to a request body."""
         number = self.ada.get(f"/endpoints/{model}")["production"]
         version = ModelVersion.objects.get(model__name=model, number=number)
         return number, self._answers_of(version, examples)
 
     def answers(self, model: str, examples: list[Any]) -> list[Any]:
-        """Return the answers of the first version of a model to the rows of a request."""
+        """Return the answers of a model's first version to a request's rows."""
         return self._answers_of(ModelVersion.objects.get(model__name=model, number=1), examples)
 
     def example(self, model: str) -> Any:
-        """Return the row of the request that the page of the first version of a model shows for curl."""
+        """Return the row in the curl request on the page of a model's first version."""
         page = browser_of(User.objects.get(username="ada")).get(f"/models/{model}/versions/1?tab=use")
         (command,) = re.findall(r'id="use-curl"[^>]*>(.*?)</', page.content.decode(), re.DOTALL)
         words = shlex.split(html.unescape(command))
@@ -195,7 +195,7 @@ class ShortYard:
         return row
 
     def _answers_of(self, version: ModelVersion, examples: list[Any]) -> list[Any]:
-        """Return the answers of a version to the rows of a request, from the program that serves it."""
+        """Return a version's answers to a request's rows, from the program that serves it."""
         file = self.folder / f"served-{version.pk}.keras"
         if not file.exists():
             file.symlink_to(store().path(version.artifact_id))

@@ -1,4 +1,4 @@
-"""From data of each kind to the answers of a served model, in one process: profile, train, export, answer.
+"""From each kind of data to a served model's answers, in one process: profile, train, export, answer.
 
 Whole installations with the same steps are in `tests/flow` and `tests/browser`, for some kinds of data.
 """
@@ -58,7 +58,7 @@ def test_a_table_with_gaps_categories_dates_and_texts(yard: ShortYard) -> None:
 
 
 def orders() -> bytes:
-    """Return orders of a shop: an id, ages with gaps, cities, dates, and texts that decide the target."""
+    """Return a shop's orders: an id, ages with gaps, cities, dates, and texts that decide the target."""
     rng = random.Random(1)
     lines = ["order_id,age,city,ordered,gift,comment,returned"]
     for row in range(400):
@@ -93,7 +93,7 @@ def test_a_regression_in_latin_1_with_semicolons_and_decimal_commas(yard: ShortY
 
 
 def rents() -> bytes:
-    """Return rents of flats, the first one small, with points between thousands and gaps."""
+    """Return flat rents, the first one small, with points between thousands and gaps."""
     rng = random.Random(2)
     lines = ["Stadtteil;Wohnfläche;Einzug;Miete"]
     for row in range(300):
@@ -141,7 +141,7 @@ def load_at(hour: int) -> float:
 
 
 def loads() -> bytes:
-    """Return an hourly load of 25 days, with the temperature and the load of the day before, and gaps."""
+    """Return an hourly load over 25 days, with the temperature, the load a day before, and gaps."""
     rng = random.Random(5)
     start, text = datetime.datetime(2026, 1, 1), io.StringIO()
     text.write("time,temperature,load_yesterday,load\n")

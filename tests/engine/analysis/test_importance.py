@@ -23,7 +23,7 @@ def test_the_most_important_comes_first_and_inactive_values_are_accepted() -> No
 
 
 def test_a_value_that_decides_only_while_it_is_active_matters() -> None:
-    """`rate` is used by one of two optimizers, which is the better one, and decides then."""
+    """One of two optimizers, the better one, uses `rate`, which decides then."""
     rng = np.random.default_rng(1)
     first, rate, noise = rng.random(200) < 0.5, rng.random(200), rng.random(200)
     request = ImportanceRequest(

@@ -40,7 +40,7 @@ def test_the_faster_step_mode_is_found_by_timing_both_on_the_model(
 
 @pytest.fixture
 def fake_steps(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Return a function that makes a program whose steps take given seconds on a clock of the test's own."""
+    """Return a function that makes a program whose steps take given seconds on the test's own clock."""
     from workers.engine.compiled import program as module
     from workers.engine.compiled import timing_comparison
     from workers.engine.compiled.timing_results import TimingResults

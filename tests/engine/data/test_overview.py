@@ -1,4 +1,4 @@
-"""The overview of a dataset version: gaps, relations of columns, and parts of the split."""
+"""A dataset version's overview: gaps, relations between columns, and the split's parts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Overviews of large and extreme tables, and of splits."""
+"""Overviews for large and extreme tables, and for splits."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Arrays of sequences: how they differ from images, and the template that reads them."""
+"""Sequence arrays: how they differ from images, and the template that reads them."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Statistics of columns: numbers sorted once, and hashes of rows."""
+"""Column statistics: numbers sorted once, and row hashes."""
 
 from typing import Any
 

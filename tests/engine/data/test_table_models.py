@@ -1,4 +1,4 @@
-"""Models of tables: pipelines of parts and folds, sizes, and files that are refused."""
+"""Table models: pipelines for parts and folds, sizes, and files that are refused."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""Tables with gaps, categories, dates and texts: roles and types of columns, and models that take them."""
+"""Tables with gaps, categories, dates and texts: column roles and types, and models that take them."""
 
 import random
 from pathlib import Path

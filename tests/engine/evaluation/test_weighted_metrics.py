@@ -1,4 +1,4 @@
-"""Metrics of weighted rows: those of scikit-learn, in every part of the engine that measures them."""
+"""Metrics on weighted rows equal scikit-learn's, everywhere in the engine."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ ROWS = 60
 
 
 def data_of(task: Task, seed: int = 0) -> tuple[Array, Array]:
-    """Return true values and predictions, some of them wrong and some of them equal."""
+    """Return true values and predictions, some wrong and some equal."""
     rng = np.random.default_rng(seed)
     if task == "regression":
         y = rng.normal(size=(ROWS, 2))

@@ -1,4 +1,4 @@
-"""Weights of rows in trainings and gates."""
+"""Row weights in trainings and gates."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def data(file: DatasetFile) -> Dataset:
 
 
 def weights_of(data: Dataset, class_weights: dict[str, float] | None = None) -> Array:
-    """Return the weights of the training rows as scikit-learn or Keras would take them."""
+    """Return the training rows' weights as scikit-learn or Keras would take them."""
     rows = data.parts.train
     row_weights = rows % 4 / (rows % 4).mean()
     labels = data.profile.class_labels

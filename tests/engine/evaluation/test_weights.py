@@ -1,4 +1,4 @@
-"""The role weight of a column: from the file to trainings, evaluations and gates."""
+"""The column role weight: from the file to trainings, evaluations and gates."""
 
 from collections.abc import Callable
 from pathlib import Path

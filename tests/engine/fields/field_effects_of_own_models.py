@@ -1,4 +1,4 @@
-"""Probes of the fields of models that users bring: versions that are trained further, code, and scripts."""
+"""Probes for fields of models that users bring: versions that are trained further, code, and scripts."""
 
 import json
 import tempfile
@@ -23,7 +23,7 @@ DIGEST = "c" * 64
 
 
 def fine_tuned(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the layers of a model that is trained further, its trained variables, and its learning rates."""
+    """Return the layers, trained variables and learning rates when a model is trained further."""
     loaded = files.load(spec)
     keras.backend.clear_session(free_memory=False)
     keras.utils.set_random_seed(7)
@@ -55,13 +55,13 @@ def base_version(spec: ExperimentSpec, yard: Yard) -> Any:
 
 
 def command(spec: ExperimentSpec, _: Files) -> Any:
-    """Return the command line and the variables of a script."""
+    """Return a script's command line and variables."""
     assert isinstance(spec.model, ScriptModel)
     return spec.model.command(), spec.model.env
 
 
 def code(spec: ExperimentSpec, _: Files) -> Any:
-    """Return the version of code that a runner gets."""
+    """Return the code version that a runner gets."""
     return spec.model.code_digest
 
 

@@ -1,4 +1,4 @@
-"""The graph in the summary of a model: layers, operations, connections, sizes, and inner models."""
+"""The graph in a model's summary: layers, operations, connections, sizes, and inner models."""
 
 from collections.abc import Sequence
 from typing import Any

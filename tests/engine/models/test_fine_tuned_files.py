@@ -42,7 +42,7 @@ def test_a_file_of_another_digest_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_trained_model_is_saved_with_its_weights_and_without_augmentation(tmp_path: Path) -> None:
-    """The model is built again from the version's file, so the order of its variables has to agree."""
+    """The model is built again from the version's file, so the variable order has to agree."""
     import keras
 
     from workers.engine.models.augment import saved_variables
@@ -98,7 +98,7 @@ def test_a_training_exports_a_model_whose_frozen_layers_are_the_versions(
 
 
 def test_a_table_keeps_the_pipeline_of_the_version(tmp_path: Path) -> None:
-    """New data have other values and other statistics, but each position of the input keeps its meaning."""
+    """New data have other values and other statistics, but each input position keeps its meaning."""
     from workers.engine.models import base_models
     from workers.engine.tasks import train as train_task
     from workers.features.files import read_features
@@ -132,7 +132,7 @@ def test_a_table_keeps_the_pipeline_of_the_version(tmp_path: Path) -> None:
 
 
 def trial_task(file: Any, folder: Path, base: BaseModelFile, *, seeds: tuple[int, ...], **args: Any) -> Any:
-    """Return a task of one trial of a search over the factor, with an execution for each seed."""
+    """Return a task for one trial in a search over the factor, with an execution for each seed."""
     from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 
     row = {"name": "learning_rate_factor", "kind": "float", "min": 0.01, "max": 1.0}

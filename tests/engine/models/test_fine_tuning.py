@@ -36,7 +36,7 @@ def data(blobs_file: DatasetFile) -> Dataset:
 
 
 def stored(model: Any, folder: Path) -> BaseModelFile:
-    """Save a model, make its file available to models of this process, and return it."""
+    """Save a model, make its file available to models in this process, and return it."""
     from workers.engine.models import base_models
     from workers.engine.models.files import save_model
 
@@ -49,7 +49,7 @@ def stored(model: Any, folder: Path) -> BaseModelFile:
 
 
 def layered(outputs: int = 3) -> Any:
-    """Return dense → batch normalization → dense → head, with statistics unlike those of a new model."""
+    """Return dense → batch normalization → dense → head, with statistics unlike a new model's."""
     import keras
 
     keras.utils.set_random_seed(7)

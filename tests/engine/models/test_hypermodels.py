@@ -1,4 +1,4 @@
-"""KerasTuner's hypermodels: their ranges are those of the package, and their models are like all others."""
+"""KerasTuner's hypermodels: their ranges are the package's, and their models are like all others."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ IMAGES = {
 
 
 def built_by_keras_tuner(name: str) -> Any:
-    """Return the hyperparameters of a hypermodel with KerasTuner's defaults; no variable gets a value."""
+    """Return a hypermodel's hyperparameters with KerasTuner's defaults; no variable gets a value."""
     import keras
     import keras_tuner
 
@@ -41,13 +41,13 @@ def built_by_keras_tuner(name: str) -> Any:
 
 
 def in_thread(function: Any, *arguments: Any) -> Any:
-    """Return the result of a function whose variables never get values: Keras keeps them by thread."""
+    """Call a function whose variables never get values, in a thread: Keras keeps them by thread."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(function, *arguments).result()
 
 
 def meaning(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the values of a hyperparameter and its default, whatever its kind."""
+    """Return a hyperparameter's values and its default, whatever its kind."""
     (parameter,) = SearchSpec.model_validate({"space": [row]}).space
     values = sorted(parameter.grid(), key=str)
     default = getattr(parameter, "default", None)

@@ -1,4 +1,4 @@
-"""Optimizers and learning rate schedules: Keras gets the settings of the spec."""
+"""Optimizers and learning rate schedules: Keras gets the spec's settings."""
 
 import inspect
 import math

@@ -1,4 +1,4 @@
-"""Code of users: the findings of a dry build, and models that are trained, saved and pooled like others."""
+"""User code: the findings of a dry build, and models that are trained, saved and pooled like others."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Trials of own code that share a program, or continue with their checkpoint."""
+"""Trials with own code that share a program, or continue with their checkpoint."""
 
 from pathlib import Path
 from typing import Any

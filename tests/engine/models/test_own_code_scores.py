@@ -1,4 +1,4 @@
-"""Scores and errors of models of own code."""
+"""Scores and errors of models in own code."""
 
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def test_scores_agree_with_those_of_kerastuner(
 def kerastuner_scores(
     folder: Path, text: str, entry: str, file: DatasetFile, values: dict[str, Any], executions: int
 ) -> list[float]:
-    """Return the best validation loss of each execution of a trial that KerasTuner's own tuner runs."""
+    """Run a trial with KerasTuner's own tuner; return each execution's best validation loss."""
     import keras
     import keras_tuner
 

@@ -1,4 +1,4 @@
-"""Models of own code: trained, continued, saved and pooled like others."""
+"""Models in own code: trained, continued, saved and pooled like others."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from tests.engine.making import ArtifactReport, dataset_file
 
 
 class TrainingReport(ArtifactReport):
-    """Records the artifacts of a training."""
+    """Records a training's artifacts."""
 
     def recorded(self) -> tuple[str, ...]:
         return ()

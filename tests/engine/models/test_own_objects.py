@@ -1,4 +1,4 @@
-"""Model files with layers of a user's own: whether they need their code, and how it is found."""
+"""Model files with a user's own layers: whether they need their code, and how it is found."""
 
 import json
 import sys

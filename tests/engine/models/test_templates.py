@@ -1,4 +1,4 @@
-"""Every template of the table: its entry matches the model. A new template needs no tests of its own here."""
+"""Every template in the table: its entry matches the model. A new template needs no new test here."""
 
 import dataclasses
 import functools
@@ -55,7 +55,7 @@ def variants(info: TemplateInfo) -> list[dict[str, Any]]:
 
 
 def sizes(info: TemplateInfo, args: dict[str, Any]) -> list[str]:
-    """Return the names of the counts and widths of a template."""
+    """Return the names of a template's counts and widths."""
     without = {"kernel_steps"} if info.name == "sequence" and args.get("kind") != "conv" else set()
     fields = info.arguments.model_fields.items()
     return [name for name, field in fields if field.annotation is int and name not in without]
@@ -138,7 +138,7 @@ def test_a_cached_model_with_another_seed_and_other_rates_trains_like_a_new_one(
 
 @pytest.fixture
 def unlisted(monkeypatch: pytest.MonkeyPatch) -> TemplateInfo:
-    """Remove the list of variables from a template."""
+    """Remove a template's variable list."""
     info = dataclasses.replace(TEMPLATES["mlp"], layers=None, width="")
     monkeypatch.setitem(TEMPLATES, "mlp", info)
     return info

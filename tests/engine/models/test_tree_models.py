@@ -36,7 +36,7 @@ from workers.features.files import read_features
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Limit scikit-learn's models of these tests too: its waiting threads would slow each other down."""
+    """Limit scikit-learn's models in these tests too: its waiting threads would slow each other down."""
     with threadpool_limits(1, user_api="openmp"):
         yield
 

@@ -1,4 +1,4 @@
-"""Trainings of trees: rounds, pauses and checkpoints."""
+"""Tree trainings: rounds, pauses and checkpoints."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from workers.engine.training import checkpoint
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Limit scikit-learn's models of these tests too: its waiting threads would slow each other down."""
+    """Limit scikit-learn's models in these tests too: its waiting threads would slow each other down."""
     with threadpool_limits(1, user_api="openmp"):
         yield
 

@@ -55,13 +55,13 @@ def sklearn_model(method: str, *, classifies: bool, rounds: int = EPOCHS, seed: 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Limit scikit-learn's models of these tests too: its waiting threads would slow each other down."""
+    """Limit scikit-learn's models in these tests too: its waiting threads would slow each other down."""
     with threadpool_limits(1, user_api="openmp"):
         yield
 
 
 def predicted(model: Any, x: np.ndarray) -> np.ndarray:
-    """Return scikit-learn's predictions in the form of a model of this product."""
+    """Return scikit-learn's predictions in the form that this product's models use."""
     if not hasattr(model, "predict_proba"):
         return np.asarray(model.predict(x)).reshape(len(x), -1)
     shares = model.predict_proba(x)
@@ -77,7 +77,7 @@ def grown(
     outputs: int,
     rounds: int = EPOCHS,
 ) -> Any:
-    """Return the saved and loaded model of trees that were grown on these rows."""
+    """Grow trees on these rows; return the model, saved and loaded."""
     builder = grower(args, TrainingRows(x, y, None, task, outputs), 0)
     builder.grow(rounds)
     model = build_trees(

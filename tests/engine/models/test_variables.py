@@ -1,4 +1,4 @@
-"""The plan's list of variables, compared with built Keras models, and the layout checks."""
+"""The plan's variable list, compared with built Keras models, and the layout checks."""
 
 import math
 from collections.abc import Sequence

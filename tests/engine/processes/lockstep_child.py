@@ -1,4 +1,4 @@
-"""Trains the executions of tasks in one call, each task in a process that is killed; prints each checkpoint.
+"""Trains each task's executions in one call, in a process that is killed; prints each checkpoint.
 
 The processes are forked from this one, as runners are: importing Keras takes longer than these trainings.
 """

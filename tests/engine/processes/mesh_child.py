@@ -67,7 +67,7 @@ def main(folder: Path) -> None:
 
 
 def fine_tuned(folder: Path) -> dict[str, float]:
-    """Return the validation loss of the same version, fine-tuned with each mesh."""
+    """Fine-tune the same version with each mesh; return the validation losses."""
     folder.mkdir()
     data, base = blobs_file(folder), tuning.stored(tuning.layered(), folder)
     losses = {}
@@ -88,14 +88,14 @@ def fine_tuned(folder: Path) -> dict[str, float]:
 
 
 def suggested(texts: DatasetFile) -> list[dict[str, Any]]:
-    """Return the layout that a plan suggests for the model of texts."""
+    """Return the layout that a plan suggests for the text model."""
     spec = spec_of("d", **TEXTS)
     listed = variables(spec.model, encoded(spec, Profile.model_validate(texts.profile)))
     return [rule.model_dump() for rule in suggest_layout(MeshSpec.model_validate(MESHES["mixed"]), listed)]
 
 
 def train(folder: Path, file: DatasetFile, mesh: Any, layer: str, **model: Any) -> dict[str, Any]:
-    """Train a model; return its history, and how the kernel of a dense layer is divided."""
+    """Train a model; return its history, and how a dense layer's kernel is divided."""
     # plain gradient steps: Adam turns a gradient that is only rounding noise into a full step
     fit = {"epochs": 2, "batch_size": 100, "optimizer": "sgd", "learning_rate": 0.1}
     spec = spec_of("d", mesh=mesh, fit=fit, **model)

@@ -1,4 +1,4 @@
-"""Executions of a trial in one call: each trains and ends as it would alone."""
+"""A trial's executions in one call: each trains and ends as it would alone."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def task_of(
     executions: int = 3,
     **parts: Any,
 ) -> TrialTask:
-    """Return a task of one trial; `resume` gives each execution its newest checkpoint."""
+    """Return a task with one trial; `resume` gives each execution its newest checkpoint."""
     spec = spec_of("blobs", **{"args": MLPS["plain"], "fit": FIT, "search": SEARCH, **parts})
     plans = tuple(
         ExecutionPlan(execution=n, seed=40 + n, checkpoints=(resume or {}).get(n, ()))
@@ -64,7 +64,7 @@ def task_of(
 
 
 def trained(task: TrialTask, report: Any = None) -> Outcome:
-    """Run a task; return each execution's result, and the points of its curves."""
+    """Run a task; return each execution's result and curve points."""
     from workers.engine.tasks import trial
 
     report = report or RecordingReport(task.folder)
@@ -76,7 +76,7 @@ def trained(task: TrialTask, report: Any = None) -> Outcome:
 
 
 def assert_alike(first: Outcome, second: Outcome) -> None:
-    """Compare results and curves. Another order of computation changes the last digits."""
+    """Compare results and curves. Another computation order changes the last digits."""
     assert first[1].keys() == second[1].keys()
     for execution, points in first[1].items():
         assert len(points) == len(second[1][execution])
@@ -166,7 +166,7 @@ POINTS = ("batch:8", "epoch:11", "checkpoint.arrays:15")
 
 @pytest.fixture(scope="module")
 def killed(file: DatasetFile, tmp_path_factory: pytest.TempPathFactory) -> Killed:
-    """The folder of a task and the newest checkpoint of each execution, for each point of its death."""
+    """For each point of death, a task's folder and each execution's newest checkpoint."""
     folders = {point: tmp_path_factory.mktemp("killed") for point in POINTS}
     tasks = {point: task_of(file, folder).model_dump_json() for point, folder in folders.items()}
     done = subprocess.run(

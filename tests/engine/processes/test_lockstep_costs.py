@@ -121,7 +121,7 @@ def program(file: DatasetFile) -> Any:
 
 
 def timed(program: Any, monkeypatch: pytest.MonkeyPatch, count: int, *, epochs_left: int) -> bool:
-    """Return whether a round of timing `count` trainings in one call begins."""
+    """Return whether a timing round with `count` trainings in one call begins."""
     from workers.engine.compiled.vmapped import EpochInputs
 
     begun = []

@@ -37,7 +37,7 @@ NARROW = narrow_space(
 
 
 def rows_of_before(algorithm: str) -> list[TrialRow]:
-    """Return trials of a search over the wide space: most completed, two running, one failed."""
+    """Return trials from a search over the wide space: most completed, two running, one failed."""
     spec = search(algorithm, WIDE, max_trials=60)
     suggestions = ask(spec, count=12, epochs=9).suggestions
     rows = []
@@ -74,7 +74,7 @@ def test_trials_outside_the_space_count_towards_max_trials(algorithm: str) -> No
 
 
 def walked(space: Any, narrow: Any) -> tuple[list[Values], list[Values]]:
-    """Suggest five points of a grid, narrow the space, and continue to the end of the grid."""
+    """Suggest five grid points, narrow the space, and continue to the end of the grid."""
     before = values_of(ask(search("grid", space, max_trials=1000), count=5))
     rows = [
         TrialRow(

@@ -1,4 +1,4 @@
-"""Successive halving: brackets of the paper, and promotions verified by an independent count."""
+"""Successive halving: the paper's brackets, and promotions verified by an independent count."""
 
 import itertools
 import math

@@ -35,7 +35,7 @@ Setting = tuple[ExperimentSpec, DatasetFile, tuple[Member, ...]]
 
 @pytest.fixture(scope="module", params=["wine", "breast_cancer", "diabetes"])
 def setting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Setting:
-    """Three trained members of a multiclass, a binary and a regression task."""
+    """Three trained members for a multiclass, a binary and a regression task."""
     folder = tmp_path_factory.mktemp(request.param)
     spec, file = spec_for(request.param), dataset_file(folder, request.param)
     members = tuple(

@@ -1,4 +1,4 @@
-"""Gates of versions that need code: their processes send predictions, of which nothing is trusted."""
+"""Gates for versions that need code: their processes send predictions, which are not trusted."""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ WINE = Signature.model_validate(
 
 
 class Setting:
-    """A trained version of built-in layers with its data. Its gates are those of one that needs code."""
+    """A trained version with built-in layers and its data. Its gates are those for needed code."""
 
     def __init__(self, folder: Path) -> None:
         self.file, self.spec = dataset_file(folder, "wine"), spec_for("wine")
@@ -154,7 +154,7 @@ def test_rows_arrive_in_an_order_that_tells_nothing_of_their_targets(
 
 
 def test_predictions_are_assigned_to_their_rows(setting: Setting, tmp_path: Path) -> None:
-    """A model that knows the target of each row would have an accuracy of 1 in any order."""
+    """A model that knows each row's target would have accuracy 1 in any order."""
     classes = {
         row.tobytes(): int(target)
         for row, target in zip(setting.dataset.x[:].astype(np.float32), setting.dataset.y, strict=True)

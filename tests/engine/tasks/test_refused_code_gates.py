@@ -1,4 +1,4 @@
-"""Processes of models that answer wrongly, hang or are not comparable."""
+"""Model processes that answer wrongly, hang or are not comparable."""
 
 import json
 import socket
@@ -113,7 +113,7 @@ def test_columns_that_are_not_those_of_the_file_are_refused(setting: Setting, tm
 
 
 def with_targets(model: Path, folder: Path, column: str = "cultivar") -> Path:
-    """Return a copy of a model file whose pipeline has `column`, the target, in place of its last column."""
+    """Copy a model file; its pipeline has `column`, the target, in place of the last column."""
     path = folder / "taking.keras"
     words = {"words": ["class_0", "class_1", "class_2"], "size": 5}
     with zipfile.ZipFile(model) as source, zipfile.ZipFile(path, "w") as archive:
@@ -146,7 +146,7 @@ def test_an_input_of_any_size_does_not_keep_a_version_from_its_test_data(
 
 @pytest.mark.parametrize("name", ["challenger", "champion"])
 def test_a_version_does_not_get_the_targets_as_a_feature(name: str, setting: Setting, tmp_path: Path) -> None:
-    """The pipeline is in the model file, which code of users has written."""
+    """The pipeline is in the model file, which user code has written."""
     path = with_targets(setting.model, tmp_path)
     columns = [*setting.registered["columns"][:-1], {"name": "cultivar", "type": "category"}]
     overrides = {name: str(path), f"{name}_signature": {**setting.registered, "columns": columns}}

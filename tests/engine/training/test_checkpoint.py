@@ -61,7 +61,7 @@ def epochs(count: int, first: int = 1) -> list[dict[str, float]]:
 
 
 class Series:
-    """The checkpoints of one training, whose history grows."""
+    """One training's checkpoints, whose history grows."""
 
     def __init__(self, parent: Path) -> None:
         self.parent, self.shared, self.best = parent, SharedFiles(), [np.ones(5)]

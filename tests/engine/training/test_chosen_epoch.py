@@ -1,4 +1,4 @@
-"""Which measure chooses the epoch of a retraining, on data on which loss and AUC disagree."""
+"""Which measure chooses a retraining's epoch, on data on which loss and AUC disagree."""
 
 from pathlib import Path
 from typing import Any

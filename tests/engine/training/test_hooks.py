@@ -45,7 +45,7 @@ def test_an_interrupted_training_ends_with_the_same_bits(
 def test_a_plateau_reduces_the_rate_as_the_keras_callback_does_in_one_fit(
     file: DatasetFile, tmp_path: Path
 ) -> None:
-    """With a `min_delta` of 1 no epoch improves: reductions depend only on patience and cooldown."""
+    """With `min_delta` 1 no epoch improves: reductions depend only on patience and cooldown."""
     result = train_on(file, tmp_path / "c", fit={**BLOBS, **KINDS["plateau"]}).result
     rates = [epoch["lr"] for epoch in result.history]
     # the first epoch is the best; each reduction is followed by an epoch of cooldown

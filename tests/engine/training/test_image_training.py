@@ -1,4 +1,4 @@
-"""Training on archives of images: batch normalization on every path, and equal answers in serving."""
+"""Training on image archives: batch normalization on every path, and equal answers in serving."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rows that are read from the file of their version while a model trains."""
+"""Rows that are read from their version's file while a model trains."""
 
 import dataclasses
 import itertools

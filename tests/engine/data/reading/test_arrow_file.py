@@ -1,4 +1,4 @@
-"""The file of a dataset version: every type comes back as it was, and files of earlier releases are read."""
+"""A dataset version's file: every type comes back as it was, and files from earlier releases are read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Columns of large files of other formats, read one by one."""
+"""Columns in large files with other formats, read one by one."""
 
 import json
 from collections.abc import Callable
@@ -43,7 +43,7 @@ FRAME = pd.DataFrame(
 
 
 def written(frame: pd.DataFrame, folder: Path, kind: str) -> tuple[Path, Callable[..., Table]]:
-    """Return a file of a frame in parts of two rows, and its reader."""
+    """Store a frame in parts of two rows; return the file and its reader."""
     path = folder / f"data.{kind}"
     if kind == "parquet":
         frame.to_parquet(path, row_group_size=2)

@@ -34,7 +34,7 @@ def layout(path: Path, **dialect: Any) -> CsvLayout:
 
 
 def lines(*values: str, repeat: int = 12) -> str:
-    """A column of the first value, repeated, and the others after it, beside one of numbers."""
+    """A column that repeats the first value and ends with the others, beside a numeric one."""
     body = [values[0]] * repeat + list(values[1:])
     return "a,y\n" + "".join(f"{value},{row}\n" for row, value in enumerate(body))
 

@@ -1,4 +1,4 @@
-"""Several files of one format are one table: their rows follow each other, and their columns must agree."""
+"""Several files in one format are one table: their rows follow each other, and their columns must agree."""
 
 import csv
 import io
