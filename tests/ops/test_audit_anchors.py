@@ -1,4 +1,4 @@
-"""Copies of the audit chain's head in backups and in the log."""
+"""The audit chain's head, copied to backups and to the log."""
 
 import json
 import logging

@@ -30,7 +30,7 @@ LEFT_OUT = ("__pycache__", "screenshots", "openapi.json")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this source tree; no network is used."""
+    """This source tree's wheel; no network is used."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trainyard(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command of an environment that has the wheel, and sees the dependencies of this one."""
+    """The command in an environment that has the wheel, and sees this one's dependencies."""
     folder = tmp_path_factory.mktemp("installed") / "environment"
     venv.create(folder, symlinks=True)
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def urls(trainyard: Path, folder: Path) -> Iterator[dict[str, Any]]:
-    """The addresses of `trainyard up`, with its output so far."""
+    """The addresses that `trainyard up` prints, with its output so far."""
     output, file = folder / "up.txt", folder / ".trainyard" / "run" / "urls.json"
     command = [str(trainyard), "up", "--port", "0", "--serving-port", "0", "--slots", "1"]
     with output.open("wb") as stream:

@@ -13,7 +13,7 @@ FILE = Path(__file__).parents[1] / "last_whole_run"
 
 
 class WholeRun:
-    """The pytest plugin: writes `FILE` after a run of all tests in a checkout without changes."""
+    """The pytest plugin: writes `FILE` after a complete run in a checkout without changes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

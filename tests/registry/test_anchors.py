@@ -1,4 +1,4 @@
-"""Signed releases carry the row of the audit chain with which they were published."""
+"""Signed releases carry the audit chain's row with which they were published."""
 
 import base64
 import json

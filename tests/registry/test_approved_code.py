@@ -1,4 +1,4 @@
-"""What an approval of a version with code binds."""
+"""An approval binds a version's code."""
 
 from pathlib import Path
 from typing import cast
@@ -31,7 +31,7 @@ PACKAGES = {"path": "requirements.txt", "requirements": ["einops==0.8.1"]}
 
 @pytest.fixture
 def trainer(yard: Yard) -> User:
-    """A person of the project who may have code executed."""
+    """A project member who may have code executed."""
     user = User.objects.create_user("trainer")
     Membership.objects.create(project=yard.project, user=user, role=Role.TRAINER)
     return user

@@ -1,4 +1,4 @@
-"""The rules of a model's gates: who may change them, their revisions, and the requests they apply to."""
+"""A model's gate rules: who may change them, their revisions, and the requests they apply to."""
 
 from typing import Any
 

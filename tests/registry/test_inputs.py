@@ -1,4 +1,4 @@
-"""The input positions of a model version: their columns, and an example row."""
+"""A model version's input positions: their columns, and an example row."""
 
 import json
 import re

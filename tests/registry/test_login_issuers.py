@@ -1,4 +1,4 @@
-"""A session that came from a login link decides nothing of the person who made the link."""
+"""A session from a login link decides none of the requests by the link's maker."""
 
 import json
 import re
@@ -19,7 +19,7 @@ CHOSEN = "a-long-password-of-somebody"
 
 
 def entered_as(user: User, by: User) -> Client:
-    """Return a browser that is logged in as `user` by a link of `by`."""
+    """Return a browser that is logged in as `user` by a link from `by`."""
     client = browser_of(user)
     session = client.session
     session[LINK_ISSUERS] = [by.pk]
@@ -155,7 +155,7 @@ class Alone:
 
 
 def seen_by(browser: Client) -> User:
-    """Return the user of a browser as a request sees them."""
+    """Return a browser's user as a request sees them."""
     user = User.objects.get(pk=browser.session["_auth_user_id"])
     user.login_issuers = issuers_of(browser.session)
     return user

@@ -1,4 +1,4 @@
-"""Versions whose file needs code of users: rights, the binding of approvals, and deletions."""
+"""Versions whose file needs user code: rights, what approvals bind, and deletions."""
 
 from typing import Any, cast
 
@@ -30,14 +30,14 @@ from tests.registry.conftest import GOOD_GATES, SIGNATURE, Yard, judge
 
 @pytest.fixture
 def trainer(yard: Yard) -> User:
-    """A person of the project who may have code executed."""
+    """A project member who may have code executed."""
     user = User.objects.create_user("trainer")
     Membership.objects.create(project=yard.project, user=user, role=Role.TRAINER)
     return user
 
 
 def code_of(yard: Yard, source: str = "", **findings: Any) -> CodeVersion:
-    """Make a version of code with the digest of its files."""
+    """Make a code version with the digest of its files."""
     code = factories.make_code("layers", project=yard.project, by=yard.owner, source=source)
     stored = [(file.path, sha256_of(store().path(file.artifact_id))) for file in code.files.all()]
     code.digest, code.found_json = digest_of(stored), findings

@@ -30,7 +30,7 @@ def yard(transactional_db: None, tmp_path: Path) -> Yard:
 
 
 def race(*racers: Callable[[], Any]) -> list[str]:
-    """Start all at once; return the outcome of each: `won`, or the code of the error."""
+    """Start all at once; return each outcome: `won`, or the error code."""
     line = threading.Barrier(len(racers))
     ends = [""] * len(racers)
 

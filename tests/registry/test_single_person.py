@@ -19,7 +19,7 @@ def root(yard: Yard) -> User:
 
 
 def asked_by_owner(yard: Yard) -> PromotionRequest:
-    """Open a request of the owner for a version of hers; its gates have passed."""
+    """Open a request by the owner for her version; its gates have passed."""
     promotion = promotions.request(yard.version(by=yard.owner), stage="production", by=yard.owner)
     judge(promotion, GOOD_GATES)
     return promotion

@@ -1,4 +1,4 @@
-"""Counts of prediction requests: added once, folded into longer intervals, and read as figures over time."""
+"""Request counts: added once, folded into longer intervals, and read as figures over time."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

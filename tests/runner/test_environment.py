@@ -1,4 +1,4 @@
-"""The environment variables that a runner gets for the mesh of its task."""
+"""The environment variables that a runner gets for its task's mesh."""
 
 import os
 from typing import Any
@@ -14,7 +14,7 @@ GPU = {"devices": "gpu", "shape": [1], "axis_names": ["data"]}
 
 
 def applied(mesh: dict[str, Any], **environment: str) -> dict[str, str]:
-    """Return the environment of a task on a mesh, where the worker has the variables `given`."""
+    """Return a task's environment on a mesh, where the worker has the variables in `environment`."""
     spec = spec_of(mesh=mesh)
     dataset = DatasetFile(path="", digest="", profile={})
     objective = SearchPayload().objective(spec)

@@ -34,7 +34,7 @@ STRENGTH_OF_ENFORCEMENT = [
 
 
 def table() -> str:
-    """Return the table of guarantees as it is in the document."""
+    """Return the guarantee table as it is in the document."""
     head = ["what code of users cannot do", *(LEVELS[level].label for level in Level)]
     rows = [[info.text, *map(str, info.by_level)] for info in GUARANTEES.values()]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))

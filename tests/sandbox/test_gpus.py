@@ -1,4 +1,4 @@
-"""GPUs in a sandbox: devices, libraries and rules, from a tree of files, and with devices that are no GPUs.
+"""GPUs in a sandbox: devices, libraries and rules, from a file tree, and with devices that are no GPUs.
 
 Whether a driver works with them is tested in `tests/gpu`, on a machine that has one.
 """
@@ -33,7 +33,7 @@ CACHE = """3 libs found in cache `/etc/ld.so.cache'
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A machine with three GPUs, and the libraries of the driver at two unusual places."""
+    """A machine with three GPUs, and the driver's libraries at two unusual places."""
     names = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia0", "nvidia1", "nvidia2")
     for name in names:
         create_file(tmp_path / "dev" / name).chmod(0o666)

@@ -36,7 +36,7 @@ ALL = tuple(LevelState(level=level, offered=True) for level in Level)
 
 @pytest.fixture
 def folder(owner: Owner | None) -> Iterator[Path]:
-    """The folder of a run, which its user can enter."""
+    """A run's folder, which its user can enter."""
     with tempfile.TemporaryDirectory(prefix="trainyard-sandbox-") as name:
         if owner is not None:
             os.chown(name, *owner)

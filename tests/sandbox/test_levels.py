@@ -1,4 +1,4 @@
-"""The levels of sandboxes that a machine offers, and what each shows and limits."""
+"""The sandbox levels that a machine offers: their views and limits."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ from workers.confinement.sandbox.watch import Watch
 
 @pytest.fixture
 def folder(owner: Owner | None) -> Iterator[Path]:
-    """The folder of a run, which its user can enter."""
+    """A run's folder, which its user can enter."""
     with tempfile.TemporaryDirectory(prefix="trainyard-sandbox-") as name:
         if owner is not None:
             os.chown(name, *owner)
@@ -149,7 +149,7 @@ def test_the_view_has_neither_the_rest_of_the_machine_nor_the_home_of_the_instal
 
 
 def test_nothing_is_mounted_below_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the folder of the virtual environment is a link."""
+    """As where the virtual environment's folder is a link."""
     packages = tmp_path / "real" / "lib" / "packages"
     packages.mkdir(parents=True)
     link = tmp_path / "venv"

@@ -1,6 +1,6 @@
 """Runs attacks as a worker without privileges: `python -m tests.sandbox.unprivileged [forked] LEVEL …`.
 
-It prints the levels that it finds and the results of the given ones that are offered, as JSON.
+It prints the levels that it finds and, as JSON, the results at those given levels that are offered.
 """
 
 import json

@@ -101,7 +101,7 @@ class FakeDashboard:
         return next((report for report in reversed(self.reports) if report["model"] == model), {})
 
     def requests(self, model: str) -> dict[int, dict[str, int]]:
-        """Return the sums of the reported counts of a model, by run of the server."""
+        """Return a model's reported counts, summed by server run."""
         reports = [report["traffic"] for report in self.reports if report["model"] == model]
         once = {(sent["run"], sent["sequence"]): sent for sent in reports if sent}
         sums_by_run: dict[int, dict[str, int]] = {}
@@ -164,7 +164,7 @@ def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
 
 
 class ServerProcess:
-    """`python -m workers.serving` in a home of its own."""
+    """`python -m workers.serving` in its own home."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class ServerProcess:
         return psutil.Process(self.process.pid).children()
 
     def child_of(self, model: str, version: int | None = None) -> psutil.Process | None:
-        """Return the process that answers for a version of a model (for its only one)."""
+        """Return the process that answers for a model's version (for its only one)."""
         text = HTTP.get(f"{self.url}/monitoring/prometheus/metrics").text
         start = f'trainyard_serving_child_pid{{model_name="{model}",'
         start += f'version="{version}"' if version else ""

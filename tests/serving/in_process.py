@@ -1,4 +1,4 @@
-"""A listening server in the process of the tests, whose only model doubles its inputs."""
+"""A listening server in the tests' process, whose only model doubles its inputs."""
 
 import asyncio
 import contextlib
@@ -116,7 +116,7 @@ class Models:
 
 
 class Serving:
-    """A listening server, and the number of requests that it answered directly."""
+    """A listening server, and how many requests it answered directly."""
 
     port: int
 
@@ -180,7 +180,7 @@ def request(body: object = ONE, path: str = "/v1/models/m:predict", **headers: s
 
 @contextlib.asynccontextmanager
 async def listening(serving: Serving) -> AsyncIterator[Serving]:
-    """Accept connections for a server until the end of the block."""
+    """Accept connections for a server until the block ends."""
     server = await asyncio.get_running_loop().create_server(serving.protocol, "127.0.0.1", 0)
     serving.port = server.sockets[0].getsockname()[1]
     yield serving

@@ -1,4 +1,4 @@
-"""The head of a request is recognized when it comes again, whatever the length of the body."""
+"""A request's head is recognized when it comes again, whatever the body's length."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ def request(body: bytes, head: bytes = HEAD) -> bytes:
 
 
 def body_of(head: RepeatedHead, data: bytes) -> bytes | None:
-    """Return the body of a request; None unless `data` is exactly one request with this head."""
+    """Return a request's body; None unless `data` is exactly one request with this head."""
     place = head.place_of_body(data)
     return None if place is None or place.end != len(data) else data[place.start :]
 

@@ -168,7 +168,7 @@ class FakeRepository:
             raise self.fault
 
     def losses(self, attempt: int = 1) -> list[float]:
-        """The x of every point of the runner's own series, in order."""
+        """The x of every point in the runner's own series, in order."""
         xs: list[float] = []
         for event in self.events.get(attempt, []):
             if isinstance(event, Points):

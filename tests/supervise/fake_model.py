@@ -1,4 +1,4 @@
-"""A fake process of a model: each row is a path or a port, and its prediction is whether it can be reached.
+"""A fake model process: each row is a path or a port, and its prediction is whether it can be reached.
 
 It imports nothing but the standard library: the Python that every user can run may have no more.
 """

@@ -1,4 +1,4 @@
-"""CPU and memory of a runner and its descendants."""
+"""CPU and memory that a runner and its descendants use."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ BURN_ON_REQUEST = f"input()\n{BURN}"
 
 @pytest.fixture
 def burning() -> Iterator[psutil.Popen]:
-    """A process that has used more than a second of CPU, and continues."""
+    """A process that has used more than one CPU second, and continues."""
     with psutil.Popen([sys.executable, "-c", BURN]) as process:
         try:
             wait_for(lambda: sum(process.cpu_times()[:2]) > 1, "a process that has used CPU", 60)

@@ -1,4 +1,4 @@
-"""A real server with real sockets, in the event loop of the test."""
+"""A real server with real sockets, in the test's event loop."""
 
 import asyncio
 import socket
@@ -95,7 +95,7 @@ class Running:
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answer with the length of the body."""
+    """Answer with the body's length."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.accept"})

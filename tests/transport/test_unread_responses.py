@@ -139,7 +139,7 @@ async def test_a_disconnection_ends_the_request_that_is_answered_and_those_that_
 
 
 class Aborted:
-    """A transport of uvloop after its connection was aborted."""
+    """A uvloop transport after its connection was aborted."""
 
     def is_closing(self) -> bool:
         return True
@@ -156,7 +156,7 @@ async def test_a_response_to_an_aborted_connection_is_dropped() -> None:
 
 
 class Written:
-    """A transport to which bytes were written, of which some were read."""
+    """A transport to which bytes were written; some were read."""
 
     def __init__(self) -> None:
         self.written = self.read = 0

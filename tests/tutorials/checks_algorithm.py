@@ -1,4 +1,4 @@
-"""Tests that `test_new_algorithm` runs in a copy of the tree with the tutorial's changes."""
+"""Tests that `test_new_algorithm` runs in a copied tree with the tutorial's changes."""
 
 import json
 import subprocess

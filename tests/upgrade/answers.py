@@ -28,7 +28,7 @@ class Reader:
         return dict(answer.json())
 
     def items(self, address: str) -> list[Body]:
-        """Return the items of a list that fits on one page."""
+        """Return a list's items, which fit on one page."""
         joint = "&" if "?" in address else "?"
         page = self.get(f"{address}{joint}limit={WHOLE}")
         assert page["next"] is None, f"{address} has more than {WHOLE} items"
@@ -36,7 +36,7 @@ class Reader:
 
 
 def addresses(reader: Reader) -> Iterator[str]:
-    """Yield the addresses of all stored data, except of unfinished work."""
+    """Yield the addresses of all stored data, except unfinished work."""
     jobs = {job["id"]: job for job in reader.items("/jobs")}
     for job in jobs.values():
         if job["finished"] is not None and jobs[job["parent"] or job["id"]]["finished"] is not None:
@@ -108,7 +108,7 @@ LISTS = ("/", "/jobs", "/queue", "/models", "/approvals", "/endpoints", "/datase
 
 
 def pages(answers: Body) -> list[str]:
-    """List the pages of all that was recorded, with each tab of one job of a kind."""
+    """List the pages of all that was recorded, with each tab for one job of a kind."""
     paths = list(LISTS)
     for address in (*answers["ended"], *answers["unfinished"]):
         for pattern, page in PLACES.items():
@@ -119,7 +119,7 @@ def pages(answers: Body) -> list[str]:
 
 
 def differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """List the fields of an earlier answer that a later one lacks or changes; it may have more fields.
+    """List an earlier answer's fields that a later one lacks or changes; it may have more fields.
 
     A list may have further items in between, since work continues after an upgrade.
     """

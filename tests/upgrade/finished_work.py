@@ -84,7 +84,7 @@ def search_in_other_ways(yard: OldYard, earlier: int) -> None:
 
 
 def revise_grid(yard: OldYard) -> None:
-    """Search a grid that becomes smaller while it runs, and continue a trial of it."""
+    """Search a grid that becomes smaller while it runs, and continue one trial."""
     units = {**UNITS, "max": 96}
     job = submit(yard, "grid", name="revised", epochs=10, max_trials=12, parallel_trials=1, space=[units])
     wait_for(lambda: yard.trials_in(job, "completed"), "the first point of the grid")
@@ -103,7 +103,7 @@ def leave_queued(yard: OldYard, job: int) -> None:
 
 
 def submit(yard: OldYard, algorithm: str, *, name: str = "", epochs: int = 4, **parts: Any) -> int:
-    """Submit a small search of single trainings."""
+    """Submit a small search with single trainings."""
     asked = search(algorithm, **{"executions_per_trial": 1, "max_trials": 3, "space": [RATE], **parts})
     fit = {"epochs": epochs, "batch_size": 4, "seed": 3}
     return yard.submit(spec(search=asked, fit=fit), name=name or algorithm)

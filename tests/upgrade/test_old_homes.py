@@ -1,4 +1,4 @@
-"""Homes of earlier commits are upgraded: finished work is unchanged, interrupted work resumes."""
+"""Homes from earlier commits are upgraded: finished work is unchanged, interrupted work resumes."""
 
 import re
 from typing import Any
@@ -33,7 +33,7 @@ def test_everything_that_had_ended_answers_as_it_did(upgraded: Upgraded) -> None
 def without_withdrawn(address: str, answer: Body) -> Body:
     """Return an earlier answer without the field that was withdrawn on purpose.
 
-    The optional traceback of a data set or model version that was refused named files of a worker.
+    The optional traceback for a refused data set or model version named a worker's files.
     """
     if "/versions/" not in address or not answer.get("error"):
         return answer

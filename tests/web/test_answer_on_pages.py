@@ -1,4 +1,4 @@
-"""The answer on the page of a search: its best trial, its models, and what follows."""
+"""The answer on a search's page: its best trial, its models, and the next step."""
 
 import re
 from typing import Any

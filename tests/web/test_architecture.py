@@ -126,7 +126,7 @@ def version(people: People) -> ModelVersion:
 
 
 def summarized(version: ModelVersion, body: object, people: People) -> Job:
-    """Store the summary that a validation of the version wrote."""
+    """Store the summary that the version's validation wrote."""
     job = make_job(
         kind="register", by=people.owner, project=people.project, state="completed", title="Validate",
         payload=RegisterPayload(version=version.pk).to_json(),

@@ -1,4 +1,4 @@
-"""The markup of components that several pages share."""
+"""The components that several pages share."""
 
 from django import forms
 from django.template import Context, Template

@@ -1,6 +1,6 @@
-"""Texts and marks have enough contrast in both themes, computed from the tokens of the style sheets.
+"""Texts and marks have enough contrast in both themes, computed from the style sheets' tokens.
 
-The tables name the backgrounds of each colour. A colour, a background or a coloured class of Tabler that
+The tables name each colour's backgrounds. A colour, a background or a coloured class of Tabler that
 the pages use and no table knows fails too, so that each new one is entered where it is used.
 """
 
@@ -87,7 +87,7 @@ def too_faint(pairs: list[tuple[str, str]], theme: str, least: float, **scripted
 
 
 def own_pair(rule: Rule) -> tuple[str, str] | None:
-    """Return the colours of a rule that sets its text and its background."""
+    """Return a rule's colours if it sets its text and its background."""
     declared = rule.declarations
     text = declared.get("color") or declared.get("--tblr-btn-color")
     back = declared.get("background") or declared.get("--tblr-btn-bg")
@@ -171,7 +171,7 @@ def test_the_tables_know_every_coloured_class_of_tabler_on_the_pages() -> None:
 
 
 def classes_in(files: list[Path]) -> set[str]:
-    """Return the words of all `class="…"`, in HTML and in scripts."""
+    """Return the words in all `class="…"`, in HTML and in scripts."""
     texts_by_file = (
         re.findall(r"class(?:Name)?[\"']?\s*[=:]\s*[\"'`]([^\"'`]*)", file.read_text()) for file in files
     )

@@ -1,4 +1,4 @@
-"""The output of the demo, the approval that it leaves to a person, and its button that kills a runner."""
+"""The demo's output, the approval that it leaves to a person, and its button that kills a runner."""
 
 import csv
 import io
@@ -135,7 +135,7 @@ def attempt(search: Job) -> Attempt:
 def runner(
     attempt: Attempt, settings: SettingsWrapper, tmp_path: Path
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process in the place of the attempt's runner, in a demo."""
+    """A process that replaces the attempt's runner, in a demo."""
     settings.TRAINYARD_DEMO, settings.TRAINYARD_HOME = True, tmp_path
     process = subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True

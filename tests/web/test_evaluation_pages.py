@@ -1,4 +1,4 @@
-"""The pages of evaluations, and those of versions with their reports."""
+"""Evaluation pages, and version pages with their reports."""
 
 import json
 from typing import Any

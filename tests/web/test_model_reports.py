@@ -1,4 +1,4 @@
-"""The pages of the reports about models: ensembles, quantizations and evaluations."""
+"""Pages for reports about models: ensembles, quantizations and evaluations."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pages show which runs were ended and restarted, with the cause, and the phase of a run."""
+"""Pages show which runs were ended and restarted, with the cause, and a run's phase."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""The page of a trial: its values, its state, its checkpoints and its buttons."""
+"""A trial's page: its values, its state, its checkpoints and its buttons."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""The warm processes of a worker, on its page and over REST."""
+"""A worker's warm processes, on its page and over REST."""
 
 import html
 import time

@@ -1,4 +1,4 @@
-"""Reads the colours of the style sheets in both themes, and computes contrasts as WCAG defines them."""
+"""Reads the style sheets' colours in both themes, and computes contrasts as WCAG defines them."""
 
 import math
 import re
@@ -15,7 +15,7 @@ Vector = tuple[float, float, float]
 
 
 class Rule(NamedTuple):
-    """A rule of a style sheet, without the media query around it."""
+    """A style sheet rule, without the media query around it."""
 
     selector: str
     declarations: Mapping[str, str]
@@ -39,7 +39,7 @@ class Colour(NamedTuple):
 
 @cache
 def rules(*sheets: Path) -> list[Rule]:
-    """Return the rules of some sheets, in their order."""
+    """Return the rules in some sheets, in their order."""
     text = "".join(sheet.read_text() for sheet in sheets)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return [
@@ -57,7 +57,7 @@ def _declarations(body: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def properties(theme: str) -> Mapping[str, str]:
-    """Return the custom properties of a theme: those of Tabler, replaced by ours."""
+    """Return a theme's custom properties: Tabler's, replaced by ours."""
     custom_properties: dict[str, str] = {}
     places = re.compile(rf'(:host|:root|\[data-(bs-)?theme(="?{theme}"?)?\])')
     for rule in (*rules(TABLER), *rules(*OURS)):
@@ -116,7 +116,7 @@ def _colour(text: str, custom_properties: Mapping[str, str], theme: str) -> Colo
 
 
 def _parts(text: str) -> list[str]:
-    """Split the arguments of a function at the commas outside of inner functions."""
+    """Split a function's arguments at the commas outside of inner functions."""
     parts, depth = [""], 0
     for sign in text:
         depth += (sign == "(") - (sign == ")")
@@ -128,7 +128,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _mix(parts: list[str], custom_properties: Mapping[str, str], theme: str) -> Colour:
-    """Return the colour of `color-mix`. One that is mixed with transparency keeps its hue."""
+    """Compute `color-mix`. A colour that is mixed with transparency keeps its hue."""
     shares, mixed = [], []
     for part in parts[1:]:
         match = re.fullmatch(r"(.*?)(?:\s+([\d.]+)%)?", part)
@@ -187,7 +187,7 @@ def _to_linear(value: float) -> float:
 
 
 def contrast(ink: Colour, ground: Colour) -> float:
-    """Return the contrast of a text on an opaque background, from 1 to 21."""
+    """Return a text's contrast on an opaque background, from 1 to 21."""
     high, low = sorted((_luminance(ink.over(ground)), _luminance(ground)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 

@@ -1,4 +1,4 @@
-"""The container files without Docker: they parse, and the commands of all services run together."""
+"""The container files without Docker: they parse, and all services' commands run together."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The settings of a real installation: strict, and without warnings of Django's checks."""
+"""A real installation's settings: strict, and without warnings from Django's checks."""
 
 import os
 import subprocess

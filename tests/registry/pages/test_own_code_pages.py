@@ -1,4 +1,4 @@
-"""The pages and requests that show the code of versions, and the gates that execute it."""
+"""The pages and requests that show version code, and the gates that execute it."""
 
 import re
 from html import unescape
@@ -34,7 +34,7 @@ from tests.registry.test_own_code import code_of, uploaded
 
 @pytest.fixture
 def trainer(yard: Yard) -> User:
-    """A person of the project who may have code executed."""
+    """A project member who may have code executed."""
     user = User.objects.create_user("trainer")
     Membership.objects.create(project=yard.project, user=user, role=Role.TRAINER)
     return user

@@ -18,7 +18,7 @@ from tests.registry.conftest import OPEN_GATES, Yard, judge, make_yard, see
 
 
 def make_filled(folder: Path) -> Yard:
-    """Release two versions and request the promotion of a third."""
+    """Release two versions and request a third one's promotion."""
     yard = make_yard(folder)
     yard.live()
     yard.live()

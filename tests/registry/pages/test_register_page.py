@@ -1,4 +1,4 @@
-"""Registering a model of a job as a version, on the pages."""
+"""Registering a job's model as a version, on the pages."""
 
 import re
 
@@ -15,7 +15,7 @@ from tests.people import People, browser_of
 
 @pytest.fixture
 def trained(people: People) -> JobArtifact:
-    """The model of a completed training."""
+    """A completed training's model."""
     experiment = factories.make_experiment("Digits for real", project=people.project, by=people.owner)
     job = factories.make_job(experiment=experiment, by=people.owner, kind="train", state="completed")
     factories.make_job_artifact(job, role="evaluation", name="evaluation.json")

@@ -1,4 +1,4 @@
-"""The fields to try a version that takes the columns of a table."""
+"""The fields to try a version that takes table columns."""
 
 import base64
 import shlex

@@ -1,4 +1,4 @@
-"""The form to try a version whose instances are windows of rows."""
+"""The form to try a version whose instances are row windows."""
 
 import json
 from html import unescape

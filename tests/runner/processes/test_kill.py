@@ -61,7 +61,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(base: Path) -> Iterator[ForkServer]:
-    """Every run has a new runner; they share the imports of one fork server."""
+    """Every run has a new runner; they share one fork server's imports."""
     with fork_server(base) as forking:
         yield forking
 
@@ -73,7 +73,7 @@ def iris(base: Path) -> DatasetFile:
 
 @pytest.fixture(scope="module")
 def unbroken(base: Path, iris: DatasetFile, server: ForkServer) -> tuple[dict[str, str], Any]:
-    """The result of an undisturbed run."""
+    """An undisturbed run's result."""
     with runner(base / "unbroken-log", EVERY_EPOCH, server) as process:
         events = process.run(train_task(base / "unbroken", iris, **SPEC))
     assert events[-1].type == "result", events[-1]

@@ -1,4 +1,4 @@
-"""A real runner in a sandbox, which continues the training of another runner of its job."""
+"""A real runner in a sandbox, which continues a training that another runner began."""
 
 import asyncio
 import os

@@ -37,7 +37,7 @@ class StoppingReport(RecordingReport):
 
 
 def failure_of(events: Iterable[Any]) -> Any:
-    """Return the error of the only trial."""
+    """Return the only trial's error."""
     (done,) = events_of(events, "trial_done")
     assert done.state == "failed"
     return done.error

@@ -1,4 +1,4 @@
-"""Trials of scripts: objectives, files and pruners."""
+"""Script trials: objectives, files and pruners."""
 
 from collections.abc import Iterator
 from pathlib import Path

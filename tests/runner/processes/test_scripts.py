@@ -1,4 +1,4 @@
-"""Scripts of users in a real runner process: their reports, their files and their failures."""
+"""User scripts in a real runner process: their reports, their files and their failures."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ def trial_task(
     seeds: Sequence[int] = (7,),
     **fields: Any,
 ) -> TrialTask:
-    """Return the task of trials of a search over a script's arguments."""
+    """Return a trial task for a search over a script's arguments."""
     search = fields.pop("search", {})
     trials = tuple(
         TrialPlan(
@@ -63,7 +63,7 @@ def warm(base: Path) -> Iterator[RunnerProcess]:
 
 
 def code(folder: Path, files: dict[str, str]) -> OwnCode:
-    """Return a version of code with these files."""
+    """Return a code version with these files."""
     stored = []
     for number, (path, text) in enumerate(files.items()):
         place = folder / "store" / str(number)
@@ -103,7 +103,7 @@ def train_task(
     dataset: DatasetFile | None = None,
     **fields: Any,
 ) -> TrainTask:
-    """Return the task of a single run of a script."""
+    """Return the task for a single script run."""
     return TrainTask(
         folder=str(folder),
         code=code(folder, {"train.py": REPORT + text, **(files or {})}),
@@ -120,7 +120,7 @@ def events_of(events: Iterable[Any], kind: str) -> list[Any]:
 
 
 def series(events: Iterable[Any], name: str) -> list[tuple[Any, Any]]:
-    """Return the points of a metric, (step, value)."""
+    """Return a metric's points, (step, value)."""
     points: list[tuple[Any, Any]] = []
     for table in events_of(events, "points"):
         if name in table.names:

@@ -1,4 +1,4 @@
-"""A real standby: forked, warmed up, then used as the runner of a job."""
+"""A real standby: forked, warmed up, then used as a job's runner."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Hostile code at every level that this machine offers, against the list of guarantees."""
+"""Hostile code at every level that this machine offers, against the guarantee list."""
 
 import pytest
 

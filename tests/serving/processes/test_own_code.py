@@ -1,4 +1,4 @@
-"""Versions that need code of users: each child in a sandbox, and no effect on other models."""
+"""Versions that need user code: each child in a sandbox, and no effect on other models."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def predictions(url: str, model: str, body: bytes = ROW) -> Any:
 def process_of(
     dashboard: FakeDashboard, model: str, version: int, *, fact: str = "memory_bytes"
 ) -> dict[str, Any]:
-    """Return the process of a version in the newest report, once that has a fact about it."""
+    """Return a version's process in the newest report, once that has a fact about it."""
 
     def find_process() -> dict[str, Any] | None:
         processes = dashboard.last_report(model).get("processes", ())

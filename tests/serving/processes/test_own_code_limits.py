@@ -1,4 +1,4 @@
-"""Limits of the code of versions, and the levels of the machine that confine it."""
+"""Limits for version code, and the machine's levels that confine it."""
 
 import json
 import os

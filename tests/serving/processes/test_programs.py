@@ -164,7 +164,7 @@ def test_failures_are_told_apart_without_foreign_text() -> None:
 
 
 class RefusedPrograms:
-    """Programs of a model that computes no sizes."""
+    """Programs for a model that computes no sizes."""
 
     model = SimpleNamespace(signature=SimpleNamespace(inputs=TOKENS))
     buckets = (1,)

@@ -1,4 +1,4 @@
-"""Bodies of one tensor of numbers: the fast parser agrees with the general one, or leaves the body to it."""
+"""Bodies with one numeric tensor: the fast parser agrees with the general one, or leaves the body to it."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ def spec_of(shape: tuple[int | None, ...] = (None,), dtype: Any = "float32") -> 
 
 
 def general(body: bytes, spec: TensorSpec, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the result of the general parser, the array and whether rows were given, or its refusal."""
+    """Return the general parser's result, the array and whether rows were given, or its refusal."""
     with monkeypatch.context() as patch:
         patch.setattr(tfs_predict, "parse_plain_numbers", lambda *_: None)
         try:

@@ -1,4 +1,4 @@
-"""Rows of a table by the names of their columns, in both protocols."""
+"""Table rows by their column names, in both protocols."""
 
 import json
 import struct

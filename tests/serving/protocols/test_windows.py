@@ -1,4 +1,4 @@
-"""Windows of rows by the names of their columns, in both protocols."""
+"""Row windows by their column names, in both protocols."""
 
 import json
 import struct

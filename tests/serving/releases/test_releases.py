@@ -1,4 +1,4 @@
-"""Verification, rollout and persistence of releases."""
+"""How releases are verified, rolled out and stored."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Counts of requests until the dashboard has them: lost answers, outages and restarts."""
+"""Request counts until the dashboard has them: lost answers, outages and restarts."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ from workers.serving.traffic import KEPT_INTERVALS, Traffic, next_run
 
 
 class _Dashboard:
-    """Adds each report once, as the real one does; `answers` are the outcomes of the next reports."""
+    """Adds each report once, as the real one does; `answers` are the next reports' outcomes."""
 
     def __init__(self) -> None:
         self.counted: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The part of a GPU that a model child may use, by the options that JAX makes of its environment."""
+"""The part of a GPU that a model child may use, by the options that JAX makes from its environment."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ REQUIRED = ("--dashboard", "x", "--token-file", "x", "--public-key-file", "x", "
 
 @pytest.fixture
 def jax_options(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the options with which JAX opens a GPU in a child of a server with these variables."""
+    """Return JAX's options to open a GPU in a child whose server has these variables."""
 
     def options(**variables: str) -> dict[str, Any]:
         for name, value in variables.items():

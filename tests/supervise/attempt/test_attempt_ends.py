@@ -184,7 +184,7 @@ async def test_an_end_that_the_jobs_state_refuses_is_left_to_the_reaper(bench: B
 async def test_a_result_that_cannot_be_recorded_ends_the_attempt_with_the_cause(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runner with code of users may report what no rule foresees."""
+    """A runner with user code may report what no rule foresees."""
     finish, tried = bench.repository.finish, []
 
     async def of_results(attempt: int, ending: AttemptEnd) -> None:

@@ -1,4 +1,4 @@
-"""The processes of models with code of users, beside a task."""
+"""Model processes with user code, beside a task."""
 
 import errno
 import select

@@ -1,4 +1,4 @@
-"""The steps that finish the task of an attempt."""
+"""The steps that finish an attempt's task."""
 
 import ast
 from pathlib import Path

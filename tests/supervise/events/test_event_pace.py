@@ -1,4 +1,4 @@
-"""The limit of events a second, and the lines that are left out above it."""
+"""The limit on events a second, and the lines that are left out above it."""
 
 from jobs.messages.event_cost import MESSAGE_COST, cost_of
 from jobs.messages.events import Log, Metric, Points

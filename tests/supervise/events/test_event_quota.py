@@ -1,4 +1,4 @@
-"""A run above its project's quotas of events and disk: it waits or ends, and loses none of its points."""
+"""A run above its project's event and disk quotas: it waits or ends, and loses no point."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The limits of runs with code of users, and the ends of runs whose processes end by themselves."""
+"""Limits for runs with user code, and the ends of runs whose processes end by themselves."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""The GPUs of attempts and runners: how they are shared, named and reported."""
+"""GPUs for attempts and runners: how they are shared, named and reported."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The GPUs that a worker uses, on a fake of NVIDIA's library."""
+"""The GPUs that a worker uses, on a fake NVIDIA library."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ BOOT = uuid.uuid4().hex
 
 
 class NvmlError(Exception):
-    """The base class of the library's errors."""
+    """The base class for the library's errors."""
 
 
 class NotFound(NvmlError):

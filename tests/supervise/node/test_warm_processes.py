@@ -8,7 +8,7 @@ from workers.node.warm_processes import WarmMemory
 
 
 class Readings:
-    """Counts how often the memory of a process is read; every reading is one byte larger."""
+    """Counts how often a process's memory is read; every reading is one byte larger."""
 
     def __init__(self) -> None:
         self.pids: list[int] = []

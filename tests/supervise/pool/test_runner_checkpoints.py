@@ -1,4 +1,4 @@
-"""Each runner with code writes its checkpoints into a folder of its own; others are linked to it."""
+"""Each runner with code writes its checkpoints into its own folder; others are linked to it."""
 
 import os
 from pathlib import Path

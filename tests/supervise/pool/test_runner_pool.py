@@ -32,7 +32,7 @@ KEY = RunnerKey(7, Environment(threads=1), "0")
 
 
 class FakeAccess:
-    """The access of a runner with the user of this process."""
+    """The access for a runner with this process's user."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"

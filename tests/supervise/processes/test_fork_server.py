@@ -198,7 +198,7 @@ async def unheard() -> AsyncIterator[list[str]]:
 
 @pytest.fixture
 async def mute() -> AsyncIterator[tuple[client.ForkServer, socket.socket]]:
-    """Return the client of a server, and the socket through which the test answers for the server."""
+    """Return a server's client, and the socket through which the test answers for the server."""
 
     async def ended() -> int:
         return 0

@@ -1,4 +1,4 @@
-"""Runners with users of their own, started as root: the files that they can reach, and their end."""
+"""Runners with their own users, started as root: the files that they can reach, and their end."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""Tasks with hostile code on real runners, at the strongest level of sandbox that this machine offers.
+"""Tasks with hostile code on real runners, at the strongest sandbox level that this machine offers.
 
 The attacks at every level are in `tests/sandbox/attacks`.
 """
@@ -27,7 +27,7 @@ Findings = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def findings(cases: Cases, users: RunnerUsers) -> Findings:
-    """The findings of one node, which runs all tasks."""
+    """One node's findings after it has run all tasks."""
     worker, level = cases.strongest()
     findings: Findings = json.loads(run(level, worker=worker, users=users))
     if "missing" in findings:
@@ -36,7 +36,7 @@ def findings(cases: Cases, users: RunnerUsers) -> Findings:
 
 
 def run(*arguments: str, worker: str, users: RunnerUsers) -> str:
-    """Return the output of a node that runs tasks."""
+    """Return a node's output while it runs tasks."""
     if worker == "user":
         return as_user(MODULE, *arguments, users=users)
     ended = subprocess.run(

@@ -73,7 +73,7 @@ def yard(db: None, settings: Any) -> Yard:
 
 @pytest.fixture(scope="module")
 def bodies() -> dict[tuple[str, str], Any]:
-    """Return a body for each operation of REST, from its schema in the OpenAPI document."""
+    """Return a body for each REST operation, from its schema in the OpenAPI document."""
     bodies_by_operation = {}
     for method, path, operation, example_values in operations():
         content = operation.get("requestBody", {}).get("content", {})
