@@ -1,4 +1,4 @@
-"""The one way in which user code is started: its files, its output, and what a failed start leaves."""
+"""The one way in which user code is started: its files, its output, and the leftovers of a failed start."""
 
 import asyncio
 import os

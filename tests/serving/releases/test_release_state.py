@@ -1,4 +1,4 @@
-"""What a prediction server keeps over restarts: releases, files and the newest generation."""
+"""The state that a prediction server keeps over restarts: releases, files and the newest generation."""
 
 import asyncio
 import hashlib
