@@ -1,4 +1,4 @@
-"""An approval binds a version's code."""
+"""The identity of a version with code, to which an approval is bound."""
 
 from pathlib import Path
 from typing import cast

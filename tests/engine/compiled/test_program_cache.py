@@ -1,4 +1,4 @@
-"""Which trials share a compiled program, and which cached models are dropped."""
+"""Which trials share a compiled program, and which cached models stay."""
 
 from typing import Any
 
