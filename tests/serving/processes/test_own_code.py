@@ -173,8 +173,8 @@ def test_a_server_asks_for_exactly_the_released_packages(
 ) -> None:
     asked: list[Wanted] = []
 
-    def ensure(_: Environments, package_set: Wanted, find_builder: object, **others: object) -> None:
-        asked.append(package_set)
+    def ensure(_: Environments, wanted: Wanted, find_builder: object, **others: object) -> None:
+        asked.append(wanted)
         raise BuildFailed("einops 0.8.1 has other files than before.", code="packages_changed")
 
     monkeypatch.setattr(Environments, "ensure", ensure)
