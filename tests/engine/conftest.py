@@ -18,7 +18,7 @@ import_keras()
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_once() -> None:
-    """Compile programs that many tests use only once, for all processes of this run."""
+    """Compile programs that many tests use only once, for all processes in this run."""
     configure_jax(str(Path(os.environ["TRAINYARD_TEST_HOME"], "compiled")), "default")
 
 

@@ -125,7 +125,7 @@ def _least_squares(hidden: Array, targets: Array, ridge: float = 10.0) -> Weight
 
 
 def _targets(data: Dataset, labels: Array, scaling: "Scaling") -> Array:
-    """Return the targets of the last layer before its activation: scaled values, or logits of ±3."""
+    """Return the last layer's targets before its activation: scaled values, or logits ±3."""
     if data.task == "regression":
         return (labels.reshape(len(labels), -1) - present(scaling.y_mean)[0]) / present(scaling.y_std)[0]
     one_hot = labels.reshape(-1, 1) if data.task == "binary" else np.eye(data.profile.outputs)[labels.ravel()]
@@ -133,7 +133,7 @@ def _targets(data: Dataset, labels: Array, scaling: "Scaling") -> Array:
 
 
 def _predictions(task: str, last: Array, scaling: "Scaling") -> Array:
-    """Return the model's predictions from the outputs of its last layer before the activation."""
+    """Return the model's predictions from its last layer's outputs before the activation."""
     if task == "regression":
         return last * present(scaling.y_std)[0] + present(scaling.y_mean)[0]
     if task == "binary":
@@ -143,7 +143,7 @@ def _predictions(task: str, last: Array, scaling: "Scaling") -> Array:
 
 
 def _with_weights(data: Dataset, scaling: "Scaling", name: str, first: Weights, last: Weights) -> Any:
-    """Return a Keras model of two dense layers, with an optimizer state, like stored models."""
+    """Return a Keras model with two dense layers and an optimizer state, like stored models."""
     import keras
 
     activation = {"regression": None, "binary": "sigmoid"}.get(str(data.task), "softmax")

@@ -1,4 +1,4 @@
-"""Small data of sequences: arrays of three axes, and a table of sensors."""
+"""Small sequence data: arrays with three axes, and a sensor table."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ HOURS = 40
 
 
 def wave_arrays(rows: int = 120) -> tuple[np.ndarray, np.ndarray]:
-    """Return rising and falling sequences of five steps with two numbers each, and which ones rise."""
+    """Return five-step sequences with two numbers each, rising and falling, and which ones rise."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, rows)
     slope = np.where(y, 1.0, -1.0)[:, None] * np.linspace(-1, 1, STEPS)
@@ -30,7 +30,7 @@ def waves(folder: Path) -> DatasetFile:
 
 
 def sensor_rows(*, shuffled: bool = True) -> list[dict[str, object]]:
-    """Return the hours of four sensors, in the order of time or of no column.
+    """Return hourly rows of four sensors, ordered by time or by no column.
 
     A sensor is warm if its power was above 0 two hours ago, which no other row shows.
     """
@@ -59,7 +59,7 @@ def sensor_csv() -> str:
 
 
 def sensors(folder: Path, *, group: bool = True, target: str = "warm") -> DatasetFile:
-    """Store and profile the table of sensors; the role of the hour is time."""
+    """Store and profile the sensor table; the hour's role is time."""
     roles = {"hour": "time", "load" if target == "warm" else "warm": "ignore"} | (
         {"sensor": "group"} if group else {}
     )

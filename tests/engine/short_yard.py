@@ -1,7 +1,7 @@
 """A whole installation in this process: REST, scheduler, engine and the program that executes a served model.
 
 It has no server, broker or worker: requests call the application, and waiting for a job runs its tasks.
-Searches are left out, and so is what executes code of users, because it needs a sandbox.
+Searches are left out, and so is what executes user code, because it needs a sandbox.
 """
 
 import html
@@ -51,7 +51,7 @@ Array = npt.NDArray[Any]
 
 
 class LocalClient(Client):
-    """Calls the REST API of this process."""
+    """Calls this process's REST API."""
 
     def __init__(self, token: str, name: str) -> None:
         super().__init__("http://testserver", token, name, patience=0)
@@ -61,13 +61,13 @@ class LocalClient(Client):
             transport=httpx2.WSGITransport(app=WSGIHandler()),
         )
 
-    def _send(self, method: str, path: str, **given: Any) -> httpx2.Response:
-        """Send a request that leaves the database connection of the test open."""
+    def _send(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
+        """Send a request that leaves the test's database connection open."""
         signals = (request_started, request_finished)
         for signal in signals:
             signal.disconnect(close_old_connections)
         try:
-            return super()._send(method, path, **given)
+            return super()._send(method, path, **arguments)
         finally:
             for signal in signals:
                 signal.connect(close_old_connections)
@@ -91,8 +91,8 @@ class LocalWorker(PretendWorker):
         task = tasks.task_for(attempt.pk, folder=folder, threads=1)
         final: events.Result | events.Failed
         try:
-            found = load(task)(task, EventReporter(writer, ControlReader(), str(folder)))  # type: ignore[arg-type]
-            final = events.Result(time=time.time(), result=found)
+            result = load(task)(task, EventReporter(writer, ControlReader(), str(folder)))  # type: ignore[arg-type]
+            final = events.Result(time=time.time(), result=result)
         except Exception as error:  # noqa: BLE001  as a runner does
             final = describe(error, time.time())
         files = {
@@ -125,10 +125,10 @@ class ShortYard:
     def until_left(self, address: str, *states: str, **query: str) -> Body:
         """Run tasks until the resource at an address has left these states; return it."""
         for _ in range(MOST_TURNS):
-            if (found := self.ada.get(address, **query))["state"] not in states:
-                return found
+            if (answer := self.ada.get(address, **query))["state"] not in states:
+                return answer
             self.turn()
-        raise AssertionError(found)
+        raise AssertionError(answer)
 
     # Data
 
@@ -140,12 +140,12 @@ class ShortYard:
 
     def until_ready(self, dataset: str, version: int = 1, **query: str) -> Body:
         """Profile a data set version."""
-        found = self.until_left(f"/datasets/{dataset}/versions/{version}", "preparing", **query)
-        assert found["state"] == "ready", found
-        return found
+        answer = self.until_left(f"/datasets/{dataset}/versions/{version}", "preparing", **query)
+        assert answer["state"] == "ready", answer
+        return answer
 
     def upload(self, slug: str, name: str, content: bytes, **fields: str) -> Body:
-        """Send a file as a new data set of the project and profile it."""
+        """Send a file as a new data set in the project and profile it."""
         self.ada.upload("/datasets", {"project": PROJECT, "slug": slug, **fields}, name, content)
         return self.until_ready(slug, project=PROJECT)
 
@@ -163,9 +163,9 @@ class ShortYard:
 
     def until_validated(self, model: str, version: int) -> Body:
         """Validate an uploaded version."""
-        found = self.until_left(f"/models/{model}/versions/{version}", "validating")
-        assert found["state"] == "candidate", found["error"]
-        return found
+        answer = self.until_left(f"/models/{model}/versions/{version}", "validating")
+        assert answer["state"] == "candidate", answer["error"]
+        return answer
 
     def promote(self, model: str, version: int) -> None:
         """Take a version to production by both people."""
@@ -177,17 +177,17 @@ class ShortYard:
         self.grace.post(f"{address}/approve", {"comment": "Fine.", "accept": open_gates})
 
     def predict(self, model: str, examples: list[Any]) -> tuple[int, list[Any]]:
-        """Return the version in production and its answers to the body of a request."""
+        """Return the version in production and its answers to a request body."""
         number = self.ada.get(f"/endpoints/{model}")["production"]
         version = ModelVersion.objects.get(model__name=model, number=number)
         return number, self._answers_of(version, examples)
 
     def answers(self, model: str, examples: list[Any]) -> list[Any]:
-        """Return the answers of the first version of a model to the rows of a request."""
+        """Return the answers of a model's first version to a request's rows."""
         return self._answers_of(ModelVersion.objects.get(model__name=model, number=1), examples)
 
     def example(self, model: str) -> Any:
-        """Return the row of the request that the page of the first version of a model shows for curl."""
+        """Return the row in the curl request on the page of a model's first version."""
         page = browser_of(User.objects.get(username="ada")).get(f"/models/{model}/versions/1?tab=use")
         (command,) = re.findall(r'id="use-curl"[^>]*>(.*?)</', page.content.decode(), re.DOTALL)
         words = shlex.split(html.unescape(command))
@@ -195,7 +195,7 @@ class ShortYard:
         return row
 
     def _answers_of(self, version: ModelVersion, examples: list[Any]) -> list[Any]:
-        """Return the answers of a version to the rows of a request, from the program that serves it."""
+        """Return a version's answers to a request's rows, from the program that serves it."""
         file = self.folder / f"served-{version.pk}.keras"
         if not file.exists():
             file.symlink_to(store().path(version.artifact_id))
@@ -236,12 +236,12 @@ class Child:
 
     def outputs(self, inputs: list[Array]) -> list[Array]:
         """Return the outputs for some rows."""
-        found = []
+        outputs_of_rows = []
         for row in range(len(inputs[0])):
-            write_frame(self._ours, {"op": "predict", "id": row}, [each[row : row + 1] for each in inputs])
+            write_frame(self._ours, {"op": "predict", "id": row}, [array[row : row + 1] for array in inputs])
             # Copied: the next frame is read into the same buffer.
-            found.append([each.copy() for each in self._next("outputs").tensors])
-        return [np.concatenate(each) for each in zip(*found, strict=True)]
+            outputs_of_rows.append([array.copy() for array in self._next("outputs").tensors])
+        return [np.concatenate(arrays) for arrays in zip(*outputs_of_rows, strict=True)]
 
     def _next(self, op: str) -> Frame:
         while (frame := self._frames.read()) is not None:

@@ -1,4 +1,4 @@
-"""Runs one small training as a trial does, for tests of what happens during and between epochs."""
+"""Runs one small training as a trial does, for tests during and between epochs."""
 
 from collections.abc import Iterable
 from pathlib import Path

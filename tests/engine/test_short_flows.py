@@ -1,4 +1,4 @@
-"""From data of each kind to the answers of a served model, in one process: profile, train, export, answer.
+"""From each kind of data to a served model's answers, in one process: profile, train, export, answer.
 
 Whole installations with the same steps are in `tests/flow` and `tests/browser`, for some kinds of data.
 """
@@ -53,12 +53,12 @@ def test_a_table_with_gaps_categories_dates_and_texts(yard: ShortYard) -> None:
         {**row, "comment": text}
         for text in ("the box was damaged, poor colour", "a good shirt, it fits well")
     ]
-    (back,), (kept,), _ = yard.answers("orders", [*asked, yard.example("orders")])
-    assert kept < 0.5 < back
+    (back,), (kept_probability,), _ = yard.answers("orders", [*asked, yard.example("orders")])
+    assert kept_probability < 0.5 < back
 
 
 def orders() -> bytes:
-    """Return orders of a shop: an id, ages with gaps, cities, dates, and texts that decide the target."""
+    """Return a shop's orders: an id, ages with gaps, cities, dates, and texts that decide the target."""
     rng = random.Random(1)
     lines = ["order_id,age,city,ordered,gift,comment,returned"]
     for row in range(400):
@@ -93,7 +93,7 @@ def test_a_regression_in_latin_1_with_semicolons_and_decimal_commas(yard: ShortY
 
 
 def rents() -> bytes:
-    """Return rents of flats, the first one small, with points between thousands and gaps."""
+    """Return flat rents, the first one small, with points between thousands and gaps."""
     rng = random.Random(2)
     lines = ["Stadtteil;Wohnfläche;Einzug;Miete"]
     for row in range(300):
@@ -141,7 +141,7 @@ def load_at(hour: int) -> float:
 
 
 def loads() -> bytes:
-    """Return an hourly load of 25 days, with the temperature and the load of the day before, and gaps."""
+    """Return an hourly load over 25 days, with the temperature, the load a day before, and gaps."""
     rng = random.Random(5)
     start, text = datetime.datetime(2026, 1, 1), io.StringIO()
     text.write("time,temperature,load_yesterday,load\n")
@@ -194,8 +194,8 @@ def test_a_version_of_an_imported_model_is_fine_tuned_and_its_alias_followed(
     args = {"head": "new", "freeze_to": "body/low"}
     alias = {"kind": "version", "model": "imported", "alias": "champion", "args": args}
     yard.train(spec(model=alias, after=registered("tuned")))
-    made = yard.ada.get("/models/tuned/versions/1")
-    source = made["lineage"]["fine_tuned_from"]
+    tuned = yard.ada.get("/models/tuned/versions/1")
+    source = tuned["lineage"]["fine_tuned_from"]
     assert (source["model"], source["number"], source["digest"]) == ("imported", 1, base["digest"])
     yard.promote("tuned", 1)
     served, answers = yard.predict("tuned", [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]])

@@ -1,4 +1,4 @@
-"""A small table with texts: two columns of texts, a category with many values and a number."""
+"""A small table with two text columns, a category with many values and a number."""
 
 import json
 import random
@@ -14,7 +14,7 @@ OTHERS = ("the", "room", "bed", "view", "service", "was", "very", "and", "not", 
 
 
 def review(rng: random.Random, good: bool) -> dict[str, object]:
-    """Return a row: the words of its text decide about the target."""
+    """Return a row: its text's words decide about the target."""
     words = [rng.choice(OTHERS) for _ in range(rng.randint(3, 9))]
     words.insert(rng.randrange(len(words)), rng.choice(GOOD if good else BAD))
     title = " ".join(rng.sample(OTHERS, 3)) if rng.random() < 0.9 else None
@@ -24,7 +24,7 @@ def review(rng: random.Random, good: bool) -> dict[str, object]:
 
 
 def json_lines(rows: int = 400) -> str:
-    """Return a file of reviews; the same at each call."""
+    """Return a file with reviews; the same at each call."""
     rng = random.Random(0)
     return "".join(json.dumps(review(rng, i % 2 == 0)) + "\n" for i in range(rows))
 
@@ -39,7 +39,7 @@ def reviews(folder: Path, rows: int = 400) -> DatasetFile:
 
 
 def described(task: str = "binary", outputs: int = 10) -> Profile:
-    """Return the profile of a table with two texts, a category and a number; there is no such table."""
+    """Return a profile with two texts, a category and a number; there is no such table."""
     columns = [
         {"name": "review", "dtype": "text", "type": "text", "role": "feature", "vocabulary": 20, "length": 6},
         {"name": "age", "dtype": "float64", "type": "number", "role": "feature", "missing": 1},

@@ -1,4 +1,4 @@
-"""Runs the reading of mutants in child processes, and keeps the files of those that end badly."""
+"""Reads mutants in child processes, and keeps those that end badly."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass
 class Outcome:
-    """How the mutants of a run ended.
+    """How a run's mutants ended.
 
     Attributes:
         faults: what went wrong, with the file that was kept and the command that repeats it.
@@ -44,12 +44,12 @@ class Outcome:
 
 
 def run(seed: int, count: int, folder: Path, *, processes: int = 1, load: bool = False) -> Outcome:
-    """Read the first `count` mutants of a seed.
+    """Read a seed's first `count` mutants.
 
     Args:
-        seed: of the mutants.
+    seed: determines the mutants.
         count: their number.
-        folder: is filled with the folders of the runs.
+    folder: is filled with the runs' folders.
         processes: how many children run at once.
         load: whether the models among them are also loaded by Keras, whose import takes seconds.
     """
@@ -112,7 +112,7 @@ class _Batch:
 
 
 def _lines(command: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a child, and at last how it ended."""
+    """Yield a child's lines, and at last how it ended."""
     # Arrow's own allocator reserves address space, which the limit counts.
     environment = {
         **os.environ,

@@ -91,7 +91,7 @@ def spliced(body: bytearray, dice: Dice, other: bytes) -> bytearray:
 
 
 def lengths(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
-    """Change a number of 1 to 8 bytes, as lengths and counts in headers have."""
+    """Change a number in 1 to 8 bytes, as lengths and counts in headers have."""
     # Most of them are near the start or the end of a file.
     span = dice.choice([64, 512, len(body)])
     start = (
@@ -106,10 +106,10 @@ def lengths(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
 
 def written_numbers(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
     """Replace a number that is written in digits, as in shapes and in JSON."""
-    found = list(re.finditer(rb"[0-9]+", body[:20_000]))
-    if not found:
+    numbers = list(re.finditer(rb"[0-9]+", body[:20_000]))
+    if not numbers:
         return bits(body, dice, b"")
-    chosen = dice.choice(found)
+    chosen = dice.choice(numbers)
     body[chosen.start() : chosen.end()] = dice.choice(NUMBERS)
     return body
 
@@ -133,12 +133,12 @@ def swapped(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
 
 
 def cells(body: bytearray, dice: Dice, _other: bytes) -> bytearray:
-    """Replace some fields of a table of text by values at the limits of their types."""
+    """Replace some fields in a text table by values at the limits of their types."""
     for _ in range(dice.choice([1, 3, 30])):
-        found = list(re.finditer(rb"[\w. %-]+", body[: dice.choice([500, 20_000])]))
-        if not found:
+        texts = list(re.finditer(rb"[\w. %-]+", body[: dice.choice([500, 20_000])]))
+        if not texts:
             break
-        chosen = dice.choice(found)
+        chosen = dice.choice(texts)
         body[chosen.start() : chosen.end()] = dice.choice(CELLS).encode()
     return body
 
@@ -150,7 +150,7 @@ ANYWHERE: list[Mutation] = [
 
 
 def damaged(body: bytes, dice: Dice, other: bytes) -> bytes:
-    """Return a mutant of a file: of an archive, half of them by tricks with its members."""
+    """Return a mutated file; half of all archives by tricks with their members."""
     changed = bytearray(body)
     if body[:1].isalpha() and b"\0" not in body and dice.random() < 0.5:
         return bytes(cells(changed, dice, other))
@@ -189,7 +189,7 @@ def _of_archive(body: bytes, dice: Dice, other: bytes) -> bytes:
 
 
 def _contents(dice: Dice) -> list[bytes]:
-    """Return contents of members that no member should have."""
+    """Return contents that no archive member should have."""
     shape = dice.choice(["(1000000000000,)", "(-1,)", "(0, 5)", "()", "(40, 99999999)", "(" * 300, "(1,)*9"])
     descr = dice.choice(
         ["'<f8'", "'|O'", "'|V0'", "'<U1000000'", "'<M8[s]'", "'|b1'", "'<c16'", "[('a', '<f8')]"]
@@ -207,20 +207,20 @@ def _contents(dice: Dice) -> list[bytes]:
 
 
 def _special(members: dict[str, bytes], name: str, dice: Dice) -> bytes:
-    """Return an archive with a link, a device, an encrypted member, or two members of one name."""
+    """Return an archive with a link, a device, an encrypted member, or two members with one name."""
     file = io.BytesIO()
     kind = dice.choice([stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFDIR, 0])
-    with zipfile.ZipFile(file, "w") as made:
-        for each, content in members.items():
-            info = zipfile.ZipInfo(each, DATE)
-            if each == name:
+    with zipfile.ZipFile(file, "w") as zip_file:
+        for member, content in members.items():
+            info = zipfile.ZipInfo(member, DATE)
+            if member == name:
                 info.create_system = 3
                 info.external_attr = (kind | 0o777) << 16
-            made.writestr(info, b"/etc/passwd" if each == name and kind == stat.S_IFLNK else content)
+            zip_file.writestr(info, b"/etc/passwd" if member == name and kind == stat.S_IFLNK else content)
         if not kind:
             twice = zipfile.ZipInfo("twice.npy", DATE)
             twice.filename = name
-            made.writestr(twice, members[name])
+            zip_file.writestr(twice, members[name])
     body = bytearray(file.getvalue())
     if dice.random() < 0.3:
         at = body.index(b"PK\x01\x02")

@@ -42,8 +42,8 @@ def wait_for[T](
     deadline = time.monotonic() + seconds
     pause = min(interval, FIRST_INTERVAL)
     while time.monotonic() < deadline:
-        if found := condition():
-            return found
+        if value := condition():
+            return value
         time.sleep(pause)
         pause = min(interval, pause * 1.3)
     raise AssertionError(f"waited {seconds:.0f} s without success for {what}")
@@ -131,7 +131,7 @@ class Yard:
         return {name: child for name, child in marked if name}
 
     def everything(self) -> list[psutil.Process]:
-        """Return every living process of this home, the supervisor and the runners included."""
+        """Return this home's living processes, the supervisor and the runners included."""
         return [process for process in psutil.process_iter() if self._is_mine(process)]
 
     def _is_mine(self, process: psutil.Process) -> bool:
@@ -161,7 +161,7 @@ class Yard:
         return self.process.wait(PATIENCE)
 
     def end(self) -> None:
-        """Kill all processes of this home."""
+        """Kill all processes that use this home."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -172,7 +172,7 @@ class Yard:
 
 @contextmanager
 def new_database() -> Iterator[tuple[str, psycopg.Connection]]:
-    """A PostgreSQL database of the test's own: its URL, and a connection to it."""
+    """A PostgreSQL database for one test: its URL, and a connection to it."""
     name = f"trainyard_ops_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(POSTGRES, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}")
@@ -196,16 +196,16 @@ def running_yard(home: Path, **environment: str) -> Iterator[Yard]:
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Yard]:
     """An installation that is not started."""
-    with running_yard(tmp_path / "home") as made:
-        yield made
+    with running_yard(tmp_path / "home") as installed:
+        yield installed
 
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    """A new home for all tests of a file."""
-    given = {"TRAINYARD_BROKER": "embedded", **NOTHING_TO_DO}
-    with running_yard(tmp_path_factory.mktemp("yard") / "home", **given) as made:
-        yield made
+    """A new home for all tests in a file."""
+    environment = {"TRAINYARD_BROKER": "embedded", **NOTHING_TO_DO}
+    with running_yard(tmp_path_factory.mktemp("yard") / "home", **environment) as installed:
+        yield installed
 
 
 @pytest.fixture

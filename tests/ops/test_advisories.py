@@ -1,4 +1,4 @@
-"""`make advisories`: its exit code follows the answers of the tools, and nothing unchecked counts as safe."""
+"""`make advisories`: its exit code follows the tools' answers, and nothing unchecked counts as safe."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Copies of the audit chain's head in backups and in the log."""
+"""The audit chain's head, copied to backups and to the log."""
 
 import json
 import logging
@@ -65,11 +65,11 @@ class Operator:
     """Runs management commands on a home, all in one process: each of its own would start for a second."""
 
     def __init__(self, home: Path) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
         self._process = subprocess.Popen(
             [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", COMMANDS],
             cwd=ROOT,
-            env=kept | {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"},
+            env=variables | {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -98,8 +98,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Path:
     with Operator(folder) as operator:
         for name in ("ada", "grace"):
             assert operator.run("adduser", name).code == 0
-        made = operator.run("backup", str(folder.with_suffix(".tar")))
-    assert made.code == 0, made.stderr
+        command = operator.run("backup", str(folder.with_suffix(".tar")))
+    assert command.code == 0, command.stderr
     return folder
 
 
@@ -179,9 +179,9 @@ def test_a_backup_shows_rows_that_are_missing_later(backup: Path, copied: Path) 
         assert operator.run("audit", "verify", "--anchor", str(backup)).code == 0
         drop_last_rows(copied)
         assert operator.run("audit", "verify").code == 0
-        found = operator.run("audit", "verify", "--anchor", str(backup))
-    assert found.code == 1
-    assert "The last rows are missing" in found.stderr
+        verified = operator.run("audit", "verify", "--anchor", str(backup))
+    assert verified.code == 1
+    assert "The last rows are missing" in verified.stderr
 
 
 def test_a_backup_with_fewer_rows_than_its_manifest_says_so_when_it_is_restored(
@@ -212,8 +212,8 @@ def test_a_line_of_the_log_can_be_compared(caplog: pytest.LogCaptureFixture, as_
         audit.log_anchor()
     settings = logging_settings(as_json=as_json)["formatters"]
     formatter = next(iter(settings.values()))
-    made = formatter["()"](**{name: value for name, value in formatter.items() if name != "()"})
-    (anchor,) = audit_anchors.read_anchors(made.format(caplog.records[-1]), "the log")
+    line_formatter = formatter["()"](**{name: value for name, value in formatter.items() if name != "()"})
+    (anchor,) = audit_anchors.read_anchors(line_formatter.format(caplog.records[-1]), "the log")
     assert (anchor.number, anchor.hash) == (event.number, AuditEvent.objects.get().hash)
 
 

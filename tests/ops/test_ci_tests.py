@@ -1,4 +1,4 @@
-"""What `.ci/run` makes of the tests of a submission."""
+"""How `.ci/run` judges a submission's tests."""
 
 import sys
 from collections.abc import Callable

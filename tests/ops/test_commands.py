@@ -1,4 +1,4 @@
-"""The arguments of commands, and those that they pass to the programs that they start."""
+"""Command arguments, and those that commands pass to the programs that they start."""
 
 import re
 import socket

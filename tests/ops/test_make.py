@@ -91,8 +91,8 @@ def test_an_interpreter_is_found_by_running_it(tmp_path: Path) -> None:
     liar = tmp_path / "python3.13"  # as a version manager leaves for a version that is not selected
     liar.write_text("#!/bin/sh\necho 'command not found' >&2\nexit 127\n")
     liar.chmod(0o755)
-    found = run("sh", "scripts/find-python", PATH=f"{tmp_path}:{os.environ['PATH']}").stdout.strip()
-    assert found != str(liar)
+    python = run("sh", "scripts/find-python", PATH=f"{tmp_path}:{os.environ['PATH']}").stdout.strip()
+    assert python != str(liar)
 
 
 def test_a_machine_without_a_suitable_python_gets_an_explanation(tmp_path: Path) -> None:

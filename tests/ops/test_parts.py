@@ -18,9 +18,9 @@ from webapp.ops.parts import broker_part
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    made = Home(tmp_path / "home")
-    made.create()
-    return made
+    new_home = Home(tmp_path / "home")
+    new_home.create()
+    return new_home
 
 
 def test_a_second_lock_on_a_home_is_refused_with_the_pid_of_the_first(home: Home) -> None:
@@ -93,14 +93,14 @@ def test_path_uses_the_server_on_path(home: Home, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("wanted", "words"), [("path", "Install valkey or redis"), ("rabbit", "may be auto")]
+    ("choice", "words"), [("path", "Install valkey or redis"), ("rabbit", "may be auto")]
 )
 def test_an_unavailable_broker_is_reported_in_a_sentence(
-    home: Home, monkeypatch: pytest.MonkeyPatch, wanted: str, words: str
+    home: Home, monkeypatch: pytest.MonkeyPatch, choice: str, words: str
 ) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(OpsError, match=words):
-        broker.choose({"TRAINYARD_BROKER": wanted}, home)
+        broker.choose({"TRAINYARD_BROKER": choice}, home)
 
 
 def test_broken_broker_data_is_renamed_after_three_failures(home: Home) -> None:
@@ -140,19 +140,19 @@ def test_a_start_shows_what_went_wrong_and_files_the_rest(home: Home) -> None:
         "serving": "2026-11-29 06:53:35,847 uvicorn.error INFO Started server process [10510]",
         "scheduler": '{"level": "info", "event": "started"}',
     }
-    shown = {
+    unhidden = {
         "web": "Traceback (most recent call last):",
         "scheduler": "2026-11-29T06:53:38.852593Z [warning  ] the disk is almost full [jobs.disk]",
         "worker-1": '{"level": "error", "event": "no memory"}',
     }
-    for name, text in (*hidden.items(), *shown.items()):
+    for name, text in (*hidden.items(), *unhidden.items()):
         console.line(name, text)
     console.ready("web", "ready")
     console.is_starting = False
     console.line("broker", "1:M # Out of memory")
     console.close()
     assert [line.split(" | ", 1)[1] for line in terminal.getvalue().splitlines()] == [
-        *shown.values(),
+        *unhidden.values(),
         "ready",
         "1:M # Out of memory",
     ]

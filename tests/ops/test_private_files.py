@@ -1,4 +1,4 @@
-"""No other user of the machine can read an installation's files or prepare a folder for its sockets."""
+"""No other user can read an installation's files or prepare a folder for its sockets."""
 
 import os
 import stat

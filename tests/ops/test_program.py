@@ -1,4 +1,4 @@
-"""The program's own files, version and commands, from a checkout; tests/package has those of a wheel."""
+"""The program's own files, version and commands, from a checkout; tests/package tests the wheel."""
 
 import os
 import subprocess

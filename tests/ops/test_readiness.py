@@ -45,7 +45,7 @@ def readiness(tmp_path: Path) -> Iterator[Readiness]:
 
 
 def models(**errors: str | None) -> None:
-    """Have the prediction server report models: None for one that answers, else the error of its load."""
+    """Have the prediction server report models: None for one that answers, else its load error."""
     unready = {name: error for name, error in errors.items() if error is not None}
     index = [{"name": name, "reason": error or ""} for name, error in errors.items()]
     FakeParts.answers = READY | {

@@ -1,4 +1,4 @@
-"""The loop of the scheduler."""
+"""The scheduler's loop."""
 
 import threading
 

@@ -47,9 +47,9 @@ class Watched:
         ask = self.watchdog._ask
 
         async def counted() -> bool:
-            found = await ask()
-            self.asked += found
-            return found
+            is_alive = await ask()
+            self.asked += is_alive
+            return is_alive
 
         self.watchdog._ask = counted  # type: ignore[method-assign]
 

@@ -30,7 +30,7 @@ LEFT_OUT = ("__pycache__", "screenshots", "openapi.json")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this source tree; no network is used."""
+    """This source tree's wheel; no network is used."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trainyard(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command of an environment that has the wheel, and sees the dependencies of this one."""
+    """The command in an environment that has the wheel, and sees this one's dependencies."""
     folder = tmp_path_factory.mktemp("installed") / "environment"
     venv.create(folder, symlinks=True)
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def urls(trainyard: Path, folder: Path) -> Iterator[dict[str, Any]]:
-    """The addresses of `trainyard up`, with its output so far."""
+    """The addresses that `trainyard up` prints, with its output so far."""
     output, file = folder / "up.txt", folder / ".trainyard" / "run" / "urls.json"
     command = [str(trainyard), "up", "--port", "0", "--serving-port", "0", "--slots", "1"]
     with output.open("wb") as stream:
@@ -85,9 +85,9 @@ def urls(trainyard: Path, folder: Path) -> Iterator[dict[str, Any]]:
 
 def clean_environment() -> dict[str, str]:
     """Return an environment that names neither the source tree nor an installation."""
-    kept = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
-    found = {name: os.environ[name] for name in kept if name in os.environ}
-    return found | {"TRAINYARD_BROKER": "embedded", "TRAINYARD_STANDBY": "0"}
+    inherited = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
+    environment = {name: os.environ[name] for name in inherited if name in os.environ}
+    return environment | {"TRAINYARD_BROKER": "embedded", "TRAINYARD_STANDBY": "0"}
 
 
 def run(trainyard: Path, folder: Path, *arguments: str, seconds: float = PATIENCE) -> str:
@@ -107,10 +107,10 @@ def test_the_wheel_has_every_file_of_the_program(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     sources = [file for name in FOLDERS for file in (ROOT / name).rglob("*") if file.is_file()]
     places = [file.relative_to(ROOT) for file in sources]
-    wanted = [place for place in places if not set(LEFT_OUT) & set(place.parts)]
+    files = [place for place in places if not set(LEFT_OUT) & set(place.parts)]
     missing = [
         str(place)
-        for place in wanted
+        for place in files
         if str(Path("webapp" if place.parts[0] in INSIDE else "", place)) not in names
     ]
     assert not missing

@@ -1,7 +1,7 @@
-"""Measures the CPU time of each folder of tests, and fails a run in which a folder's share has grown.
+"""Measures each test folder's CPU time, and fails a run in which a folder's share has grown.
 
 Machines differ by a factor of three, so not the seconds of a folder are compared with a tracked table but its
-share of the run. Only runs of a whole tier are compared: the share of a folder among a few varies too much.
+share of the run. Only runs of a whole tier are compared: a folder's share among a few varies too much.
 The time includes the processes that tests start, except those whose parent was killed.
 """
 
@@ -46,11 +46,11 @@ class Growth:
 
 
 def find_growth(measured: Mapping[str, float], table: Mapping[str, float]) -> list[Growth]:
-    """Return the folders whose share of the run is larger than in the table.
+    """Return the folders whose share in the run is larger than in the table.
 
     Args:
-        measured: core-seconds of each folder of this run.
-        table: core-seconds of each folder in an earlier run. Its other folders are ignored, and so are
+        measured: each folder's core-seconds in this run.
+        table: each folder's core-seconds in an earlier run. Its other folders are ignored, and so are
             measured folders that it lacks.
     """
     folders = [folder for folder in measured if folder in table]
@@ -65,9 +65,11 @@ def find_growth(measured: Mapping[str, float], table: Mapping[str, float]) -> li
 
 
 def used_seconds() -> float:
-    """Return the CPU time of this process, its ended children and its running descendants, in seconds."""
-    own, ended = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    seconds = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
+    """Return the CPU seconds that this process, its ended children and its running descendants used."""
+    this_process, ended = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    seconds = this_process.ru_utime + this_process.ru_stime + ended.ru_utime + ended.ru_stime
     for process in psutil.Process().children(recursive=True):
         try:
             seconds += sum(process.cpu_times()[:4])  # user and system, of itself and of its ended children
@@ -77,7 +79,7 @@ def used_seconds() -> float:
 
 
 class FolderClock:
-    """Adds the time since the last reading to the folder of the tests that ran meanwhile."""
+    """Adds the time since the last reading to the folder whose tests ran meanwhile."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -92,7 +94,7 @@ class FolderClock:
 
 
 class CoreSeconds:
-    """The pytest plugin: one clock in each test process, one table at the end of the run."""
+    """The pytest plugin: one clock in each test process, one table when the run ends."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -107,9 +109,9 @@ class CoreSeconds:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-        """Read the clock at the last test of a file. Reading it at each test would take a minute.
+        """Read the clock at a file's last test. Reading it at each test would take a minute.
 
-        It is read before the fixtures end, too: the time of a killed process and its children is lost.
+        It is read before the fixtures end, too: a killed process and its children lose their time.
         """
         self._folder = folder_of(item.path)
         is_last = nextitem is None or nextitem.path != item.path
@@ -138,7 +140,7 @@ class CoreSeconds:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """Add the figures of a test process that has ended."""
+        """Add the figures from a test process that has ended."""
         self._total.update(getattr(node, "workeroutput", {}).get("core_seconds", {}))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -155,12 +157,12 @@ class CoreSeconds:
 
 
 def read_table() -> dict[str, float]:
-    """Return the core-seconds of the tracked table."""
+    """Return the tracked table's core-seconds."""
     return {name: float(seconds) for name, seconds in tomllib.loads(TABLE.read_text())["folders"].items()}
 
 
 def write_table(measured: Mapping[str, float]) -> None:
-    """Write the core-seconds of a run of all tests as the new table."""
+    """Write a complete run's core-seconds as the new table."""
     comment = TABLE.read_text().partition("[folders]")[0]
     rows = "".join(f'"{name}" = {seconds:.1f}\n' for name, seconds in sorted(measured.items()))
     TABLE.write_text(f"{comment}[folders]\n{rows}")

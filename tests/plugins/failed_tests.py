@@ -1,4 +1,4 @@
-"""Writes the failed tests of a run to a file, so that `.ci/run` can repeat each of them once."""
+"""Writes a run's failed tests to a file, so that `.ci/run` can repeat each once."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 class FailedTests:
     """The pytest plugin: `--failed-tests=FILE` receives an `Outcome` as JSON.
 
-    make replaces the exit code of pytest by its own, so the file has it as well.
+    make replaces pytest's exit code by its own, so the file has it as well.
     """
 
     def __init__(self, file: Path) -> None:

@@ -1,6 +1,6 @@
-"""The two tiers of the tests: `--first-tier` leaves out the folders that only `make test-all` runs.
+"""The two test tiers: `--first-tier` leaves out the folders that only `make test-all` runs.
 
-The table of these folders is in pyproject.toml, beside the import contracts.
+Their table is in pyproject.toml, beside the import contracts.
 """
 
 import tomllib
@@ -17,30 +17,30 @@ FIRST_TIER = "--first-tier"
 
 
 def second_tier() -> Mapping[str, list[str]]:
-    """Return the folders of the second tier, relative to `tests`, each with the paths that it guards."""
+    """Return the second tier's folders, relative to `tests`, each with the paths that it guards."""
     table: dict[str, list[str]] = _settings()["second-tier"]
     return table
 
 
 @cache
 def folder_of(file: Path) -> str:
-    """Return the folder of a file of tests: one of the second tier, or one directly in `tests`."""
+    """Return a test file's folder: one in the second tier, or one directly in `tests`."""
     path = file.relative_to(TESTS)
     parents = {parent.as_posix() for parent in path.parents}
     return next((folder for folder in second_tier() if folder in parents), path.parts[0])
 
 
 def guards_of_all() -> list[str]:
-    """Return the paths that every folder of the second tier guards."""
+    """Return the paths that every folder in the second tier guards."""
     paths: list[str] = _settings()["guarded-by-all"]
     return paths
 
 
 def guarded_folders(changed: Iterable[str]) -> list[str]:
-    """Return the folders of the second tier whose guarded paths changed.
+    """Return the second tier's folders whose guarded paths changed.
 
     Args:
-        changed: paths of changed files, relative to the root of the repository.
+        changed: paths of changed files, relative to the repository's root.
     """
     paths = list(changed)
     if any(_covers(guard, path) for guard in guards_of_all() for path in paths):
@@ -53,13 +53,13 @@ def guarded_folders(changed: Iterable[str]) -> list[str]:
 
 
 def is_whole(config: pytest.Config) -> bool:
-    """Return whether a run includes all tests of the first tier, or of both."""
+    """Return whether a run includes all tests in the first tier, or in both."""
     narrowed = (config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect", "ignore"))
     return not any(narrowed) and [Path(argument).resolve() for argument in config.args] == [TESTS]
 
 
 def is_everything(config: pytest.Config) -> bool:
-    """Return whether a run includes all tests of both tiers."""
+    """Return whether a run includes all tests in both tiers."""
     return is_whole(config) and not config.getoption(FIRST_TIER)
 
 

@@ -13,7 +13,7 @@ FILE = Path(__file__).parents[1] / "last_whole_run"
 
 
 class WholeRun:
-    """The pytest plugin: writes `FILE` after a run of all tests in a checkout without changes."""
+    """The pytest plugin: writes `FILE` after a complete run in a checkout without changes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -30,10 +30,10 @@ class WholeRun:
 def changed_since_whole_run() -> list[str] | None:
     """Return the paths that changed since the recorded commit; None if it is not in this repository."""
     commit = FILE.read_text().strip()
-    known = subprocess.run(
+    lookup = subprocess.run(
         ["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True, check=False
     )
-    if known.returncode != 0:
+    if lookup.returncode != 0:
         return None
     return _git("diff", "--name-only", "--no-renames", commit, "HEAD").splitlines()
 

@@ -1,4 +1,4 @@
-"""Backups of an installation whose database is PostgreSQL."""
+"""Backups when the database is PostgreSQL."""
 
 from pathlib import Path
 

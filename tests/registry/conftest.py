@@ -46,7 +46,7 @@ BAD_GATES = {"gates": [{"name": "loads", "state": "passed"}, {"name": "test_metr
 
 
 def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
-    """Complete the newest gate job of a request with a result."""
+    """Complete a request's newest gate job with a result."""
     promotion.refresh_from_db()
     assert promotion.gate_job is not None
     promotions.record_gates(promotion.gate_job, result["gates"])
@@ -54,7 +54,7 @@ def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
 
 
 def see(user: User, path: str, **query: Any) -> Any:
-    """Return the answer to a request of a page."""
+    """Request a page; return the answer."""
     return browser_of(user).get(path, query)
 
 
@@ -110,7 +110,7 @@ class Yard:
 
 
 def make_yard(folder: Path) -> Yard:
-    """Build the rows; the caller's database holds nothing of that name yet."""
+    """Build the rows; the caller's database holds nothing with that name yet."""
     count = itertools.count()
 
     def new_bytes() -> Artifact:

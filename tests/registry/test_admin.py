@@ -17,8 +17,8 @@ def admin(yard: Yard) -> User:
 
 
 def choose(user: User, verb: str, *rows: PromotionRequest) -> Any:
-    given = {"action": verb, "_selected_action": [row.pk for row in rows]}
-    return browser_of(user).post(reverse(CHANGELIST), given, follow=True)
+    fields = {"action": verb, "_selected_action": [row.pk for row in rows]}
+    return browser_of(user).post(reverse(CHANGELIST), fields, follow=True)
 
 
 def test_an_administrator_approves_in_the_admin(yard: Yard, admin: User) -> None:

@@ -1,4 +1,4 @@
-"""Signed releases carry the row of the audit chain with which they were published."""
+"""Signed releases carry the audit chain's row with which they were published."""
 
 import base64
 import json
@@ -84,11 +84,11 @@ def test_a_release_shows_rows_that_were_dropped_with_the_key(published: ReleaseR
     number = AuditEvent.objects.get(action="release.promote").number
     while AuditEvent.objects.filter(action="release.promote").exists():
         drop_the_last_row_knowing_the_key()
-    found = verify_chain()
-    assert found.state == ChainState.TRUNCATED
-    assert found.missing is not None
-    assert found.missing[1] == number
-    assert "release 1 of digits names the row" in found.message
+    verified = verify_chain()
+    assert verified.state == ChainState.TRUNCATED
+    assert verified.missing is not None
+    assert verified.missing[1] == number
+    assert "release 1 of digits names the row" in verified.message
 
 
 @pytest.mark.parametrize("change", ["anchor", "without", "generation", "unreadable"])
@@ -103,9 +103,9 @@ def test_a_changed_release_is_found(published: ReleaseRecord, change: str) -> No
     else:
         body = {}
     ReleaseRecord.objects.update(body=body)
-    found = verify_chain()
-    assert found.state == ChainState.RELEASE_CHANGED
-    assert "release 1 of digits" in found.message
+    verified = verify_chain()
+    assert verified.state == ChainState.RELEASE_CHANGED
+    assert "release 1 of digits" in verified.message
 
 
 def test_a_release_of_an_earlier_signing_key_is_compared_too(published: ReleaseRecord) -> None:

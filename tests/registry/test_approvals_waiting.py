@@ -1,4 +1,4 @@
-"""The number of approvals in the navigation is that of the requests in the inbox, for every person."""
+"""For every person, the navigation counts as many approvals as the inbox has requests."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -11,7 +11,7 @@ from tests.registry.conftest import GOOD_GATES, Yard, judge
 
 @pytest.fixture
 def people(yard: Yard) -> dict[str, User]:
-    """Three requests: of the member, of the owner, and of the member for a version of an administrator."""
+    """Three requests: by the member, by the owner, and by the member for an administrator's version."""
     root = User.objects.create_superuser("root")
     yard.pending()
     for maker, by in ((yard.owner, yard.owner), (root, yard.member)):

@@ -31,7 +31,7 @@ PACKAGES = {"path": "requirements.txt", "requirements": ["einops==0.8.1"]}
 
 @pytest.fixture
 def trainer(yard: Yard) -> User:
-    """A person of the project who may have code executed."""
+    """A project member who may have code executed."""
     user = User.objects.create_user("trainer")
     Membership.objects.create(project=yard.project, user=user, role=Role.TRAINER)
     return user
@@ -49,9 +49,9 @@ def test_the_identity_covers_weights_code_and_packages(yard: Yard, trainer: User
     code, packaged = code_of(yard), code_of(yard, packages=PACKAGES)
     plain = uploaded(yard, trainer, code, needs=False)
     assert plain.identity == plain.artifact_id
-    found = {uploaded(yard, trainer, each).identity for each in (code, packaged)}
+    identities = {uploaded(yard, trainer, needed_code).identity for needed_code in (code, packaged)}
     other = {identity_of("a" * 64, code.digest), identity_of("b" * 64, code.digest), plain.artifact_id}
-    assert len(found | other) == 5
+    assert len(identities | other) == 5
     assert packaged.found.packages is not None
     with_packages = identity_of("a" * 64, code.digest, packaged.found.packages.digest)
     assert with_packages not in other
@@ -91,17 +91,20 @@ def test_an_approval_binds_the_installed_packages_and_shows_what_differs(
     assert signing.is_signed(unbound)
     einops = InstalledPackage(name="einops", version="0.8.1", digest="e" * 64)
     more = InstalledPackage(name="more", version="2")
-    found = [InstalledSet(python="3.13", platform="p", for_engine=True, packages=each)
-             for each in ((einops,), (einops.model_copy(update={"digest": "f" * 64}), more))]  # fmt: skip
-    bound = [uploaded(yard, trainer, code) for _ in found]
-    for version, packages in zip(bound, found, strict=True):
+    installed_sets = [
+        InstalledSet(python="3.13", platform="p", for_engine=True, packages=packages)
+        for packages in ((einops,), (einops.model_copy(update={"digest": "f" * 64}), more))
+    ]
+    bound = [uploaded(yard, trainer, code) for _ in installed_sets]
+    for version, packages in zip(bound, installed_sets, strict=True):
         version.packages = PackageSet.objects.create(
-            digest=packages.digest, packages_json=[each.model_dump() for each in packages.packages]
+            digest=packages.digest, packages_json=[package.model_dump() for package in packages.packages]
         )
         version.save(update_fields=["packages"])
     by_list = [
-        identity_of(each.artifact_id, code.digest, each.requirements_digest) == each.identity
-        for each in (before, *bound)
+        identity_of(bound_version.artifact_id, code.digest, bound_version.requirements_digest)
+        == bound_version.identity
+        for bound_version in (before, *bound)
     ]
     assert by_list == [True, False, False]
     packages_of = f"/api/v1/models/{yard.model.name}/versions/%d/packages"
@@ -109,7 +112,11 @@ def test_an_approval_binds_the_installed_packages_and_shows_what_differs(
     # Those of the present version are unknown.
     assert (answer["compared_with"], answer["changes"], len(answer["packages"])) == (None, [], 1)
     signed = released(yard, trainer, bound[0])
-    served = next(each for each in signed.release.versions if each.number == bound[0].number)
+    served = next(
+        served_version
+        for served_version in signed.release.versions
+        if served_version.number == bound[0].number
+    )
     assert served.identity == bound[0].identity
     assert served.code is not None and served.code.packages == (einops,)
     forged = signed.model_dump(mode="json")
@@ -120,15 +127,15 @@ def test_an_approval_binds_the_installed_packages_and_shows_what_differs(
     assert request.gate_job is not None
     attempt = factories.make_attempt(request.gate_job, factories.make_worker())
     task = cast(GateTask, task_for(attempt.pk, folder=tmp_path, threads=1))
-    used = [each.code.packages for each in task.models if each.code is not None]
-    assert used == [found[1].packages, found[0].packages]
+    used = [model.code.packages for model in task.models if model.code is not None]
+    assert used == [installed_sets[1].packages, installed_sets[0].packages]
     judge(request, GOOD_GATES)
     browser = browser_of(yard.approver)
     page = text_of(browser.get(f"/approvals/{request.pk}"))
     assert "einops 0.8.1, with other files" in page and "more 2 is new" in page
     answer = browser.get(packages_of % bound[1].number).json()
     assert answer["compared_with"] == bound[0].number
-    assert [each["name"] for each in answer["changes"]] == ["einops", "more"]
+    assert [change["name"] for change in answer["changes"]] == ["einops", "more"]
     page = text_of(browser.get(f"/models/{yard.model.name}/versions/{bound[1].number}"))
     assert "2 installed" in page and "built from source" in page
 

@@ -1,4 +1,4 @@
-"""Who made the file of a version does not approve it, also when another person registers and requests it."""
+"""Who made a version's file does not approve it, even if another person registers and requests it."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.registry.conftest import GOOD_GATES, Yard, in_inbox, judge
 
 
 def trained(yard: Yard, by: User) -> Artifact:
-    """Return the model of a job of a person."""
+    """Return the model that a person's job has made."""
     job = Job.objects.create(
         kind="train", state="completed", project=yard.project, created_by=by, payload_json={}
     )
@@ -21,7 +21,7 @@ def trained(yard: Yard, by: User) -> Artifact:
 
 
 def registered(yard: Yard, artifact: Artifact, by: User) -> ModelVersion:
-    """Return a version of the file that a person registers; its validation has ended."""
+    """Register a file for a person; return the version, whose validation has ended."""
     version = registration.add_version(yard.model, artifact.digest, by=by)
     ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.CANDIDATE)
     version.refresh_from_db()
@@ -72,10 +72,10 @@ def test_the_single_person_rule_that_they_switched_on_does_not_apply(yard: Yard)
 @pytest.fixture
 def puppet(yard: Yard) -> User:
     """An account that the owner made, whose password the owner may know."""
-    made = User.objects.create_user("puppet")
-    made.password_issuers.set([yard.owner])
-    yard.project.memberships.create(user=made, role=Role.ADMIN)
-    return made
+    user = User.objects.create_user("puppet")
+    user.password_issuers.set([yard.owner])
+    yard.project.memberships.create(user=user, role=Role.ADMIN)
+    return user
 
 
 def test_an_account_of_theirs_made_it(yard: Yard, puppet: User) -> None:

@@ -17,11 +17,11 @@ def test_the_requester_reads_who_could_decide(yard: Yard) -> None:
     with pytest.raises(Forbidden, match=r"roles: approver, admin. approver or owner could decide it\."):
         promotions.approve(promotion, by=yard.member)
     User.objects.filter(pk=yard.approver.pk).update(is_active=False)
-    own = promotions.request(yard.version(), stage="staging", by=yard.owner)
+    request = promotions.request(yard.version(), stage="staging", by=yard.owner)
     with pytest.raises(
         Forbidden, match=r"Another person must decide\. No member of vision could decide it now"
     ):
-        promotions.approve(own, by=yard.owner)
+        promotions.approve(request, by=yard.owner)
 
 
 def test_who_logs_in_by_a_link_of_the_requester_is_not_named(yard: Yard) -> None:

@@ -1,4 +1,4 @@
-"""The rules of a model's gates: who may change them, their revisions, and the requests they apply to."""
+"""A model's gate rules: who may change them, their revisions, and the requests they apply to."""
 
 from typing import Any
 
@@ -110,9 +110,9 @@ def test_an_approval_by_the_person_who_wrote_the_gates_does_not_count_as_a_judge
 ) -> None:
     gate_rules.change_rules(yard.model, LOOSE, by=yard.owner)
     promotions.approve(yard.pending(), by=yard.owner)
-    own = promotions.request(yard.version(), stage="production", by=yard.owner)
-    judge(own, GOOD_GATES)
-    assert own.gates[-1]["name"] == "rules_written_by_others"
+    promotion = promotions.request(yard.version(), stage="production", by=yard.owner)
+    judge(promotion, GOOD_GATES)
+    assert promotion.gates[-1]["name"] == "rules_written_by_others"
 
 
 def test_a_change_after_the_request_has_no_part_in_it(yard: Yard) -> None:

@@ -1,4 +1,4 @@
-"""The input positions of a model version: their columns, and an example row."""
+"""A model version's input positions: their columns, and an example row."""
 
 import json
 import re
@@ -55,23 +55,23 @@ def names(version: ModelVersion) -> list[str]:
     return [position.name for position in vector_inputs.vector_positions(version)]
 
 
-def shown(yard: Yard, tab: str) -> str:
+def page_of(yard: Yard, tab: str) -> str:
     return unescape(one_line(browser_of(yard.viewer).get("/models/digits/versions/1", {"tab": tab})))
 
 
 @pytest.mark.parametrize("tab", ["overview", "use"])
 def test_the_page_names_the_positions_in_order(yard: Yard, tab: str) -> None:
     trained(yard)
-    page = shown(yard, tab)
-    wanted = ("1</span> width", "2</span> length", "3</span> side = north", "4</span> side = south")
-    places = [page.index(name) for name in wanted]
+    page = page_of(yard, tab)
+    labels = ("1</span> width", "2</span> length", "3</span> side = north", "4</span> side = south")
+    places = [page.index(name) for name in labels]
     assert places == sorted(places)
     assert "1 at the position of its word" in page
 
 
 def test_the_fields_to_try_it_are_labelled_and_hold_a_real_row(yard: Yard) -> None:
     trained(yard)
-    page = shown(yard, "try")
+    page = page_of(yard, "try")
     assert '<label class="form-label" for="field-4">side = south</label>' in page
     assert "1 at the position of its word" in page
     assert "Input positions" not in page
@@ -81,7 +81,7 @@ def test_the_fields_to_try_it_are_labelled_and_hold_a_real_row(yard: Yard) -> No
 
 def test_the_example_is_a_real_row_as_the_model_expects_it(yard: Yard) -> None:
     trained(yard)
-    assert '{"instances": [[1.5, 2, 0.0, 1.0]]}' in shown(yard, "use")
+    assert '{"instances": [[1.5, 2, 0.0, 1.0]]}' in page_of(yard, "use")
 
 
 def test_features_of_the_experiment_keep_its_order(yard: Yard) -> None:
@@ -111,16 +111,16 @@ def test_a_row_is_encoded_as_the_engine_encodes_it(yard: Yard) -> None:
     encoded = encode(table, target="y", features=None, task=None)
     described = make_profile(table, encoded)
     version = trained(yard, size=encoded.x.shape[1], described=described.model_dump(mode="json"))
-    made = [
+    vectors = [
         [position.value_in(row) for position in vector_inputs.vector_positions(version)]
         for row in described.preview
     ]
-    np.testing.assert_array_equal(np.array(made, np.float32), encoded.x)
+    np.testing.assert_array_equal(np.array(vectors, np.float32), encoded.x)
 
 
 def test_unknown_positions_are_not_shown(yard: Yard) -> None:
     assert names(trained(yard, target="width")) == []
-    assert "Input positions" not in shown(yard, "overview")
+    assert "Input positions" not in page_of(yard, "overview")
 
 
 def test_an_input_of_another_size_is_not_named(yard: Yard) -> None:
@@ -138,7 +138,7 @@ def test_an_input_that_is_too_large_to_show_has_no_example(
     assert tryout.form_context(version).text == ""
     assert tryout.example_body(version) == ""
     for tab in ("try", "use"):
-        assert "0, 0, 0" not in shown(yard, tab)
+        assert "0, 0, 0" not in page_of(yard, tab)
 
 
 def test_a_quote_in_the_name_of_an_input_stays_in_the_body_of_the_command(yard: Yard) -> None:
@@ -147,7 +147,7 @@ def test_a_quote_in_the_name_of_an_input_stays_in_the_body_of_the_command(yard: 
     version.signature = {**version.signature, "inputs": [tensor, tensor | {"name": "y"}]}
     version.save()
     page = unescape(browser_of(yard.viewer).get("/models/digits/versions/1", {"tab": "use"}).content.decode())
-    found = re.search(r"curl -s [^<]*", page)
-    assert found is not None
-    body = shlex.split(found.group(0))[-1]
+    command = re.search(r"curl -s [^<]*", page)
+    assert command is not None
+    body = shlex.split(command.group(0))[-1]
     assert list(json.loads(body)["instances"][0]) == ["x'; touch broken; '", "y"]

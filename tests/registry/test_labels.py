@@ -1,4 +1,4 @@
-"""Aliases of approved versions are labels of the endpoint."""
+"""Aliases of approved versions are the endpoint's labels."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A session that came from a login link decides nothing of the person who made the link."""
+"""A session from a login link decides none of the requests by the link's maker."""
 
 import json
 import re
@@ -19,7 +19,7 @@ CHOSEN = "a-long-password-of-somebody"
 
 
 def entered_as(user: User, by: User) -> Client:
-    """Return a browser that is logged in as `user` by a link of `by`."""
+    """Return a browser that is logged in as `user` by a link from `by`."""
     client = browser_of(user)
     session = client.session
     session[LINK_ISSUERS] = [by.pk]
@@ -34,8 +34,8 @@ def test_it_decides_no_request_of_that_person(yard: Yard, verb: str, way: str) -
     browser, headers = entered_as(yard.approver, by=yard.member), {}
     if way == "token":
         body = {"scopes": ["read", "approve"]}
-        made = browser.post("/api/v1/tokens", body, "application/json")
-        browser, headers = Client(), {"Authorization": f"Bearer {json.loads(made.content)['token']}"}
+        created = browser.post("/api/v1/tokens", body, "application/json")
+        browser, headers = Client(), {"Authorization": f"Bearer {json.loads(created.content)['token']}"}
     path = f"/approvals/{promotion.pk}/{verb}"
     if way == "page":
         answer = browser.post(path, {})
@@ -64,8 +64,8 @@ def test_who_sets_the_password_of_another_person_does_not_approve_with_it(yard: 
     if way == "page":
         answer = browser.post(f"/approvals/{promotion.pk}/approve", {})
     else:
-        made = browser.post("/api/v1/tokens", {"scopes": ["read", "approve"]}, "application/json")
-        headers = {"Authorization": f"Bearer {json.loads(made.content)['token']}"}
+        created = browser.post("/api/v1/tokens", {"scopes": ["read", "approve"]}, "application/json")
+        headers = {"Authorization": f"Bearer {json.loads(created.content)['token']}"}
         path = f"/api/v1/promotions/{promotion.pk}/approve"
         answer = Client().post(path, {}, "application/json", headers=headers)
     promotion.refresh_from_db()
@@ -115,9 +115,9 @@ def test_it_does_not_switch_the_single_person_rule_on(yard: Yard) -> None:
 def test_a_token_made_for_another_person_decides_nothing_of_its_maker(yard: Yard) -> None:
     root = User.objects.create_superuser("root")
     _, raw = tokens.create(yard.approver, by=root, scopes=["approve"])
-    found = tokens.authenticate(raw)
-    assert found is not None
-    assert found.user.login_issuers == {root.pk}
+    token = tokens.authenticate(raw)
+    assert token is not None
+    assert token.user.login_issuers == {root.pk}
 
 
 class Alone:
@@ -133,18 +133,18 @@ class Alone:
     def make(self, name: str, browser: Client, *, admin: bool = False) -> Client:
         """Make a person with a browser; return one that is logged in as that person by the link."""
         body = {"user": name, "admin": admin}
-        made = browser.post("/api/v1/users", body, "application/json")
+        answer = browser.post("/api/v1/users", body, "application/json")
         entered = Client()
-        entered.post(json.loads(made.content)["login_link"])
+        entered.post(json.loads(answer.content)["login_link"])
         people.set_role(self.yard.project, people.find_person(name), Role.APPROVER, by=self.yard.member)
         return entered
 
     def link(self, name: str, browser: Client) -> str:
         """Make a link for a person with a browser."""
-        shown = browser.post(f"/people/{name}/link").content.decode()
-        found = re.search(r"/login/[\w-]+", shown)
-        assert found is not None
-        return found[0]
+        page = browser.post(f"/people/{name}/link").content.decode()
+        address = re.search(r"/login/[\w-]+", page)
+        assert address is not None
+        return address[0]
 
     def is_refused(self, browser: Client) -> bool:
         """Return whether the request cannot be approved with a browser."""
@@ -155,7 +155,7 @@ class Alone:
 
 
 def seen_by(browser: Client) -> User:
-    """Return the user of a browser as a request sees them."""
+    """Return a browser's user as a request sees them."""
     user = User.objects.get(pk=browser.session["_auth_user_id"])
     user.login_issuers = issuers_of(browser.session)
     return user

@@ -46,8 +46,8 @@ def test_an_output_that_a_spec_names_many_times_becomes_one_version_with_one_job
     Revision.objects.filter(pk=job.revision.pk).update(spec_json=spec)
     job.refresh_from_db()
     assert len(registration.register_outputs(job)) == 1
-    made = actions_for("register").children(job, ExperimentSpec.model_validate(spec))
-    assert len(made) == 1
+    jobs = actions_for("register").children(job, ExperimentSpec.model_validate(spec))
+    assert len(jobs) == 1
     assert REGISTER.planned(ExperimentSpec.model_validate(spec)) == 1
 
 

@@ -1,4 +1,4 @@
-"""Versions whose file needs code of users: rights, the binding of approvals, and deletions."""
+"""Versions whose file needs user code: rights, what approvals bind, and deletions."""
 
 from typing import Any, cast
 
@@ -30,17 +30,17 @@ from tests.registry.conftest import GOOD_GATES, SIGNATURE, Yard, judge
 
 @pytest.fixture
 def trainer(yard: Yard) -> User:
-    """A person of the project who may have code executed."""
+    """A project member who may have code executed."""
     user = User.objects.create_user("trainer")
     Membership.objects.create(project=yard.project, user=user, role=Role.TRAINER)
     return user
 
 
-def code_of(yard: Yard, source: str = "", **found: Any) -> CodeVersion:
-    """Make a version of code with the digest of its files."""
+def code_of(yard: Yard, source: str = "", **findings: Any) -> CodeVersion:
+    """Make a code version with the digest of its files."""
     code = factories.make_code("layers", project=yard.project, by=yard.owner, source=source)
     stored = [(file.path, sha256_of(store().path(file.artifact_id))) for file in code.files.all()]
-    code.digest, code.found_json = digest_of(stored), found
+    code.digest, code.found_json = digest_of(stored), findings
     code.save(update_fields=["digest", "found_json"])
     return code
 
@@ -91,9 +91,9 @@ def test_code_that_a_version_names_is_not_deleted(yard: Yard, trainer: User) -> 
     version = uploaded(yard, trainer, code)
     with pytest.raises(InUse) as refused:
         deletions.delete(code, by=yard.owner)
-    assert [each.why for each in refused.value.referrers] == ["cannot be loaded without it"]
-    kept = set(code.files.values_list("artifact", flat=True))
-    assert not kept & set(references.unreferenced_artifacts().values_list("pk", flat=True))
+    assert [referrer.why for referrer in refused.value.referrers] == ["cannot be loaded without it"]
+    files = set(code.files.values_list("artifact", flat=True))
+    assert not files & set(references.unreferenced_artifacts().values_list("pk", flat=True))
 
     Job.objects.all().delete()
     deletion = deletions.delete(version, by=yard.owner)

@@ -30,7 +30,7 @@ def yard(transactional_db: None, tmp_path: Path) -> Yard:
 
 
 def race(*racers: Callable[[], Any]) -> list[str]:
-    """Start all at once; return the outcome of each: `won`, or the code of the error."""
+    """Start all at once; return each outcome: `won`, or the error code."""
     line = threading.Barrier(len(racers))
     ends = [""] * len(racers)
 
@@ -101,8 +101,8 @@ def test_a_rollback_and_an_approval_give_one_order_of_generations(yard: Yard) ->
             partial(releases.rollback, endpoint, reason="bad", by=yard.second_approver),
         )
         assert result in (["won", "won"], ["stale_state", "won"])
-        made = ReleaseRecord.objects.filter(generation__gt=before).order_by("generation")
-        assert [record.generation - before for record in made] == list(range(1, result.count("won") + 1))
+        records = ReleaseRecord.objects.filter(generation__gt=before).order_by("generation")
+        assert [record.generation - before for record in records] == list(range(1, result.count("won") + 1))
         newest = ReleaseRecord.objects.latest("generation")
         assert yard.endpoint.production == newest.version
         if result[0] == "stale_state":

@@ -1,4 +1,4 @@
-"""The prediction form of a version whose rows may have several labels."""
+"""The prediction form when a version's rows may have several labels."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -19,7 +19,7 @@ def root(yard: Yard) -> User:
 
 
 def asked_by_owner(yard: Yard) -> PromotionRequest:
-    """Open a request of the owner for a version of hers; its gates have passed."""
+    """Open a request by the owner for her version; its gates have passed."""
     promotion = promotions.request(yard.version(by=yard.owner), stage="production", by=yard.owner)
     judge(promotion, GOOD_GATES)
     return promotion
@@ -43,10 +43,10 @@ def test_a_refused_switch_changes_no_other_field(yard: Yard) -> None:
     assert Project.objects.get(pk=yard.project.pk).name == "Vision"
 
 
-@pytest.mark.parametrize("own", ["request", "version"])
-def test_an_administrator_with_an_open_request_cannot_switch_it_on(yard: Yard, root: User, own: str) -> None:
-    version = yard.version(by=root if own == "version" else yard.member)
-    promotions.request(version, stage="production", by=root if own == "request" else yard.member)
+@pytest.mark.parametrize("what", ["request", "version"])
+def test_an_administrator_with_an_open_request_cannot_switch_it_on(yard: Yard, root: User, what: str) -> None:
+    version = yard.version(by=root if what == "version" else yard.member)
+    promotions.request(version, stage="production", by=root if what == "request" else yard.member)
     with pytest.raises(Forbidden, match="another administrator"):
         switch(yard, True, root)
     page = browser_of(root).post("/p/vision/settings", {"name": "Vision", "single_person": "on"})

@@ -1,4 +1,4 @@
-"""Counts of prediction requests: added once, folded into longer intervals, and read as figures over time."""
+"""Request counts: added once, folded into longer intervals, and read as figures over time."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,9 +34,9 @@ def counts(requests: int = 1, *, milliseconds: float = 10.0, **more: Any) -> Cou
     return Counts(latency={bucket_of(milliseconds * 1000): requests}, **more)
 
 
-def interval(start: datetime, version: int, given: Counts) -> TrafficInterval:
+def interval(start: datetime, version: int, version_counts: Counts) -> TrafficInterval:
     return TrafficInterval(
-        start=int(start.timestamp()), versions=(VersionCounts(version=version, counts=given),)
+        start=int(start.timestamp()), versions=(VersionCounts(version=version, counts=version_counts),)
     )
 
 

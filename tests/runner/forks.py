@@ -18,7 +18,7 @@ TIMEOUT = 180.0
 
 
 class ForkedRunner:
-    """A forked runner with the methods of `Popen` that the tests use."""
+    """A forked runner with those `Popen` methods that the tests use."""
 
     def __init__(self, server: "ForkServer", pid: int, stdin: IO[bytes]) -> None:
         self.pid = pid
@@ -39,7 +39,7 @@ class ForkedRunner:
 
 
 class ForkServer:
-    """A client of the real fork server without an event loop."""
+    """A client for the real fork server without an event loop."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.ended: dict[int, int] = {}
@@ -56,13 +56,13 @@ class ForkServer:
         return ForkedRunner(self, self._receive("forked", TIMEOUT), os.fdopen(ours, "wb"))
 
     def status_of(self, pid: int, timeout: float) -> int:
-        """Wait for the end of a runner and return its exit status."""
+        """Wait for a runner's end and return its exit status."""
         while pid not in self.ended:
             self._receive("ended", timeout)
         return self.ended[pid]
 
     def _receive(self, kind: str, timeout: float) -> int:
-        """Return the value of the next message of a kind, and record the ends reported before it."""
+        """Return the value in a kind's next message, and record the ends reported before it."""
         self._connection.settimeout(timeout)
         while True:
             message = json.loads(self._connection.recv(MAX_DATAGRAM) or b'{"failed": "it is gone"}')

@@ -91,12 +91,12 @@ class RunnerProcess:
                 self._arrived.wait(left)
 
     def wait_until_closed(self, timeout: float = TIMEOUT) -> None:
-        """Wait until the pipe of a dead runner is read to its end."""
+        """Wait until a dead runner's pipe is read to its end."""
         with self._arrived:
             assert self._arrived.wait_for(lambda: self._closed, timeout)
 
     def of_type(self, kind: str) -> list[Any]:
-        """Return the events of one type."""
+        """Return the events with one type."""
         return [event for event in self.events if event.type == kind]
 
     def yield_(self, why: Any = "pause") -> None:

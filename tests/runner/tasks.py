@@ -10,9 +10,9 @@ FAST = {"epochs": 6, "batch_size": 64, "learning_rate": 0.01}
 
 
 def trial_task(folder: Path, dataset: Any, *, seeds: tuple[int, ...] = (1,), **spec: Any) -> TrialTask:
-    """Return a task of trials with one execution a seed; `fence`, `checkpoints` and `resume` go to the task.
+    """Return a trial task with one execution a seed; `fence`, `checkpoints` and `resume` go to the task.
 
-    `trials` are what differs in the spec of each, such as `{"fit": …}`; without it there is one.
+    `trials` are what differs in each spec, such as `{"fit": …}`; without it there is one.
     """
     named: dict[str, Any] = {
         name: spec.pop(name) for name in ("fence", "checkpoints", "threads") if name in spec

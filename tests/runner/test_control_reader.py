@@ -12,7 +12,7 @@ from workers.runner.control_reader import ControlReader
 
 @pytest.fixture
 def control() -> ControlReader:
-    """An control that is not busy, so that the end of its input does not exit the process."""
+    """A control that is not busy, so that its input's end does not exit the process."""
     return ControlReader()
 
 

@@ -1,4 +1,4 @@
-"""The environment variables that a runner gets for the mesh of its task."""
+"""The environment variables that a runner gets for its task's mesh."""
 
 import os
 from typing import Any
@@ -13,27 +13,32 @@ from workers.runner.environment import Environment
 GPU = {"devices": "gpu", "shape": [1], "axis_names": ["data"]}
 
 
-def applied(mesh: dict[str, Any], **given: str) -> dict[str, str]:
-    """Return the environment of a task on a mesh, where the worker has the variables `given`."""
+def applied(mesh: dict[str, Any], **environment: str) -> dict[str, str]:
+    """Return a task's environment on a mesh, where the worker has the variables in `environment`."""
     spec = spec_of(mesh=mesh)
     dataset = DatasetFile(path="", digest="", profile={})
     objective = SearchPayload().objective(spec)
     task = TrainTask(folder="", spec=spec, dataset=dataset, retrain=None, objective=objective, model_name="t")
-    with patch.dict(os.environ, given, clear=True):
+    with patch.dict(os.environ, environment, clear=True):
         Environment.of(task).apply()
         return dict(os.environ)
 
 
 def test_the_spec_decides_about_the_memory_of_gpus() -> None:
     mesh = {**GPU, "memory_fraction": 0.4, "preallocate": True}
-    found = applied(mesh, XLA_PYTHON_CLIENT_MEM_FRACTION="0.9", XLA_PYTHON_CLIENT_PREALLOCATE="false")
-    assert (found["XLA_CLIENT_MEM_FRACTION"], found["XLA_PYTHON_CLIENT_PREALLOCATE"]) == ("0.4", "true")
-    assert "XLA_PYTHON_CLIENT_MEM_FRACTION" not in found, "JAX refuses to start with both names"
+    applied_environment = applied(
+        mesh, XLA_PYTHON_CLIENT_MEM_FRACTION="0.9", XLA_PYTHON_CLIENT_PREALLOCATE="false"
+    )
+    assert (
+        applied_environment["XLA_CLIENT_MEM_FRACTION"],
+        applied_environment["XLA_PYTHON_CLIENT_PREALLOCATE"],
+    ) == ("0.4", "true")
+    assert "XLA_PYTHON_CLIENT_MEM_FRACTION" not in applied_environment, "JAX refuses to start with both names"
 
 
 def test_a_spec_without_these_fields_leaves_them_to_the_operator() -> None:
     names = {"XLA_CLIENT_MEM_FRACTION": "0.9", "XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
     assert names.items() <= applied(GPU, **names).items()
-    found = applied(GPU)
-    assert found["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
-    assert "XLA_CLIENT_MEM_FRACTION" not in found
+    applied_environment = applied(GPU)
+    assert applied_environment["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+    assert "XLA_CLIENT_MEM_FRACTION" not in applied_environment

@@ -1,4 +1,4 @@
-"""The limits that a runner sets for itself, in a process of their own."""
+"""The limits that a runner sets for itself, in a separate process."""
 
 import json
 import os

@@ -42,13 +42,13 @@ class Cases:
     _states: dict[str, tuple[LevelState, ...]] = field(default_factory=dict)
 
     def results(self, worker: str, level: Level, *, forked: bool = False) -> Results:
-        """Return the results of a level; skip the test if the machine does not offer it."""
+        """Return a level's results; skip the test if the machine does not offer it."""
         self.require(worker, level)
         if (worker, level, forked) not in self._results and worker == "user":
             way = (FORKED,) if forked else ()
             results = _as_user_without_privileges(*way, *Level, users=self.users)["results"]
-            for each, found in results.items():
-                self._results[worker, Level(each), forked] = Results.from_json(found)
+            for name, values in results.items():
+                self._results[worker, Level(name), forked] = Results.from_json(values)
         elif (worker, level, forked) not in self._results:
             with claimed(self.users) as user:
                 owner = Owner(user.uid, user.uid)
@@ -61,7 +61,7 @@ class Cases:
             pytest.skip("needs root")
         if worker not in self._states:
             self._find(worker)
-        state = next(each for each in self._states[worker] if each.level is level)
+        state = next(candidate for candidate in self._states[worker] if candidate.level is level)
         if not state.offered:
             reason = f"a worker that is {worker} has no {level}: {state.reason}"
             if os.environ.get(VARIABLE) == "1" and worker == "root" and _is_possible(level):
@@ -87,9 +87,9 @@ class Cases:
 
 
 def _as_user_without_privileges(*arguments: str, users: RunnerUsers) -> dict[str, Any]:
-    """Return the states of all levels, and the results of an exercise of the given ones."""
-    found: dict[str, Any] = json.loads(as_user("tests.sandbox.unprivileged", *arguments, users=users))
-    return found
+    """Exercise the given levels; return all levels' states, and the results."""
+    findings: dict[str, Any] = json.loads(as_user("tests.sandbox.unprivileged", *arguments, users=users))
+    return findings
 
 
 def _is_possible(level: Level) -> bool:
@@ -100,7 +100,7 @@ def _is_possible(level: Level) -> bool:
 
 
 class claimed:  # noqa: N801  read as a function
-    """A user id that no other process of the machine has."""
+    """A user id that no other process has."""
 
     def __init__(self, users: RunnerUsers) -> None:
         self._users = users
@@ -136,9 +136,9 @@ def _run(command: list[str], environment: dict[str, str]) -> str:
 
 
 def python() -> str:
-    """Return a Python that any user can run: that of the tests may be in the closed home of a user."""
-    own = Path(sys.executable).resolve()
-    closed = [each for each in own.parents if not each.stat().st_mode & 0o001]
+    """Return a Python that any user can run: the tests' may be in a user's closed home."""
+    interpreter = Path(sys.executable).resolve()
+    closed = [folder for folder in interpreter.parents if not folder.stat().st_mode & 0o001]
     return (shutil.which("python3", path="/usr/bin:/usr/local/bin") if closed else None) or sys.executable
 
 
@@ -160,7 +160,7 @@ def case(request: pytest.FixtureRequest, cases: Cases) -> Results:
 
 @pytest.fixture
 def owner(users: RunnerUsers) -> Iterator[Owner | None]:
-    """The user of a run, if the tests are run by root."""
+    """A run's user, if the tests are run by root."""
     if os.geteuid() != 0:
         yield None
         return

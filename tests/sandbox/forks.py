@@ -17,7 +17,7 @@ class Forks:
     """A fork server, with an event loop in a thread. Sandboxes are started by `starter`.
 
     Args:
-        options: of its command line.
+    options: for its command line.
     """
 
     def __init__(self, *options: str) -> None:

@@ -34,7 +34,7 @@ STRENGTH_OF_ENFORCEMENT = [
 
 
 def table() -> str:
-    """Return the table of guarantees as it is in the document."""
+    """Return the guarantee table as it is in the document."""
     head = ["what code of users cannot do", *(LEVELS[level].label for level in Level)]
     rows = [[info.text, *map(str, info.by_level)] for info in GUARANTEES.values()]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
@@ -68,7 +68,7 @@ def test_the_document_explains_each_level_and_each_word_of_the_table() -> None:
 def test_every_guarantee_has_a_text_and_no_weaker_level_holds_more() -> None:
     assert GUARANTEES.keys() == set(Guarantee)
     for info in GUARANTEES.values():
-        order = [STRENGTH_OF_ENFORCEMENT.index(each) for each in info.by_level]
+        order = [STRENGTH_OF_ENFORCEMENT.index(enforcement) for enforcement in info.by_level]
         assert order == sorted(order), info.text
 
 
@@ -94,11 +94,11 @@ def test_a_refusal_names_the_minimum_and_why_each_level_is_missing() -> None:
 def test_records_of_a_level_of_earlier_releases_can_be_read_and_no_run_gets_it() -> None:
     old = {"level": "namespaces", "offered": True}
     limits = LIMITS.model_dump()
-    found = SandboxRecord.model_validate(
+    sandbox = SandboxRecord.model_validate(
         {"level": "namespaces", "network": False, "limits": limits, "missing": [old]}
     )
-    assert found.model_dump(mode="json")["level"] == "namespaces"
-    assert found.holds(Guarantee.SEE_PROCESSES)
+    assert sandbox.model_dump(mode="json")["level"] == "namespaces"
+    assert sandbox.holds(Guarantee.SEE_PROCESSES)
     assert present_level("namespaces") is Level.BUBBLEWRAP
     offered = [LevelState.model_validate(old), *states(Level.PROCESS)]
     assert choose_level(offered, Level.PROCESS) is Level.PROCESS
@@ -127,9 +127,9 @@ def test_a_bad_request_is_refused_with_the_field(fields: dict[str, Any], named: 
 
 def test_a_guarantee_holds_only_with_what_it_needs() -> None:
     def holds(guarantee: Guarantee, level: Level, **fields: Any) -> bool:
-        found = SandboxRecord(**{"level": level, "network": False, "limits": LIMITS, **fields})
-        assert SandboxRecord.model_validate_json(found.model_dump_json()) == found
-        return found.holds(guarantee)
+        sandbox = SandboxRecord(**{"level": level, "network": False, "limits": LIMITS, **fields})
+        assert SandboxRecord.model_validate_json(sandbox.model_dump_json()) == sandbox
+        return sandbox.holds(guarantee)
 
     assert holds(Guarantee.READ, Level.LANDLOCK, landlock=1)
     assert not holds(Guarantee.READ, Level.PROCESS)

@@ -46,8 +46,8 @@ def start(forks: Forks, level: Level, folder: Path, owner: Owner | None) -> Sand
     (folder / "waiting.py").write_text(WAITING)
     (folder / "waiting.py").chmod(0o644)
     request = SandboxRequest(writable=(str(folder),), folder=str(folder), limits=LIMITS)
-    with Path(os.devnull).open() as kept:
-        streams = Streams(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, keep=(kept.fileno(),))
+    with Path(os.devnull).open() as null:
+        streams = Streams(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, keep=(null.fileno(),))
         command = [sys.executable, "-m", "waiting"]
         process = launch_at(level, request, command, owner=owner, streams=streams, start=forks.starter)
     assert process.stdout is not None
@@ -114,7 +114,7 @@ def test_a_fork_that_comes_after_its_replacement_does_not_enter_the_sandbox(
     late: list[Any] = []
 
     async def fork_late(request: bytes, descriptors: Sequence[int], **_: Any) -> NoReturn:
-        late.extend((request, [os.dup(each) for each in descriptors]))
+        late.extend((request, [os.dup(number) for number in descriptors]))
         raise TimeoutError
 
     async def end_of(request: bytes, descriptors: Sequence[int]) -> int:
@@ -130,8 +130,8 @@ def test_a_fork_that_comes_after_its_replacement_does_not_enter_the_sandbox(
     assert forks.run(end_of(*late)) == CANNOT_START
     # So does one whose plan cannot be read.
     assert forks.run(end_of(late[0], late[1][1:])) == CANNOT_START
-    for each in late[1]:
-        os.close(each)
+    for descriptor in late[1]:
+        os.close(descriptor)
 
 
 def test_a_fork_that_is_in_its_sandbox_without_a_report_is_not_replaced(

@@ -1,4 +1,4 @@
-"""GPUs in a sandbox: devices, libraries and rules, from a tree of files, and with devices that are no GPUs.
+"""GPUs in a sandbox: devices, libraries and rules, from a file tree, and with devices that are no GPUs.
 
 Whether a driver works with them is tested in `tests/gpu`, on a machine that has one.
 """
@@ -33,31 +33,31 @@ CACHE = """3 libs found in cache `/etc/ld.so.cache'
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A machine with three GPUs, and the libraries of the driver at two unusual places."""
+    """A machine with three GPUs, and the driver's libraries at two unusual places."""
     names = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia0", "nvidia1", "nvidia2")
     for name in names:
-        made(tmp_path / "dev" / name).chmod(0o666)
+        create_file(tmp_path / "dev" / name).chmod(0o666)
     for path in (
         "opt/driver/libcuda.so.1", "opt/driver/libz.so.1", "opt/driver/libnvidia-nvvm.so.4",
         "run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1", "sys/module/nvidia/initstate",
         "sys/devices/pci0000:00/numa_node", "home/secret",
     ):  # fmt: skip
-        made(tmp_path / path)
+        create_file(tmp_path / path)
     return tmp_path
 
 
-def made(path: Path) -> Path:
+def create_file(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     return path
 
 
-def found(root: Path, *, own_user: bool = True, variables: dict[str, str] | None = None) -> GpuAccess:
+def find_gpus(root: Path, *, own_user: bool = True, variables: dict[str, str] | None = None) -> GpuAccess:
     return gpus.find(TWO, own_user=own_user, root=root, environment=variables or {}, loader=lambda: CACHE)
 
 
 def test_a_run_gets_the_devices_of_its_gpus_alone_with_what_the_driver_reads(root: Path) -> None:
-    access = found(root)
+    access = find_gpus(root)
     assert access.visible == "GPU-c,GPU-a"
     assert [path.removeprefix(f"{root}/dev/") for path in access.devices] == [
         "nvidiactl", "nvidia-uvm", "nvidia2", "nvidia0", "nvidia-uvm-tools",
@@ -70,8 +70,10 @@ def test_a_run_gets_the_devices_of_its_gpus_alone_with_what_the_driver_reads(roo
 
 
 def test_libraries_are_found_by_the_variable_of_the_loader_too(root: Path) -> None:
-    own = made(root / "own" / "libnvidia-ml.so.1")
-    assert str(own) in found(root, variables={"LD_LIBRARY_PATH": f":{own.parent}:relative"}).readable
+    library = create_file(root / "own" / "libnvidia-ml.so.1")
+    assert (
+        str(library) in find_gpus(root, variables={"LD_LIBRARY_PATH": f":{library.parent}:relative"}).readable
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,22 +87,22 @@ def test_libraries_are_found_by_the_variable_of_the_loader_too(root: Path) -> No
 def test_what_is_missing_is_named(root: Path, path: str, words: str) -> None:
     (root / path).unlink()
     with pytest.raises(NoGpuAccess, match=words):
-        found(root)
+        find_gpus(root)
 
 
 def test_devices_that_are_closed_to_users_of_runs_and_parts_of_gpus_are_refused(root: Path) -> None:
     (root / "dev/nvidia0").chmod(0o660)
-    assert found(root, own_user=False).devices
+    assert find_gpus(root, own_user=False).devices
     with pytest.raises(NoGpuAccess, match="nvidia0 is closed"):
-        found(root)
+        find_gpus(root)
     with pytest.raises(NoGpuAccess, match="part of a divided GPU"):
         gpus.find([SandboxGpu("MIG-a", None)], own_user=False, root=root, loader=lambda: CACHE)
 
 
 def test_below_windows_all_gpus_have_one_device(root: Path) -> None:
     (root / "dev/nvidiactl").unlink()
-    dxg = made(root / "dev/dxg")
-    assert found(root, own_user=False).devices == (str(dxg),)
+    dxg = create_file(root / "dev/dxg")
+    assert find_gpus(root, own_user=False).devices == (str(dxg),)
 
 
 @pytest.mark.parametrize(
@@ -122,17 +124,17 @@ def test_levels_that_cannot_have_gpus_have_a_reason(
 
 
 def test_each_level_shows_the_devices_and_limits_no_reserved_memory(root: Path, tmp_path: Path) -> None:
-    access = found(root)
+    access = find_gpus(root)
     work = tmp_path / "work"
     work.mkdir()
     asked = request(work, devices=access.devices, environment={"CUDA_VISIBLE_DEVICES": access.visible})
     paths = (access.readable, (str(work),), str(work), asked.devices)
     mounts = view.mounts(*paths)
-    shown = {mount.target: mount.kind for mount in mounts}
-    assert {shown[path] for path in access.devices} == {"device"}
-    assert {shown[path] for path in access.readable} == {"read"}
+    kinds = {mount.target: mount.kind for mount in mounts}
+    assert {kinds[path] for path in access.devices} == {"device"}
+    assert {kinds[path] for path in access.readable} == {"read"}
     for hidden in ("dev/nvidia1", "dev/nvidia-modeset", "home/secret", "opt/driver/libz.so.1"):
-        assert not any(Path(root, hidden).is_relative_to(path) for path in shown.keys() - view.TEMPORARY)
+        assert not any(Path(root, hidden).is_relative_to(path) for path in kinds.keys() - view.TEMPORARY)
     command = bubblewrap.command_line(
         "bwrap", mounts, ["true"], network=False, privileged=False, shared_memory=1
     )
@@ -160,7 +162,7 @@ def shown_order(mounts: list[Mount]) -> Callable[[str], int]:
 PROGRAM = """
 import fcntl, os, resource, sys, threading
 own, other = sys.argv[1:]
-found = {"limit": resource.getrlimit(resource.RLIMIT_DATA)[0], "visible": os.environ["CUDA_VISIBLE_DEVICES"]}
+limits = {"limit": resource.getrlimit(resource.RLIMIT_DATA)[0], "visible": os.environ["CUDA_VISIBLE_DEVICES"]}
 def failure(action):
     try:
         action()
@@ -168,16 +170,16 @@ def failure(action):
         return error.strerror
     return "done"
 device = os.open(own, os.O_RDWR)
-found["order"] = failure(lambda: fcntl.ioctl(device, 0x1234, bytes(8)))
-found["other"] = failure(lambda: os.open(other, os.O_RDWR))
-found["facts"] = bool(os.listdir("/sys/devices"))
+limits["order"] = failure(lambda: fcntl.ioctl(device, 0x1234, bytes(8)))
+limits["other"] = failure(lambda: os.open(other, os.O_RDWR))
+limits["facts"] = bool(os.listdir("/sys/devices"))
 def name():
     with open(f"/proc/self/task/{threading.get_native_id()}/comm", "r+b", buffering=0) as file:
         file.write(b"cuda")
-thread = threading.Thread(target=lambda: found.update(name=failure(name)))
+thread = threading.Thread(target=lambda: limits.update(name=failure(name)))
 thread.start()
 thread.join()
-print(found)
+print(limits)
 """
 
 
@@ -190,9 +192,9 @@ def test_a_device_of_the_machine_can_be_used_and_its_neighbour_cannot(
         pytest.skip("only root can make devices")
     cases.require("root", level)
     with tempfile.TemporaryDirectory(prefix="trainyard-devices-") as name:
-        own, other, work = (Path(name, each) for each in ("nvidia0", "nvidia1", "work"))
+        device_of_run, other, work = (Path(name, part) for part in ("nvidia0", "nvidia1", "work"))
         Path(name).chmod(0o711)
-        for device in (own, other):
+        for device in (device_of_run, other):
             os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
             device.chmod(0o666)
         work.mkdir()
@@ -200,16 +202,16 @@ def test_a_device_of_the_machine_can_be_used_and_its_neighbour_cannot(
         asked = request(
             work,
             readable=("/sys/devices",),
-            devices=(str(own),),
+            devices=(str(device_of_run),),
             environment={"CUDA_VISIBLE_DEVICES": "GPU-a"},
         )
-        command = [python(), "-I", "-S", "-c", PROGRAM, str(own), str(other)]
+        command = [python(), "-I", "-S", "-c", PROGRAM, str(device_of_run), str(other)]
         with launch.launch_at(level, asked, command, owner=owner, streams=PIPES) as process:
             assert process.stdout is not None and process.stderr is not None
             assert process.wait(30) == 0, process.stderr.read()
-            found = ast.literal_eval(process.stdout.read().decode())
-    assert found.pop("other") in ("Permission denied", "No such file or directory")
-    assert found == {
+            answers = ast.literal_eval(process.stdout.read().decode())
+    assert answers.pop("other") in ("Permission denied", "No such file or directory")
+    assert answers == {
         "limit": -1, "visible": "GPU-a", "facts": True, "name": "done", "order": os.strerror(errno.ENOTTY),
     }  # fmt: skip
 

@@ -36,7 +36,7 @@ ALL = tuple(LevelState(level=level, offered=True) for level in Level)
 
 @pytest.fixture
 def folder(owner: Owner | None) -> Iterator[Path]:
-    """The folder of a run, which its user can enter."""
+    """A run's folder, which its user can enter."""
     with tempfile.TemporaryDirectory(prefix="trainyard-sandbox-") as name:
         if owner is not None:
             os.chown(name, *owner)
@@ -88,15 +88,15 @@ def test_a_run_uses_folders_that_are_opened_to_its_user_by_access_lists(
     try:
         stored = tmp_path / "artifact"
         stored.write_text("weights")
-        given = access.read_only(stored)
+        stored_file = access.read_only(stored)
         asked = SandboxRequest(
-            readable=(str(given.parent),),
+            readable=(str(stored_file.parent),),
             writable=(str(access.home),),
             folder=str(access.home),
             limits=LIMITS,
         )
         owner = Owner(access.user.uid, access.group)
-        command = ["sh", "-c", f"cat {given} > copy; echo x > {given}"]
+        command = ["sh", "-c", f"cat {stored_file} > copy; echo x > {stored_file}"]
         with launch.launch_at(level, asked, command, owner=owner, streams=PIPES, scratch=tmp_path) as process:
             assert process.temporary.parent == tmp_path
             assert output(process)[0] != 0
@@ -162,7 +162,7 @@ def test_a_run_is_ended_if_its_watch_fails(
         raise Broken
 
     raised: list[object] = []
-    monkeypatch.setattr("threading.excepthook", lambda each: raised.append(each.exc_type))
+    monkeypatch.setattr("threading.excepthook", lambda hook_arguments: raised.append(hook_arguments.exc_type))
     monkeypatch.setattr(usage, "processes", fail)
     with start(folder, owner, "sleep", "60") as process:
         watch = Watch(process, [str(folder)], interval=0.01).start()

@@ -1,4 +1,4 @@
-"""The levels of sandboxes that a machine offers, and what each shows and limits."""
+"""The sandbox levels that a machine offers: their views and limits."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ from workers.confinement.sandbox.watch import Watch
 
 @pytest.fixture
 def folder(owner: Owner | None) -> Iterator[Path]:
-    """The folder of a run, which its user can enter."""
+    """A run's folder, which its user can enter."""
     with tempfile.TemporaryDirectory(prefix="trainyard-sandbox-") as name:
         if owner is not None:
             os.chown(name, *owner)
@@ -108,7 +108,7 @@ def test_threads_are_limited_by_the_kernel_only_where_it_counts_them_for_the_run
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for release, counts in (("5.13.0-1", False), ("5.14.0", True), ("6.1-rc2", True), ("4.19.0", False)):
-        monkeypatch.setattr(os, "uname", lambda given=release: SimpleNamespace(release=given))
+        monkeypatch.setattr(os, "uname", lambda version=release: SimpleNamespace(release=version))
         assert launch._counts_in_namespace() is counts
 
 
@@ -116,7 +116,7 @@ def test_a_level_that_does_not_hold_is_not_offered(
     folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = launch._filter
-    monkeypatch.setattr(launch, "_filter", lambda *given: {**real(*given), "internet": True})
+    monkeypatch.setattr(launch, "_filter", lambda *arguments: {**real(*arguments), "internet": True})
     state = levels._find(Level.LANDLOCK, owner, python(), None)
     assert (state.offered, state.reason) == (False, "a program could connect to a port of this machine")
 
@@ -127,19 +127,19 @@ def test_levels_that_the_machine_lacks_have_a_reason(
     monkeypatch.setattr(levels, "find_bubblewrap", lambda: None)
     monkeypatch.setattr(landlock, "version", lambda: 0)
     claim = None if owner is None else lambda: owner
-    found = {state.level: state for state in levels.find_levels(claim, python())}
-    assert found[Level.BUBBLEWRAP].reason.startswith("bubblewrap is not installed; install the package")
-    assert found[Level.LANDLOCK].reason == "the kernel has no Landlock"
-    assert found[Level.PROCESS].offered
+    states = {state.level: state for state in levels.find_levels(claim, python())}
+    assert states[Level.BUBBLEWRAP].reason.startswith("bubblewrap is not installed; install the package")
+    assert states[Level.LANDLOCK].reason == "the kernel has no Landlock"
+    assert states[Level.PROCESS].offered
 
 
 def test_the_view_has_neither_the_rest_of_the_machine_nor_the_home_of_the_installation(
     folder: Path,
 ) -> None:
-    shown = {mount.target for mount in view.mounts((), (str(folder),), "/var/tmp")}
-    assert {"/", "/etc", "/home", "/root", "/run", "/var", str(view.CODE_ROOT)}.isdisjoint(shown)
-    assert str(view.CODE_ROOT / "workers") in shown
-    assert {"/etc/ssl", "/etc/ssl/private", "/etc/pki", "/etc/pki/tls"}.isdisjoint(shown)
+    targets = {mount.target for mount in view.mounts((), (str(folder),), "/var/tmp")}
+    assert {"/", "/etc", "/home", "/root", "/run", "/var", str(view.CODE_ROOT)}.isdisjoint(targets)
+    assert str(view.CODE_ROOT / "workers") in targets
+    assert {"/etc/ssl", "/etc/ssl/private", "/etc/pki", "/etc/pki/tls"}.isdisjoint(targets)
     assert {"/etc/ssl", "/etc/pki", "/etc/pki/tls"}.isdisjoint(view.SYSTEM)
     line = bubblewrap.command_line(
         "bwrap", view.mounts((), (str(folder),), "/var/tmp"), ["true"], network=False, privileged=False,
@@ -149,29 +149,29 @@ def test_the_view_has_neither_the_rest_of_the_machine_nor_the_home_of_the_instal
 
 
 def test_nothing_is_mounted_below_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the folder of the virtual environment is a link."""
+    """As where the virtual environment's folder is a link."""
     packages = tmp_path / "real" / "lib" / "packages"
     packages.mkdir(parents=True)
     link = tmp_path / "venv"
     link.symlink_to(tmp_path / "real")
     below = str(link / "lib" / "packages")
     monkeypatch.setattr(view, "python_folders", lambda: (link, Path(below)))
-    shown = {mount.target: mount.kind for mount in view.mounts((), (), "/var/tmp")}
-    assert (shown[str(link)], shown[str(packages)]) == ("link", "read")
-    assert below not in shown
+    kinds = {mount.target: mount.kind for mount in view.mounts((), (), "/var/tmp")}
+    assert (kinds[str(link)], kinds[str(packages)]) == ("link", "read")
+    assert below not in kinds
 
 
 def test_control_groups_are_used_only_where_one_is_delegated(tmp_path: Path) -> None:
     with pytest.raises(cgroups.NoCgroup, match="TRAINYARD_SANDBOX_CGROUP is not set"):
         cgroups.delegated({})
-    given = {cgroups.VARIABLE: str(tmp_path)}
+    environment = {cgroups.VARIABLE: str(tmp_path)}
     with pytest.raises(cgroups.NoCgroup, match="No such file"):
-        cgroups.delegated(given)
+        cgroups.delegated(environment)
     (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
     with pytest.raises(cgroups.NoCgroup, match="no controller for pids"):
-        cgroups.delegated(given)
+        cgroups.delegated(environment)
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
-    group = cgroups.create(cgroups.delegated(given), LIMITS)
+    group = cgroups.create(cgroups.delegated(environment), LIMITS)
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+memory +pids"
     assert (group / "memory.max").read_text() == str(LIMITS.memory_of_all)
     assert (group / "pids.max").read_text() == str(LIMITS.threads)
@@ -179,7 +179,7 @@ def test_control_groups_are_used_only_where_one_is_delegated(tmp_path: Path) -> 
     os.utime(tmp_path / "sandbox-left", (0, 0))
     (tmp_path / "sandbox-new").mkdir()
     assert cgroups.remove_left(tmp_path) == 1
-    assert {each.name for each in tmp_path.iterdir() if each.is_dir()} == {group.name, "sandbox-new"}
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {group.name, "sandbox-new"}
 
 
 def test_disk_use_counts_each_file_once_and_refuses_what_it_cannot_measure(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The end of a process whose parent dies."""
+"""How a process ends when its parent dies."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The filter of kernel calls, executed by an interpreter for both kinds of processors."""
+"""The kernel call filter, executed by an interpreter for both processor kinds."""
 
 import errno
 import re

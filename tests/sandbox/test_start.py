@@ -1,4 +1,4 @@
-"""The one way in which code of users is started: its files, its output, and the rest of a failed start."""
+"""The one way in which user code is started: its files, its output, and the leftovers of a failed start."""
 
 import asyncio
 import os

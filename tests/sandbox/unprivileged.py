@@ -1,6 +1,6 @@
 """Runs attacks as a worker without privileges: `python -m tests.sandbox.unprivileged [forked] LEVEL …`.
 
-It prints the levels that it finds and the results of the given ones that are offered, as JSON.
+It prints the levels that it finds and, as JSON, the results at those given levels that are offered.
 """
 
 import json
@@ -16,10 +16,10 @@ FORKED = "forked"
 def main() -> None:
     states = find_levels()
     forked = sys.argv[1:2] == [FORKED]
-    wanted = [Level(each) for each in sys.argv[1 + forked :]]
+    levels = [Level(name) for name in sys.argv[1 + forked :]]
     results = {
         level: exercise(level, None, forked=forked).as_json()
-        for level in wanted
+        for level in levels
         if any(state.offered and state.level is level for state in states)
     }
     sys.stdout.write(

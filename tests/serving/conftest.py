@@ -1,4 +1,4 @@
-"""One dashboard, server and set of children for all tests that need real ones: a child starts slowly.
+"""One dashboard and server with its children for all tests that need real ones: a child starts slowly.
 
 They end with this package. The server polls the dashboard every few seconds, each time in a new thread of the
 tests' process, and later tests count threads.
@@ -39,7 +39,7 @@ def dashboard() -> Iterator[FakeDashboard]:
 
 @pytest.fixture(scope="package")
 def telling(dashboard: FakeDashboard, model_files: dict[str, bytes]) -> dict[int, ReleasedVersion]:
-    """Versions 1 and 2 of the model that answers [v · sum(x), v]."""
+    """The model that answers [v · sum(x), v], versions 1 and 2."""
     return {
         number: dashboard.add(number, model_files[f"telling-{number}"], class_labels=("sum", "version"))
         for number in (1, 2)
@@ -48,7 +48,7 @@ def telling(dashboard: FakeDashboard, model_files: dict[str, bytes]) -> dict[int
 
 @pytest.fixture(scope="package")
 def place() -> Iterator[Path]:
-    """A folder that any user can enter, unlike those of pytest."""
+    """A folder that any user can enter, unlike pytest's."""
     with tempfile.TemporaryDirectory(prefix="serving-") as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -56,7 +56,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="package")
 def wheels(place: Path) -> Path:
-    """The folder of the packages that the server can install."""
+    """The folder with the packages that the server can install."""
     folder = place / "wheels"
     folder.mkdir()
     folder.chmod(0o755)

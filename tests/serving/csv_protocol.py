@@ -1,4 +1,4 @@
-"""A protocol that only tests serve: lines of numbers, `POST /csv/<model>`."""
+"""A protocol that only tests serve: number lines, `POST /csv/<model>`."""
 
 import re
 from collections.abc import Sequence

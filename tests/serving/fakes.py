@@ -101,17 +101,17 @@ class FakeDashboard:
         return next((report for report in reversed(self.reports) if report["model"] == model), {})
 
     def requests(self, model: str) -> dict[int, dict[str, int]]:
-        """Return the sums of the reported counts of a model, by run of the server."""
+        """Return a model's reported counts, summed by server run."""
         reports = [report["traffic"] for report in self.reports if report["model"] == model]
         once = {(sent["run"], sent["sequence"]): sent for sent in reports if sent}
-        found: dict[int, dict[str, int]] = {}
+        sums_by_run: dict[int, dict[str, int]] = {}
         for (run, _), sent in sorted(once.items()):
-            sums = found.setdefault(run, {"ok": 0, "failed": 0, "rows": 0})
-            for counts in (each["counts"] for part in sent["intervals"] for each in part["versions"]):
+            sums = sums_by_run.setdefault(run, {"ok": 0, "failed": 0, "rows": 0})
+            for counts in (entry["counts"] for part in sent["intervals"] for entry in part["versions"]):
                 sums["ok"] += sum(counts["latency"].values())
                 sums["failed"] += sum(counts["errors"].values())
                 sums["rows"] += counts["rows"]
-        return found
+        return sums_by_run
 
     def serves(self, model: str, generation: int, seconds: float = 120.0) -> None:
         """Wait until a report lists the generation as serving."""
@@ -119,8 +119,8 @@ class FakeDashboard:
 
     def is_warm(self, model: str, *numbers: int) -> None:
         """Wait until reports list exactly these versions as available."""
-        wanted = {str(number): "AVAILABLE" for number in numbers}
-        until(lambda: self.last_report(model).get("versions") == wanted)
+        available = {str(number): "AVAILABLE" for number in numbers}
+        until(lambda: self.last_report(model).get("versions") == available)
 
 
 def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
@@ -164,7 +164,7 @@ def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
 
 
 class ServerProcess:
-    """`python -m workers.serving` in a home of its own."""
+    """`python -m workers.serving` in its own home."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class ServerProcess:
         return psutil.Process(self.process.pid).children()
 
     def child_of(self, model: str, version: int | None = None) -> psutil.Process | None:
-        """Return the process that answers for a version of a model (for its only one)."""
+        """Return the process that answers for a model's version (for its only one)."""
         text = HTTP.get(f"{self.url}/monitoring/prometheus/metrics").text
         start = f'trainyard_serving_child_pid{{model_name="{model}",'
         start += f'version="{version}"' if version else ""

@@ -1,4 +1,4 @@
-"""A listening server in the process of the tests, whose only model doubles its inputs."""
+"""A listening server in the tests' process, whose only model doubles its inputs."""
 
 import asyncio
 import contextlib
@@ -116,7 +116,7 @@ class Models:
 
 
 class Serving:
-    """A listening server, and the number of requests that it answered directly."""
+    """A listening server, and how many requests it answered directly."""
 
     port: int
 
@@ -150,8 +150,8 @@ class Serving:
         return cast(list[DirectHttpProtocol], list(self.state.connections))
 
     def counted(self, status: str) -> int:
-        found = re.search(rf'request_count.*status="{status}".* (\d+)\n', self.metrics.text().decode())
-        return int(found[1]) if found else 0
+        count = re.search(rf'request_count.*status="{status}".* (\d+)\n', self.metrics.text().decode())
+        return int(count[1]) if count else 0
 
 
 class Client:
@@ -173,14 +173,14 @@ class Client:
 
 def request(body: object = ONE, path: str = "/v1/models/m:predict", **headers: str) -> bytes:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    given = {"Host": "localhost", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    fields = {"Host": "localhost", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST {path} HTTP/1.1\r\n{lines}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
 @contextlib.asynccontextmanager
 async def listening(serving: Serving) -> AsyncIterator[Serving]:
-    """Accept connections for a server until the end of the block."""
+    """Accept connections for a server until the block ends."""
     server = await asyncio.get_running_loop().create_server(serving.protocol, "127.0.0.1", 0)
     serving.port = server.sockets[0].getsockname()[1]
     yield serving

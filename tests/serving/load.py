@@ -22,7 +22,7 @@ class Answer:
 
     @property
     def is_right(self) -> bool:
-        """Status 200, made by the version that the header names, from the input of this very request."""
+        """Status 200, made by the version that the header names, from this very request's input."""
         if self.status != 200:
             return False
         return bool(json.loads(self.body)["predictions"] == [[self.version * self.asked, self.version]])
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass
 class Load:
-    """Clients that send requests until they are stopped; each request has an input of its own."""
+    """Clients that send requests until they are stopped; each request has its own input."""
 
     url: str
     model: str

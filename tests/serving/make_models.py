@@ -1,4 +1,4 @@
-"""Run as a script: writes the tiny Keras models of these tests below the folder given.
+"""Run as a script: writes these tests' tiny Keras models below the folder given.
 
 Version v answers [v · sum(x), v]: every answer identifies its version and its input.
 """

@@ -1,4 +1,4 @@
-"""Versions that need code of users, for tests of the prediction server."""
+"""Versions that need user code, for tests of the prediction server."""
 
 import hashlib
 from collections.abc import Mapping
@@ -50,19 +50,19 @@ def version_with(
 
 
 def code_with(dashboard: FakeDashboard, files: Mapping[str, str], minimum: Level) -> ReleasedCode:
-    """Store the files of a version of code."""
+    """Store a code version's files."""
     stored = []
     for path, text in files.items():
         body = text.encode()
         digest = hashlib.sha256(body).hexdigest()
         dashboard.files[digest] = body
         stored.append(ReleasedFile(path=path, digest=digest, bytes=len(body)))
-    whole = hashlib.sha256("".join(each.digest for each in stored).encode()).hexdigest()
+    whole = hashlib.sha256("".join(file.digest for file in stored).encode()).hexdigest()
     return ReleasedCode(digest=whole, files=tuple(stored), minimum=minimum.value)
 
 
 def served(model: str, generation: int, *versions: ReleasedVersion) -> Release:
-    """Return the release of the first version."""
+    """Return the first version's release."""
     return Release(
         model=model,
         generation=generation,

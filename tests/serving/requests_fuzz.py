@@ -36,8 +36,8 @@ class Fuzzer:
 
     Args:
         seed: the same seed makes the same requests.
-        model: the name of the model.
-        inputs: shape without the batch dimension, and type of the Open Inference Protocol, by name.
+    model: its name.
+        inputs: shape without the batch dimension, and Open Inference Protocol type, by name.
     """
 
     def __init__(self, seed: int, model: str, inputs: dict[str, tuple[Shape, str]]) -> None:

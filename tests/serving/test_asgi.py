@@ -1,4 +1,4 @@
-"""Reading a request's body, its deadline, and the disconnection of its client."""
+"""Reading a request's body, its deadline, and its client's disconnection."""
 
 import asyncio
 import time

@@ -58,7 +58,7 @@ def test_a_folder_that_does_not_exist_yet_is_no_warning(
 
 
 def test_the_limit_is_a_setting(tmp_path: Path) -> None:
-    given = [
+    arguments = [
         "--dashboard",
         "http://d",
         "--token-file",
@@ -68,6 +68,6 @@ def test_the_limit_is_a_setting(tmp_path: Path) -> None:
         "--home",
         str(tmp_path),
     ]
-    settings = parse(given, {"TRAINYARD_SERVING_COMPILE_CACHE_BYTES": "1000"})
+    settings = parse(arguments, {"TRAINYARD_SERVING_COMPILE_CACHE_BYTES": "1000"})
     assert settings.limits.compile_cache_bytes == 1000
     assert settings.compiled == tmp_path / "compiled"

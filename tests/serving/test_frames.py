@@ -1,4 +1,4 @@
-"""Frames are decoded from chunks of any size."""
+"""Frames are decoded from chunks, whatever their size."""
 
 import socket
 import threading

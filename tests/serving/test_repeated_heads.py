@@ -1,4 +1,4 @@
-"""The head of a request is recognized when it comes again, whatever the length of the body."""
+"""A request's head is recognized when it comes again, whatever the body's length."""
 
 import pytest
 from hypothesis import given
@@ -14,16 +14,16 @@ def request(body: bytes, head: bytes = HEAD) -> bytes:
 
 
 def body_of(head: RepeatedHead, data: bytes) -> bytes | None:
-    """Return the body of a request; None unless `data` is exactly one request with this head."""
+    """Return a request's body; None unless `data` is exactly one request with this head."""
     place = head.place_of_body(data)
     return None if place is None or place.end != len(data) else data[place.start :]
 
 
 @given(first=st.binary(max_size=200), second=st.binary(max_size=200))
 def test_a_head_is_recognized_with_a_body_of_any_length(first: bytes, second: bytes) -> None:
-    known = head_of(request(first))
-    assert known is not None
-    assert body_of(known, request(second)) == second
+    head = head_of(request(first))
+    assert head is not None
+    assert body_of(head, request(second)) == second
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_head_is_recognized_with_a_body_of_any_length(first: bytes, second: by
     ],
 )
 def test_anything_else_is_not_recognized(data: bytes) -> None:
-    known = head_of(request(b"abcd"))
-    assert known is not None
-    assert body_of(known, data) is None
+    head = head_of(request(b"abcd"))
+    assert head is not None
+    assert body_of(head, data) is None
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_the_head_of_other_requests_is_not_kept(data: bytes) -> None:
 
 def test_a_length_inside_a_value_is_none() -> None:
     head = HEAD.replace(b"Accept: */*", b"X-Other: content-length: 5")
-    known = head_of(request(b"abc", head))
-    assert known is not None
-    assert body_of(known, request(b"abcde", head)) == b"abcde"
+    request_head = head_of(request(b"abc", head))
+    assert request_head is not None
+    assert body_of(request_head, request(b"abcde", head)) == b"abcde"
 
 
 @pytest.mark.parametrize("sent", [b"", b"ab"])
 def test_a_head_is_kept_while_its_body_arrives(sent: bytes) -> None:
     data = HEAD % 3 + sent
-    known = head_of(data)
-    assert known is not None
-    place = known.place_of_body(data)
+    head = head_of(data)
+    assert head is not None
+    place = head.place_of_body(data)
     assert place is not None
     assert (place.start, place.end) == (len(HEAD % 3), len(HEAD % 3) + 3)

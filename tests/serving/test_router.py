@@ -1,4 +1,4 @@
-"""The parts of the router that run for as long as it does."""
+"""The router's parts that run for as long as it does."""
 
 from pathlib import Path
 

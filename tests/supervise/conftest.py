@@ -170,14 +170,14 @@ class FakeRepository:
             raise self.fault
 
     def losses(self, attempt: int = 1) -> list[float]:
-        """The x of every point of the runner's own series, in order."""
-        found: list[float] = []
+        """The x of every point in the runner's own series, in order."""
+        xs: list[float] = []
         for event in self.events.get(attempt, []):
             if isinstance(event, Points):
-                found += event.at
+                xs += event.at
             elif isinstance(event, Metric):
-                found += [x for name, x, _, _ in event.points if name == "loss"]
-        return found
+                xs += [x for name, x, _, _ in event.points if name == "loss"]
+        return xs
 
     def lines(self, attempt: int = 1) -> list[Log]:
         return [event for event in self.events.get(attempt, []) if isinstance(event, Log)]

@@ -1,4 +1,4 @@
-"""A fake process of a model: each row is a path or a port, and its prediction is whether it can be reached.
+"""A fake model process: each row is a path or a port, and its prediction is whether it can be reached.
 
 It imports nothing but the standard library: the Python that every user can run may have no more.
 """
@@ -39,11 +39,11 @@ def main() -> None:
     parser.add_argument("--socket", type=int)
     parser.add_argument("--code", type=Path)
     parser.add_argument("--max-batch", type=int)
-    given = parser.parse_args()
-    connection = socket.socket(fileno=given.socket)
+    arguments = parser.parse_args()
+    connection = socket.socket(fileno=arguments.socket)
     for header, body in frames(connection.makefile("rb")):
         if header["op"] == "load":
-            code = sorted(each.name for each in given.code.rglob("*.py"))
+            code = sorted(file.name for file in arguments.code.rglob("*.py"))
             sys.stdout.write(json.dumps([Path(header["model"]).read_text(), code]) + "\n")
             send(connection, op="ready", id=header["id"], signature=SIGNATURE)
             continue
@@ -53,9 +53,9 @@ def main() -> None:
             sys.stdout.write("bye")
             sys.stdout.flush()
             os._exit(3)
-        found = connects(int(text)) if text.isdecimal() else can_read(Path(text))
+        answer = connects(int(text)) if text.isdecimal() else can_read(Path(text))
         tensors = [{"dtype": "<f4", "shape": [1]}]
-        send(connection, struct.pack("<f", found), op="outputs", id=header["id"], tensors=tensors)
+        send(connection, struct.pack("<f", answer), op="outputs", id=header["id"], tensors=tensors)
 
 
 if __name__ == "__main__":

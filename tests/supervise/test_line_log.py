@@ -1,4 +1,4 @@
-"""The lines of a program beside a run in the log of the attempt."""
+"""A program's lines, beside a run, in the attempt's log."""
 
 import errno
 from typing import Any

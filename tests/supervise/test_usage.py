@@ -1,4 +1,4 @@
-"""CPU and memory of a runner and its descendants."""
+"""CPU and memory that a runner and its descendants use."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ BURN_ON_REQUEST = f"input()\n{BURN}"
 
 @pytest.fixture
 def burning() -> Iterator[psutil.Popen]:
-    """A process that has used more than a second of CPU, and continues."""
+    """A process that has used more than one CPU second, and continues."""
     with psutil.Popen([sys.executable, "-c", BURN]) as process:
         try:
             wait_for(lambda: sum(process.cpu_times()[:2]) > 1, "a process that has used CPU", 60)
@@ -91,17 +91,17 @@ def test_the_seconds_that_a_process_used_before_do_not_count(burning: psutil.Pop
 def test_a_process_that_one_sample_misses_does_not_count_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = ProcessTree(os.getpid())
     with psutil.Popen([sys.executable, "-c", BURN_BRIEFLY], stdin=subprocess.PIPE) as process:
-        found = [process]
-        monkeypatch.setattr(usage, "_descendants", lambda root: list(found))
+        descendants = [process]
+        monkeypatch.setattr(usage, "_descendants", lambda root: list(descendants))
         wait_for(lambda: sum(process.cpu_times()[:2]) > 1, "a process that has used CPU", 60)
         tree.measure()
         monkeypatch.setattr(os, "cpu_count", lambda: 1000)
-        found.clear()
+        descendants.clear()
         tree.measure()
-        found.append(process)
-        begin, own = time.monotonic(), sum(process.cpu_times()[:2])
+        descendants.append(process)
+        begin, seconds = time.monotonic(), sum(process.cpu_times()[:2])
         percent = tree.measure().cpu_percent
-        assert percent * (time.monotonic() - begin) / 100 < own / 2
+        assert percent * (time.monotonic() - begin) / 100 < seconds / 2
         process.stdin.close()
 
 

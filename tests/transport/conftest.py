@@ -1,4 +1,4 @@
-"""A real server with real sockets, in the event loop of the test."""
+"""A real server with real sockets, in the test's event loop."""
 
 import asyncio
 import socket
@@ -53,8 +53,8 @@ class Running:
 
     @property
     def protocol(self) -> type[LimitedHttpProtocol]:
-        found: Any = self.server.config.http_protocol_class
-        return found
+        protocol_class: Any = self.server.config.http_protocol_class
+        return protocol_class
 
     @property
     def open(self) -> int:
@@ -80,7 +80,9 @@ class Running:
     async def until(self, condition: Callable[[Any], bool]) -> None:
         """Wait until a connection meets a condition."""
         async with asyncio.timeout(10):
-            while not any(condition(each) for each in self.server.server_state.connections):
+            while not any(
+                condition(open_connection) for open_connection in self.server.server_state.connections
+            ):
                 await asyncio.sleep(0.005)
 
     async def close_slow_until(self, answer: "asyncio.Task[bytes]") -> bytes:
@@ -93,7 +95,7 @@ class Running:
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answer with the length of the body."""
+    """Answer with the body's length."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.accept"})
@@ -146,8 +148,8 @@ async def start(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start
     for running in started:
         for client in running.clients:
             client.close()
-        for each in running.server.servers:
-            each.close()
+        for http_server in running.server.servers:
+            http_server.close()
         await running.until_open(0)
 
 

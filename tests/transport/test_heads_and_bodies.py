@@ -110,17 +110,17 @@ class Peer:
 def test_addresses_of_one_ipv6_network_count_together() -> None:
     admission = Admission(max_connections=10, max_per_address=1)
     first, second, other = Peer("2001:db8::1"), Peer("2001:db8::2"), Peer("2001:db8:0:1::1")
-    assert all(admission.admit(each) for each in (first, second, other))
-    assert [each.is_evicted for each in (first, second, other)] == [True, False, False]
+    assert all(admission.admit(peer) for peer in (first, second, other))
+    assert [peer.is_evicted for peer in (first, second, other)] == [True, False, False]
 
 
 def test_a_trusted_proxy_has_as_many_connections_as_there_are() -> None:
     admission = Admission(max_connections=3, max_per_address=1, trusted=["10.0.0.0/24"])
     peers = [Peer("10.0.0.7"), Peer("::ffff:10.0.0.7"), Peer("10.0.0.7")]
-    assert all(admission.admit(each) for each in peers)
-    assert not any(each.is_evicted for each in peers)
+    assert all(admission.admit(peer) for peer in peers)
+    assert not any(peer.is_evicted for peer in peers)
     assert admission.admit(Peer("10.0.0.7"))
-    assert [each.is_evicted for each in peers] == [True, False, False]
+    assert [peer.is_evicted for peer in peers] == [True, False, False]
 
 
 def test_the_group_of_an_address_ends_with_its_last_connection() -> None:

@@ -112,7 +112,9 @@ async def test_as_many_requests_as_may_wait_are_answered_in_order(start: Start) 
         for size in range(MAX_PIPELINED)
     ]
     client = await server.connect(b"".join(posts) + CLOSING)
-    bodies = [each.partition(b"\r\n\r\n")[2] for each in (await client.rest()).split(b"HTTP/1.1 200 OK")[1:]]
+    bodies = [
+        response.partition(b"\r\n\r\n")[2] for response in (await client.rest()).split(b"HTTP/1.1 200 OK")[1:]
+    ]
     assert bodies == [*(b"%d" % size for size in range(MAX_PIPELINED)), b"0"]
 
 
@@ -137,7 +139,7 @@ async def test_a_disconnection_ends_the_request_that_is_answered_and_those_that_
 
 
 class Aborted:
-    """A transport of uvloop after its connection was aborted."""
+    """A uvloop transport after its connection was aborted."""
 
     def is_closing(self) -> bool:
         return True
@@ -154,7 +156,7 @@ async def test_a_response_to_an_aborted_connection_is_dropped() -> None:
 
 
 class Written:
-    """A transport to which bytes were written, of which some were read."""
+    """A transport to which bytes were written; some were read."""
 
     def __init__(self) -> None:
         self.written = self.read = 0

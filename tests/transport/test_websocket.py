@@ -61,4 +61,6 @@ async def test_frames_before_the_answer_to_the_handshake_close_the_connection(
     async with asyncio.timeout(10):
         await ended.wait()
     await server.until_open(0)
-    assert not [each for each in caplog.records if each.levelno >= logging.ERROR and each.name == "asyncio"]
+    assert not [
+        record for record in caplog.records if record.levelno >= logging.ERROR and record.name == "asyncio"
+    ]

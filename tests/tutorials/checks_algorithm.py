@@ -1,4 +1,4 @@
-"""Tests that `test_new_algorithm` runs in a copy of the tree with the tutorial's changes."""
+"""Tests that `test_new_algorithm` runs in a copied tree with the tutorial's changes."""
 
 import json
 import subprocess
@@ -21,17 +21,17 @@ print(suggest(SuggestRequest.model_validate_json(sys.stdin.read())).model_dump_j
 
 def test_the_form_offers_it(world: World) -> None:  # noqa: F811
     text = world.client(world.owner).get("/p/yard/experiments/new").content.decode()
-    for shown in (
+    for label in (
         "Halton (even sequence)",
         "/search/options/skip",
         "Omits the first points, which lie on lines.",
     ):
-        assert shown in text
+        assert label in text
 
 
 def test_rest_plans_it_and_refuses_invalid_arguments(world: World) -> None:  # noqa: F811
-    found = judged(world, {**SPEC, "search": HALTON})
-    assert (found["valid"], found["plan"]["trials"]) == (True, 4)
+    verdict = judged(world, {**SPEC, "search": HALTON})
+    assert (verdict["valid"], verdict["plan"]["trials"]) == (True, 4)
     wrong = judged(world, {**SPEC, "search": {**HALTON, "options": {"skip": -1}}})
     assert [error["pointer"] for error in wrong["errors"]] == ["/spec/search/options/skip"]
     rungs = judged(world, {**SPEC, "search": {**HALTON, "options": {"factor": 3}}})

@@ -1,4 +1,4 @@
-"""Tests that `test_new_export_format` runs in a copy of the tree with the tutorial's changes."""
+"""Tests that `test_new_export_format` runs in a copied tree with the tutorial's changes."""
 
 from pathlib import Path
 from typing import Any

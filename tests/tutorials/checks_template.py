@@ -1,4 +1,4 @@
-"""Tests that `test_new_template` runs in a copy of the tree with the tutorial's changes."""
+"""Tests that `test_new_template` runs in a copied tree with the tutorial's changes."""
 
 from typing import Any
 
@@ -19,27 +19,27 @@ def judged(world: World, spec: dict[str, Any]) -> dict[str, Any]:  # noqa: F811
     client = world.client(world.owner)
     body = {"project": "yard", "spec": spec}
     answer = client.post("/api/v1/experiments/validate", body, content_type="application/json")
-    found: dict[str, Any] = answer.json()
-    return found
+    verdict: dict[str, Any] = answer.json()
+    return verdict
 
 
 def test_the_form_offers_it(world: World) -> None:  # noqa: F811
     assert Project.objects.filter(slug="yard").exists()
     page = world.client(world.owner).get("/p/yard/experiments/new?template=residual")
     text = page.content.decode()
-    for shown in (
+    for label in (
         "Dense residual network",
         "/model/args/additions",
         "Each adds to its input.",
         '"template": "residual"',
     ):
-        assert shown.replace('"', "&quot;") in text, shown
+        assert label.replace('"', "&quot;") in text, label
 
 
 def test_rest_plans_it_and_refuses_invalid_arguments(world: World) -> None:  # noqa: F811
-    found = judged(world, SPEC)
-    assert (found["valid"], found["errors"]) == (True, [])
-    assert found["plan"]["parameters"] == (64 * 16 + 16) + 2 * (2 * 16 + 16 * 16 + 16) + (16 * 10 + 10)
+    verdict = judged(world, SPEC)
+    assert (verdict["valid"], verdict["errors"]) == (True, [])
+    assert verdict["plan"]["parameters"] == (64 * 16 + 16) + 2 * (2 * 16 + 16 * 16 + 16) + (16 * 10 + 10)
     space = [{"name": "additions", "kind": "int", "min": 1, "max": 4}]
     searched = judged(world, {**SPEC, "search": {"objective": {"metric": "val_loss"}, "space": space}})
     assert searched["plan"]["largest"] == {"additions": 4}

@@ -1,4 +1,4 @@
-"""Applies docs/tutorial-new-algorithm.md to a copy of the tree and runs its tests."""
+"""Applies docs/tutorial-new-algorithm.md to a copied tree and runs its tests."""
 
 from pathlib import Path
 

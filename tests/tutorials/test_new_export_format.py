@@ -1,4 +1,4 @@
-"""Applies docs/tutorial-new-export-format.md to a copy of the tree and runs its tests."""
+"""Applies docs/tutorial-new-export-format.md to a copied tree and runs its tests."""
 
 import pytest
 
@@ -10,7 +10,7 @@ MODULE = "workers/engine/exports/rounded_weights.py"
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """A copy of the tree with the tutorial's format in it."""
+    """A copied tree with the tutorial's format in it."""
     tree = Tree.copy(tmp_path_factory.mktemp("tree"))
     tree.follow("tutorial-new-export-format.md")
     return tree

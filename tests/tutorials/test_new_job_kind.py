@@ -1,4 +1,4 @@
-"""Applies docs/tutorial-new-job-kind.md to a copy of the tree and runs its test."""
+"""Applies docs/tutorial-new-job-kind.md to a copied tree and runs its test."""
 
 import pytest
 
@@ -10,7 +10,7 @@ TEST = "tests/jobs/test_evaluate.py"
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """A copy of the tree with the tutorial's kind in it."""
+    """A copied tree with the tutorial's kind in it."""
     tree = Tree.copy(tmp_path_factory.mktemp("tree"))
     tree.follow("tutorial-new-job-kind.md")
     (tree.root / "jobs/kinds/evaluate/__init__.py").touch()

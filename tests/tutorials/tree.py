@@ -1,4 +1,4 @@
-"""Applies a tutorial to a copy of the source tree.
+"""Applies a tutorial to a copied source tree.
 
 A tutorial writes a file by a sentence that names it, followed by its whole text:
 
@@ -46,10 +46,10 @@ BLOCK = re.compile(r"^(Write|Change) `([^`\n]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", 
 
 @dataclass
 class Tree:
-    """A copy of the tree under `root`, and the changes of a tutorial.
+    """A copied tree under `root`, and a tutorial's changes.
 
     Attributes:
-        root: the folder of the copy.
+    root: the copy's folder.
         written: paths of new files.
         added: by the path of a changed file, the lines that are new in it.
         removed: the same for lines that are gone.
@@ -62,7 +62,7 @@ class Tree:
 
     @classmethod
     def copy(cls, root: Path) -> "Tree":
-        """Copy the tree without build outputs. Byte code stays valid: a copy keeps the time of a file."""
+        """Copy the tree without build outputs. Byte code stays valid: a copy keeps a file's time."""
         without = shutil.ignore_patterns("node_modules", "screenshots")
         for name in COPIED:
             source = ROOT / name
@@ -73,10 +73,10 @@ class Tree:
         return cls(root)
 
     def follow(self, document: str) -> None:
-        """Write and change every file of the document, in its order."""
-        found = BLOCK.findall((ROOT / "docs" / document).read_text())
-        assert found, f"{document} changes no file"
-        for verb, path, text in found:
+        """Write and change every file in the document, in its order."""
+        blocks = BLOCK.findall((ROOT / "docs" / document).read_text())
+        assert blocks, f"{document} changes no file"
+        for verb, path, text in blocks:
             if verb == "Write":
                 self._write(path, text)
             else:
@@ -108,12 +108,17 @@ class Tree:
         """
         # These would connect the command to the database and the broker of the tests that run it.
         dropped = ("PYTEST_", "TRAINYARD_")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-        kept |= {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+        variables |= {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", **environment}
         if (tables := database.file_of_tables()).exists():
-            kept[database.TABLES_VARIABLE] = str(tables)
+            variables[database.TABLES_VARIABLE] = str(tables)
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=self.root, env=kept, capture_output=True, text=True, timeout=280
+            [sys.executable, *arguments],
+            cwd=self.root,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=280,
         )
         assert done.returncode == 0, f"{' '.join(arguments)}:\n{done.stdout}\n{done.stderr}"
         return done.stdout

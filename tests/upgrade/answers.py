@@ -28,7 +28,7 @@ class Reader:
         return dict(answer.json())
 
     def items(self, address: str) -> list[Body]:
-        """Return the items of a list that fits on one page."""
+        """Return a list's items, which fit on one page."""
         joint = "&" if "?" in address else "?"
         page = self.get(f"{address}{joint}limit={WHOLE}")
         assert page["next"] is None, f"{address} has more than {WHOLE} items"
@@ -36,7 +36,7 @@ class Reader:
 
 
 def addresses(reader: Reader) -> Iterator[str]:
-    """Yield the addresses of all stored data, except of unfinished work."""
+    """Yield the addresses of all stored data, except unfinished work."""
     jobs = {job["id"]: job for job in reader.items("/jobs")}
     for job in jobs.values():
         if job["finished"] is not None and jobs[job["parent"] or job["id"]]["finished"] is not None:
@@ -108,18 +108,18 @@ LISTS = ("/", "/jobs", "/queue", "/models", "/approvals", "/endpoints", "/datase
 
 
 def pages(answers: Body) -> list[str]:
-    """List the pages of all that was recorded, with each tab of one job of a kind."""
-    found = list(LISTS)
+    """List the pages of all that was recorded, with each tab for one job of a kind."""
+    paths = list(LISTS)
     for address in (*answers["ended"], *answers["unfinished"]):
         for pattern, page in PLACES.items():
             if match := re.fullmatch(pattern, address):
-                found.append(page.format(match[0], *match.groups()))
+                paths.append(page.format(match[0], *match.groups()))
     jobs = {body["kind"]: a for a, body in answers["ended"].items() if re.fullmatch(r"/jobs/\d+", a)}
-    return found + [f"{job}?tab={tab}" for job in jobs.values() for tab in TABS]
+    return paths + [f"{job}?tab={tab}" for job in jobs.values() for tab in TABS]
 
 
 def differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """List the fields of an earlier answer that a later one lacks or changes; it may have more fields.
+    """List an earlier answer's fields that a later one lacks or changes; it may have more fields.
 
     A list may have further items in between, since work continues after an upgrade.
     """
@@ -137,7 +137,9 @@ def differences(before: Any, now: Any, place: str = "") -> list[str]:
             before, now = (sorted(series, key=_identity) for series in (before, now))
         if len(before) == len(now):
             pairs = enumerate(zip(before, now, strict=True))
-            return [found for i, (old, new) in pairs for found in differences(old, new, f"{place}/{i}")]
+            return [
+                difference for i, (old, new) in pairs for difference in differences(old, new, f"{place}/{i}")
+            ]
     return [f"{place}: {str(before)[:200]!r} became {str(now)[:200]!r}"]
 
 
@@ -146,10 +148,10 @@ def _identity(series: Body) -> list[str]:
 
 
 def _of_fields(before: Body, now: Body, place: str) -> list[str]:
-    found = [f"{place}/{name} is missing" for name in before.keys() - now.keys()]
+    lines = [f"{place}/{name} is missing" for name in before.keys() - now.keys()]
     for name in (before.keys() & now.keys()) - VOLATILE:
-        found += differences(before[name], now[name], f"{place}/{name}")
-    return found
+        lines += differences(before[name], now[name], f"{place}/{name}")
+    return lines
 
 
 def _of_items(before: list[Any], now: list[Any]) -> list[str]:

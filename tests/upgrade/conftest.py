@@ -1,4 +1,4 @@
-"""Starts an installation on the home directory of each older version, with its unfinished work."""
+"""Starts an installation on each older version's home directory, with its unfinished work."""
 
 import json
 import tarfile
@@ -26,8 +26,8 @@ class Upgraded(NamedTuple):
 
     Attributes:
         yard: the running installation.
-        before: the answers of the old version when its work was interrupted.
-        script: the process that runs the remaining trials of the external search.
+        before: the old version's answers when its work was interrupted.
+        script: the process that runs the external search's remaining trials.
     """
 
     yard: OldYard

@@ -46,11 +46,11 @@ def release(yard: OldYard, job: int) -> None:
 
 def train_without_search(yard: OldYard) -> None:
     """Train on uploaded data up to a version; stop a training; keep a draft."""
-    own: Spec = {"data": {"dataset": "petals", "split": {"validation": 0.2, "test": 0.2, "seed": 0}}}
+    data: Spec = {"data": {"dataset": "petals", "split": {"validation": 0.2, "test": 0.2, "seed": 0}}}
     registered = {"register": {"model": "petals", "what": ["best"]}}
-    yard.until_completed(yard.submit(spec(fit=SHORT, **own, after=registered), name="single"))
+    yard.until_completed(yard.submit(spec(fit=SHORT, **data, after=registered), name="single"))
     job = yard.submit(spec(fit={**SHORT, "epochs": 100_000}), name="stopped")
-    yard.until(job, lambda found: found["state"] == "running", "its start")
+    yard.until(job, lambda answer: answer["state"] == "running", "its start")
     yard.ada.post(f"/jobs/{job}/stop")
     yard.until_final(job)
     draft = {"project": PROJECT, "name": "draft", "spec": {"version": 1}, "draft": True, "tags": ["later"]}
@@ -84,7 +84,7 @@ def search_in_other_ways(yard: OldYard, earlier: int) -> None:
 
 
 def revise_grid(yard: OldYard) -> None:
-    """Search a grid that becomes smaller while it runs, and continue a trial of it."""
+    """Search a grid that becomes smaller while it runs, and continue one trial."""
     units = {**UNITS, "max": 96}
     job = submit(yard, "grid", name="revised", epochs=10, max_trials=12, parallel_trials=1, space=[units])
     wait_for(lambda: yard.trials_in(job, "completed"), "the first point of the grid")
@@ -103,7 +103,7 @@ def leave_queued(yard: OldYard, job: int) -> None:
 
 
 def submit(yard: OldYard, algorithm: str, *, name: str = "", epochs: int = 4, **parts: Any) -> int:
-    """Submit a small search of single trainings."""
+    """Submit a small search with single trainings."""
     asked = search(algorithm, **{"executions_per_trial": 1, "max_trials": 3, "space": [RATE], **parts})
     fit = {"epochs": epochs, "batch_size": 4, "seed": 3}
     return yard.submit(spec(search=asked, fit=fit), name=name or algorithm)

@@ -86,7 +86,7 @@ def _submit_whole_line(yard: OldYard, name: str) -> int:
 
 
 def _runs_before(yard: OldYard, job: int, step: str) -> bool:
-    """Return whether all jobs of the previous step run or are completed."""
+    """Return whether all jobs from the previous step run or are completed."""
     if step == STEPS[0]:
         return yard.trials_in(job, "running") + yard.trials_in(job, "completed") == 2
     states = _states(yard, job, STEPS[STEPS.index(step) - 1])

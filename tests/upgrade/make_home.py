@@ -1,7 +1,7 @@
 """Creates the home directory for the upgrade tests: `python -m tests.upgrade.make_home`.
 
 Run it at the commit whose home is to be saved, on an idle machine. It starts an installation, creates rows of
-every kind, kills it in the middle of its work, and packs its state together with its REST answers.
+every kind, kills it at work, and packs its state together with its REST answers.
 """
 
 import json
@@ -69,7 +69,7 @@ def shrink(path: Path) -> None:
 
 
 def pack(home: Path) -> Path:
-    """Write the state of a home that is down, and its answers, to a tar file."""
+    """Write a stopped home's state, and its answers, to a tar file."""
     head = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
     )

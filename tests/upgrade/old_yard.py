@@ -1,4 +1,4 @@
-"""The installation whose home is saved: its users, and queries of its rows."""
+"""The installation whose home is saved: its users, and queries for its rows."""
 
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ class OldYard(RunningYard):
         assert answer.is_success, answer.text
 
     def trials_in(self, job: int, state: str) -> int:
-        """Count the trials of a search that are in a state."""
+        """Count a search's trials that are in a state."""
         query = "SELECT count(*) FROM jobs_trial WHERE job_id = ? AND state = ?"
         return int(read(self.home, query, job, state)[0][0])
 

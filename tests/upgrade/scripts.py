@@ -15,7 +15,7 @@ ENDED, INTERRUPTED = "scripts", "interrupted scripts"
 
 
 class Chief:
-    """A chief of one search, and the scripts that it leads."""
+    """One search's chief, and the scripts that it leads."""
 
     def __init__(self, yard: Yard, folder: Path, name: str, *options: str) -> None:
         self.folder = folder / name
@@ -55,13 +55,13 @@ class Chief:
 
 
 def free_port() -> str:
-    """Return a free port: the earlier port of the chief may be in use by now."""
+    """Return a free port: the chief's earlier port may be in use by now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return str(listener.getsockname()[1])
 
 
 def run_to_the_end(yard: Yard, folder: Path) -> None:
-    """Let a script run all trials of a search."""
+    """Let a script run all trials in a search."""
     chief = Chief(yard, folder, ENDED, "--max-trials", "4")
     assert chief.start_script().wait(PATIENCE) == 0
     assert chief.process.wait(PATIENCE) == 0

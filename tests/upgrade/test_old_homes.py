@@ -1,4 +1,4 @@
-"""Homes of earlier commits are upgraded: finished work is unchanged, interrupted work resumes."""
+"""Homes from earlier commits are upgraded: finished work is unchanged, interrupted work resumes."""
 
 import re
 from typing import Any
@@ -23,9 +23,9 @@ LASTING = ("number", "values", "source", "bracket")
 def test_everything_that_had_ended_answers_as_it_did(upgraded: Upgraded) -> None:
     reader = Reader(upgraded.yard.urls["web"], upgraded.yard.tokens["root"])
     changed = {
-        address: found
+        address: changes
         for address, answer in upgraded.before["ended"].items()
-        if (found := differences(without_withdrawn(address, answer), reader.get(address)))
+        if (changes := differences(without_withdrawn(address, answer), reader.get(address)))
     }
     assert not changed
 
@@ -33,7 +33,7 @@ def test_everything_that_had_ended_answers_as_it_did(upgraded: Upgraded) -> None
 def without_withdrawn(address: str, answer: Body) -> Body:
     """Return an earlier answer without the field that was withdrawn on purpose.
 
-    The optional traceback of a data set or model version that was refused named files of a worker.
+    The optional traceback for a refused data set or model version named a worker's files.
     """
     if "/versions/" not in address or not answer.get("error"):
         return answer
@@ -122,8 +122,8 @@ def test_a_search_with_trials_at_rungs_completes(upgraded: Upgraded) -> None:
 
 def test_a_search_of_external_scripts_resumes_with_the_same_trials(upgraded: Upgraded) -> None:
     assert upgraded.script.wait(PATIENCE) == 0
-    found = upgraded.yard.ada.get("/jobs", kind="search")["items"]
-    job = next(job for job in found if job["title"] == scripts.INTERRUPTED)
+    searches = upgraded.yard.ada.get("/jobs", kind="search")["items"]
+    job = next(job for job in searches if job["title"] == scripts.INTERRUPTED)
     upgraded.yard.until_completed(job["id"])
     states = [trial["state"] for trial in trials_of(upgraded.yard, job["id"]).values()]
     assert states == ["completed"] * 12

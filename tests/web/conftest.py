@@ -1,4 +1,4 @@
-"""A search of the project, for the tests of its pages."""
+"""A search in the project, for tests of its pages."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def browser(people: People, search: Job) -> Client:
 
 @pytest.fixture
 def family(people: People) -> Job:
-    """A completed root with two trainings, their ensemble, its quantization, and a report of each."""
+    """A completed root with two trainings, their ensemble, its quantization, and a report for each."""
     experiment = make_experiment(project=people.project, by=people.owner)
     common: dict[str, Any] = {"by": people.owner, "project": people.project, "state": "completed"}
     root = make_job(by=people.owner, experiment=experiment, state="completed")

@@ -1,4 +1,4 @@
-"""Makes searches for the tests of pages, and reads their markup."""
+"""Makes searches for page tests, and reads their markup."""
 
 from typing import Any
 

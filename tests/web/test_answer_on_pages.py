@@ -1,4 +1,4 @@
-"""The answer on the page of a search: its best trial, its models, and what follows."""
+"""The answer on a search's page: its best trial, its models, and the next step."""
 
 import re
 from typing import Any
@@ -139,12 +139,12 @@ def test_the_best_retrained_model_is_called_registered_only_if_the_experiment_re
 def test_the_shares_of_importance_are_explained(browser: Client, search: Job) -> None:
     Job.objects.filter(pk=search.pk).update(state="completed")
     influence = {"verdict": "unclear", "trials": 12}
-    found = {
+    importance = {
         "used": 12,
         "importances": [{"name": "units", "alone": 0.68, "chance": 0.3, "influence": influence}],
     }
     trials = search.trials.scored().count()
-    Analysis.objects.create(job=search, kind=Analysis.Kind.IMPORTANCE, trials=trials, result=found)
+    Analysis.objects.create(job=search, kind=Analysis.Kind.IMPORTANCE, trials=trials, result=importance)
     page = text_of(browser.get(f"/jobs/{search.pk}"))
     assert page.index("68 %") < page.index("the shares add up to 100 %, even if none matters")
     assert "no more than chance; no clear tendency" in page

@@ -36,9 +36,9 @@ def test_equal_blocks_in_succession_are_found() -> None:
 
 
 def test_a_short_repeat_does_not_take_the_first_items_of_a_long_one() -> None:
-    found = find_repeats("aaaa" + "bcaaaa" * 5)
-    assert max(found, key=lambda each: each.items).items >= 30
-    assert sum(each.items for each in found) == 34
+    repeats = find_repeats("aaaa" + "bcaaaa" * 5)
+    assert max(repeats, key=lambda repeat: repeat.items).items >= 30
+    assert sum(repeat.items for repeat in repeats) == 34
 
 
 def test_boxes_of_any_graph_do_not_overlap_and_edges_lead_down() -> None:
@@ -47,24 +47,24 @@ def test_boxes_of_any_graph_do_not_overlap_and_edges_lead_down() -> None:
         count = dice.randrange(2, 40)
         sizes = [Size(dice.choice([100, 216, 400]), dice.choice([64, 200])) for _ in range(count)]
         edges = [(dice.randrange(at), at) for at in range(1, count) for _ in range(dice.randrange(3))]
-        found = lay_out(sizes, edges)
+        layout = lay_out(sizes, edges)
         boxes = [
             Box(*place, *size, "layer", str(at))
-            for at, (place, size) in enumerate(zip(found.places, sizes, strict=True))
+            for at, (place, size) in enumerate(zip(layout.places, sizes, strict=True))
         ]
         assert overlapping(boxes) == []
-        assert all(box.x >= 0 and box.x + box.width <= found.width + 0.2 for box in boxes)
-        assert all(found.places[a].y + sizes[a].height < found.places[b].y for a, b in edges)
+        assert all(box.x >= 0 and box.x + box.width <= layout.width + 0.2 for box in boxes)
+        assert all(layout.places[a].y + sizes[a].height < layout.places[b].y for a, b in edges)
 
 
 def test_a_small_model_is_drawn_layer_by_layer_with_its_inner_models() -> None:
-    found = draw_model(summary(nested()), None)
-    assert found is not None
-    assert [box.title for box in found.frames] == ["block", "encoder"] or {
-        box.title for box in found.frames
+    drawing = draw_model(summary(nested()), None)
+    assert drawing is not None
+    assert [box.title for box in drawing.frames] == ["block", "encoder"] or {
+        box.title for box in drawing.frames
     } == {"block", "encoder"}
-    assert {box.title for box in found.boxes} == {"input", "head", "first", "deep"}
-    assert overlapping(found.boxes) == []
+    assert {box.title for box in drawing.boxes} == {"input", "head", "first", "deep"}
+    assert overlapping(drawing.boxes) == []
 
 
 def test_inner_models_are_collapsed_and_expanded_by_their_keys() -> None:
@@ -79,12 +79,12 @@ def test_inner_models_are_collapsed_and_expanded_by_their_keys() -> None:
 
 def test_repeated_blocks_of_a_deep_model_are_one_box_that_expands() -> None:
     graph = residual(70)
-    found = draw_model(summary(graph), None)
-    assert found is not None and found.repeated
-    block = next(box for box in found.boxes if box.kind == "block")
+    drawing = draw_model(summary(graph), None)
+    assert drawing is not None and drawing.repeated
+    block = next(box for box in drawing.boxes if box.kind == "block")
     assert (block.period, block.number) in ((3, 70), (3, 69))
     assert block.parameters == block.number * (72 + 16)
-    assert len(found.boxes) < 6
+    assert len(drawing.boxes) < 6
     opened = draw_model(summary(graph), block.toggle)
     assert opened is not None
     assert len(opened.boxes) >= 200
@@ -93,28 +93,28 @@ def test_repeated_blocks_of_a_deep_model_are_one_box_that_expands() -> None:
 
 def test_two_hundred_different_layers_are_all_drawn_with_all_their_connections() -> None:
     graph = [source(), *(node(f"d{i}", i - 1, parameters=i) for i in range(1, 200))]
-    found = draw_model(summary(graph), None)
-    assert found is not None
-    assert len(found.boxes) == 200
-    assert len(found.edges) == 199
-    assert overlapping(found.boxes) == []
+    drawing = draw_model(summary(graph), None)
+    assert drawing is not None
+    assert len(drawing.boxes) == 200
+    assert len(drawing.edges) == 199
+    assert overlapping(drawing.boxes) == []
 
 
 def test_a_shared_layer_has_an_edge_back_to_it() -> None:
     graph = [source(), node("shared", 0, 2, calls=2), node("between", 1)]
-    found = draw_model(summary(graph), None)
-    assert found is not None
-    assert len(found.edges) == 3
+    drawing = draw_model(summary(graph), None)
+    assert drawing is not None
+    assert len(drawing.edges) == 3
 
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_a_model_of_ten_thousand_layers_has_a_drawing_of_limited_size(wide: bool) -> None:
     inputs = (lambda i: 0) if wide else (lambda i: i - 1)
     graph = [source(), *(node(f"d{i}", inputs(i), parameters=i) for i in range(1, 10_000))]
-    found = draw_model(summary(graph), None)
-    assert found is not None
-    assert len(found.boxes) == MAX_BOXES + 1
-    assert found.boxes[-1].number == 10_000 - MAX_BOXES
+    drawing = draw_model(summary(graph), None)
+    assert drawing is not None
+    assert len(drawing.boxes) == MAX_BOXES + 1
+    assert drawing.boxes[-1].number == 10_000 - MAX_BOXES
     equal = draw_model(summary(chain(10_000)), "r1,r2")
     assert equal is not None
     assert len(equal.boxes) <= MAX_BOXES + 2
@@ -126,7 +126,7 @@ def version(people: People) -> ModelVersion:
 
 
 def summarized(version: ModelVersion, body: object, people: People) -> Job:
-    """Store the summary that a validation of the version wrote."""
+    """Store the summary that the version's validation wrote."""
     job = make_job(
         kind="register", by=people.owner, project=people.project, state="completed", title="Validate",
         payload=RegisterPayload(version=version.pk).to_json(),
@@ -222,8 +222,8 @@ def test_the_graph_is_in_the_rest_answer(people: People, version: ModelVersion) 
     summarized(version, summary(nested()), people)
     address = "/api/v1/models/digits/versions/1/reports"
     item = browser_of(people.viewer).get(address, {"role": "summary"}).json()["items"][0]
-    found = item["report"]["graph"][4]
-    assert (found["path"], found["parent"], found["inputs"]) == ("encoder/block", 1, [3])
+    block_node = item["report"]["graph"][4]
+    assert (block_node["path"], block_node["parent"], block_node["inputs"]) == ("encoder/block", 1, [3])
 
 
 def test_a_training_shows_the_layers_of_its_saved_model(people: People) -> None:

@@ -30,8 +30,8 @@ SPRITE = (VENDOR / "tabler-icons-3.51.0" / "sprite.svg").read_text()
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library["name"])
 def test_every_file_has_the_hash_and_the_licence_of_the_manifest(library: dict[str, Any]) -> None:
     folder = VENDOR / library["folder"]
-    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
-    assert found == library["sha256"]
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+    assert digests == library["sha256"]
     assert LICENCE_WORDS[library["licence"]].lower() in (folder / "LICENSE").read_text().lower()
 
 
@@ -58,10 +58,10 @@ def test_every_icon_in_use_is_in_the_sprite() -> None:
     named = {look.icon for look in LOOKS.values()}
     named |= {entry.icon for entry in (*nav.ENTRIES, *nav.ADMINISTRATION)}
     for template in TEMPLATES:
-        found = re.findall(
+        uses = re.findall(
             r"""\{% icon ["']([a-z0-9-]+)["']|(?<![-\w])icon=["']([a-z0-9-]+)["']""", template.read_text()
         )
-        named |= {direct or argument for direct, argument in found}
+        named |= {direct or argument for direct, argument in uses}
     missing = named - drawn
     assert not missing, f"add to scripts/icons.txt and run scripts/vendor.py: {sorted(missing)}"
 

@@ -30,7 +30,7 @@ def people(transactional_db: None) -> People:
 
 @pytest.fixture
 def stored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The size of every part that Django stored."""
+    """The sizes that Django stored, part by part."""
     sizes: list[int] = []
 
     class Recorder(tempfile.SpooledTemporaryFile[bytes]):

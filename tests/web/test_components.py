@@ -1,4 +1,4 @@
-"""The markup of components that several pages share."""
+"""The components that several pages share."""
 
 from django import forms
 from django.template import Context, Template
@@ -6,39 +6,39 @@ from django.template import Context, Template
 from tests.markup import squeezed
 
 
-def shown(source: str, **context: object) -> str:
+def render(source: str, **context: object) -> str:
     return squeezed(Template(source).render(Context(context)))
 
 
 def test_a_table_head_marks_columns_of_numbers_and_hides_the_label_of_buttons() -> None:
-    head = shown('{% table_head "Name" "#Rows" hidden="Actions" %}')
+    head = render('{% table_head "Name" "#Rows" hidden="Actions" %}')
     assert head.count('scope="col"') == 3
     assert '<th class="num" scope="col">Rows</th>' in head
     assert '<span class="visually-hidden">Actions</span>' in head
 
 
 def test_a_text_input_has_its_error_and_hint_and_escapes_its_value() -> None:
-    given = shown(
+    html = render(
         '{% text_input "slug" "Name" value hint="Short." error="Taken." maxlength=63 %}', value='"a"'
     )
-    assert 'id="at/slug" name="slug" value="&quot;a&quot;"' in given
-    assert 'maxlength="63"' in given
-    assert 'aria-describedby="at/slug-hint"' in given
-    assert '<div class="ty-error">Taken.</div>' in given
+    assert 'id="at/slug" name="slug" value="&quot;a&quot;"' in html
+    assert 'maxlength="63"' in html
+    assert 'aria-describedby="at/slug-hint"' in html
+    assert '<div class="ty-error">Taken.</div>' in html
 
 
 def test_a_text_input_with_rows_is_an_area() -> None:
-    area = shown('{% text_input "notes" "Notes" value rows=5 required=True %}', value="<b>")
+    area = render('{% text_input "notes" "Notes" value rows=5 required=True %}', value="<b>")
     assert ">&lt;b&gt;</textarea>" in area
     assert 'rows="5" required' in area
 
 
 def test_a_bar_that_counts_later_steps_too_says_so() -> None:
     searched = {"done": 22, "total": 24, "unit": "executions", "fraction": 0.55, "eta_seconds": None}
-    bar = shown("{% progress given %}", given=searched)
+    bar = render("{% progress given %}", given=searched)
     assert "55 %" in bar
     assert "55 % of all steps" in bar and "22 of 24 executions" in bar
-    alone = shown("{% progress given %}", given={**searched, "fraction": 22 / 24})
+    alone = render("{% progress given %}", given={**searched, "fraction": 22 / 24})
     assert "of all steps" not in alone
 
 
@@ -46,7 +46,7 @@ def a_select(*choices: tuple[str, str]) -> str:
     class Form(forms.Form):
         pool = forms.ChoiceField(choices=choices, label="Pool", help_text="Where it runs.")
 
-    return shown("{% field form.pool %}", form=Form())
+    return render("{% field form.pool %}", form=Form())
 
 
 def test_a_select_with_one_choice_is_text_that_posts_the_choice() -> None:
@@ -60,7 +60,7 @@ def test_a_select_with_one_choice_is_text_that_posts_the_choice() -> None:
 
 def test_a_project_is_chosen_only_among_several() -> None:
     one, two = ({"slug": name, "name": name.title()} for name in ("first", "second"))
-    alone = shown('{% include "components/project_choice.html" %}', projects=[one])
+    alone = render('{% include "components/project_choice.html" %}', projects=[one])
     assert 'name="project" value="first"' in alone and "<select" not in alone and ">First</div>" in alone
-    both = shown('{% include "components/project_choice.html" %}', projects=[one, two], chosen="second")
+    both = render('{% include "components/project_choice.html" %}', projects=[one, two], chosen="second")
     assert both.count("<option") == 2 and '<option value="second" selected >' in both

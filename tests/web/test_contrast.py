@@ -1,6 +1,6 @@
-"""Texts and marks have enough contrast in both themes, computed from the tokens of the style sheets.
+"""Texts and marks have enough contrast in both themes, computed from the style sheets' tokens.
 
-The tables name the backgrounds of each colour. A colour, a background or a coloured class of Tabler that
+The tables name each colour's backgrounds. A colour, a background or a coloured class of Tabler that
 the pages use and no table knows fails too, so that each new one is entered where it is used.
 """
 
@@ -67,8 +67,8 @@ OF_TABLER = {
 
 def trial_colours() -> list[str]:
     text = (STATIC / "js" / "shared" / "charts" / "colours.js").read_text()
-    (found,) = re.findall(r"OF_TRIALS = \[(.*)\]", text)
-    return re.findall(r"#[0-9a-f]{6}", found)
+    (colours,) = re.findall(r"OF_TRIALS = \[(.*)\]", text)
+    return re.findall(r"#[0-9a-f]{6}", colours)
 
 
 def ground(text: str, theme: str, **scripted: str) -> Colour:
@@ -76,18 +76,18 @@ def ground(text: str, theme: str, **scripted: str) -> Colour:
 
 
 def too_faint(pairs: list[tuple[str, str]], theme: str, least: float, **scripted: str) -> list[str]:
-    found = []
+    pairs_too_faint = []
     for ink, back in pairs:
         if properties(theme).get(ink[4:-1]) == "inherit":
             continue
         value = contrast(colour(ink, theme, **scripted), ground(back, theme, **scripted))
         if value < least:
-            found.append(f"{ink} on {back}: {value:.2f}")
-    return found
+            pairs_too_faint.append(f"{ink} on {back}: {value:.2f}")
+    return pairs_too_faint
 
 
 def own_pair(rule: Rule) -> tuple[str, str] | None:
-    """Return the colours of a rule that sets its text and its background."""
+    """Return a rule's colours if it sets its text and its background."""
     declared = rule.declarations
     text = declared.get("color") or declared.get("--tblr-btn-color")
     back = declared.get("background") or declared.get("--tblr-btn-bg")
@@ -113,9 +113,9 @@ def test_texts_are_readable_where_one_rule_sets_them_and_their_background(theme:
     for version in trial_colours():
         assert not too_faint(pairs, theme, FOR_TEXT, ty_version=version)
     hovered = [
-        each.declarations["--tblr-btn-hover-bg"]
-        for each in rules(*OURS)
-        if "--tblr-btn-hover-bg" in each.declarations
+        rule.declarations["--tblr-btn-hover-bg"]
+        for rule in rules(*OURS)
+        if "--tblr-btn-hover-bg" in rule.declarations
     ]
     assert not too_faint([("#fff", back) for back in hovered], theme, FOR_TEXT)
 
@@ -158,9 +158,9 @@ def test_the_tables_know_every_coloured_class_of_tabler_on_the_pages() -> None:
     coloured = {
         name
         for rule in rules(TABLER)
-        if any(COLOURED.search(each) for each in rule.declarations)
-        for each in rule.selector.split(",")
-        for name in re.findall(r"^\.([\w-]+)(?:[:.][^ ]*)?$", each.strip())
+        if any(COLOURED.search(property_name) for property_name in rule.declarations)
+        for selector in rule.selector.split(",")
+        for name in re.findall(r"^\.([\w-]+)(?:[:.][^ ]*)?$", selector.strip())
     }
     sources = [
         *(ROOT / "templates").rglob("*.html"),
@@ -171,8 +171,8 @@ def test_the_tables_know_every_coloured_class_of_tabler_on_the_pages() -> None:
 
 
 def classes_in(files: list[Path]) -> set[str]:
-    """Return the words of all `class="…"`, in HTML and in scripts."""
-    found = (
+    """Return the words in all `class="…"`, in HTML and in scripts."""
+    texts_by_file = (
         re.findall(r"class(?:Name)?[\"']?\s*[=:]\s*[\"'`]([^\"'`]*)", file.read_text()) for file in files
     )
-    return {word for texts in found for text in texts for word in re.split(r"[\s{}%]+", text)}
+    return {word for texts in texts_by_file for text in texts for word in re.split(r"[\s{}%]+", text)}

@@ -1,4 +1,4 @@
-"""The output of the demo, the approval that it leaves to a person, and its button that kills a runner."""
+"""The demo's output, the approval that it leaves to a person, and its button that kills a runner."""
 
 import csv
 import io
@@ -40,8 +40,8 @@ def run_flow(monkeypatch: pytest.MonkeyPatch, *, by_hand: bool) -> tuple[list[An
     answers = {"search": {"results": {"versions": versions}}, "request": {"id": 9, "version": 2}}
     for name in ("prepare", "search", "request", "approve", "predict", "roll_back"):
 
-        def step(_flow: Flow, *given: Any, name: str = name) -> Any:
-            steps.append((name, given[-1] if name in ("predict", "roll_back", "approve") else None))
+        def step(_flow: Flow, *arguments: Any, name: str = name) -> Any:
+            steps.append((name, arguments[-1] if name in ("predict", "roll_back", "approve") else None))
             return answers.get(name)
 
         monkeypatch.setattr(Flow, name, step)
@@ -115,27 +115,27 @@ def attempt(search: Job) -> Attempt:
     """An attempt whose trial trains and has a checkpoint."""
     (trial,) = make_trials(search, 1)
     search.trials.update(state="running", score=None, finished=None)
-    made = make_attempt(search, make_worker(), trial=trial)
+    new_attempt = make_attempt(search, make_worker(), trial=trial)
     trial.executions.update(state="running")
     Checkpoint.objects.create(
         job=search,
         trial=trial,
         execution=1,
-        attempt=made.number,
+        attempt=new_attempt.number,
         step=70,
         epoch=7,
         folder="a",
         manifest="0",
         bytes=1,
     )
-    return made
+    return new_attempt
 
 
 @pytest.fixture
 def runner(
     attempt: Attempt, settings: SettingsWrapper, tmp_path: Path
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process in the place of the attempt's runner, in a demo."""
+    """A process that replaces the attempt's runner, in a demo."""
     settings.TRAINYARD_DEMO, settings.TRAINYARD_HOME = True, tmp_path
     process = subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True

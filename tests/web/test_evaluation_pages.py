@@ -1,4 +1,4 @@
-"""The pages of evaluations, and those of versions with their reports."""
+"""Evaluation pages, and version pages with their reports."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ from webapp.report_figures import evaluation
 
 
 @pytest.mark.parametrize(
-    ("task", "shown"),
+    ("task", "headings"),
     [
         ("binary", ["Calibration", "ROC curve", "Threshold", "Confusion matrix", "“malignant”"]),
         ("multiclass", ["Calibration", "Confusion matrix"]),
@@ -26,11 +26,11 @@ from webapp.report_figures import evaluation
         ("regression", ["Residuals of y", "Median", "Histogram as a table", "RMSE"]),
     ],
 )
-def test_an_evaluation_shows_all_that_was_computed(people: People, task: Any, shown: list[str]) -> None:
+def test_an_evaluation_shows_all_that_was_computed(people: People, task: Any, headings: list[str]) -> None:
     job = make_job(kind="train", by=people.owner, project=people.project, state="completed")
     store_report(job, evaluation_report(task), role="evaluation", name="evaluation.json")
     text = text_of(see(people, f"/jobs/{job.pk}", tab="evaluation"))
-    assert [words for words in shown if words not in text] == []
+    assert [words for words in headings if words not in text] == []
     assert ("ROC curve" in text) == (task == "binary")
 
 
@@ -126,9 +126,9 @@ def test_a_version_without_a_report_has_no_tab_for_it(people: People) -> None:
 
 def test_a_version_shows_the_facts_of_its_validation(people: People) -> None:
     version = make_model("plain", project=people.project, by=people.owner).versions.get()
-    found = {"keras_version": "3.15.1", "sample_rows": 32, "parameters": 12_810}
+    results = {"keras_version": "3.15.1", "sample_rows": 32, "parameters": 12_810}
     common: dict[str, Any] = {"by": people.owner, "project": people.project, "state": "completed"}
-    make_job(kind="register", payload={"version": version.pk}, results=found, **common)
+    make_job(kind="register", payload={"version": version.pk}, results=results, **common)
     text = text_of(see(people, "/models/plain/versions/1"))
     assert "Saved by Keras 3.15.1" in text
     assert "Checked on 32 sample rows" in text
@@ -138,8 +138,8 @@ def test_a_calibration_of_no_rows_has_no_figure() -> None:
     report = evaluation_report()
     assert isinstance(report, ClassEvaluation)
     empty = CalibrationBin(low=0.0, high=1.0, rows=0, confidence=0.5, accuracy=0.25)
-    found = report.model_copy(update={"calibration": Calibration(ece=0.25, bins=(empty,))})
-    assert evaluation.classes_context(found).calibration is None
+    without_rows = report.model_copy(update={"calibration": Calibration(ece=0.25, bins=(empty,))})
+    assert evaluation.classes_context(without_rows).calibration is None
 
 
 def test_an_evaluation_of_an_earlier_release_has_its_roc_curve_without_thresholds(people: People) -> None:

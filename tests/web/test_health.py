@@ -30,7 +30,7 @@ def test_callers_that_ask_at_the_same_time_share_one_check(monkeypatch: pytest.M
         monkeypatch.setattr(health, "SHARED_WAIT", 30)
         others = [pool.submit(shared.missing_parts) for _ in range(3)]
         release.set()
-        assert [each.result(30) for each in (first, *others)] == [["database"]] * 4
+        assert [answer.result(30) for answer in (first, *others)] == [["database"]] * 4
     before = checks
     assert shared.missing_parts() == ["database"]
     assert checks == before + 1, "the next caller checks again"

@@ -1,4 +1,4 @@
-"""The page of a job and its tabs, without a browser."""
+"""A job's page and its tabs, without a browser."""
 
 import re
 

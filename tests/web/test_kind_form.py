@@ -1,4 +1,4 @@
-"""The fields of the forms of kinds of jobs."""
+"""The form fields for each job kind."""
 
 import pytest
 from django import forms

@@ -1,4 +1,4 @@
-"""The pages of the reports about models: ensembles, quantizations and evaluations."""
+"""Pages for reports about models: ensembles, quantizations and evaluations."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.reports import ensemble_report, quantization_report, store_report
 
 
 def child(root: Job, kind: str) -> Job:
-    return next(each for each in root.children.all() if each.kind == kind)
+    return next(job for job in root.children.all() if job.kind == kind)
 
 
 def see(people: People, path: str, **query: Any) -> Any:
@@ -39,9 +39,9 @@ def test_a_report_that_is_written_while_a_page_is_open_gets_its_tab(people: Peop
 
 
 def test_a_training_shows_its_best_epoch_and_the_training_of_the_final_model(people: People) -> None:
-    found = {"best_epoch": 14, "epochs_to_find": 24, "epochs": 16, "train_rows": 1437, "bytes": 61_000}
+    results = {"best_epoch": 14, "epochs_to_find": 24, "epochs": 16, "train_rows": 1437, "bytes": 61_000}
     common: dict[str, Any] = {"by": people.owner, "project": people.project, "state": "completed"}
-    job = make_job(kind="train", results={**found, "parameters": 12_810}, **common)
+    job = make_job(kind="train", results={**results, "parameters": 12_810}, **common)
     text = text_of(see(people, f"/jobs/{job.pk}"))
     assert (
         "Training: best epoch 14 of 24; the model was trained for 16 epochs on 1 437 rows; "
@@ -53,7 +53,7 @@ def test_an_ensemble_shows_members_weights_gains_and_diversity(people: People, f
     page = see(people, f"/jobs/{child(family, 'ensemble').pk}", tab="report")
     text = text_of(page)
     assert text.index("beats its best member") < text.index("Members and ensemble")
-    first, second = (each for each in family.children.all() if each.kind == "train")
+    first, second = (job for job in family.children.all() if job.kind == "train")
     for training in (first, second):
         assert f'href="/jobs/{training.pk}">{training.title}</a>' in one_line(page)
     for words in ("best member", "Plain mean of all members", "Weight", "Loss added without it"):
@@ -94,7 +94,7 @@ def test_only_a_member_that_harms_has_an_orange_bar_and_a_sentence_about_it(
     orange = "An orange bar marks one that harms it."
     assert orange not in text_of(see(people, f"/jobs/{pooled.pk}", tab="report"))
     report = ensemble_report((2.0, 2.0))
-    harming = tuple(each.model_copy(update={"gain": -0.01}) for each in report.leave_one_out)
+    harming = tuple(member.model_copy(update={"gain": -0.01}) for member in report.leave_one_out)
     job = make_job(kind="ensemble", by=people.owner, project=people.project, state="completed")
     store_report(job, report.model_copy(update={"leave_one_out": harming}))
     page = see(people, f"/jobs/{job.pk}", tab="report")

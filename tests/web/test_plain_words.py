@@ -22,9 +22,9 @@ def test_a_json_value_is_shown_in_words(value: object, words: str) -> None:
     assert in_words(value) == words
 
 
-@pytest.mark.parametrize(("share", "shown"), [(0.427, "43 %"), (0, "0 %"), (None, "–"), ("", "–")])
-def test_an_unknown_share_is_a_dash(share: Any, shown: str) -> None:
-    assert percent(share) == shown
+@pytest.mark.parametrize(("share", "words"), [(0.427, "43 %"), (0, "0 %"), (None, "–"), ("", "–")])
+def test_an_unknown_share_is_a_dash(share: Any, words: str) -> None:
+    assert percent(share) == words
 
 
 def test_digests_in_a_text_are_shortened() -> None:

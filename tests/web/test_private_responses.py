@@ -1,4 +1,4 @@
-"""Pages of people stay out of shared caches, and browsers ask again before they show a stored one."""
+"""Personal pages stay out of shared caches, and browsers ask again before they show a stored one."""
 
 import pytest
 from django.test import Client

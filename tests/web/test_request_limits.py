@@ -1,4 +1,4 @@
-"""The number of requests that are answered at the same time is bounded, with room for people and /healthz."""
+"""Requests answered at the same time are bounded, with room for people and /healthz."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ class Site:
         await self.release.wait()
 
     async def get(self, path: str = "/", address: str = "192.0.2.1", **headers: str) -> dict[str, Any]:
-        """Return the start of the response."""
+        """Return the response's start."""
         sent: list[dict[str, Any]] = []
 
         async def send(message: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Site:
 
     @asynccontextmanager
     async def busy(self, count: int) -> AsyncIterator[None]:
-        """Have `count` requests, of different addresses, being answered."""
+        """Have `count` requests, from different addresses, being answered."""
         tasks = [asyncio.create_task(self.get(address=f"192.0.2.{n + 2}")) for n in range(count)]
         async with asyncio.timeout(10):
             while self.begun < count:

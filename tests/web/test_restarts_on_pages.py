@@ -1,4 +1,4 @@
-"""Pages show which runs were ended and restarted, with the cause, and the phase of a run."""
+"""Pages show which runs were ended and restarted, with the cause, and a run's phase."""
 
 import itertools
 from typing import Any
@@ -44,20 +44,20 @@ def test_a_run_that_was_ended_and_restarted_says_so_with_its_cause(
         state="ended", outcome="lost", error=error, ended=timezone.now()
     )
 
-    def shown() -> str:
+    def page_text() -> str:
         return text_of(browser.get(f"/jobs/{training.pk}"))
 
-    assert f"Attempt 1 was ended: {cause}" in shown()
-    assert "It will be restarted from its newest checkpoint." in shown()
+    assert f"Attempt 1 was ended: {cause}" in page_text()
+    assert "It will be restarted from its newest checkpoint." in page_text()
     following = make_attempt(training, worker)
     Attempt.objects.filter(pk=following.pk).update(record={"python": "3"}, resumed_from=115)
-    assert "Attempt 2 resumed from step 115." in shown()
+    assert "Attempt 2 resumed from step 115." in page_text()
     Checkpoint.objects.create(
         job=training, attempt=1, step=115, epoch=5, folder="a", manifest="0", bytes=1, removed=timezone.now()
     )
-    assert "Attempt 2 resumed from epoch 5." in shown()
+    assert "Attempt 2 resumed from epoch 5." in page_text()
     Attempt.objects.filter(pk=following.pk).update(resumed_from=None)
-    assert "Attempt 2 began from the start." in shown()
+    assert "Attempt 2 began from the start." in page_text()
 
 
 def test_a_lost_attempt_of_a_search_names_its_trials_and_each_trial_shows_it(

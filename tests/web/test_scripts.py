@@ -1,4 +1,4 @@
-"""Stores and computations of scripts, under Node. `scripts/page.js` replaces the browser."""
+"""The scripts' stores and computations, under Node. `scripts/page.js` replaces the browser."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The forms on the page of a search: configurations that are queued by hand, and changes while it runs."""
+"""The forms on a search's page: configurations that are queued by hand, and changes while it runs."""
 
 import re
 

@@ -1,6 +1,6 @@
 """Tries lists, sockets and requests with good bodies as a stranger, who sees and changes nothing.
 
-The routes are those of the URL resolver, so new ones are tried automatically. These tests fail until a new
+The routes are the URL resolver's, so new ones are tried automatically. These tests fail until a new
 argument has a value below. `test_every_role.py` tries every route with every verb.
 """
 
@@ -36,7 +36,7 @@ SOCKETS = {"ws/v1", "ws/v1/token"}
 
 @dataclass(frozen=True)
 class Yard:
-    """A project whose objects all contain `MARK`, and the values of arguments in addresses."""
+    """A project whose objects all contain `MARK`, and the argument values in addresses."""
 
     people: People
     job: models.Job
@@ -103,8 +103,8 @@ def routes() -> list[str]:
             else:
                 yield from walk(pattern, route)
 
-    found = dict.fromkeys(route for route in walk(get_resolver()) if not route.startswith(OUTSIDE))
-    return [route for route in found if "<" not in route or not route.startswith("^")]
+    addresses = dict.fromkeys(route for route in walk(get_resolver()) if not route.startswith(OUTSIDE))
+    return [route for route in addresses if "<" not in route or not route.startswith("^")]
 
 
 ROUTES = routes()
@@ -132,12 +132,12 @@ def body_of(response: Any) -> str:
 
 
 def rows() -> dict[str, list[Any]]:
-    """Return the numbers and states of all rows, which a stranger must not change."""
+    """Return how many rows there are and their states, which a stranger must not change."""
     state = list(models.Job.objects.values_list("pk", "state", "desired", "priority"))
     promotions = list(models.PromotionRequest.objects.values_list("pk", "state"))
     people = list(models.User.objects.order_by("pk").values_list("pk", "is_active", "is_superuser"))
-    kept = (getattr(models, name) for name in models.__all__ if name not in UNCOUNTED)
-    counts = [(model.__name__, model.objects.count()) for model in kept]
+    counted = (getattr(models, name) for name in models.__all__ if name not in UNCOUNTED)
+    counts = [(model.__name__, model.objects.count()) for model in counted]
     workers = list(models.Worker.objects.values_list("pk", "state"))
     return {"jobs": state, "promotions": promotions, "people": people, "workers": workers, "counts": counts}
 

@@ -1,4 +1,4 @@
-"""Typed variables of templates: several contexts are one mapping, in which each name is there once."""
+"""Typed template variables: several contexts are one mapping, which has each name once."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from webapp.template_context import Context, template_variables
 
 @dataclass(frozen=True)
 class Head(Context):
-    """The head of a page."""
+    """A page head."""
 
     title: str
     tab: str = "overview"

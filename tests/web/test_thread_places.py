@@ -43,11 +43,11 @@ class Requests:
 
 @pytest.fixture
 async def requests() -> AsyncIterator[Requests]:
-    made = Requests()
-    yield made
-    made.release.set()
+    blocked_requests = Requests()
+    yield blocked_requests
+    blocked_requests.release.set()
     async with asyncio.timeout(10):
-        await asyncio.gather(*made.tasks)
+        await asyncio.gather(*blocked_requests.tasks)
 
 
 async def test_few_requests_without_credentials_have_a_thread(requests: Requests) -> None:

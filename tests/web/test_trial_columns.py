@@ -1,4 +1,4 @@
-"""The data behind the charts of a search: columns, timeline, importance, downloads."""
+"""The data behind a search's charts: columns, timeline, importance, downloads."""
 
 from datetime import timedelta
 from typing import Any

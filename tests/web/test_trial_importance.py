@@ -1,4 +1,4 @@
-"""The importance of hyperparameters, and downloads of trials."""
+"""Hyperparameter importance, and trial downloads."""
 
 import csv
 import io

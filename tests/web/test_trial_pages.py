@@ -1,4 +1,4 @@
-"""The page of a trial: its values, its state, its checkpoints and its buttons."""
+"""A trial's page: its values, its state, its checkpoints and its buttons."""
 
 import pytest
 from django.db import connection
@@ -99,8 +99,8 @@ def test_a_trial_shows_its_checkpoints_and_counts_the_removed_ones(browser: Clie
     gone = {**about, "execution": 2, "removed": timezone.now()}
     Checkpoint.objects.bulk_create(Checkpoint(**gone, step=n, folder=f"2/{n}") for n in range(200))
     page = browser.get(f"/jobs/{search.pk}/trials/1")
-    shown = [(c.execution, c.step) for c in page.context["checkpoints"]]
-    assert shown == [(1, first.step)]
+    checkpoints = [(c.execution, c.step) for c in page.context["checkpoints"]]
+    assert checkpoints == [(1, first.step)]
     assert "200 removed" in page.content.decode()
 
 
@@ -157,16 +157,16 @@ def test_a_trial_joins_the_best_others_or_those_of_the_newest_ensemble(browser: 
 
     def offered() -> list[int]:
         candidates = browser.get(f"{address}/trials/6").context["candidates"]
-        return [each.trial.number for each in candidates if each.selected]
+        return [candidate.trial.number for candidate in candidates if candidate.selected]
 
     assert offered() == [2, 1]
     answer = browser.post(f"{address}/ensemble", {"trials": ["6", "3,4"]})
-    made = Job.objects.latest("pk")
-    assert (answer.status_code, answer["Location"], made.title) == (
-        303, f"/jobs/{made.pk}", "Ensemble of trials 3, 4, 6",
+    ensemble = Job.objects.latest("pk")
+    assert (answer.status_code, answer["Location"], ensemble.title) == (
+        303, f"/jobs/{ensemble.pk}", "Ensemble of trials 3, 4, 6",
     )  # fmt: skip
     assert offered() == [4, 3]
-    assert f'href="{address}/trials/4"' in browser.get(f"/jobs/{made.pk}").content.decode()
+    assert f'href="{address}/trials/4"' in browser.get(f"/jobs/{ensemble.pk}").content.decode()
     search.trials.filter(number=4).update(state="failed", score=0.54)  # after a rung
     assert offered() == [3]
     assert not browser.get(f"{address}/trials/4").context["candidates"]

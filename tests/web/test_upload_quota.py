@@ -34,7 +34,7 @@ async def bearer(people: People) -> str:
 
 
 def form(size: int, **fields: str) -> bytes:
-    """Return a multipart form with a file of `size` bytes."""
+    """Return a multipart form with a `size`-byte file."""
     parts = [
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
         for name, value in fields.items()

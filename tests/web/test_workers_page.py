@@ -1,4 +1,4 @@
-"""The warm processes of a worker, on its page and over REST."""
+"""A worker's warm processes, on its page and over REST."""
 
 import html
 import time
@@ -34,9 +34,9 @@ def worker(*rows: Any, **fields: Any) -> Worker:
 
 def test_a_standby_is_shown_with_environment_state_and_memory(browser: Client) -> None:
     row = worker(STANDBY.model_dump(), STANDBY.model_dump() | {"pid": 78})
-    shown = browser.get(f"/workers/{row.pk}").content.decode()
+    page = browser.get(f"/workers/{row.pk}").content.decode()
     for words in ("standby", "2 threads · device 0", "ready", "150"):
-        assert words in shown
+        assert words in page
     assert "2 processes," in text_of(browser.get("/workers"))
     answer = browser.get(f"/api/v1/workers/{row.pk}").json()
     assert answer["warm"][0]["memory_bytes"] == STANDBY.memory_bytes

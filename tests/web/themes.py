@@ -1,4 +1,4 @@
-"""Reads the colours of the style sheets in both themes, and computes contrasts as WCAG defines them."""
+"""Reads the style sheets' colours in both themes, and computes contrasts as WCAG defines them."""
 
 import math
 import re
@@ -15,7 +15,7 @@ Vector = tuple[float, float, float]
 
 
 class Rule(NamedTuple):
-    """A rule of a style sheet, without the media query around it."""
+    """A style sheet rule, without the media query around it."""
 
     selector: str
     declarations: Mapping[str, str]
@@ -39,7 +39,7 @@ class Colour(NamedTuple):
 
 @cache
 def rules(*sheets: Path) -> list[Rule]:
-    """Return the rules of some sheets, in their order."""
+    """Return the rules in some sheets, in their order."""
     text = "".join(sheet.read_text() for sheet in sheets)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return [
@@ -57,13 +57,15 @@ def _declarations(body: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def properties(theme: str) -> Mapping[str, str]:
-    """Return the custom properties of a theme: those of Tabler, replaced by ours."""
-    found: dict[str, str] = {}
+    """Return a theme's custom properties: Tabler's, replaced by ours."""
+    custom_properties: dict[str, str] = {}
     places = re.compile(rf'(:host|:root|\[data-(bs-)?theme(="?{theme}"?)?\])')
     for rule in (*rules(TABLER), *rules(*OURS)):
-        if any(places.fullmatch(each.strip()) for each in rule.selector.split(",")):
-            found |= {name: value for name, value in rule.declarations.items() if name.startswith("--")}
-    return found
+        if any(places.fullmatch(place.strip()) for place in rule.selector.split(",")):
+            custom_properties |= {
+                name: value for name, value in rule.declarations.items() if name.startswith("--")
+            }
+    return custom_properties
 
 
 def colour(text: str, theme: str, **scripted: str) -> Colour:
@@ -77,14 +79,14 @@ def colour(text: str, theme: str, **scripted: str) -> Colour:
     Raises:
         ValueError: the value is not understood.
     """
-    known = {f"--{name.replace('_', '-')}": value for name, value in scripted.items()}
-    return _colour(text, {**properties(theme), **known}, theme)
+    scripted_properties = {f"--{name.replace('_', '-')}": value for name, value in scripted.items()}
+    return _colour(text, {**properties(theme), **scripted_properties}, theme)
 
 
-def _colour(text: str, known: Mapping[str, str], theme: str) -> Colour:
+def _colour(text: str, custom_properties: Mapping[str, str], theme: str) -> Colour:
     text = text.strip()
     if match := re.fullmatch(r"#([0-9a-f]{3}|[0-9a-f]{6})", text):
-        digits = match[1] if len(match[1]) == 6 else "".join(2 * each for each in match[1])
+        digits = match[1] if len(match[1]) == 6 else "".join(2 * digit for digit in match[1])
         return Colour(*(int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)))
     if text in ("transparent", "white", "black"):
         level = float(text == "white")
@@ -93,24 +95,28 @@ def _colour(text: str, known: Mapping[str, str], theme: str) -> Colour:
     parts = _parts(inside)
     match name:
         case "var":
-            return _colour(known[parts[0]] if parts[0] in known else parts[1], known, theme)
+            return _colour(
+                custom_properties[parts[0]] if parts[0] in custom_properties else parts[1],
+                custom_properties,
+                theme,
+            )
         case "light-dark":
-            return _colour(parts[THEMES.index(theme)], known, theme)
+            return _colour(parts[THEMES.index(theme)], custom_properties, theme)
         case "rgb" | "rgba" | "oklch":
             numbers = [
-                float(each) * (0.01 if unit == "%" else 1)
-                for each, unit in re.findall(r"([\d.]+)(%?)", inside)
+                float(number) * (0.01 if unit == "%" else 1)
+                for number, unit in re.findall(r"([\d.]+)(%?)", inside)
             ]
             if name == "oklch":
                 return Colour(*_from_oklab(_from_polar((numbers[0], numbers[1], numbers[2]))))
-            return Colour(*(each / 255 for each in numbers[:3]), *numbers[3:])
+            return Colour(*(number / 255 for number in numbers[:3]), *numbers[3:])
         case "color-mix":
-            return _mix(parts, known, theme)
+            return _mix(parts, custom_properties, theme)
     raise ValueError(f"not understood: {text}")
 
 
 def _parts(text: str) -> list[str]:
-    """Split the arguments of a function at the commas outside of inner functions."""
+    """Split a function's arguments at the commas outside of inner functions."""
     parts, depth = [""], 0
     for sign in text:
         depth += (sign == "(") - (sign == ")")
@@ -121,14 +127,14 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _mix(parts: list[str], known: Mapping[str, str], theme: str) -> Colour:
-    """Return the colour of `color-mix`. One that is mixed with transparency keeps its hue."""
+def _mix(parts: list[str], custom_properties: Mapping[str, str], theme: str) -> Colour:
+    """Compute `color-mix`. A colour that is mixed with transparency keeps its hue."""
     shares, mixed = [], []
     for part in parts[1:]:
         match = re.fullmatch(r"(.*?)(?:\s+([\d.]+)%)?", part)
         assert match
         shares.append(None if match[2] is None else float(match[2]) / 100)
-        mixed.append(_colour(match[1], known, theme))
+        mixed.append(_colour(match[1], custom_properties, theme))
     first, second = shares
     share = first if first is not None else 0.5 if second is None else 1 - second
     weights = [share * mixed[0].alpha, (1 - share) * mixed[1].alpha]
@@ -136,7 +142,7 @@ def _mix(parts: list[str], known: Mapping[str, str], theme: str) -> Colour:
     if not alpha:
         return Colour(0, 0, 0, 0)
     is_oklab = "oklab" in parts[0]
-    vectors = [_to_oklab(each[:3]) if is_oklab else each[:3] for each in mixed]
+    vectors = [_to_oklab(colour_value[:3]) if is_oklab else colour_value[:3] for colour_value in mixed]
     sums = [sum(w * v[i] for w, v in zip(weights, vectors, strict=True)) / alpha for i in range(3)]
     vector = (sums[0], sums[1], sums[2])
     return Colour(*(_from_oklab(vector) if is_oklab else vector), alpha)
@@ -160,7 +166,7 @@ def _from_oklab(value: Vector) -> Vector:
 
 
 def _to_oklab(value: Vector) -> Vector:
-    red, green, blue = (_to_linear(each) for each in value)
+    red, green, blue = (_to_linear(channel) for channel in value)
     long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
     middle = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
     short = math.cbrt(0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue)
@@ -181,11 +187,11 @@ def _to_linear(value: float) -> float:
 
 
 def contrast(ink: Colour, ground: Colour) -> float:
-    """Return the contrast of a text on an opaque background, from 1 to 21."""
+    """Return a text's contrast on an opaque background, from 1 to 21."""
     high, low = sorted((_luminance(ink.over(ground)), _luminance(ground)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
 def _luminance(value: Colour) -> float:
-    red, green, blue = (_to_linear(each) for each in value[:3])
+    red, green, blue = (_to_linear(channel) for channel in value[:3])
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

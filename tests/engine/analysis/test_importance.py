@@ -23,7 +23,7 @@ def test_the_most_important_comes_first_and_inactive_values_are_accepted() -> No
 
 
 def test_a_value_that_decides_only_while_it_is_active_matters() -> None:
-    """`rate` is used by one of two optimizers, which is the better one, and decides then."""
+    """One of two optimizers, the better one, uses `rate`, which decides then."""
     rng = np.random.default_rng(1)
     first, rate, noise = rng.random(200) < 0.5, rng.random(200), rng.random(200)
     request = ImportanceRequest(
@@ -88,7 +88,7 @@ def test_equal_scores_are_rejected_with_a_message() -> None:
         importance(ImportanceRequest(names=("x",), columns=(column,), scores=(1.0,) * 10))
 
 
-def found(column: Any, scores: Any, **fields: Any) -> Influence:
+def influence_of(column: Any, scores: Any, **fields: Any) -> Influence:
     request = ImportanceRequest(names=("x",), columns=(tuple(column),), scores=tuple(scores), **fields)
     (entry,) = importance(request).importances
     return entry.influence
@@ -97,18 +97,18 @@ def found(column: Any, scores: Any, **fields: Any) -> Influence:
 def test_values_that_tend_to_score_better_are_named_with_their_correlation() -> None:
     rng = np.random.default_rng(1)
     x = rng.random(60)
-    rising = found(x, x + rng.normal(0, 0.4, 60))
+    rising = influence_of(x, x + rng.normal(0, 0.4, 60))
     assert rising.verdict == "higher"
     assert rising.low is not None and rising.high is not None and rising.correlation is not None
     assert 0 < rising.low < rising.correlation < rising.high < 1
-    assert found(x, -x).verdict == "lower"
-    assert found(x, x, direction="min").verdict == "lower", "small scores are better"
+    assert influence_of(x, -x).verdict == "lower"
+    assert influence_of(x, x, direction="min").verdict == "lower", "small scores are better"
 
 
 def test_a_peak_in_the_middle_and_noise_have_no_tendency() -> None:
     rng = np.random.default_rng(2)
     x = np.linspace(0, 1, 60)
-    assert found(x, -((x - 0.5) ** 2)).verdict == "unclear"
+    assert influence_of(x, -((x - 0.5) ** 2)).verdict == "unclear"
     verdicts = [of_number(rng.random(20), rng.random(20)).verdict for _ in range(400)]
     assert 0.9 < verdicts.count("unclear") / 400 < 0.99, "one in twenty is expected to be wrong"
 
@@ -116,7 +116,7 @@ def test_a_peak_in_the_middle_and_noise_have_no_tendency() -> None:
 def test_a_hyperparameter_with_few_active_trials_has_no_tendency() -> None:
     scores = tuple(float(n) for n in range(20))
     column = tuple(n / 20 if n < 9 else None for n in range(20))
-    influence = found(column, scores)
+    influence = influence_of(column, scores)
     assert (influence.verdict, influence.trials, influence.correlation) == ("unclear", 9, None)
 
 
@@ -125,16 +125,16 @@ def test_the_choices_that_tend_to_score_best_are_named_together() -> None:
     index = np.arange(60) % 3
     scores = np.where(index == 1, 0.5, 0.9) + rng.normal(0, 0.02, 60)
     choices = {"x": ("adam", "sgd", "rmsprop")}
-    both = found((index + 0.5) / 3, scores, choices=choices)
+    both = influence_of((index + 0.5) / 3, scores, choices=choices)
     assert (both.verdict, both.best, both.trials) == ("choice", ("adam", "rmsprop"), 60)
-    worst = found((index + 0.5) / 3, scores, choices=choices, direction="min")
+    worst = influence_of((index + 0.5) / 3, scores, choices=choices, direction="min")
     assert worst.best == ("sgd",)
-    assert found((index + 0.5) / 3, rng.random(60), choices=choices).verdict == "unclear"
+    assert influence_of((index + 0.5) / 3, rng.random(60), choices=choices).verdict == "unclear"
 
 
 def test_a_choice_with_few_trials_is_not_compared() -> None:
     index = np.array([0] * 16 + [1] * 4)
-    assert found((index + 0.5) / 2, 1.0 * index, choices={"x": (False, True)}).verdict == "unclear"
+    assert influence_of((index + 0.5) / 2, 1.0 * index, choices={"x": (False, True)}).verdict == "unclear"
 
 
 def test_noise_is_not_beyond_chance_and_what_decides_is() -> None:

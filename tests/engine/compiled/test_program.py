@@ -154,10 +154,10 @@ def test_surplus_units_change_nothing_and_stay_at_zero(data: Dataset, tmp_path: 
 
     search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
     args = {"units": 6, "layers": 2, "activation": "gelu", "batch_norm": "norm" in name}
-    wanted = spec_of("blobs", args=args, fit={**FIT, **WIDE[name]}, search=search)
+    wide_spec = spec_of("blobs", args=args, fit={**FIT, **WIDE[name]}, search=search)
     models = ModelCache()
-    wide = models.prepare(wanted, data, data.parts.train, name="t", seed=3)
-    exact = prepare(wanted, data, data.parts.train, name="t", seed=3)
+    wide = models.prepare(wide_spec, data, data.parts.train, name="t", seed=3)
+    exact = prepare(wide_spec, data, data.parts.train, name="t", seed=3)
     assert wide.model.get_layer("dense_2").units == 12
     trained, expected = (
         train(wide, tmp_path / "w", wide.loop(epochs=3)),

@@ -50,8 +50,8 @@ def test_the_least_recently_used_model_leaves_the_cache_first(
     models = model_cache.ModelCache()
 
     def program(units: int) -> Any:
-        wanted = spec("mlp", {"units": units}, {})
-        return models.prepare(wanted, data, data.parts.train, name="t", seed=0).program
+        unit_spec = spec("mlp", {"units": units}, {})
+        return models.prepare(unit_spec, data, data.parts.train, name="t", seed=0).program
 
     first, second = program(2), program(3)
     assert program(2) is first
@@ -65,8 +65,8 @@ def test_a_width_with_much_training_planned_gets_its_own_program(data: Dataset) 
 
     def width(**fit: Any) -> Any:
         search = {"space": SPACE, "objective": {"metric": "val_loss", "direction": "min"}}
-        wanted = spec_of("blobs", args={"units": 6}, fit={**FIT, **fit}, search=search)
-        return widened(wanted, data.profile, rows=1000).model.args["units"]
+        search_spec = spec_of("blobs", args={"units": 6}, fit={**FIT, **fit}, search=search)
+        return widened(search_spec, data.profile, rows=1000).model.args["units"]
 
     assert (width(epochs=10), width(epochs=100_000)) == (12, 6)
 
@@ -78,8 +78,8 @@ def test_the_program_of_a_training_does_not_depend_on_earlier_trainings(data: Da
     models = ModelCache()
 
     def program(units: int) -> Any:
-        wanted = spec_of("blobs", args={"units": units}, fit=FIT, search=search)
-        return models.prepare(wanted, data, data.parts.train, name="t", seed=0).program
+        unit_spec = spec_of("blobs", args={"units": units}, fit=FIT, search=search)
+        return models.prepare(unit_spec, data, data.parts.train, name="t", seed=0).program
 
     shared = program(6)
     shared.training_time.seconds = 1e6

@@ -40,14 +40,14 @@ def test_the_faster_step_mode_is_found_by_timing_both_on_the_model(
 
 @pytest.fixture
 def fake_steps(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Return a function that makes a program whose steps take given seconds on a clock of the test's own."""
+    """Return a function that makes a program whose steps take given seconds on the test's own clock."""
     from workers.engine.compiled import program as module
     from workers.engine.compiled import timing_comparison
     from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.training.prepare import prepare
 
     def make(seconds: Mapping[str, float], *, estimated: str = "many", compile_seconds: float = 0.0) -> Any:
-        made: Any = present(
+        program: Any = present(
             prepare(spec("mlp", {"units": 6}, {}), data, data.parts.train, name="t", seed=3).program
         )
         now, calls, compiled = [0.0], [], set()
@@ -58,17 +58,17 @@ def fake_steps(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             calls.append((mode, len(steps)))
             return state
 
-        monkeypatch.setattr(made, "_run", run)
+        monkeypatch.setattr(program, "_run", run)
         for mode, name in (("many", "_many_steps"), ("one", "_one_step")):
-            function = getattr(made, name)
+            function = getattr(program, name)
             monkeypatch.setattr(function, "is_compiled", lambda *_, mode=mode: mode in compiled)
         monkeypatch.setattr(module, "timing_clock", lambda: lambda: now[0])
         monkeypatch.setattr(time, "perf_counter", lambda: now[0])
         monkeypatch.setattr(timing_comparison, "CALL_SECONDS", 0.0)
-        made._timings = TimingResults(uuid.uuid4().hex)
-        made._estimated_mode = estimated
-        made.calls = calls
-        return made
+        program._timings = TimingResults(uuid.uuid4().hex)
+        program._estimated_mode = estimated
+        program.calls = calls
+        return program
 
     return make
 
@@ -182,8 +182,8 @@ def test_a_model_with_expensive_convolutions_starts_with_one_step_per_call(
 
     from workers.engine.compiled.autotune import estimate_step_mode
 
-    made = [getattr(keras.layers, name)(*args) for name, *args in layers]
-    inner = keras.Sequential([keras.Input((28, 28, 1)), *made])
+    expensive_layers = [getattr(keras.layers, name)(*args) for name, *args in layers]
+    inner = keras.Sequential([keras.Input((28, 28, 1)), *expensive_layers])
     inner.trainable = False  # frozen layers take as long
     assert estimate_step_mode(keras.Sequential([inner, keras.layers.Flatten()]), rows) == mode
 

@@ -1,4 +1,4 @@
-"""Archives of images: the data sets that they become, refusals, and files that are left out."""
+"""Image archives: the data sets that they become, refusals, and files that are left out."""
 
 import io
 import json

@@ -58,9 +58,9 @@ def test_a_model_for_several_labels_is_trained_and_evaluated_by_label(tmp_path: 
     assert result["class_labels"] == ["big", "blue", "red", "small"]
     assert {"val_loss", "val_accuracy"} <= {name for args, _ in report.of("metric") for name in args[1]}
     (evaluation,) = (args[1] for args, _ in report.of("artifact") if args[0] == "evaluation")
-    found = EVALUATION.validate_json((tmp_path / evaluation).read_bytes())
-    assert found.task == "multilabel"
-    assert [each.label for each in found.per_class] == result["class_labels"]
+    evaluation_of_labels = EVALUATION.validate_json((tmp_path / evaluation).read_bytes())
+    assert evaluation_of_labels.task == "multilabel"
+    assert [scores.label for scores in evaluation_of_labels.per_class] == result["class_labels"]
 
 
 def test_lists_in_another_column_are_left_out_with_a_reason(tmp_path: Path) -> None:

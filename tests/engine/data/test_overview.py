@@ -1,4 +1,4 @@
-"""The overview of a dataset version: gaps, relations of columns, and parts of the split."""
+"""A dataset version's overview: gaps, relations between columns, and the split's parts."""
 
 from pathlib import Path
 
@@ -35,29 +35,29 @@ def orders(rows: int = 400) -> str:
 
 
 def test_gaps_are_located_by_blocks_of_rows(tmp_path: Path) -> None:
-    found = overview_of(tmp_path, orders())
-    assert found.gaps is not None and found.gaps.block_rows == 10
-    (gap,) = found.gaps.columns
+    content = overview_of(tmp_path, orders())
+    assert content.gaps is not None and content.gaps.block_rows == 10
+    (gap,) = content.gaps.columns
     assert (gap.column, gap.missing) == ("gap", 100)
     assert gap.percent == (0,) * 30 + (100,) * 10
 
 
 def test_columns_that_determine_the_target_have_most_information(tmp_path: Path) -> None:
-    found = overview_of(tmp_path, orders())
-    bits = {each.column: each.bits for each in found.information}
-    assert [each.column for each in found.information[:2]] == ["size", "twice"]
+    content = overview_of(tmp_path, orders())
+    bits = {entry.column: entry.bits for entry in content.information}
+    assert [entry.column for entry in content.information[:2]] == ["size", "twice"]
     assert bits["colour"] == pytest.approx(1, abs=0.2), "two colours are one bit"
     assert bits["noise"] < 0.1
     assert "note" not in bits and "price" not in bits
-    assert found.sample_rows == 400
+    assert content.sample_rows == 400
 
 
 def test_correlations_are_of_pairs_that_have_both_values(tmp_path: Path) -> None:
-    found = overview_of(tmp_path, orders()).correlations
-    assert found is not None and found.numeric == 5
-    at = {name: place for place, name in enumerate(found.columns)}
-    assert found.values[at["size"]][at["twice"]] == pytest.approx(-1, abs=0.001)
-    assert found.values[at["size"]][at["price"]] == pytest.approx(1, abs=0.001)
+    correlations = overview_of(tmp_path, orders()).correlations
+    assert correlations is not None and correlations.numeric == 5
+    at = {name: place for place, name in enumerate(correlations.columns)}
+    assert correlations.values[at["size"]][at["twice"]] == pytest.approx(-1, abs=0.001)
+    assert correlations.values[at["size"]][at["price"]] == pytest.approx(1, abs=0.001)
 
 
 def test_correlations_equal_those_of_numpy_also_with_gaps_and_huge_numbers() -> None:
@@ -65,11 +65,11 @@ def test_correlations_equal_those_of_numpy_also_with_gaps_and_huge_numbers() -> 
     a, b = rng.normal(size=300), rng.normal(size=300)
     c = np.where(rng.random(300) < 0.3, np.nan, a * 1e200 + b * 1e199)
     constant = np.full(300, 0.1)
-    found = correlation.correlate([a, b, c, constant])
-    known = ~np.isnan(c)
-    assert found[0, 1] == pytest.approx(np.corrcoef(a, b)[0, 1])
-    assert found[0, 2] == pytest.approx(np.corrcoef(a[known], c[known] / 1e200)[0, 1])
-    assert np.isnan(found[3]).all()
+    coefficients = correlation.correlate([a, b, c, constant])
+    present_rows = ~np.isnan(c)
+    assert coefficients[0, 1] == pytest.approx(np.corrcoef(a, b)[0, 1])
+    assert coefficients[0, 2] == pytest.approx(np.corrcoef(a[present_rows], c[present_rows] / 1e200)[0, 1])
+    assert np.isnan(coefficients[3]).all()
 
 
 def test_independent_columns_have_next_to_no_information() -> None:
@@ -91,9 +91,9 @@ def test_codes_have_one_for_missing_values_and_one_for_rare_words() -> None:
 
 def test_the_target_is_described_in_each_part(tmp_path: Path) -> None:
     text = "a,b,y\n" + "".join(f"{i},{i % 7},{'yes' if i % 4 == 0 else 'no'}\n" for i in range(200))
-    found = overview_of(tmp_path, text)
-    assert found.classes == ("no", "yes")
-    assert [(part.part, part.rows, part.counts) for part in found.parts] == [
+    content = overview_of(tmp_path, text)
+    assert content.classes == ("no", "yes")
+    assert [(part.part, part.rows, part.counts) for part in content.parts] == [
         ("train", 120, (90, 30)),
         ("validation", 40, (30, 10)),
         ("test", 40, (30, 10)),
@@ -109,8 +109,8 @@ def test_rows_that_are_in_several_parts_are_counted(tmp_path: Path) -> None:
         f"{i // 2}.5,word {i // 2} {'x' * (i // 2 % 5)},{i // 2 % 2 if i // 2 % 3 else i % 2}"
         for i in range(400)
     ]
-    found = overview_of(tmp_path, "a,b,y\n" + "\n".join(lines) + "\n")
-    validation, test = found.repeats
+    content = overview_of(tmp_path, "a,b,y\n" + "\n".join(lines) + "\n")
+    validation, test = content.repeats
     assert validation.exact > 20 and test.exact > 20
     assert 0 < test.exact_same_target < test.exact
     grouped = overview_of(
@@ -118,7 +118,7 @@ def test_rows_that_are_in_several_parts_are_counted(tmp_path: Path) -> None:
         "pair,a,b,y\n" + "\n".join(f"g{i // 2},{line}" for i, line in enumerate(lines)) + "\n",
         columns=[ColumnRequest(name="pair", role="group")],
     )
-    assert [each.exact for each in grouped.repeats] == [0, 0]
+    assert [repeat.exact for repeat in grouped.repeats] == [0, 0]
     assert grouped.split.group == "pair"
 
 
@@ -137,19 +137,19 @@ def test_rows_are_nearly_equal_without_case_spaces_and_last_digits() -> None:
 
 def test_a_split_that_is_not_possible_is_said_and_the_rest_remains(tmp_path: Path) -> None:
     text = "g,a,y\n" + "".join(f"same,{i}.5,{i % 2}\n" for i in range(60))
-    found = overview_of(tmp_path, text, columns=[ColumnRequest(name="g", role="group")])
-    assert found.split_problem is not None and "needs at least 3" in found.split_problem
-    assert found.parts == () and found.information
+    content = overview_of(tmp_path, text, columns=[ColumnRequest(name="g", role="group")])
+    assert content.split_problem is not None and "needs at least 3" in content.split_problem
+    assert content.parts == () and content.information
 
 
 def test_images_have_parts_and_exact_repeats(tmp_path: Path) -> None:
     x = np.random.default_rng(0).integers(0, 2, (60, 2, 2)).astype(np.uint8)
     np.savez(tmp_path / "d.npz", image=x, y=np.arange(60) % 3)
     profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
-    found = Overview.model_validate_json((tmp_path / "overview.json").read_text())
-    assert [part.rows for part in found.parts] == [36, 12, 12]
-    assert found.repeats[1].exact == 12, "of 16 pictures, each is in training"
-    assert found.repeats[1].near is None and found.correlations is None
+    content = Overview.model_validate_json((tmp_path / "overview.json").read_text())
+    assert [part.rows for part in content.parts] == [36, 12, 12]
+    assert content.repeats[1].exact == 12, "of 16 pictures, each is in training"
+    assert content.repeats[1].near is None and content.correlations is None
 
 
 def test_a_sample_has_a_bounded_number_of_values(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Overviews of large and extreme tables, and of splits."""
+"""Overviews for large and extreme tables, and for splits."""
 
 import json
 from collections.abc import Callable
@@ -82,8 +82,8 @@ def test_extreme_values_are_described_or_refused(tmp_path: Path, rows: int, targ
         )
     except BadData:
         return
-    found = Overview.model_validate_json((tmp_path / "overview.json").read_text())
-    assert found.parts or found.split_problem
+    overview = Overview.model_validate_json((tmp_path / "overview.json").read_text())
+    assert overview.parts or overview.split_problem
 
 
 def reported(report: RecordingReport, role: str) -> list[str]:
@@ -97,11 +97,11 @@ def test_each_section_is_reported_as_soon_as_it_is_computed(tmp_path: Path) -> N
     order = [args[0] for args, _ in report.of("artifact")]
     assert order == ["sample", "profile", *["overview"] * 5, "dataset"]
     files = reported(report, "overview")
-    found = [Overview.model_validate_json((tmp_path / file).read_text()) for file in files]
+    overviews = [Overview.model_validate_json((tmp_path / file).read_text()) for file in files]
     assert len(set(files)) == 5, "a reported file does not change"
-    assert [each.pending for each in found] == [get_args(Section)[i + 1 :] for i in range(5)]
-    assert found[0].gaps is not None and not found[0].information and found[1].information
-    assert found[3].parts and not found[3].repeats and found[4].repeats
+    assert [overview.pending for overview in overviews] == [get_args(Section)[i + 1 :] for i in range(5)]
+    assert overviews[0].gaps is not None and not overviews[0].information and overviews[1].information
+    assert overviews[3].parts and not overviews[3].repeats and overviews[4].repeats
     sample = Sample.model_validate_json((tmp_path / "sample.json").read_text())
     assert sample.rows == 40 and sample.columns[:2] == ("size", "twice") and len(sample.preview) >= 10
 
@@ -112,16 +112,16 @@ def test_the_parts_of_any_split_are_compared_as_those_of_the_profile(tmp_path: P
         file = profiled(tmp_path / "profile", bundled="digits")
     else:
         file = profiled(tmp_path / "profile", source="csv", path=csv_file(tmp_path, orders(60)))
-    own = Overview.model_validate_json((tmp_path / "profile" / "overview.json").read_text())
+    overview = Overview.model_validate_json((tmp_path / "profile" / "overview.json").read_text())
     report = RecordingReport(tmp_path)
     run_split_overview(SplitOverviewTask(folder=str(tmp_path), dataset=file, split=Split()), report)
     files = reported(report, "overview")
-    first, last = (SplitOverview.model_validate_json((tmp_path / each).read_text()) for each in files)
-    assert first.pending == ("repeats",) and first.parts == own.parts
-    assert last == SplitOverview(**{name: getattr(own, name) for name in SplitOverview.model_fields})
+    first, last = (SplitOverview.model_validate_json((tmp_path / name).read_text()) for name in files)
+    assert first.pending == ("repeats",) and first.parts == overview.parts
+    assert last == SplitOverview(**{name: getattr(overview, name) for name in SplitOverview.model_fields})
     run_split_overview(SplitOverviewTask(folder=str(tmp_path), dataset=file, split=Split(test=0.3)), report)
     other = SplitOverview.model_validate_json((tmp_path / "overview.json").read_text())
-    assert other.split.test == 0.3 and other.parts != own.parts
+    assert other.split.test == 0.3 and other.parts != overview.parts
 
 
 def test_the_overview_of_a_split_reads_only_the_columns_that_it_compares(

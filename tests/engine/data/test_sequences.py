@@ -1,4 +1,4 @@
-"""Arrays of sequences: how they differ from images, and the template that reads them."""
+"""Sequence arrays: how they differ from images, and the template that reads them."""
 
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,13 @@ def read(folder: Path, x: np.ndarray, **request: str) -> Profile:
 
 
 def test_arrays_of_measures_below_0_are_proposed_as_sequences(tmp_path: Path) -> None:
-    found = Profile.model_validate(waves(tmp_path).profile)
-    assert (found.kind, found.input_shape) == ("sequence", (5, 2))
-    assert found.columns[0].type == "sequence"
-    assert found.findings[0].startswith("Array 'x' has values below 0, so its rows are sequences of 5 steps")
-    assert [info.name for info in suitable(found)] == ["mlp", "sequence", "trees", "linear"]
+    profile = Profile.model_validate(waves(tmp_path).profile)
+    assert (profile.kind, profile.input_shape) == ("sequence", (5, 2))
+    assert profile.columns[0].type == "sequence"
+    assert profile.findings[0].startswith(
+        "Array 'x' has values below 0, so its rows are sequences of 5 steps"
+    )
+    assert [info.name for info in suitable(profile)] == ["mlp", "sequence", "trees", "linear"]
 
 
 @pytest.mark.parametrize(("kind", "shape"), [("image", (6, 2, 1)), ("sequence", (6, 2))])
@@ -41,9 +43,9 @@ def test_a_person_chooses_whether_an_array_has_images_or_sequences(
     tmp_path: Path, kind: str, shape: tuple[int, ...]
 ) -> None:
     x = np.random.default_rng(0).integers(0, 255, (12, 6, 2), dtype=np.uint8)
-    found = read(tmp_path, x if kind == "sequence" else x.astype(int) - 100, type=kind)
-    assert (found.kind, found.input_shape) == (kind, shape)
-    assert not any("sequences" in finding for finding in found.findings)
+    dataset = read(tmp_path, x if kind == "sequence" else x.astype(int) - 100, type=kind)
+    assert (dataset.kind, dataset.input_shape) == (kind, shape)
+    assert not any("sequences" in finding for finding in dataset.findings)
 
 
 @pytest.mark.parametrize(

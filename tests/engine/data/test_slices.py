@@ -1,4 +1,4 @@
-"""The rows of a slice: the values of a column as uploaded, and which of them equal a text."""
+"""A slice's rows: a column's values as uploaded, and which of them equal a text."""
 
 import numpy as np
 import pytest

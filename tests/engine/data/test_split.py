@@ -66,8 +66,8 @@ def test_each_part_has_a_group_of_three_or_more_of_any_size(
     groups = np.repeat(np.arange(len(sizes)), sizes)
     spec = Split(group="patient", seed=seed, validation=shares[0], test=shares[1])
     parts = split(np.zeros(len(groups), int), {"patient": groups}, "multiclass", spec)
-    found = [{*groups[part].tolist()} for part in parts]
-    assert all(found) and sum(map(len, found)) == len(sizes)
+    groups_by_part = [{*groups[part].tolist()} for part in parts]
+    assert all(groups_by_part) and sum(map(len, groups_by_part)) == len(sizes)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(groups)))
 
 

@@ -1,4 +1,4 @@
-"""Statistics of columns: numbers sorted once, and hashes of rows."""
+"""Column statistics: numbers sorted once, and row hashes."""
 
 from typing import Any
 
@@ -27,12 +27,12 @@ NAN, INF = np.nan, np.inf
     ],
 )
 def test_gaps_and_different_numbers_are_counted(values: Any, missing: int, distinct: int) -> None:
-    found = describe_column("a", np.asarray(values))
-    assert (found.missing, found.distinct) == (missing, distinct)
-    known = np.asarray(values).astype(np.float64)
-    known = known[np.isfinite(known)]
-    assert found.min == (known.min() if len(known) else None)
-    assert sum(found.histogram) == len(known)
+    description = describe_column("a", np.asarray(values))
+    assert (description.missing, description.distinct) == (missing, distinct)
+    finite = np.asarray(values).astype(np.float64)
+    finite = finite[np.isfinite(finite)]
+    assert description.min == (finite.min() if len(finite) else None)
+    assert sum(description.histogram) == len(finite)
 
 
 def test_values_of_several_rows_are_counted() -> None:

@@ -1,4 +1,4 @@
-"""Models of tables: pipelines of parts and folds, sizes, and files that are refused."""
+"""Table models: pipelines for parts and folds, sizes, and files that are refused."""
 
 import gc
 import json
@@ -46,7 +46,7 @@ def test_test_and_validation_rows_do_not_affect_the_pipeline(tmp_path: Path, tab
         cells[1] = "99"
         lines[row + 1] = ",".join(cells)
     other = load_dataset(of_text(tmp_path, "\n".join(lines) + "\n"), data)
-    age, changed = (present(each.features).columns[0] for each in (loaded, other))
+    age, changed = (present(dataset.features).columns[0] for dataset in (loaded, other))
     assert isinstance(age, NumberFeature) and isinstance(changed, NumberFeature)
     assert (age.column, age.fill) == (changed.column, changed.fill)
     assert not np.array_equal(loaded.x[:], other.x[:])
@@ -71,12 +71,12 @@ def test_only_folds_within_a_limit_stay_in_memory(
     monkeypatch.setattr("workers.engine.data.dataset.FOLDS_BYTES", 2 * loaded.x.nbytes)
     parts = loaded.parts
     fold = loaded.fitted_on(parts.validation)
-    kept = models.prepare(spec, fold, parts.validation, name="m", seed=0)
+    prepared = models.prepare(spec, fold, parts.validation, name="m", seed=0)
     features, x, freed = fold.features, fold.x[:].copy(), weakref.ref(fold.x)
     assert loaded.fitted_on(parts.test) is not fold
     assert loaded.fitted_on(parts.validation) is fold
     loaded.fitted_on(parts.train_and_validation())
-    del fold, kept
+    del fold, prepared
     gc.collect()
     # A cached model has no rows either.
     assert freed() is None
@@ -94,7 +94,8 @@ def test_the_plan_lists_the_variables_of_the_model_that_is_built(table: DatasetF
     model = build(spec, loaded.profile, scaling, name="m", seed=0)
     built = [(variable.path, tuple(variable.shape)) for variable in model.weights]
     planned = [
-        (each.path, each.shape) for each in variables(spec.model, Profile.model_validate(table.profile))
+        (variable.path, variable.shape)
+        for variable in variables(spec.model, Profile.model_validate(table.profile))
     ]
     assert planned == built
 

@@ -1,4 +1,4 @@
-"""Tables with gaps, categories, dates and texts: roles and types of columns, and models that take them."""
+"""Tables with gaps, categories, dates and texts: column roles and types, and models that take them."""
 
 import random
 from pathlib import Path
@@ -69,20 +69,20 @@ def test_role_and_type_of_each_column_are_proposed(table: DatasetFile) -> None:
 def test_rows_in_the_order_of_a_date_are_found(tmp_path: Path, role: str | None) -> None:
     rows = [f"2026-01-{day:02},{day % 3},{day % 2}\n" for day in range(1, 31)]
     columns = [] if role is None else [{"name": "day", "role": role}]
-    found = of_text(tmp_path, "day,load,y\n" + "".join(rows), columns=columns).profile["findings"]
+    findings = of_text(tmp_path, "day,load,y\n" + "".join(rows), columns=columns).profile["findings"]
     hint = "Rows follow each other in the order of column 'day'."
-    assert any(each.startswith(hint) for each in found) == (role is None)
+    assert any(finding.startswith(hint) for finding in findings) == (role is None)
 
 
 def test_rows_against_the_order_of_a_date_are_no_series(tmp_path: Path) -> None:
     rows = [f"2026-01-{day:02},{day % 3},{day % 2}\n" for day in range(30, 0, -1)]
-    found = of_text(tmp_path, "day,load,y\n" + "".join(rows)).profile["findings"]
-    assert not any("order of column" in each for each in found)
+    findings = of_text(tmp_path, "day,load,y\n" + "".join(rows)).profile["findings"]
+    assert not any("order of column" in finding for finding in findings)
 
 
 def test_a_column_that_is_left_out_has_a_reason(table: DatasetFile) -> None:
-    found = {column["name"]: column["reason"] for column in table.profile["columns"] if column["reason"]}
-    assert found == {"customer_id": "it has another value in every row, so it identifies rows"}
+    reasons = {column["name"]: column["reason"] for column in table.profile["columns"] if column["reason"]}
+    assert reasons == {"customer_id": "it has another value in every row, so it identifies rows"}
     assert "Column 'customer_id' is left out of the features: it has" in table.profile["findings"][0]
 
 

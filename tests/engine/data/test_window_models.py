@@ -97,11 +97,11 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 def test_windows_that_cannot_work_are_refused_with_the_field(
     table: DatasetFile, window: Any, split: Any, pointer: str, message: str
 ) -> None:
-    found = {
+    messages = {
         p.pointer: p.message
         for p in problems(spec_with(window, split=split), Profile.model_validate(table.profile))
     }
-    assert message in found[pointer]
+    assert message in messages[pointer]
 
 
 def test_a_table_needs_windows_for_the_template_and_an_array_takes_none(
@@ -136,8 +136,10 @@ def test_trees_read_the_rows_of_a_window_side_by_side(table: DatasetFile, method
 def signature(window: dict[str, Any] | None) -> Signature:
     tensor = TensorSpec(name="x", dtype="float32", shape=(2,))
     columns = (InputColumn(name="power", type="number"),)
-    made = None if window is None else InputWindow.model_validate({"time": "hour", "horizon": 0, **window})
-    return Signature(inputs=(tensor,), outputs=(tensor,), columns=columns, window=made)
+    input_window = (
+        None if window is None else InputWindow.model_validate({"time": "hour", "horizon": 0, **window})
+    )
+    return Signature(inputs=(tensor,), outputs=(tensor,), columns=columns, window=input_window)
 
 
 @pytest.mark.parametrize(

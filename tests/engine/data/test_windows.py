@@ -33,9 +33,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
 
 
 def spec_with(window: dict[str, Any], template: str = "sequence", split: Any = None, **more: Any) -> Any:
-    found = spec_of("d", template, **more)
+    base = spec_of("d", template, **more)
     data = {"dataset": "d", "window": window, "split": split or {}}
-    return type(found).model_validate({**found.to_json(), "data": data})
+    return type(base).model_validate({**base.to_json(), "data": data})
 
 
 def load(table: DatasetFile, window: dict[str, Any], **more: Any) -> Dataset:
@@ -57,9 +57,9 @@ def test_a_window_has_the_rows_of_one_group_before_its_target_in_the_order_of_ti
 
 def test_rows_of_equal_times_keep_the_order_of_the_file() -> None:
     columns = {"t": np.array([2, 1, 1, 1])}
-    found = windows_over(columns, InputWindow(rows=2, horizon=0, time="t"))
-    assert found.of(np.array([0, 2, 3])).tolist() == [[3, 0], [1, 2], [2, 3]]
-    assert found.exists.tolist() == [True, False, True, True]
+    input_windows = windows_over(columns, InputWindow(rows=2, horizon=0, time="t"))
+    assert input_windows.of(np.array([0, 2, 3])).tolist() == [[3, 0], [1, 2], [2, 3]]
+    assert input_windows.exists.tolist() == [True, False, True, True]
 
 
 def test_the_columns_of_windows_and_splits_are_read_once() -> None:
@@ -86,9 +86,9 @@ def test_the_memory_of_windows_is_what_is_compared_with_the_limit(monkeypatch: p
     chosen = np.arange(count)
     tracemalloc.start()
     try:
-        found = windows_over(columns, window)
-        with_windows(Parts(*np.split(chosen, [3000, 3500])), found)
-        made = windows_of(features, found, chosen)
+        input_windows = windows_over(columns, window)
+        with_windows(Parts(*np.split(chosen, [3000, 3500])), input_windows)
+        window_rows = windows_of(features, input_windows, chosen)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -96,11 +96,11 @@ def test_the_memory_of_windows_is_what_is_compared_with_the_limit(monkeypatch: p
     assert peak < counted - features.nbytes + 100_000, "row numbers of all windows would have 3 MB"
     member = columns["t"].argsort()
     member = member[columns["g"][member] == 1]
-    assert not found.exists[member[:rows]].any() and found.exists[member[rows:]].all()
+    assert not input_windows.exists[member[:rows]].any() and input_windows.exists[member[rows:]].all()
     for place in (rows, rows + 1, len(member) - 1):
         expected = features[member[place - rows : place]]
-        assert made[member[place]].tobytes() == expected.tobytes()
-    assert not found.of(np.flatnonzero(~found.exists)).any()
+        assert window_rows[member[place]].tobytes() == expected.tobytes()
+    assert not input_windows.of(np.flatnonzero(~input_windows.exists)).any()
 
 
 @pytest.mark.parametrize("split", [{}, {"group": "sensor"}])
@@ -123,9 +123,9 @@ def test_a_window_of_a_named_part_that_reaches_into_a_later_part_is_left_out(tmp
     file = profiled(tmp_path / "p", source="csv", path=csv_file(tmp_path, text), target="y")
     spec = spec_with({"rows": 2, "time": "t"}, split={"column": "part"})
     data = spec.data.model_copy(update={"features": ("v",)})
-    found = load_dataset(file, data)
-    assert found.parts.train.tolist() == [3, 4, 5, 6], "the window of row 2 has row 1 of the test"
-    assert 1 in found.parts.test
+    dataset = load_dataset(file, data)
+    assert dataset.parts.train.tolist() == [3, 4, 5, 6], "the window of row 2 has row 1 of the test"
+    assert 1 in dataset.parts.test
 
 
 def test_the_target_is_no_input(table: DatasetFile) -> None:
@@ -184,14 +184,14 @@ def test_ignored_columns_do_not_keep_the_features_out_of_memory(tmp_path: Path, 
     lines = "".join(f"{i},{i * i % 7},{'long ' * 50}{i},{i % 2}\n" for i in range(60))
     file = profiled(tmp_path / "p", source="csv", path=csv_file(tmp_path, "t,v,note,y\n" + lines), target="y")
     data = {"dataset": "d", "window": window, "split": {"time": "t"}, "features": ["v"]}
-    found = DataSpec.model_validate(data)
-    room = encoded_bytes(Profile.model_validate(file.profile), found)
+    data_spec = DataSpec.model_validate(data)
+    room = encoded_bytes(Profile.model_validate(file.profile), data_spec)
     assert room < 3000 < Path(file.path).stat().st_size
-    whole, loaded = load_dataset(file, found), load_dataset(file, found, in_memory_bytes=room)
-    for made in (loaded, loaded.fitted_on(loaded.parts.train[:20])):
-        assert isinstance(made.x, np.ndarray), "trees and windows need this"
+    whole, loaded = load_dataset(file, data_spec), load_dataset(file, data_spec, in_memory_bytes=room)
+    for dataset in (loaded, loaded.fitted_on(loaded.parts.train[:20])):
+        assert isinstance(dataset.x, np.ndarray), "trees and windows need this"
     assert loaded.x[:].tobytes() == whole.x[:].tobytes()
     rows = loaded.parts.test
     assert loaded.rows_for(whole.features, rows)[:].tobytes() == whole.x[rows].tobytes()
     with pytest.raises(BadSpec, match="all windows are in memory") if window else nullcontext():
-        assert load_dataset(file, found, in_memory_bytes=room - 1).is_streamed
+        assert load_dataset(file, data_spec, in_memory_bytes=room - 1).is_streamed

@@ -40,11 +40,11 @@ def regressors(noises: Sequence[float], rows: int = 400, seed: int = 0) -> tuple
 
 
 @pytest.mark.parametrize(
-    ("task", "made"),
+    ("task", "validation"),
     [("multiclass", classifiers([1.0, 2.0, 3.0])), ("regression", regressors([3.0, 6.0, 12.0]))],
 )
-def test_fitted_weights_beat_equal_ones_and_every_member(task: Task, made: Any) -> None:
-    truth, members = made
+def test_fitted_weights_beat_equal_ones_and_every_member(task: Task, validation: Any) -> None:
+    truth, members = validation
     terms = loss_terms(task, truth, members)
     fit = fit_weights(task, terms)
     assert fit.weights.sum() == pytest.approx(1)
@@ -126,12 +126,12 @@ def test_correlation_with_a_constant_is_undefined() -> None:
 
 def test_diversity_of_classifiers_compares_every_pair() -> None:
     truth, members = classifiers([1.0, 2.0, 3.0])
-    found = diversity("multiclass", truth, [*members, members[0]], ["a", "b", "c", "d"])
-    assert len(found.pairs) == 6
-    same = next(pair for pair in found.pairs if (pair.a, pair.b) == ("a", "d"))
+    comparison = diversity("multiclass", truth, [*members, members[0]], ["a", "b", "c", "d"])
+    assert len(comparison.pairs) == 6
+    same = next(pair for pair in comparison.pairs if (pair.a, pair.b) == ("a", "d"))
     assert (same.disagreement, same.q_statistic) == (0.0, 1.0)
     assert same.error_correlation == pytest.approx(1)
-    assert 0 < present(found.mean_disagreement) < 1
+    assert 0 < present(comparison.mean_disagreement) < 1
 
 
 def test_diversity_of_regressors_correlates_residuals() -> None:

@@ -33,16 +33,16 @@ def multiclass(rows: int = 300, classes: int = 4, seed: int = 0) -> tuple[Array,
 
 def test_multiclass_agrees_with_scikit_learn() -> None:
     truth, p = multiclass()
-    found = evaluate("multiclass", truth, p, ["a", "b", "c", "d"])
-    assert isinstance(found, ClassEvaluation)
+    evaluation = evaluate("multiclass", truth, p, ["a", "b", "c", "d"])
+    assert isinstance(evaluation, ClassEvaluation)
     guess = p.argmax(axis=1)
-    values = scores(found)
+    values = scores(evaluation)
     assert values["accuracy"] == pytest.approx(reference.accuracy_score(truth, guess))
     assert values["log_loss"] == pytest.approx(reference.log_loss(truth, p))
     assert values["f1_macro"] == pytest.approx(reference.f1_score(truth, guess, average="macro"))
-    assert np.array_equal(found.confusion, reference.confusion_matrix(truth, guess))
+    assert np.array_equal(evaluation.confusion, reference.confusion_matrix(truth, guess))
     precision, recall, f1, support = reference.precision_recall_fscore_support(truth, guess)
-    for k, entry in enumerate(found.per_class):
+    for k, entry in enumerate(evaluation.per_class):
         assert entry.label == "abcd"[k]
         shares = (present(entry.precision), present(entry.recall), present(entry.f1))
         assert shares == pytest.approx((precision[k], recall[k], f1[k]))
@@ -74,50 +74,52 @@ def test_each_point_of_a_roc_curve_has_the_threshold_that_gives_it() -> None:
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 50) == 1
     p = rng.random(50).round(2)
-    found = evaluate("binary", truth, p)
-    assert isinstance(found, ClassEvaluation)
-    points = zip(present(found.roc_curve)[1:], present(found.roc_thresholds), strict=True)
+    evaluation = evaluate("binary", truth, p)
+    assert isinstance(evaluation, ClassEvaluation)
+    points = zip(present(evaluation.roc_curve)[1:], present(evaluation.roc_thresholds), strict=True)
     for (false, true), threshold in points:
         assert false == pytest.approx((p >= threshold)[~truth].mean())
         assert true == pytest.approx((p >= threshold)[truth].mean())
 
 
 def test_roc_auc_is_null_when_only_one_class_occurs() -> None:
-    found = evaluate("binary", np.zeros(5), np.full(5, 0.2))
-    assert found.metrics["roc_auc"].value is None
-    assert EVALUATION.validate_json(found.model_dump_json()) == found
+    evaluation = evaluate("binary", np.zeros(5), np.full(5, 0.2))
+    assert evaluation.metrics["roc_auc"].value is None
+    assert EVALUATION.validate_json(evaluation.model_dump_json()) == evaluation
 
 
 def test_a_perfectly_calibrated_model_has_no_calibration_error() -> None:
     p = np.repeat([0.85, 0.65], 100)
     truth = np.r_[np.ones(85), np.zeros(15), np.ones(65), np.zeros(35)]
-    found = evaluate("binary", truth, p)
-    assert found.metrics["ece"].value == pytest.approx(0, abs=1e-12)
-    assert isinstance(found, ClassEvaluation)
-    assert present(found.calibration).bias == pytest.approx(0, abs=1e-12)
+    evaluation = evaluate("binary", truth, p)
+    assert evaluation.metrics["ece"].value == pytest.approx(0, abs=1e-12)
+    assert isinstance(evaluation, ClassEvaluation)
+    assert present(evaluation.calibration).bias == pytest.approx(0, abs=1e-12)
 
 
 def test_rows_with_nan_count_as_wrong_and_do_not_reach_the_json() -> None:
     truth, p = multiclass(rows=10)
     p[:2] = np.nan
-    found = evaluate("multiclass", truth, p)
-    assert found.nonfinite_rows == 2
-    assert present(found.metrics["accuracy"].value) <= 0.8
-    assert found.metrics["log_loss"].value is None
-    assert EVALUATION.validate_json(found.model_dump_json()) == found
+    evaluation = evaluate("multiclass", truth, p)
+    assert evaluation.nonfinite_rows == 2
+    assert present(evaluation.metrics["accuracy"].value) <= 0.8
+    assert evaluation.metrics["log_loss"].value is None
+    assert EVALUATION.validate_json(evaluation.model_dump_json()) == evaluation
 
 
 def test_multilabel_agrees_with_scikit_learn() -> None:
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 2, (100, 3))
     p = np.clip(0.3 + 0.4 * truth + 0.2 * rng.normal(size=truth.shape), 0.01, 0.99)
-    found = evaluate("multilabel", truth, p, ["x", "y", "z"])
-    assert isinstance(found, LabelEvaluation)
+    evaluation = evaluate("multilabel", truth, p, ["x", "y", "z"])
+    assert isinstance(evaluation, LabelEvaluation)
     guess = p > 0.5
-    assert found.metrics["exact_match"].value == pytest.approx(reference.accuracy_score(truth, guess))
-    assert found.metrics["f1_macro"].value == pytest.approx(reference.f1_score(truth, guess, average="macro"))
-    assert np.array_equal(found.confusion_per_label, reference.multilabel_confusion_matrix(truth, guess))
-    assert EVALUATION.validate_json(found.model_dump_json()) == found
+    assert evaluation.metrics["exact_match"].value == pytest.approx(reference.accuracy_score(truth, guess))
+    assert evaluation.metrics["f1_macro"].value == pytest.approx(
+        reference.f1_score(truth, guess, average="macro")
+    )
+    assert np.array_equal(evaluation.confusion_per_label, reference.multilabel_confusion_matrix(truth, guess))
+    assert EVALUATION.validate_json(evaluation.model_dump_json()) == evaluation
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -125,33 +127,33 @@ def test_regression_agrees_with_scikit_learn(outputs: int) -> None:
     rng = np.random.default_rng(3)
     truth = rng.normal(size=(700, outputs))
     guess = truth + 0.3 * rng.normal(size=truth.shape)
-    found = evaluate("regression", truth, guess)
-    values = scores(found)
+    evaluation = evaluate("regression", truth, guess)
+    values = scores(evaluation)
     assert values["mae"] == pytest.approx(reference.mean_absolute_error(truth, guess))
     assert values["rmse"] == pytest.approx(math.sqrt(reference.mean_squared_error(truth, guess)))
     assert values["r2"] == pytest.approx(reference.r2_score(truth, guess))
-    assert isinstance(found, RegressionEvaluation)
-    assert len(found.outputs) == outputs
-    assert len(found.outputs[0].pairs) == 500
-    assert sum(found.outputs[0].histogram.counts) == 700
-    assert EVALUATION.validate_json(found.model_dump_json()) == found
+    assert isinstance(evaluation, RegressionEvaluation)
+    assert len(evaluation.outputs) == outputs
+    assert len(evaluation.outputs[0].pairs) == 500
+    assert sum(evaluation.outputs[0].histogram.counts) == 700
+    assert EVALUATION.validate_json(evaluation.model_dump_json()) == evaluation
 
 
 @pytest.mark.parametrize("residuals", [[1.0, 1 + 2**-52], [5e-324, 1e-323], [1e16, 1e16 + 2], [0.0, 0.0]])
 def test_residuals_that_hardly_differ_have_a_histogram(residuals: list[float]) -> None:
     truth = np.repeat(residuals, 20)[:, None]
-    found = evaluate("regression", truth, np.zeros_like(truth))
-    assert isinstance(found, RegressionEvaluation)
-    histogram = found.outputs[0].histogram
+    evaluation = evaluate("regression", truth, np.zeros_like(truth))
+    assert isinstance(evaluation, RegressionEvaluation)
+    histogram = evaluation.outputs[0].histogram
     assert sum(histogram.counts) == 40
     assert all(low < high for low, high in itertools.pairwise(histogram.edges))
 
 
 def test_regression_survives_a_diverged_model() -> None:
-    found = evaluate("regression", np.arange(4.0), np.array([0.0, np.nan, np.inf, 3.0]))
-    assert found.nonfinite_rows == 2
-    assert found.metrics["rmse"].value is None
-    assert EVALUATION.validate_json(found.model_dump_json()) == found
+    evaluation = evaluate("regression", np.arange(4.0), np.array([0.0, np.nan, np.inf, 3.0]))
+    assert evaluation.nonfinite_rows == 2
+    assert evaluation.metrics["rmse"].value is None
+    assert EVALUATION.validate_json(evaluation.model_dump_json()) == evaluation
 
 
 def test_the_same_seed_gives_the_same_intervals() -> None:
@@ -176,7 +178,7 @@ def test_intervals_of_f1_and_auc_are_those_of_resampled_rows() -> None:
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 600)
     score = np.round(1 / (1 + np.exp(-(2 * truth - 1 + rng.normal(0, 2, 600)))), 2)  # with ties
-    found = evaluate("binary", truth, score).metrics
+    metrics = evaluate("binary", truth, score).metrics
 
     def f1(rows: Array) -> float:
         t, g = truth[rows] == 1, score[rows] > 0.5
@@ -187,7 +189,7 @@ def test_intervals_of_f1_and_auc_are_those_of_resampled_rows() -> None:
 
     for name, statistic in (("f1_macro", f1), ("roc_auc", auc)):
         expected = bootstrap(statistic, 600, seed=2)
-        assert [found[name].low, found[name].high] == pytest.approx(expected, abs=0.006), name
+        assert [metrics[name].low, metrics[name].high] == pytest.approx(expected, abs=0.006), name
 
 
 def test_bootstrap_of_a_mean_is_about_two_standard_errors_wide() -> None:

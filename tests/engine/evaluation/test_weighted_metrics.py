@@ -1,4 +1,4 @@
-"""Metrics of weighted rows: those of scikit-learn, in every part of the engine that measures them."""
+"""Metrics on weighted rows equal scikit-learn's, everywhere in the engine."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ ROWS = 60
 
 
 def data_of(task: Task, seed: int = 0) -> tuple[Array, Array]:
-    """Return true values and predictions, some of them wrong and some of them equal."""
+    """Return true values and predictions, some wrong and some equal."""
     rng = np.random.default_rng(seed)
     if task == "regression":
         y = rng.normal(size=(ROWS, 2))
@@ -99,8 +99,8 @@ def test_a_metric_is_that_of_scikit_learn_and_the_same_number_everywhere(task: T
             assert report.metrics[name].value == value, name
         if name not in ("log_loss", "f1_macro"):
             named = VALIDATION.get(name, name)
-            found = compute_metrics(LOSSES[task], (named,), y, p, None, SHARES)
-            assert found[named] == value, name
+            metrics = compute_metrics(LOSSES[task], (named,), y, p, None, SHARES)
+            assert metrics[named] == value, name
     if "log_loss" in EXPECTED[task]:
         loss = compute_metrics(LOSSES[task], (), y, p, None, SHARES)["loss"]
         assert loss == pytest.approx(report.metrics["log_loss"].value, rel=1e-6)
@@ -116,8 +116,8 @@ def test_a_row_of_weight_2_counts_like_two_rows(task: Task) -> None:
         assert metric.rows == ROWS
     if weighted.task == "regression" and repeated.task == "regression":
         assert weighted.target_std == pytest.approx(repeated.target_std)
-        assert [each.rmse for each in weighted.outputs] == pytest.approx(
-            [each.rmse for each in repeated.outputs]
+        assert [output.rmse for output in weighted.outputs] == pytest.approx(
+            [output.rmse for output in repeated.outputs]
         )
         return
     assert weighted.task != "regression" and repeated.task != "regression"
@@ -129,10 +129,10 @@ def test_a_row_of_weight_2_counts_like_two_rows(task: Task) -> None:
 
 def test_the_roc_curve_is_weighted() -> None:
     y, p = data_of("binary")
-    found = evaluate("binary", y, p, weights=RowWeights("w", SHARES))
-    assert found.task == "binary"
+    evaluation = evaluate("binary", y, p, weights=RowWeights("w", SHARES))
+    assert evaluation.task == "binary"
     false, true, _ = sklearn.roc_curve(y, p[:, 0], sample_weight=SHARES, drop_intermediate=False)
-    np.testing.assert_allclose(found.roc_curve, np.column_stack([false, true]), atol=1e-12)
+    np.testing.assert_allclose(evaluation.roc_curve, np.column_stack([false, true]), atol=1e-12)
 
 
 def test_counts_of_rows_are_not_weighted() -> None:
@@ -140,7 +140,7 @@ def test_counts_of_rows_are_not_weighted() -> None:
     weighted, plain = evaluate("multiclass", y, p, weights=WEIGHTS), evaluate("multiclass", y, p)
     assert weighted.task == plain.task == "multiclass"
     assert weighted.confusion == plain.confusion
-    assert [each.support for each in weighted.per_class] == [each.support for each in plain.per_class]
+    assert [entry.support for entry in weighted.per_class] == [entry.support for entry in plain.per_class]
     assert (weighted.rows, plain.weighted_by) == (ROWS, "")
 
 
@@ -164,7 +164,7 @@ def test_the_constant_that_gates_compare_with_is_weighted(task: Task) -> None:
     name, sign = ("rmse", -1) if task == "regression" else ("log_loss", -1)
     whole = np.repeat(constant[:1], ROWS, axis=0)
     gain = estimate_gain(name, task, y, p, whole, sign=sign, weights=SHARES)
-    ours, theirs = (estimate(name, task, y, each, weights=SHARES).value for each in (p, whole))
+    ours, theirs = (estimate(name, task, y, predictions, weights=SHARES).value for predictions in (p, whole))
     assert gain.value == pytest.approx(theirs - ours)
     assert gain.low < gain.value < gain.high
 
@@ -187,7 +187,7 @@ def test_the_best_member_is_chosen_on_weighted_rows() -> None:
     y = np.arange(ROWS) % 2
     # The first member is right on 50 rows of little weight, the second on the others.
     right = np.arange(ROWS) < 50
-    first, second = (np.where(each == (y == 1), 0.8, 0.2)[:, None] for each in (right, ~right))
+    first, second = (np.where(correct == (y == 1), 0.8, 0.2)[:, None] for correct in (right, ~right))
     weights = RowWeights("w", np.where(right, 0.01, 1.0))
     members = MemberPredictions(
         "binary", ("a", "b"), ("a", "b"), np.arange(ROWS), y, (first, second), weights

@@ -1,4 +1,4 @@
-"""Weights of rows in trainings and gates."""
+"""Row weights in trainings and gates."""
 
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,11 @@ def data(file: DatasetFile) -> Dataset:
 
 
 def weights_of(data: Dataset, class_weights: dict[str, float] | None = None) -> Array:
-    """Return the weights of the training rows as scikit-learn or Keras would take them."""
+    """Return the training rows' weights as scikit-learn or Keras would take them."""
     rows = data.parts.train
-    own = rows % 4 / (rows % 4).mean()
+    row_weights = rows % 4 / (rows % 4).mean()
     labels = data.profile.class_labels
-    return own * np.array([(class_weights or {}).get(labels[k], 1.0) for k in data.y[rows]])
+    return row_weights * np.array([(class_weights or {}).get(labels[k], 1.0) for k in data.y[rows]])
 
 
 def test_a_model_that_is_reused_has_the_weights_of_its_own_rows(data: Dataset) -> None:
@@ -63,13 +63,13 @@ def test_both_loops_train_like_fit_of_keras_with_sample_weight(data: Dataset, ba
     fit = {**FIT, "batch_size": batch_size, "shuffle": False, "class_weights": {"yes": 3.0}}
     spec, rows = spec_of("d", args={"units": 4}, fit=fit), data.parts.train
     x, y = data.take(rows)
-    found = []
+    trainings = []
     for kind in ("program", "fit"):
         prepared = prepare(spec, data, rows, name="t", seed=0)
         loop = prepared.loop(epochs=2) if kind == "program" else FitLoop(prepared.model, prepared.batches)
         logs = [loop.epoch(epoch, 0, [], lambda _: None) for epoch in (1, 2)]
         loop.sync()
-        found.append((logs, values(prepared.model.trainable_variables)))
+        trainings.append((logs, values(prepared.model.trainable_variables)))
         scaling = prepared.scaling
     plain = build(spec, data.profile, scaling, name="t", seed=0)
     # The default of Keras divides by the number of rows, which is the sum of weights only over all rows.
@@ -86,9 +86,9 @@ def test_both_loops_train_like_fit_of_keras_with_sample_weight(data: Dataset, ba
         x, y[:, None].astype(np.float32), sample_weight=weights, batch_size=batch_size, epochs=2,
         shuffle=False, verbose=0,
     ).history  # fmt: skip
-    for logs, variables in found:
-        assert [each["loss"] for each in logs] == pytest.approx(history["loss"], rel=1e-4)
-        assert [each["accuracy"] for each in logs] == pytest.approx(history["accuracy"], rel=1e-4)
+    for logs, variables in trainings:
+        assert [entry["loss"] for entry in logs] == pytest.approx(history["loss"], rel=1e-4)
+        assert [entry["accuracy"] for entry in logs] == pytest.approx(history["accuracy"], rel=1e-4)
         for mine, theirs in zip(variables, values(plain.trainable_variables), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-5)
 
@@ -172,10 +172,10 @@ def test_gates_weigh_the_test_rows_of_the_data(
     expected = evaluate("binary", data.y[test], p, weights=data.weights_of(test))
     values = {name: metric.value for name, metric in expected.metrics.items()}
     assert result["metrics"] == {"challenger": values, "champion": values}
-    gates = {each["name"]: each for each in result["gates"]}
+    gates = {gate_result["name"]: gate_result for gate_result in result["gates"]}
     assert gates["metric"]["value"] == pytest.approx(values["accuracy"])
-    weighted = [each for each in gates.values() if "(weighted by w)" in each["rule"]]
-    assert len(weighted) == 4, [each["rule"] for each in gates.values()]
+    weighted = [gate_result for gate_result in gates.values() if "(weighted by w)" in gate_result["rule"]]
+    assert len(weighted) == 4, [gate_result["rule"] for gate_result in gates.values()]
 
 
 def test_a_slice_whose_rows_have_no_weight_is_not_evaluated(
@@ -187,6 +187,8 @@ def test_a_slice_whose_rows_have_no_weight_is_not_evaluated(
         folder=str(tmp_path), fence=1, challenger=str(path), challenger_digest=file_digest(path),
         champion=str(path), dataset=file, spec=spec, rules=rules,
     )  # fmt: skip
-    found = {each["name"]: each for each in gate.run(task, RecordingReport(tmp_path))["gates"]}["slice:w=0"]
-    assert found["state"] == "not_evaluated"
-    assert found["detail"] == f"all {found['rows']} rows have weight 0 in w"
+    slice_result = {
+        gate_result["name"]: gate_result for gate_result in gate.run(task, RecordingReport(tmp_path))["gates"]
+    }["slice:w=0"]
+    assert slice_result["state"] == "not_evaluated"
+    assert slice_result["detail"] == f"all {slice_result['rows']} rows have weight 0 in w"

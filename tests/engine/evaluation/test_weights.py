@@ -1,4 +1,4 @@
-"""The role weight of a column: from the file to trainings, evaluations and gates."""
+"""The column role weight: from the file to trainings, evaluations and gates."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +45,7 @@ def data(file: DatasetFile) -> Dataset:
 def test_a_weight_is_no_feature(file: DatasetFile) -> None:
     profile = Profile.model_validate(file.profile)
     assert (profile.weight, profile.features) == ("w", ("a", "b"))
-    (column,) = (each for each in profile.columns if each.name == "w")
+    (column,) = (described for described in profile.columns if described.name == "w")
     assert (column.role, column.reason) == ("weight", "it was given the role weight")
 
 
@@ -129,10 +129,12 @@ def test_a_part_in_which_all_weights_are_0_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("largest", [1e-300, 1e300])
 def test_only_the_ratios_of_weights_count(tmp_path: Path, data: Dataset, largest: float) -> None:
     file = file_of(tmp_path, text_of(lambda row: row % 4 / 3 * largest))
-    found, rows = load_dataset(file, present(spec_of("d").data)), data.parts.train
+    dataset, rows = load_dataset(file, present(spec_of("d").data)), data.parts.train
     spec = spec_of("d", args={"units": 4}, fit=FIT)
-    made, expected = (prepare(spec, each, rows, name="t", seed=0).batches.weights for each in (found, data))
-    np.testing.assert_allclose(made, expected, rtol=1e-6)
+    weights, expected = (
+        prepare(spec, source, rows, name="t", seed=0).batches.weights for source in (dataset, data)
+    )
+    np.testing.assert_allclose(weights, expected, rtol=1e-6)
     assert expected.mean() == pytest.approx(1.0)
 
 

@@ -1,4 +1,4 @@
-"""Probes of the fields that decide about rows of the database: jobs, trials, attempts and versions.
+"""Probes for fields that decide about database rows: jobs, trials, attempts and versions.
 
 Each returns no primary keys, since those differ between two calls.
 """
@@ -26,7 +26,7 @@ from tests.present import present
 
 
 def in_new_rows(look: Callable[[ExperimentSpec, Yard], Any]) -> Callable[[ExperimentSpec, object], Any]:
-    """Let a probe begin with the rows of a new installation, and roll its own back."""
+    """Let a probe begin with a new installation's rows, and roll its own back."""
 
     @wraps(look)
     def probe(spec: ExperimentSpec, _: object) -> Any:
@@ -58,7 +58,7 @@ def dataset_version(spec: ExperimentSpec, yard: Yard) -> Any:
 
 @in_new_rows
 def executions(spec: ExperimentSpec, yard: Yard) -> Any:
-    """Return the trainings of a trial."""
+    """Return a trial's trainings."""
     PretendWorker(slots=4)
     job = _submit(yard, spec)
     ticket = suggest.claim_request(job.pk)
@@ -89,7 +89,7 @@ def request(spec: ExperimentSpec, yard: Yard) -> Any:
 
 @in_new_rows
 def ranking(spec: ExperimentSpec, yard: Yard) -> Any:
-    """Return the numbers of the best trials, and the size of the Pareto front."""
+    """Return the best trials' numbers, and the Pareto front's size."""
     job = _submit(yard, spec)
     make_trials(job)
     best = [trial.number for trial in outcomes.best_trials(job, limit=3)]
@@ -98,13 +98,13 @@ def ranking(spec: ExperimentSpec, yard: Yard) -> Any:
 
 @in_new_rows
 def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
-    """Return the state of a search of which two trials have failed."""
+    """Return a search's state after two trials have failed."""
     worker = PretendWorker(slots=2)
     job = _submit(yard, spec)
     ticket = suggest.claim_request(job.pk)
     assert ticket is not None
-    found = tuple(Suggestion(values={"learning_rate": rate}) for rate in (0.01, 0.02))
-    suggest.add_suggestions(ticket, Answer(suggestions=found))
+    suggestions = tuple(Suggestion(values={"learning_rate": rate}) for rate in (0.01, 0.02))
+    suggest.add_suggestions(ticket, Answer(suggestions=suggestions))
     schedule.place_jobs()
     for attempt in worker.claim_all():
         attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "x"})
@@ -126,7 +126,7 @@ def ended_after_five_minutes(spec: ExperimentSpec, yard: Yard) -> Any:
 
 @in_new_rows
 def first_trials(spec: ExperimentSpec, yard: Yard) -> Any:
-    """Return the values of the trials that a search begins with."""
+    """Return the trial values that a search begins with."""
     job = _submit(yard, spec)
     pipeline.advance_all()
     return list(job.trials.order_by("number").values_list("source", "values"))
@@ -164,7 +164,7 @@ def placement(spec: ExperimentSpec, yard: Yard) -> Any:
 
 @in_new_rows
 def restarts(spec: ExperimentSpec, yard: Yard) -> Any:
-    """Return the state of a job whose worker was lost."""
+    """Return a job's state after its worker was lost."""
     worker = PretendWorker(slots=4)
     job = _submit(yard, spec)
     schedule.place_jobs()

@@ -1,4 +1,4 @@
-"""Probes of the fields of models that users bring: versions that are trained further, code, and scripts."""
+"""Probes for fields of models that users bring: versions that are trained further, code, and scripts."""
 
 import json
 import tempfile
@@ -23,7 +23,7 @@ DIGEST = "c" * 64
 
 
 def fine_tuned(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the layers of a model that is trained further, its trained variables, and its learning rates."""
+    """Return the layers, trained variables and learning rates when a model is trained further."""
     loaded = files.load(spec)
     keras.backend.clear_session(free_memory=False)
     keras.utils.set_random_seed(7)
@@ -46,22 +46,22 @@ def fine_tuned(spec: ExperimentSpec, files: Files) -> Any:
 def base_version(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the version that a spec starts from, or why it cannot be found."""
     for name in ("first", "second"):
-        made = make_model(name, project=yard.project, by=yard.owner, versions=2)
+        registered_model = make_model(name, project=yard.project, by=yard.owner, versions=2)
         for number, alias in ((1, "oldest"), (2, "newest")):
-            version = made.versions.get(number=number)
-            Alias.objects.create(model=made, name=alias, version=version)
-    found, problems = base_versions.find_base_version(yard.project, spec, yard.owner)
-    return str(found), [problem.message for problem in problems]
+            version = registered_model.versions.get(number=number)
+            Alias.objects.create(model=registered_model, name=alias, version=version)
+    base, problems = base_versions.find_base_version(yard.project, spec, yard.owner)
+    return str(base), [problem.message for problem in problems]
 
 
 def command(spec: ExperimentSpec, _: Files) -> Any:
-    """Return the command line and the variables of a script."""
+    """Return a script's command line and variables."""
     assert isinstance(spec.model, ScriptModel)
     return spec.model.command(), spec.model.env
 
 
 def code(spec: ExperimentSpec, _: Files) -> Any:
-    """Return the version of code that a runner gets."""
+    """Return the code version that a runner gets."""
     return spec.model.code_digest
 
 

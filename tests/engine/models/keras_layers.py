@@ -1,4 +1,4 @@
-"""Builds every layer of Keras that a template can use. Imports Keras, so tests import it when they run."""
+"""Builds every Keras layer that a template can use. Imports Keras, so tests import it when they run."""
 
 import inspect
 from typing import Any
@@ -89,7 +89,7 @@ def make(name: str, *, everything_random: bool) -> Any:
 
 
 def built(name: str, seed: int, *, everything_random: bool) -> tuple[Any, Any]:
-    """Build a model of one layer on the first input that it takes, as `build.build_restartable` does."""
+    """Build a one-layer model on the first input that it takes, as `build.build_restartable` does."""
     refusals = []
     for shape in SHAPES:
         keras.backend.clear_session(free_memory=False)

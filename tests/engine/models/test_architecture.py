@@ -1,4 +1,4 @@
-"""The graph in the summary of a model: layers, operations, connections, sizes, and inner models."""
+"""The graph in a model's summary: layers, operations, connections, sizes, and inner models."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,11 +31,11 @@ def test_branches_and_merges_are_the_inputs_of_nodes() -> None:
     b = layers.Dense(8, name="b")(x)
     merged = layers.Add(name="merge")([a, b])
     y = layers.Dense(2, name="y")(merged + a)
-    nodes, found = by_path(keras.Model(x, y))
-    assert names_of(nodes, found["merge"]) == {"a", "b"}
+    nodes, layers_by_path = by_path(keras.Model(x, y))
+    assert names_of(nodes, layers_by_path["merge"]) == {"a", "b"}
     sums = [node for node in nodes if not node.is_layer]
     assert [(node.kind, names_of(nodes, node)) for node in sums] == [("Add", {"merge", "a"})]
-    assert names_of(nodes, found["y"]) == {sums[0].name}
+    assert names_of(nodes, layers_by_path["y"]) == {sums[0].name}
     assert all(at < number for number, node in enumerate(nodes) for at in node.inputs)
 
 
@@ -43,8 +43,8 @@ def test_sizes_of_a_layer_are_of_its_weights_and_of_its_outputs_for_one_row() ->
     x = keras.Input((8, 8, 3))
     y = layers.Conv2D(4, 3, name="conv", dtype="mixed_float16")(x)
     y = layers.BatchNormalization(name="norm")(y)
-    _, found = by_path(keras.Model(x, y))
-    conv, norm = found["conv"], found["norm"]
+    _, layers_by_path = by_path(keras.Model(x, y))
+    conv, norm = layers_by_path["conv"], layers_by_path["norm"]
     assert (conv.parameters, conv.trainable, conv.bytes) == (112, 112, 448)
     assert (conv.output_shapes, conv.output_bytes) == (((None, 6, 6, 4),), 6 * 6 * 4 * 2)
     assert (norm.parameters, norm.trainable) == (16, 8)
@@ -53,9 +53,9 @@ def test_sizes_of_a_layer_are_of_its_weights_and_of_its_outputs_for_one_row() ->
 
 def test_a_size_that_varies_leaves_the_memory_of_the_outputs_unknown() -> None:
     x = keras.Input((None, 3))
-    _, found = by_path(keras.Model(x, layers.Dense(2, name="d")(x)))
-    assert found["d"].output_shapes == ((None, None, 2),)
-    assert found["d"].output_bytes is None
+    _, layers_by_path = by_path(keras.Model(x, layers.Dense(2, name="d")(x)))
+    assert layers_by_path["d"].output_shapes == ((None, None, 2),)
+    assert layers_by_path["d"].output_bytes is None
 
 
 def test_inner_models_have_their_layers_below_them() -> None:
@@ -63,10 +63,10 @@ def test_inner_models_have_their_layers_below_them() -> None:
     middle_in = keras.Input((4,))
     middle = keras.Model(middle_in, layers.Dense(2, name="end")(inner(middle_in)), name="middle")
     x = keras.Input((4,))
-    nodes, found = by_path(keras.Model(x, middle(x)))
-    assert nodes[present(found["middle/inner/in"].parent)].path == "middle/inner"
-    assert (found["middle"].is_model, found["middle"].parameters) == (True, 25 + 12)
-    assert nodes[present(found["middle/end"].parent)].path == "middle"
+    nodes, layers_by_path = by_path(keras.Model(x, middle(x)))
+    assert nodes[present(layers_by_path["middle/inner/in"].parent)].path == "middle/inner"
+    assert (layers_by_path["middle"].is_model, layers_by_path["middle"].parameters) == (True, 25 + 12)
+    assert nodes[present(layers_by_path["middle/end"].parent)].path == "middle"
     # The input of an inner model has no connection to the nodes around it.
     for node in nodes:
         assert all(nodes[at].parent == node.parent for at in node.inputs)
@@ -76,16 +76,16 @@ def test_a_shared_layer_is_one_node_that_is_called_twice() -> None:
     a, b = keras.Input((4,), name="a"), keras.Input((4,), name="b")
     shared = layers.Dense(4, name="shared")
     y = layers.Concatenate(name="both")([shared(a), shared(shared(b))])
-    nodes, found = by_path(keras.Model([a, b], y))
-    assert found["shared"].calls == 3
-    assert names_of(nodes, found["shared"]) == {"a", "b", "shared"}
-    assert found["shared"].output_bytes == 3 * 16
+    nodes, layers_by_path = by_path(keras.Model([a, b], y))
+    assert layers_by_path["shared"].calls == 3
+    assert names_of(nodes, layers_by_path["shared"]) == {"a", "b", "shared"}
+    assert layers_by_path["shared"].output_bytes == 3 * 16
 
 
 def test_a_sequential_is_a_chain() -> None:
     model = keras.Sequential([keras.Input((4,)), layers.Dense(3, name="a"), layers.Dense(2, name="b")])
-    nodes, found = by_path(model)
-    assert names_of(nodes, found["b"]) == {"a"}
+    nodes, layers_by_path = by_path(model)
+    assert names_of(nodes, layers_by_path["b"]) == {"a"}
     assert summary_of(model).graph == nodes
 
 

@@ -42,7 +42,7 @@ def test_a_file_of_another_digest_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_trained_model_is_saved_with_its_weights_and_without_augmentation(tmp_path: Path) -> None:
-    """The model is built again from the version's file, so the order of its variables has to agree."""
+    """The model is built again from the version's file, so the variable order has to agree."""
     import keras
 
     from workers.engine.models.augment import saved_variables
@@ -60,9 +60,9 @@ def test_the_trained_model_is_saved_with_its_weights_and_without_augmentation(tm
     for number, variable in enumerate(ready.model.trainable_variables):
         variable.assign(variable + number)
     saved = ready.model_to_save("x")
-    kept = saved_variables(ready.model)
+    trained = saved_variables(ready.model)
     # Keras numbers the paths of random generators, those of the augmentation included.
-    assert [v.path.partition("/")[2] for v in saved.variables] == [v.path.partition("/")[2] for v in kept]
+    assert [v.path.partition("/")[2] for v in saved.variables] == [v.path.partition("/")[2] for v in trained]
     np.testing.assert_allclose(
         saved.predict(images.x[:5], verbose=0), ready.predict(images.x[:5], 5), rtol=1e-5
     )
@@ -90,15 +90,15 @@ def test_a_training_exports_a_model_whose_frozen_layers_are_the_versions(
     )  # fmt: skip
     result = train_task.run(task, report)
     assert result["metrics"]["test"]["accuracy"] > 0.5
-    made = load_model(tmp_path / "model.keras", tmp_path)
-    np.testing.assert_array_equal(made.get_layer("first").kernel, layered().get_layer("first").kernel)
+    exported = load_model(tmp_path / "model.keras", tmp_path)
+    np.testing.assert_array_equal(exported.get_layer("first").kernel, layered().get_layer("first").kernel)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["trainable"] == 27
     assert {node["name"] for node in summary["graph"] if node["trainable"]} == {"output"}
 
 
 def test_a_table_keeps_the_pipeline_of_the_version(tmp_path: Path) -> None:
-    """New data have other values and other statistics, but each position of the input keeps its meaning."""
+    """New data have other values and other statistics, but each input position keeps its meaning."""
     from workers.engine.models import base_models
     from workers.engine.tasks import train as train_task
     from workers.features.files import read_features
@@ -121,18 +121,18 @@ def test_a_table_keeps_the_pipeline_of_the_version(tmp_path: Path) -> None:
         tmp_path / "one", rows("ABC", 0), {"kind": "template", "template": "mlp", "args": {"units": 4}}
     )
     train_task.run(first, RecordingReport(tmp_path / "one"))
-    made = tmp_path / "one" / "model.keras"
-    digest = hashlib.sha256(made.read_bytes()).hexdigest()
+    model_file = tmp_path / "one" / "model.keras"
+    digest = hashlib.sha256(model_file.read_bytes()).hexdigest()
     version = {"kind": "version", "model": "m", "number": 1, "digest": digest}
-    file = BaseModelFile(path=str(made), digest=digest)
+    file = BaseModelFile(path=str(model_file), digest=digest)
     second = task(tmp_path / "two", rows("BCDE", 500), version, base_model=file)
     train_task.run(second, RecordingReport(tmp_path / "two"))
-    assert read_features(tmp_path / "two" / "model.keras") == read_features(made)
-    assert base_models.features_of(second.spec.model) == read_features(made)
+    assert read_features(tmp_path / "two" / "model.keras") == read_features(model_file)
+    assert base_models.features_of(second.spec.model) == read_features(model_file)
 
 
 def trial_task(file: Any, folder: Path, base: BaseModelFile, *, seeds: tuple[int, ...], **args: Any) -> Any:
-    """Return a task of one trial of a search over the factor, with an execution for each seed."""
+    """Return a task for one trial in a search over the factor, with an execution for each seed."""
     from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 
     row = {"name": "learning_rate_factor", "kind": "float", "min": 0.01, "max": 1.0}
@@ -155,12 +155,14 @@ def test_executions_in_one_call_train_as_each_alone(
     base = stored(layered(), tmp_path)
     monkeypatch.setattr(TimingResults, "relative_cost", lambda self, count: 0.5)
     together = trial_task(blobs_file, tmp_path / "a", base, seeds=(1, 2), freeze_to="norm", head=head)
-    (found,) = trial.run(together, RecordingReport(tmp_path / "a"))["trials"]
-    for each in found["executions"]:
-        folder = tmp_path / f"alone-{each['execution']}"
-        alone = trial_task(blobs_file, folder, base, seeds=(each["execution"],), freeze_to="norm", head=head)
+    (trial_result,) = trial.run(together, RecordingReport(tmp_path / "a"))["trials"]
+    for execution in trial_result["executions"]:
+        folder = tmp_path / f"alone-{execution['execution']}"
+        alone = trial_task(
+            blobs_file, folder, base, seeds=(execution["execution"],), freeze_to="norm", head=head
+        )
         (one,) = trial.run(alone, RecordingReport(folder))["trials"]
-        assert one["executions"][0]["metrics"] == pytest.approx(each["metrics"], rel=1e-4)
+        assert one["executions"][0]["metrics"] == pytest.approx(execution["metrics"], rel=1e-4)
 
 
 def test_an_interrupted_training_continues_as_if_it_had_not_stopped(

@@ -36,7 +36,7 @@ def data(blobs_file: DatasetFile) -> Dataset:
 
 
 def stored(model: Any, folder: Path) -> BaseModelFile:
-    """Save a model, make its file available to models of this process, and return it."""
+    """Save a model, make its file available to models in this process, and return it."""
     from workers.engine.models import base_models
     from workers.engine.models.files import save_model
 
@@ -49,7 +49,7 @@ def stored(model: Any, folder: Path) -> BaseModelFile:
 
 
 def layered(outputs: int = 3) -> Any:
-    """Return dense → batch normalization → dense → head, with statistics unlike those of a new model."""
+    """Return dense → batch normalization → dense → head, with statistics unlike a new model's."""
     import keras
 
     keras.utils.set_random_seed(7)
@@ -148,8 +148,8 @@ def test_two_learning_rates_train_as_two_optimizers_of_a_plain_loop(
     for x, y, weights in ready.batches.draw(1):
         values = [v.value for v in plain.trainable_variables]
         other = [v.value for v in plain.non_trainable_variables]
-        (_, other), found = gradients(values, other, x, y, weights)
-        of = {id(v): g for v, g in zip(plain.trainable_variables, found, strict=True)}
+        (_, other), gradients_of_parts = gradients(values, other, x, y, weights)
+        of = {id(v): g for v, g in zip(plain.trainable_variables, gradients_of_parts, strict=True)}
         for variables, optimizer in zip((slow, fast), optimizers, strict=True):
             optimizer.apply([of[id(v)] for v in variables], variables)
         for variable, value in zip(plain.non_trainable_variables, other, strict=True):
@@ -210,15 +210,15 @@ def test_a_head_on_features_with_positions_reads_their_average(data: Dataset) ->
     from workers.engine.models.scaling import Scaling
 
     features = keras.Input((5, 5, 6))
-    made = keras.Model(
+    headed = keras.Model(
         features, head(features, data.profile, Scaling(np.zeros(1), np.ones(1)), taken={"output"})
     )
-    assert [type(layer).__name__ for layer in made.layers] == [
+    assert [type(layer).__name__ for layer in headed.layers] == [
         "InputLayer",
         "GlobalAveragePooling2D",
         "Dense",
     ]
-    assert made.layers[-1].name == "output_1"
+    assert headed.layers[-1].name == "output_1"
 
 
 def test_layers_of_a_model_inside_are_frozen_by_their_path(data: Dataset, tmp_path: Path) -> None:

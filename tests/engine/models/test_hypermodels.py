@@ -1,4 +1,4 @@
-"""KerasTuner's hypermodels: their ranges are those of the package, and their models are like all others."""
+"""KerasTuner's hypermodels: their ranges are the package's, and their models are like all others."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ IMAGES = {
 
 
 def built_by_keras_tuner(name: str) -> Any:
-    """Return the hyperparameters of a hypermodel with KerasTuner's defaults; no variable gets a value."""
+    """Return a hypermodel's hyperparameters with KerasTuner's defaults; no variable gets a value."""
     import keras
     import keras_tuner
 
@@ -40,14 +40,14 @@ def built_by_keras_tuner(name: str) -> Any:
     return hyperparameters
 
 
-def in_thread(function: Any, *given: Any) -> Any:
-    """Return the result of a function whose variables never get values: Keras keeps them by thread."""
+def in_thread(function: Any, *arguments: Any) -> Any:
+    """Call a function whose variables never get values, in a thread: Keras keeps them by thread."""
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(function, *given).result()
+        return thread.submit(function, *arguments).result()
 
 
 def meaning(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the values of a hyperparameter and its default, whatever its kind."""
+    """Return a hyperparameter's values and its default, whatever its kind."""
     (parameter,) = SearchSpec.model_validate({"space": [row]}).space
     values = sorted(parameter.grid(), key=str)
     default = getattr(parameter, "default", None)
@@ -73,14 +73,14 @@ def test_the_space_of_a_hypermodel_is_that_of_keras_tuner(info: Any) -> None:
     assert set(ours) == set(theirs)
     assert not any(row["conditions"] for row in theirs.values()), "they would become conditions of ours"
     for name, bounds in ours.items():
-        found = meaning({"name": name, **bounds})
-        own = {"space": [row for row in config["space"] if row["config"]["name"] == name]}
-        (row,) = importing.read(json.dumps(own), "keras_tuner").search["space"]
-        assert found == meaning(row), name
+        parameter = meaning({"name": name, **bounds})
+        tuner_config = {"space": [row for row in config["space"] if row["config"]["name"] == name]}
+        (row,) = importing.read(json.dumps(tuner_config), "keras_tuner").search["space"]
+        assert parameter == meaning(row), name
         if name in info.arguments.model_fields:
             # KerasTuner writes null for the first value.
             default = theirs[name]["default"]
-            expected = found[1] if default is None else default
+            expected = parameter[1] if default is None else default
             assert info.arguments.model_fields[name].default == expected, name
 
 

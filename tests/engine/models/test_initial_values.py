@@ -22,19 +22,19 @@ def mistakes(name: str, everything_random: bool) -> list[str]:
     start.redraw(2, Widths())
     fresh, _ = built(name, 2, everything_random=everything_random)
     pairs = list(zip(layer.variables, values(fresh.variables), strict=True))
-    found = [] if start.complete else ["not complete"]
-    found += [f"{v.path} differs" for v, wanted in pairs if not np.array_equal(v.value, wanted)]
+    differences = [] if start.complete else ["not complete"]
+    differences += [f"{v.path} differs" for v, expected in pairs if not np.array_equal(v.value, expected)]
     if start.sources and all(map(np.array_equal, before, values(fresh.variables))):
-        found.append("two seeds start alike")
-    return found
+        differences.append("two seeds start alike")
+    return differences
 
 
 def test_a_redrawn_layer_equals_one_built_with_the_seed() -> None:
     from tests.engine.models.keras_layers import CASES
 
-    found = {(name, random): mistakes(name, random) for name, random in CASES}
-    assert len(found) > 100
-    assert {case: wrong for case, wrong in found.items() if wrong} == {}
+    differences = {(name, random): mistakes(name, random) for name, random in CASES}
+    assert len(differences) > 100
+    assert {case: wrong for case, wrong in differences.items() if wrong} == {}
 
 
 @pytest.mark.parametrize("name", ["LSTM", "Embedding", "MultiHeadAttention", "Dropout"])
@@ -43,8 +43,8 @@ def test_the_sources_of_randomly_initialized_layers_are_found(name: str) -> None
 
     _, start = built(name, 1, everything_random=False)
     kinds = {source.variable.name for source in start.sources}
-    wanted = {"LSTM": {"kernel", "recurrent_kernel"}, "Embedding": {"embeddings"}}
-    assert kinds >= wanted.get(name, {"seed_generator_state"})
+    sources = {"LSTM": {"kernel", "recurrent_kernel"}, "Embedding": {"embeddings"}}
+    assert kinds >= sources.get(name, {"seed_generator_state"})
 
 
 def test_a_new_and_a_loaded_model_make_no_initial_values_on_the_device(

@@ -35,22 +35,22 @@ def test_a_loss_on_the_host_is_that_of_keras(name: str) -> None:
 def test_metrics_are_those_of_scikit_learn() -> None:
     from sklearn import metrics
 
-    found = compute_metrics(
+    scores = compute_metrics(
         "binary_crossentropy", ("accuracy", "auc", "precision", "recall"), BITS, SCORES, None
     )
     hard = SCORES[:, 0] > 0.5
-    assert found["auc"] == pytest.approx(metrics.roc_auc_score(BITS, SCORES[:, 0]))
-    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(BITS, hard))
-    assert found["precision"] == pytest.approx(metrics.precision_score(BITS, hard))
-    assert found["recall"] == pytest.approx(metrics.recall_score(BITS, hard))
+    assert scores["auc"] == pytest.approx(metrics.roc_auc_score(BITS, SCORES[:, 0]))
+    assert scores["accuracy"] == pytest.approx(metrics.accuracy_score(BITS, hard))
+    assert scores["precision"] == pytest.approx(metrics.precision_score(BITS, hard))
+    assert scores["recall"] == pytest.approx(metrics.recall_score(BITS, hard))
 
 
 def test_r2_is_that_of_scikit_learn_and_the_loss_is_in_units_of_the_spread() -> None:
     from sklearn.metrics import r2_score
 
-    found = compute_metrics("mse", ("r2", "mse"), VALUES, GUESSES, np.array([2.0, 2.0]))
-    assert found["r2"] == pytest.approx(r2_score(VALUES, GUESSES))
-    assert found["loss"] == pytest.approx(found["mse"] / 4)
+    scores = compute_metrics("mse", ("r2", "mse"), VALUES, GUESSES, np.array([2.0, 2.0]))
+    assert scores["r2"] == pytest.approx(r2_score(VALUES, GUESSES))
+    assert scores["loss"] == pytest.approx(scores["mse"] / 4)
 
 
 def test_names_that_do_not_apply_to_the_task_are_rejected_with_those_that_do() -> None:

@@ -1,4 +1,4 @@
-"""Optimizers and learning rate schedules: Keras gets the settings of the spec."""
+"""Optimizers and learning rate schedules: Keras gets the spec's settings."""
 
 import inspect
 import math
@@ -48,17 +48,17 @@ CURVES = [
 @pytest.mark.parametrize(("schedule", "expected"), CURVES, ids=lambda c: c["kind"] if type(c) is dict else "")
 def test_a_schedule_follows_its_formula_over_the_steps(schedule: dict[str, Any], expected: Any) -> None:
     steps = range(6 * STEPS)
-    wanted = [RATE * expected(step / STEPS) for step in steps]
-    assert rates_at(steps, **schedule) == pytest.approx(wanted, rel=1e-5, abs=1e-7)
+    rates = [RATE * expected(step / STEPS) for step in steps]
+    assert rates_at(steps, **schedule) == pytest.approx(rates, rel=1e-5, abs=1e-7)
 
 
 @pytest.mark.parametrize("schedule", [None, {"kind": "constant"}, {"kind": "reduce_on_plateau"}])
 def test_without_a_schedule_over_steps_the_rate_is_a_variable(schedule: dict[str, Any] | None) -> None:
     from workers.engine.models.optimizer import make_optimizer
 
-    made = make_optimizer(FitSpec.model_validate({"learning_rate": RATE, "schedule": schedule}), STEPS)
-    made.learning_rate = 0.25
-    assert float(made.learning_rate) == 0.25
+    optimizer = make_optimizer(FitSpec.model_validate({"learning_rate": RATE, "schedule": schedule}), STEPS)
+    optimizer.learning_rate = 0.25
+    assert float(optimizer.learning_rate) == 0.25
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
@@ -77,7 +77,7 @@ def test_the_spec_knows_the_arguments_of_each_optimizer_and_their_defaults(name:
 def test_an_optimizer_gets_its_arguments_clipping_and_averages() -> None:
     from workers.engine.models.optimizer import make_optimizer
 
-    made = make_optimizer(
+    optimizer = make_optimizer(
         FitSpec.model_validate(
             {
                 "optimizer": "sgd",
@@ -88,6 +88,6 @@ def test_an_optimizer_gets_its_arguments_clipping_and_averages() -> None:
         ),
         STEPS,
     ).get_config()
-    wanted = {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01, "global_clipnorm": 2.0}
-    wanted |= {"use_ema": True, "ema_momentum": 0.95, "ema_overwrite_frequency": 7}
-    assert {name: made[name] for name in wanted} == wanted
+    arguments = {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01, "global_clipnorm": 2.0}
+    arguments |= {"use_ema": True, "ema_momentum": 0.95, "ema_overwrite_frequency": 7}
+    assert {name: optimizer[name] for name in arguments} == arguments

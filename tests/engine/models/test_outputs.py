@@ -16,7 +16,7 @@ def dense(name: str | None = None) -> Any:
     return keras.layers.Dense(1, name=name)
 
 
-def of(outputs: Callable[[Any], Any]) -> Any:
+def built_with(outputs: Callable[[Any], Any]) -> Any:
     inputs = keras.Input((2,))
     return keras.Model(inputs, outputs(inputs))
 
@@ -38,7 +38,7 @@ def of(outputs: Callable[[Any], Any]) -> Any:
 def test_outputs_are_named_by_key_or_layer_before_and_after_saving(
     tmp_path: Path, outputs: Any, names: list[str]
 ) -> None:
-    model = of(outputs)
+    model = built_with(outputs)
     if names == ["split_0", "split_1"]:  # Keras counts the operations of this process
         names = [f"{model.outputs[0]._keras_history[0].name}_{number}" for number in (0, 1)]
     assert output_names(model) == names
@@ -52,7 +52,7 @@ def test_names_that_outputs_share_are_numbered_without_taking_another_name() -> 
         halves = keras.layers.Identity(name="half")(keras.ops.split(x, 2, axis=-1))
         return [*halves, dense("half_0")(x)]
 
-    assert output_names(of(outputs)) == ["half_1", "half_2", "half_0"]
+    assert output_names(built_with(outputs)) == ["half_1", "half_2", "half_0"]
 
 
 def test_a_sequential_model_has_one_output() -> None:

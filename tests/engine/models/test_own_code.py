@@ -1,4 +1,4 @@
-"""Code of users: the findings of a dry build, and models that are trained, saved and pooled like others."""
+"""User code: the findings of a dry build, and models that are trained, saved and pooled like others."""
 
 import json
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_the_shape_of_the_data_is_found_in_the_data(tmp_path: Path, iris: Datase
 
 def test_conditional_scopes_become_conditions(tmp_path: Path) -> None:
     built = dry_built(tmp_path, own_code.CONDITIONAL)
-    when = {p.name: [(each.name, each.in_) for each in p.conditions()] for p in built.space}
+    when = {p.name: [(condition.name, condition.in_) for condition in p.conditions()] for p in built.space}
     assert when == {
         "family": [],
         "flat_units": [("family", ("flat",))],

@@ -1,4 +1,4 @@
-"""Trials of own code that share a program, or continue with their checkpoint."""
+"""Trials with own code that share a program, or continue with their checkpoint."""
 
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,8 @@ def test_trials_that_differ_in_the_fit_alone_share_a_program_and_have_their_own_
     dataset = load_dataset(iris, searched.required_data, searched.texts, None)
     with using_code(code, tmp_path):
         for decay in (0.1, 0.2):
-            known = apply_values(searched, {"units": 8, "fit/optimizer_args/weight_decay": decay})
-            ready = prepare(known, dataset, dataset.parts.train, name="t", seed=0)
+            trial_spec = apply_values(searched, {"units": 8, "fit/optimizer_args/weight_decay": decay})
+            ready = prepare(trial_spec, dataset, dataset.parts.train, name="t", seed=0)
             programs.add(ready.program)
             decays.append(float(ready.model.optimizer.weight_decay))
     assert (len(programs), decays) == (1, [0.1, 0.2])
@@ -70,15 +70,15 @@ def interrupted(folder: Path, text: str, entry: str, file: DatasetFile) -> tuple
     from workers.engine.tasks import trial as task
 
     code = own_code.code_in(folder / "code", text)
-    known = spec(code, entry)
+    trial_spec = spec(code, entry)
 
     def run(report: RecordingReport, checkpoints: tuple[Any, ...] = ()) -> dict[str, Any]:
         plan = ExecutionPlan(execution=1, seed=1, checkpoints=checkpoints)
         return task.run(
             TrialTask(
-                folder=str(folder), code=code, spec=known,
+                folder=str(folder), code=code, spec=trial_spec,
                 objective={"metric": "val_loss", "direction": "min"}, dataset=file,
-                trials=(TrialPlan(number=1, values={}, spec=known, executions=(plan,)),),
+                trials=(TrialPlan(number=1, values={}, spec=trial_spec, executions=(plan,)),),
             ),
             report,
         )  # fmt: skip

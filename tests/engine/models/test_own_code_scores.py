@@ -1,4 +1,4 @@
-"""Scores and errors of models of own code."""
+"""Scores and errors of models in own code."""
 
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def test_scores_agree_with_those_of_kerastuner(
         tmp_path, text, entry, iris, metric="val_loss", seeds=tuple(range(6)),
         model={"hyperparameters": values}, fit={"epochs": 6},
     )  # fmt: skip
-    ours = [each["score"] for each in result["trials"][0]["executions"]]
+    ours = [execution["score"] for execution in result["trials"][0]["executions"]]
     # Fewer of theirs: each builds and traces its model again.
     theirs = kerastuner_scores(tmp_path, text, entry, iris, values, 3)
     limit = 4 * sum(np.std(scores, ddof=1) / np.sqrt(len(scores)) for scores in (ours, theirs))
@@ -70,7 +70,7 @@ def test_scores_agree_with_those_of_kerastuner(
 def kerastuner_scores(
     folder: Path, text: str, entry: str, file: DatasetFile, values: dict[str, Any], executions: int
 ) -> list[float]:
-    """Return the best validation loss of each execution of a trial that KerasTuner's own tuner runs."""
+    """Run a trial with KerasTuner's own tuner; return each execution's best validation loss."""
     import keras
     import keras_tuner
 
@@ -78,7 +78,7 @@ def kerastuner_scores(
 
     scope: dict[str, Any] = {}
     exec(text, scope)
-    made = scope[entry]() if isinstance(scope[entry], type) else scope[entry]
+    hypermodel = scope[entry]() if isinstance(scope[entry], type) else scope[entry]
     fixed = keras_tuner.HyperParameters()
     for name, value in values.items():
         fixed.Fixed(name, value)
@@ -86,16 +86,16 @@ def kerastuner_scores(
     parts = [(dataset.x[rows], dataset.y[rows]) for rows in (dataset.parts.train, dataset.parts.validation)]
     if "categorical_crossentropy" in text and "sparse" not in text:
         parts = [(x, np.eye(3)[y]) for x, y in parts]
-    found = []
+    scores = []
     for seed in range(executions):
         keras.utils.set_random_seed(100 + seed)
         tuner = keras_tuner.RandomSearch(
-            made, objective="val_loss", max_trials=1, hyperparameters=fixed, tune_new_entries=False,
+            hypermodel, objective="val_loss", max_trials=1, hyperparameters=fixed, tune_new_entries=False,
             directory=folder, project_name=f"seed-{seed}", overwrite=True,
         )  # fmt: skip
         tuner.search(*parts[0], epochs=6, validation_data=parts[1], verbose=0)
-        found.append(float(tuner.oracle.get_best_trials()[0].score))
-    return found
+        scores.append(float(tuner.oracle.get_best_trials()[0].score))
+    return scores
 
 
 def test_executions_that_are_trained_in_one_call_have_the_same_scores(
@@ -106,15 +106,15 @@ def test_executions_that_are_trained_in_one_call_have_the_same_scores(
 
     def scores(folder: Path) -> list[float]:
         result, _ = trial(folder, own_code.OWN_OBJECTS, "build_model", iris, seeds=(1, 2, 3))
-        return [each["score"] for each in result["trials"][0]["executions"]]
+        return [execution["score"] for execution in result["trials"][0]["executions"]]
 
     one_by_one = scores(tmp_path / "a")
     calls = []
     train = VmappedProgram.train
 
-    def counted(*given: Any) -> Any:
+    def counted(*arguments: Any) -> Any:
         calls.append(1)
-        return train(*given)
+        return train(*arguments)
 
     monkeypatch.setattr(lockstep, "_vmap_is_faster", lambda *_: True)
     monkeypatch.setattr(VmappedProgram, "is_faster", lambda *_: True)

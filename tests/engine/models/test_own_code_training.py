@@ -1,4 +1,4 @@
-"""Models of own code: trained, continued, saved and pooled like others."""
+"""Models in own code: trained, continued, saved and pooled like others."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from tests.engine.making import ArtifactReport, dataset_file
 
 
 class TrainingReport(ArtifactReport):
-    """Records the artifacts of a training."""
+    """Records a training's artifacts."""
 
     def recorded(self) -> tuple[str, ...]:
         return ()
@@ -59,17 +59,17 @@ def trial(
     from workers.engine.tasks import trial as task
 
     code = own_code.code_in(folder / "code", text)
-    known = spec(code, entry, **parts)
+    trial_spec = spec(code, entry, **parts)
     executions = tuple(ExecutionPlan(execution=i, seed=seed) for i, seed in enumerate(seeds, 1))
     report = RecordingReport(folder)
     result = task.run(
         TrialTask(
             folder=str(folder),
             code=code,
-            spec=known,
+            spec=trial_spec,
             objective={"metric": metric, "direction": direction},
             dataset=file,
-            trials=(TrialPlan(number=1, values={}, spec=known, executions=executions),),
+            trials=(TrialPlan(number=1, values={}, spec=trial_spec, executions=executions),),
         ),
         report,
     )
@@ -101,9 +101,9 @@ def test_a_trial_trains_code(
     tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str
 ) -> None:
     result, _ = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
-    (found,) = result["trials"]
-    assert [each["state"] for each in found["executions"]] == ["completed"] * 2
-    assert np.isfinite(found["score"])
+    (trial_result,) = result["trials"]
+    assert [execution["state"] for execution in trial_result["executions"]] == ["completed"] * 2
+    assert np.isfinite(trial_result["score"])
 
 
 def test_an_own_fit_gets_the_rows_of_its_fold(tmp_path: Path, iris: DatasetFile) -> None:
@@ -111,23 +111,24 @@ def test_an_own_fit_gets_the_rows_of_its_fold(tmp_path: Path, iris: DatasetFile)
 
     text = own_code.CUSTOM_LOOP.replace("return best", "return float(len(x_val))")
     code = own_code.code_in(tmp_path / "code", text)
-    known = spec(code, "OwnLoop", search={"evaluation": {"kind": "k_fold", "folds": 4}})
+    trial_spec = spec(code, "OwnLoop", search={"evaluation": {"kind": "k_fold", "folds": 4}})
     plans = tuple(ExecutionPlan(execution=i, seed=1, fold=i) for i in (1, 2))
     result = task.run(
         TrialTask(
-            folder=str(tmp_path), code=code, spec=known, objective={"metric": "val_rows", "direction": "max"},
-            dataset=iris, trials=(TrialPlan(number=1, values={}, spec=known, executions=plans),),
+            folder=str(tmp_path), code=code, spec=trial_spec,
+            objective={"metric": "val_rows", "direction": "max"},
+            dataset=iris, trials=(TrialPlan(number=1, values={}, spec=trial_spec, executions=plans),),
         ),
         RecordingReport(tmp_path),
     )  # fmt: skip
     # Four folds of the 120 rows beside the test rows.
-    assert [each["score"] for each in result["trials"][0]["executions"]] == [30.0, 30.0]
+    assert [execution["score"] for execution in result["trials"][0]["executions"]] == [30.0, 30.0]
 
 
 def test_an_objective_that_fit_returns_is_the_score(tmp_path: Path, diabetes: DatasetFile) -> None:
     result, _ = trial(tmp_path, own_code.RETURNED_OBJECTIVE, "Regression", diabetes, dataset="diabetes")
-    (found,) = result["trials"]
-    assert 20 < found["score"] < 200
+    (trial_result,) = result["trials"]
+    assert 20 < trial_result["score"] < 200
 
 
 @pytest.mark.parametrize(
@@ -182,18 +183,18 @@ def test_models_of_code_are_pooled_quantized_and_registered(tmp_path: Path, iris
         )
     common = {"code": task.code, "spec": task.spec, "dataset": iris}
     pooled = ArtifactReport(tmp_path / "pooled")
-    found = ensemble.run(
+    task_result = ensemble.run(
         EnsembleTask(folder=pooled.folder, members=members, ensemble={"method": "mean"}, **common), pooled
     )
-    assert found["metrics"]["test"]["accuracy"] > 0.2
+    assert task_result["metrics"]["test"]["accuracy"] > 0.2
     small = ArtifactReport(tmp_path / "small")
-    found = quantize.run(
+    task_result = quantize.run(
         QuantizeTask(
             folder=small.folder, model=members[0].model, quantize={"mode": "int8"}, threads=1, **common
         ),
         small,
     )
-    assert found["quantized_layers"] == 2
+    assert task_result["quantized_layers"] == 2
     for number, file in enumerate((pooled.artifacts["model"], small.artifacts["model"])):
         report = ArtifactReport(tmp_path / f"registered-{number}")
         registered = register.run(

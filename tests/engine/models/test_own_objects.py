@@ -1,4 +1,4 @@
-"""Model files with layers of a user's own: whether they need their code, and how it is found."""
+"""Model files with a user's own layers: whether they need their code, and how it is found."""
 
 import json
 import sys
@@ -44,9 +44,9 @@ def test_a_file_with_a_layer_of_its_own_needs_the_code(tmp_path: Path) -> None:
     path = save_with_layer(tmp_path, SCALED, "Scaled")
     with pytest.raises(BadModel, match="Scaled"):
         registered(path, None)
-    found = registered(path, code_in(tmp_path / "code", model=SCALED))
-    assert found["needs_code"] is True
-    assert found["signature"]["inputs"][0]["shape"] == [4]
+    registration = registered(path, code_in(tmp_path / "code", model=SCALED))
+    assert registration["needs_code"] is True
+    assert registration["signature"]["inputs"][0]["shape"] == [4]
 
 
 def test_a_file_of_built_in_layers_needs_none_although_it_came_with_code(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_models_with_a_layer_of_their_own_are_pooled(tmp_path: Path) -> None:
     members = []
     for name in ("a", "b"):
         member = train_member(tmp_path, name, spec, file)
-        own = save_with_layer(tmp_path / name, SCALED, "Scaled", **DIGITS)
-        members.append(member.model_copy(update={"model": str(own)}))
+        model_file = save_with_layer(tmp_path / name, SCALED, "Scaled", **DIGITS)
+        members.append(member.model_copy(update={"model": str(model_file)}))
     task = EnsembleTask(
         folder=str(tmp_path / "run"),
         code=code_in(tmp_path / "code", model=SCALED),

@@ -1,4 +1,4 @@
-"""Precision: the dtype policy of each layer and the loss scaling."""
+"""Precision: each layer's dtype policy and the loss scaling."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every template of the table: its entry matches the model. A new template needs no tests of its own here."""
+"""Every template in the table: its entry matches the model. A new template needs no new test here."""
 
 import dataclasses
 import functools
@@ -55,7 +55,7 @@ def variants(info: TemplateInfo) -> list[dict[str, Any]]:
 
 
 def sizes(info: TemplateInfo, args: dict[str, Any]) -> list[str]:
-    """Return the names of the counts and widths of a template."""
+    """Return the names of a template's counts and widths."""
     without = {"kernel_steps"} if info.name == "sequence" and args.get("kind") != "conv" else set()
     fields = info.arguments.model_fields.items()
     return [name for name, field in fields if field.annotation is int and name not in without]
@@ -102,8 +102,8 @@ def data_for(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TemplateInfo
     @functools.cache
     def load(name: str, texts: Any) -> Dataset:
         folder = tmp_path_factory.mktemp(name)
-        made = {"reviews": reviews, "waves": waves}
-        file = made[name](folder) if name in made else profiled(folder, bundled=name)
+        writers = {"reviews": reviews, "waves": waves}
+        file = writers[name](folder) if name in writers else profiled(folder, bundled=name)
         return load_dataset(file, DataSpec(dataset=name), texts)
 
     def load_for(info: TemplateInfo) -> Dataset:
@@ -127,18 +127,18 @@ def test_a_cached_model_with_another_seed_and_other_rates_trains_like_a_new_one(
     models = ModelCache()
     begun = models.prepare(first, data, rows, name="a", seed=1)
     train(begun, tmp_path / "first", begun.loop(epochs=3))
-    kept = models.prepare(other, data, rows, name="b", seed=2)
-    assert kept.program is begun.program
+    cached = models.prepare(other, data, rows, name="b", seed=2)
+    assert cached.program is begun.program
     built = prepare(other, data, rows, name="b", seed=2)
     assert_equal(
-        train(kept, tmp_path / "kept", kept.loop(epochs=3)),
+        train(cached, tmp_path / "kept", cached.loop(epochs=3)),
         train(built, tmp_path / "built", built.loop(epochs=3)),
     )
 
 
 @pytest.fixture
 def unlisted(monkeypatch: pytest.MonkeyPatch) -> TemplateInfo:
-    """Remove the list of variables from a template."""
+    """Remove a template's variable list."""
     info = dataclasses.replace(TEMPLATES["mlp"], layers=None, width="")
     monkeypatch.setitem(TEMPLATES, "mlp", info)
     return info

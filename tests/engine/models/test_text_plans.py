@@ -1,4 +1,4 @@
-"""Plans and refusals of templates for texts."""
+"""Plans and refusals for text templates."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Templates for texts: from the words of a table to trained, resumed and quantized models."""
+"""Text templates: from a table's words to trained, resumed and quantized models."""
 
 from pathlib import Path
 from typing import Any

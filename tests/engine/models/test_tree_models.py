@@ -36,7 +36,7 @@ from workers.features.files import read_features
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Limit scikit-learn's models of these tests too: its waiting threads would slow each other down."""
+    """Limit scikit-learn's models in these tests too: its waiting threads would slow each other down."""
     with threadpool_limits(1, user_api="openmp"):
         yield
 
@@ -53,14 +53,14 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Dataset]:
 def test_class_weights_change_the_trees(bundled: dict[str, Dataset], tmp_path: Path) -> None:
     dataset = bundled["breast_cancer"]
     rows = dataset.parts.validation
-    found = []
+    means = []
     for weights in ("none", {"malignant": 50.0}):
         spec = spec_of("any", "trees", fit={"class_weights": weights})
         prepared = prepare(spec, dataset, dataset.parts.train, name="t", seed=0)
         loop = prepared.loop(epochs=5)
         loop.epoch(5, 0, [], lambda _: None)
-        found.append(prepared.predict(dataset.x[rows], 64).mean())
-    assert abs(found[1] - found[0]) > 0.05
+        means.append(prepared.predict(dataset.x[rows], 64).mean())
+    assert abs(means[1] - means[0]) > 0.05
 
 
 def test_weighted_boosting_is_as_good_as_that_of_scikit_learn(tmp_path: Path) -> None:
@@ -69,15 +69,15 @@ def test_weighted_boosting_is_as_good_as_that_of_scikit_learn(tmp_path: Path) ->
     x[rng.random(x.shape) < 0.1] = np.nan
     y = (np.nan_to_num(x[:, 0]) + np.nan_to_num(x[:, 1]) ** 2 > 1).astype(np.int32)
     weights = np.where(y == 1, 3.0, 1.0)
-    made = grower(TreesArgs(), TrainingRows(x, y, weights, "binary", 1), 0)
-    made.grow(EPOCHS)
-    rounds = [made.trees(number) for number in range(EPOCHS)]
-    found = Predictor(build_trees(rounds, (3,), "binary", boosting=True, name="t"))(x)[:, 0]
+    builder = grower(TreesArgs(), TrainingRows(x, y, weights, "binary", 1), 0)
+    builder.grow(EPOCHS)
+    rounds = [builder.trees(number) for number in range(EPOCHS)]
+    predictions = Predictor(build_trees(rounds, (3,), "binary", boosting=True, name="t"))(x)[:, 0]
     model = sklearn_model("boosting", classifies=True).fit(x, y, sample_weight=weights)
     expected = predicted(model, x)[:, 0]
     # Their bins differ a little, so some rows near a threshold get another value.
-    assert np.median(np.abs(found - expected)) < 0.02
-    loss = [np.average(-np.log(np.where(y == 1, p, 1 - p)), weights=weights) for p in (found, expected)]
+    assert np.median(np.abs(predictions - expected)) < 0.02
+    loss = [np.average(-np.log(np.where(y == 1, p, 1 - p)), weights=weights) for p in (predictions, expected)]
     assert loss[0] == pytest.approx(loss[1], rel=0.05)
 
 
@@ -86,8 +86,8 @@ def test_the_mean_of_a_category_is_not_computed_from_the_row_itself() -> None:
     x = np.column_stack([np.ones(400), np.arange(2, 402)]).astype(np.float32)
     targets = (np.arange(400) % 2).astype(float)[:, None]
     means = target_means([block], x, targets, np.ones(400))
-    own = means.encode(x)[:, 1]
-    np.testing.assert_allclose(own, (targets[:, 0] + 5) / 11, rtol=1e-6)
+    encoded = means.encode(x)[:, 1]
+    np.testing.assert_allclose(encoded, (targets[:, 0] + 5) / 11, rtol=1e-6)
     others = means.encode_training_rows(x, targets, np.ones(400), 0)[:, 1]
     # Each category has one row, so without it nothing is known but the mean of the other folds.
     assert len(np.unique(others)) <= 5
@@ -168,23 +168,23 @@ def test_a_setting_without_effect_is_refused_with_its_place_and_reason(pointer: 
     section, _, name = pointer[1:].partition("/")
     value = OTHER_VALUES[pointer]
     spec = spec_of("iris", "trees", **{section: {name: value} if name else value})
-    [found] = problems(spec)
-    assert found.pointer == pointer
-    assert found.message.startswith("has no effect on trees, since ")
+    [problem] = problems(spec)
+    assert problem.pointer == pointer
+    assert problem.message.startswith("has no effect on trees, since ")
     assert list(problems(spec_of("iris", "mlp", **{section: {name: value} if name else value}))) == []
 
 
 def test_trees_cannot_be_quantized() -> None:
-    [found] = problems(spec_of("iris", "trees", after={"quantize": {"mode": "int8"}}))
-    assert found.pointer == "/after/quantize"
-    assert found.message.startswith("cannot follow trees, since int8 is for the kernels of layers")
+    [problem] = problems(spec_of("iris", "trees", after={"quantize": {"mode": "int8"}}))
+    assert problem.pointer == "/after/quantize"
+    assert problem.message.startswith("cannot follow trees, since int8 is for the kernels of layers")
 
 
 def test_hyperparameters_without_effect_are_refused() -> None:
     space = [{"name": "learning_rate", "kind": "float", "min": 0.01, "max": 0.1}]
-    [found] = problems(spec_of("iris", "trees", search={"space": space}))
-    assert found.pointer == "/search/space/0/name"
-    assert found.message == "'learning_rate' has no effect on trees; leave it out"
+    [problem] = problems(spec_of("iris", "trees", search={"space": space}))
+    assert problem.pointer == "/search/space/0/name"
+    assert problem.message == "'learning_rate' has no effect on trees; leave it out"
 
 
 def test_a_search_over_trees_and_networks_may_set_what_networks_use_but_not_quantize() -> None:
@@ -193,8 +193,8 @@ def test_a_search_over_trees_and_networks_may_set_what_networks_use_but_not_quan
     parts = {"fit": {"batch_size": 32}, "search": {"space": [tried, rate]}}
     for template in ("mlp", "trees"):
         assert list(problems(spec_of("iris", template, **parts))) == []
-        [found] = problems(spec_of("iris", template, **parts, after={"quantize": {}}))
-        assert found.pointer == "/after/quantize"
+        [problem] = problems(spec_of("iris", template, **parts, after={"quantize": {}}))
+        assert problem.pointer == "/after/quantize"
 
 
 def test_arguments_of_boosting_are_refused_for_forests() -> None:

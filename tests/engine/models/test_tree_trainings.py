@@ -1,4 +1,4 @@
-"""Trainings of trees: rounds, pauses and checkpoints."""
+"""Tree trainings: rounds, pauses and checkpoints."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from workers.engine.training import checkpoint
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Limit scikit-learn's models of these tests too: its waiting threads would slow each other down."""
+    """Limit scikit-learn's models in these tests too: its waiting threads would slow each other down."""
     with threadpool_limits(1, user_api="openmp"):
         yield
 
@@ -44,8 +44,8 @@ def test_a_training_reports_each_round_and_keeps_the_best(
     assert {"loss", "val_loss", "val_accuracy"} <= names
     assert len(prepared.loops[-1].rounds) == result.best_epoch
     validation = prepared.evaluation_set(dataset.parts.validation)
-    found = prepared.predict(validation.x, 64)
-    accuracy = float(((found[:, 0] > 0.5) == validation.y).mean())
+    predictions = prepared.predict(validation.x, 64)
+    accuracy = float(((predictions[:, 0] > 0.5) == validation.y).mean())
     assert accuracy == pytest.approx(result.metrics["val_accuracy"])
 
 

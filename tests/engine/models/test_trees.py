@@ -55,13 +55,13 @@ def sklearn_model(method: str, *, classifies: bool, rounds: int = EPOCHS, seed: 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Limit scikit-learn's models of these tests too: its waiting threads would slow each other down."""
+    """Limit scikit-learn's models in these tests too: its waiting threads would slow each other down."""
     with threadpool_limits(1, user_api="openmp"):
         yield
 
 
 def predicted(model: Any, x: np.ndarray) -> np.ndarray:
-    """Return scikit-learn's predictions in the form of a model of this product."""
+    """Return scikit-learn's predictions in the form that this product's models use."""
     if not hasattr(model, "predict_proba"):
         return np.asarray(model.predict(x)).reshape(len(x), -1)
     shares = model.predict_proba(x)
@@ -77,11 +77,11 @@ def grown(
     outputs: int,
     rounds: int = EPOCHS,
 ) -> Any:
-    """Return the saved and loaded model of trees that were grown on these rows."""
-    made = grower(args, TrainingRows(x, y, None, task, outputs), 0)
-    made.grow(rounds)
+    """Grow trees on these rows; return the model, saved and loaded."""
+    builder = grower(args, TrainingRows(x, y, None, task, outputs), 0)
+    builder.grow(rounds)
     model = build_trees(
-        [made.trees(number) for number in range(rounds)],
+        [builder.trees(number) for number in range(rounds)],
         x.shape[1:],
         task,
         boosting=args.method == "boosting",
@@ -144,8 +144,8 @@ def test_a_trained_model_predicts_as_the_same_model_of_scikit_learn(
     x = dataset.x[:].reshape(len(dataset.x), -1).astype(np.float32)
     expected = sklearn_model(method, classifies=dataset.task != "regression")
     expected.fit(x[dataset.parts.train], dataset.y[dataset.parts.train].ravel())
-    found = Predictor(load_model(tmp_path / "t.keras", tmp_path))(dataset.x[:].astype(np.float32))
-    np.testing.assert_allclose(found, predicted(expected, x), rtol=2e-6, atol=2e-6)
+    predictions = Predictor(load_model(tmp_path / "t.keras", tmp_path))(dataset.x[:].astype(np.float32))
+    np.testing.assert_allclose(predictions, predicted(expected, x), rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -196,13 +196,13 @@ def test_several_labels_and_several_targets_have_an_output_each(tmp_path: Path, 
     args = TreesArgs(method=method)
     # The last label is the same in all rows.
     labels = np.column_stack([x[:, 0] > 0, x[:, 1] > 0, np.ones(300)]).astype(np.float32)
-    found = Predictor(grown(tmp_path, args, x, labels, "multilabel", 3, 30))(x)
-    assert ((found > 0.5) == (labels > 0.5)).mean() > 0.97
-    assert (found[:, 2] > 0.999).all()
+    predictions = Predictor(grown(tmp_path, args, x, labels, "multilabel", 3, 30))(x)
+    assert ((predictions > 0.5) == (labels > 0.5)).mean() > 0.97
+    assert (predictions[:, 2] > 0.999).all()
     targets = np.column_stack([x[:, 0], 100 * x[:, 1]]).astype(np.float32)
-    found = Predictor(grown(tmp_path, args, x, targets, "regression", 2, 60))(x)
+    predictions = Predictor(grown(tmp_path, args, x, targets, "regression", 2, 60))(x)
     spread = np.square(targets - targets.mean(axis=0)).mean(axis=0)
-    assert (np.square(found - targets).mean(axis=0) < 0.1 * spread).all()
+    assert (np.square(predictions - targets).mean(axis=0) < 0.1 * spread).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -213,8 +213,8 @@ def test_a_class_without_training_rows_has_no_probability(
     rng = np.random.default_rng(0)
     y = rng.choice(present, 200).astype(np.int32)
     x = (y[:, None] + rng.normal(size=(200, 3)) / 10).astype(np.float32)
-    found = Predictor(grown(tmp_path, TreesArgs(method=method), x, y, "multiclass", 4, 40))(x)
+    predictions = Predictor(grown(tmp_path, TreesArgs(method=method), x, y, "multiclass", 4, 40))(x)
     absent = [label for label in range(4) if label not in present]
-    assert (found[:, absent] == 0).all()
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
-    np.testing.assert_array_equal(found.argmax(axis=1), y)
+    assert (predictions[:, absent] == 0).all()
+    np.testing.assert_allclose(predictions.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(predictions.argmax(axis=1), y)

@@ -1,4 +1,4 @@
-"""The plan's list of variables, compared with built Keras models, and the layout checks."""
+"""The plan's variable list, compared with built Keras models, and the layout checks."""
 
 import math
 from collections.abc import Sequence
@@ -79,9 +79,9 @@ def test_optimizer_slots_are_counted_as_keras_makes_them(optimizer: str) -> None
     from workers.engine.models.optimizer import make_optimizer
 
     spec, model = built("mlp", {"units": 4}, image_profile(), fit={"optimizer": optimizer})
-    made = make_optimizer(spec.fit, 1)
-    made.build(model.trainable_variables)
-    values = sum(math.prod(v.shape) for v in made.variables if len(v.shape))
+    built_optimizer = make_optimizer(spec.fit, 1)
+    built_optimizer.build(model.trainable_variables)
+    values = sum(math.prod(v.shape) for v in built_optimizer.variables if len(v.shape))
     assert values == optimizer_slots(spec.fit) * parameters(spec.model, image_profile())
 
 
@@ -123,8 +123,8 @@ def test_a_rule_that_matches_nothing_is_named() -> None:
 
 
 def test_two_rules_on_one_path_are_named() -> None:
-    found = problems_of((".*/kernel", (None, "model")), ("dense_1/.*", (None, "model")))
-    assert "both match 'dense_1/kernel'" in found["/mesh/layout/1/match"]
+    messages = problems_of((".*/kernel", (None, "model")), ("dense_1/.*", (None, "model")))
+    assert "both match 'dense_1/kernel'" in messages["/mesh/layout/1/match"]
 
 
 def test_a_rule_of_lower_rank_is_rejected() -> None:
@@ -132,8 +132,8 @@ def test_a_rule_of_lower_rank_is_rejected() -> None:
 
 
 def test_a_dimension_that_does_not_divide_is_rejected() -> None:
-    found = problems_of((".*/kernel", (None, "model")), shape=(2, 4))
-    assert "'dense_1/kernel': dimension 1" in found["/mesh/layout/0/axes"]
+    messages = problems_of((".*/kernel", (None, "model")), shape=(2, 4))
+    assert "'dense_1/kernel': dimension 1" in messages["/mesh/layout/0/axes"]
 
 
 def test_a_batch_that_does_not_divide_is_rejected() -> None:

@@ -8,7 +8,7 @@ SetCost = Callable[[float | None], list[int]]
 
 @pytest.fixture
 def set_cost(monkeypatch: pytest.MonkeyPatch) -> SetCost:
-    """Return a function that sets the relative cost of a vmapped epoch and returns the size of each call."""
+    """Return a function that sets a vmapped epoch's relative cost and returns each call's size."""
     from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.compiled.vmapped import VmappedProgram
 

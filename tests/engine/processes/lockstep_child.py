@@ -1,4 +1,4 @@
-"""Trains the executions of tasks in one call, each task in a process that is killed; prints each checkpoint.
+"""Trains each task's executions in one call, in a process that is killed; prints each checkpoint.
 
 The processes are forked from this one, as runners are: importing Keras takes longer than these trainings.
 """
@@ -43,8 +43,8 @@ def train(task: str, point: str) -> None:
     os.environ[VARIABLE] = point
     configure_jax(str(Path(os.environ["TRAINYARD_TEST_HOME"], "compiled")), "default")
     TimingResults.relative_cost = lambda self, count: 0.5  # type: ignore[method-assign]
-    wanted = TrialTask.model_validate_json(task)
-    trial.run(wanted, PrintingReport(wanted.folder, point))
+    trial_task = TrialTask.model_validate_json(task)
+    trial.run(trial_task, PrintingReport(trial_task.folder, point))
 
 
 def main() -> None:

@@ -53,7 +53,9 @@ def main(folder: Path) -> None:
     """Train the same models with each mesh."""
     gc.freeze()  # as a runner does: each new model starts with a collection
     digits = profiled(folder / "profile", bundled="digits")
-    found = {name: train(folder / name, digits, mesh, "dense_1", **DIGITS) for name, mesh in MESHES.items()}
+    losses_by_mesh = {
+        name: train(folder / name, digits, mesh, "dense_1", **DIGITS) for name, mesh in MESHES.items()
+    }
     texts = reviews(folder / "reviews")
     several = {**MESHES["mixed"], "layout": suggested(texts)}
     pair = [
@@ -61,14 +63,14 @@ def main(folder: Path) -> None:
         for name, mesh in (("alone", None), ("several", several))
     ]
     tuned = fine_tuned(folder / "tuned")
-    sys.stdout.write(json.dumps({"digits": found, "texts": pair, "fine_tuned": tuned}) + "\n")
+    sys.stdout.write(json.dumps({"digits": losses_by_mesh, "texts": pair, "fine_tuned": tuned}) + "\n")
 
 
 def fine_tuned(folder: Path) -> dict[str, float]:
-    """Return the validation loss of the same version, fine-tuned with each mesh."""
+    """Fine-tune the same version with each mesh; return the validation losses."""
     folder.mkdir()
     data, base = blobs_file(folder), tuning.stored(tuning.layered(), folder)
-    found = {}
+    losses = {}
     for name in ("one", "data", "mixed"):
         place = folder / name
         place.mkdir()
@@ -81,19 +83,19 @@ def fine_tuned(folder: Path) -> dict[str, float]:
             folder=str(place), checkpoints=str(place / "c"), spec=ExperimentSpec.model_validate(body),
             dataset=data, retrain=None, objective=tuning.LOSS, model_name="m", base_model=base,
         )  # fmt: skip
-        found[name] = train_task.run(task, RecordingReport(place))["metrics"]["validation"]["loss"]
-    return found
+        losses[name] = train_task.run(task, RecordingReport(place))["metrics"]["validation"]["loss"]
+    return losses
 
 
 def suggested(texts: DatasetFile) -> list[dict[str, Any]]:
-    """Return the layout that a plan suggests for the model of texts."""
+    """Return the layout that a plan suggests for the text model."""
     spec = spec_of("d", **TEXTS)
     listed = variables(spec.model, encoded(spec, Profile.model_validate(texts.profile)))
     return [rule.model_dump() for rule in suggest_layout(MeshSpec.model_validate(MESHES["mixed"]), listed)]
 
 
 def train(folder: Path, file: DatasetFile, mesh: Any, layer: str, **model: Any) -> dict[str, Any]:
-    """Train a model; return its history, and how the kernel of a dense layer is divided."""
+    """Train a model; return its history, and how a dense layer's kernel is divided."""
     # plain gradient steps: Adam turns a gradient that is only rounding noise into a full step
     fit = {"epochs": 2, "batch_size": 100, "optimizer": "sgd", "learning_rate": 0.1}
     spec = spec_of("d", mesh=mesh, fit=fit, **model)

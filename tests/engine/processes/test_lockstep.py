@@ -1,4 +1,4 @@
-"""Executions of a trial in one call: each trains and ends as it would alone."""
+"""A trial's executions in one call: each trains and ends as it would alone."""
 
 import json
 import os
@@ -46,16 +46,16 @@ def task_of(
     folder: Path,
     *,
     resume: Any = None,
-    known: Container[int] = (),
+    completed: Container[int] = (),
     executions: int = 3,
     **parts: Any,
 ) -> TrialTask:
-    """Return a task of one trial; `resume` gives each execution its newest checkpoint."""
+    """Return a task with one trial; `resume` gives each execution its newest checkpoint."""
     spec = spec_of("blobs", **{"args": MLPS["plain"], "fit": FIT, "search": SEARCH, **parts})
     plans = tuple(
         ExecutionPlan(execution=n, seed=40 + n, checkpoints=(resume or {}).get(n, ()))
         for n in range(1, executions + 1)
-        if n not in known
+        if n not in completed
     )
     return TrialTask(
         folder=str(folder), checkpoints=str(folder), spec=spec, objective=present(spec.search).objective,
@@ -64,7 +64,7 @@ def task_of(
 
 
 def trained(task: TrialTask, report: Any = None) -> Outcome:
-    """Run a task; return each execution's result, and the points of its curves."""
+    """Run a task; return each execution's result and curve points."""
     from workers.engine.tasks import trial
 
     report = report or RecordingReport(task.folder)
@@ -76,7 +76,7 @@ def trained(task: TrialTask, report: Any = None) -> Outcome:
 
 
 def assert_alike(first: Outcome, second: Outcome) -> None:
-    """Compare results and curves. Another order of computation changes the last digits."""
+    """Compare results and curves. Another computation order changes the last digits."""
     assert first[1].keys() == second[1].keys()
     for execution, points in first[1].items():
         assert len(points) == len(second[1][execution])
@@ -149,7 +149,7 @@ def test_finished_resumed_and_new_executions_train_together(
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
     checkpoints: dict[int, tuple[CheckpointFolder, ...]] = {}
     for execution, epochs in ((1, 6), (2, 2)):
-        plan = task_of(file, tmp_path / f"part-{execution}", known={1, 2, 3} - {execution})
+        plan = task_of(file, tmp_path / f"part-{execution}", completed={1, 2, 3} - {execution})
         short = plan.trials[0].model_copy(update={"until": epochs, "waits": True})
         report = RecordingReport(plan.folder)
         trained(plan.model_copy(update={"trials": (short,)}), report)
@@ -166,7 +166,7 @@ POINTS = ("batch:8", "epoch:11", "checkpoint.arrays:15")
 
 @pytest.fixture(scope="module")
 def killed(file: DatasetFile, tmp_path_factory: pytest.TempPathFactory) -> Killed:
-    """The folder of a task and the newest checkpoint of each execution, for each point of its death."""
+    """For each point of death, a task's folder and each execution's newest checkpoint."""
     folders = {point: tmp_path_factory.mktemp("killed") for point in POINTS}
     tasks = {point: task_of(file, folder).model_dump_json() for point, folder in folders.items()}
     done = subprocess.run(
@@ -197,7 +197,7 @@ def test_executions_that_are_killed_together_resume_each_from_its_checkpoint(
     folder, newest = killed[point]
     assert newest, "it was killed before any checkpoint"
     states, curves = trained(task_of(file, folder, resume=newest))
-    done = {execution: found.step // STEPS for execution, (found,) in newest.items()}
+    done = {execution: checkpoint.step // STEPS for execution, (checkpoint,) in newest.items()}
     rest = {n: curve[done.get(n, 0) :] for n, curve in unbroken[1].items()}
     assert_alike((states, curves), (unbroken[0], rest))
 

@@ -113,15 +113,15 @@ def program(file: DatasetFile) -> Any:
 
     spec = spec_of("blobs", args=MLPS["plain"], fit=FIT)
     data = load_dataset(file, present(spec.data))
-    made = present(prepare(spec, data, data.parts.train, name="t", seed=1).program)
+    prepared = present(prepare(spec, data, data.parts.train, name="t", seed=1).program)
     # Results of other tests are not read.
-    made._timings = made.vmapped._timings = TimingResults(uuid.uuid4().hex)
-    made.training_time.seconds, made.training_time.steps = 60.0, 60 * 100 * STEPS
-    return made
+    prepared._timings = prepared.vmapped._timings = TimingResults(uuid.uuid4().hex)
+    prepared.training_time.seconds, prepared.training_time.steps = 60.0, 60 * 100 * STEPS
+    return prepared
 
 
 def timed(program: Any, monkeypatch: pytest.MonkeyPatch, count: int, *, epochs_left: int) -> bool:
-    """Return whether a round of timing `count` trainings in one call begins."""
+    """Return whether a timing round with `count` trainings in one call begins."""
     from workers.engine.compiled.vmapped import EpochInputs
 
     begun = []
@@ -211,7 +211,9 @@ def test_the_relative_cost_is_timed_on_the_model_and_stored(
     trained(task)
     models = trial.MODEL_CACHE._models.values()
     (cached,) = (
-        each for each in models if any(getattr(layer, "units", 0) == 7 for layer in each.model.layers)
+        prepared
+        for prepared in models
+        if any(getattr(layer, "units", 0) == 7 for layer in prepared.model.layers)
     )
     timings = present(cached.program)._timings
     # The step modes are timed too, and on a busy machine single steps may win: these are never vmapped.

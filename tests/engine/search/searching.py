@@ -31,7 +31,7 @@ def ask(spec: SearchSpec, rows: Iterable[TrialRow] = (), count: int = 1, epochs:
 
 
 def values_of(answer: Answer) -> list[Values]:
-    """Return the configurations of an answer."""
+    """Return an answer's configurations."""
     return [suggestion.values for suggestion in answer.suggestions]
 
 
@@ -41,7 +41,7 @@ def row(number: int, state: str = "completed", values: Values | None = None, **m
 
 
 def quality(values: Values, epochs: int) -> float:
-    """Return the score of a configuration after `epochs` epochs, to minimize; more training is better."""
+    """Return a configuration's score after `epochs` epochs, to minimize; more training is better."""
     return sum(math.sin(7 * float(v)) for v in values.values() if not isinstance(v, str)) + 1 / epochs
 
 

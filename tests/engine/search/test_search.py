@@ -52,7 +52,7 @@ def scored(number: int, values: Values, score: float | None, **more: Any) -> Tri
 
 
 def bowl(values: Values) -> float:
-    """The minimum is 0, at 48 units and a learning rate of 0.01."""
+    """The minimum is 0, at 48 units and learning rate 0.01."""
     return -(((values["units"] - 48) / 48) ** 2) - (math.log10(values["learning_rate"]) + 2) ** 2
 
 

@@ -37,21 +37,21 @@ NARROW = narrow_space(
 
 
 def rows_of_before(algorithm: str) -> list[TrialRow]:
-    """Return trials of a search over the wide space: most completed, two running, one failed."""
+    """Return trials from a search over the wide space: most completed, two running, one failed."""
     spec = search(algorithm, WIDE, max_trials=60)
-    found = ask(spec, count=12, epochs=9).suggestions
+    suggestions = ask(spec, count=12, epochs=9).suggestions
     rows = []
-    for number, made in enumerate(found, 1):
+    for number, suggestion in enumerate(suggestions, 1):
         state = {3: "running", 4: "running", 5: "failed"}.get(number, "completed")
         rows.append(
             TrialRow(
                 number=number,
                 state=state,
-                values=made.values,
+                values=suggestion.values,
                 score=number / 12 if state == "completed" else None,
-                bracket=made.bracket,
-                epochs=made.epochs,
-                inside=contains(NARROW, made.values, on_grid=algorithm == "grid"),
+                bracket=suggestion.bracket,
+                epochs=suggestion.epochs,
+                inside=contains(NARROW, suggestion.values, on_grid=algorithm == "grid"),
             )
         )
     assert any(not row.inside for row in rows)
@@ -60,9 +60,11 @@ def rows_of_before(algorithm: str) -> list[TrialRow]:
 
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 def test_rows_outside_the_space_are_accepted_and_suggestions_are_inside(algorithm: str) -> None:
-    found = values_of(ask(search(algorithm, NARROW, max_trials=60), rows_of_before(algorithm), 4, epochs=9))
-    assert len(found) == 4
-    assert all(check_values(NARROW, values) == values for values in found)
+    suggestions = values_of(
+        ask(search(algorithm, NARROW, max_trials=60), rows_of_before(algorithm), 4, epochs=9)
+    )
+    assert len(suggestions) == 4
+    assert all(check_values(NARROW, values) == values for values in suggestions)
 
 
 @pytest.mark.parametrize("algorithm", sorted(name for name, info in ALGORITHMS.items() if not info.has_rungs))
@@ -72,7 +74,7 @@ def test_trials_outside_the_space_count_towards_max_trials(algorithm: str) -> No
 
 
 def walked(space: Any, narrow: Any) -> tuple[list[Values], list[Values]]:
-    """Suggest five points of a grid, narrow the space, and continue to the end of the grid."""
+    """Suggest five grid points, narrow the space, and continue to the end of the grid."""
     before = values_of(ask(search("grid", space, max_trials=1000), count=5))
     rows = [
         TrialRow(

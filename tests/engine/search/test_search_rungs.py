@@ -1,4 +1,4 @@
-"""Successive halving: brackets of the paper, and promotions verified by an independent count."""
+"""Successive halving: the paper's brackets, and promotions verified by an independent count."""
 
 import itertools
 import math
@@ -30,8 +30,8 @@ def waiting(number: int, *rungs: float | None, **more: Any) -> TrialRow:
 
 
 def test_hyperband_has_the_brackets_of_the_papers_example() -> None:
-    found = brackets(RungOptions(factor=3), epochs=81, max_trials=1000)
-    assert [list(zip(b.sizes, b.epochs, strict=True)) for b in found] == [
+    planned = brackets(RungOptions(factor=3), epochs=81, max_trials=1000)
+    assert [list(zip(b.sizes, b.epochs, strict=True)) for b in planned] == [
         [(81, 1), (27, 3), (9, 9), (3, 27), (1, 81)],
         [(34, 3), (11, 9), (3, 27), (1, 81)],
         [(15, 9), (5, 27), (1, 81)],
@@ -39,8 +39,8 @@ def test_hyperband_has_the_brackets_of_the_papers_example() -> None:
         [(5, 81)],
     ]
     # the paper counts each rung from epoch 0: no bracket takes more than B = 5 · 81, but for rounding up
-    assert all(sum(n * r for n, r in zip(b.sizes, b.epochs, strict=True)) <= 1.15 * 405 for b in found)
-    assert total_epochs(found[0]) == 81 + 27 * 2 + 9 * 6 + 3 * 18 + 54
+    assert all(sum(n * r for n, r in zip(b.sizes, b.epochs, strict=True)) <= 1.15 * 405 for b in planned)
+    assert total_epochs(planned[0]) == 81 + 27 * 2 + 9 * 6 + 3 * 18 + 54
 
 
 def test_brackets_end_at_max_trials_and_are_repeated_for_each_iteration() -> None:

@@ -33,10 +33,10 @@ def running(
 
     Args:
         process: executes it.
-        folder: of the socket.
+    folder: holds the socket.
         file: the model file.
         name: in the task.
-        ended: the cause of the end of the process, as the worker reports it.
+        ended: why the process ended, as the worker reports it.
     """
     address, link = folder / f"{name}.sock", folder / f"{name}.keras"
     address.unlink(missing_ok=True)
@@ -65,7 +65,7 @@ def running(
 
 
 def answering(signature: Signature, answer: Callable[[Sequence[Array]], Sequence[Array] | None]) -> Process:
-    """A process that answers the rows of each request by a function; None ends it."""
+    """A process that answers each request's rows by a function; None ends it."""
 
     def process(connection: socket.socket) -> None:
         frames = FrameReader(connection)
@@ -98,22 +98,22 @@ def probabilities(rows: int, classes: int) -> Array:
 
 
 def own_process(connection: socket.socket, *, max_batch: int = 64) -> None:
-    """Execute a model of built-in layers as the program does that runs in the sandbox."""
+    """Execute a model with built-in layers, as the program in the sandbox does."""
     import jax
 
     from workers.serving.child.connection import Connection
     from workers.serving.child.serve import load_and_serve
 
     try:
-        with socket.socket(fileno=os.dup(connection.fileno())) as own:
-            load_and_serve(Connection(own), compiled=None, max_batch=max_batch, max_programs=4)
+        with socket.socket(fileno=os.dup(connection.fileno())) as model_socket:
+            load_and_serve(Connection(model_socket), compiled=None, max_batch=max_batch, max_programs=4)
     finally:
         jax.config.update("jax_cpu_enable_async_dispatch", True)
         gc.unfreeze()
 
 
 def program(code: Path) -> Process:
-    """The program that executes a model with code of users, as a process of its own but without a sandbox."""
+    """The program that executes a model with user code, as its own process but without a sandbox."""
 
     def process(connection: socket.socket) -> None:
         command = [sys.executable, "-P", "-m", "workers.serving.child", "--socket", str(connection.fileno())]

@@ -1,4 +1,4 @@
-"""Data that code of users loads: the values of its function, the file of its rows, and each refusal."""
+"""Data that user code loads: its function's values, the file with its rows, and each refusal."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ HOUSES = "size,town,part,price\n" + "".join(f"{i % 17},{'ab'[i % 2]},east,{i * 1
 
 
 class Loaded:
-    """The rows of a function, after its task and the profile of its file."""
+    """A function's rows, after its task and its file's profile."""
 
     def __init__(self, folder: Path, text: str, **task: Any) -> None:
         code = own_code.code_in(folder / "code", text)

@@ -35,7 +35,7 @@ Setting = tuple[ExperimentSpec, DatasetFile, tuple[Member, ...]]
 
 @pytest.fixture(scope="module", params=["wine", "breast_cancer", "diabetes"])
 def setting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Setting:
-    """Three trained members of a multiclass, a binary and a regression task."""
+    """Three trained members for a multiclass, a binary and a regression task."""
     folder = tmp_path_factory.mktemp(request.param)
     spec, file = spec_for(request.param), dataset_file(folder, request.param)
     members = tuple(
@@ -170,7 +170,7 @@ def test_an_ensemble_no_better_than_its_best_member_has_a_warning(tmp_path: Path
     assert "ensemble_not_better" in report.warnings
     assert result["best_single"] == "good"
     comparison = read(report)
-    assert [each.title for each in comparison.members] == ["Retrain trial 2", "bad"]
+    assert [member.title for member in comparison.members] == ["Retrain trial 2", "bad"]
     message = dict(ensemble_warnings(comparison, (good, bad)))["ensemble_not_better"]
     assert "the best single member, Retrain trial 2, with" in message
     assert has_next_step(message)

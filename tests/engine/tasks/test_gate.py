@@ -86,8 +86,8 @@ def value(
     rows: int = 360,
     weighted_by: str = "",
 ) -> ChallengerMetric:
-    found = Estimate(number, number - 0.02, number + 0.02)
-    return ChallengerMetric(metric, direction, found, rows, weighted_by)
+    estimate = Estimate(number, number - 0.02, number + 0.02)
+    return ChallengerMetric(metric, direction, estimate, rows, weighted_by)
 
 
 def test_accuracy_may_fall_by_the_tolerance_and_no_more() -> None:

@@ -1,4 +1,4 @@
-"""The gates of whole models, evaluated as a task."""
+"""Gates for whole models, evaluated as a task."""
 
 import json
 from collections.abc import Callable

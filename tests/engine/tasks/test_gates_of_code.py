@@ -1,4 +1,4 @@
-"""Gates of versions that need code: their processes send predictions, of which nothing is trusted."""
+"""Gates for versions that need code: their processes send predictions, which are not trusted."""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ WINE = Signature.model_validate(
 
 
 class Setting:
-    """A trained version of built-in layers with its data. Its gates are those of one that needs code."""
+    """A trained version with built-in layers and its data. Its gates are those for needed code."""
 
     def __init__(self, folder: Path) -> None:
         self.file, self.spec = dataset_file(folder, "wine"), spec_for("wine")
@@ -61,7 +61,7 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
 def judged(task: GateTask) -> Gates:
     result = gate.run(task, ArtifactReport(Path(task.folder)))
     json.dumps(result, allow_nan=False)
-    return {each["name"]: each for each in result["gates"]}
+    return {gate_result["name"]: gate_result for gate_result in result["gates"]}
 
 
 def judged_by(process: Process, setting: Setting, folder: Path, ended: str = "its process ended") -> Gates:
@@ -154,14 +154,14 @@ def test_rows_arrive_in_an_order_that_tells_nothing_of_their_targets(
 
 
 def test_predictions_are_assigned_to_their_rows(setting: Setting, tmp_path: Path) -> None:
-    """A model that knows the target of each row would have an accuracy of 1 in any order."""
-    known = {
+    """A model that knows each row's target would have accuracy 1 in any order."""
+    classes = {
         row.tobytes(): int(target)
         for row, target in zip(setting.dataset.x[:].astype(np.float32), setting.dataset.y, strict=True)
     }
 
     def answer(tensors: Sequence[Array]) -> list[Array]:
-        return [np.stack([np.eye(3, dtype=np.float32)[known.get(row.tobytes(), 0)] for row in tensors[0]])]
+        return [np.stack([np.eye(3, dtype=np.float32)[classes.get(row.tobytes(), 0)] for row in tensors[0]])]
 
     gates = judged_by(answering(WINE, answer), setting, tmp_path)
     assert gates["metric"]["value"] == 1.0

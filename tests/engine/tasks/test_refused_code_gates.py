@@ -1,4 +1,4 @@
-"""Processes of models that answer wrongly, hang or are not comparable."""
+"""Model processes that answer wrongly, hang or are not comparable."""
 
 import json
 import socket
@@ -106,14 +106,14 @@ def test_a_version_that_cannot_be_loaded_names_the_cause(
 def test_columns_that_are_not_those_of_the_file_are_refused(setting: Setting, tmp_path: Path) -> None:
     with running(answering(WINE, lambda t: []), tmp_path, setting.model) as model:
         task = setting.task(tmp_path, models=(model,))
-        columns = [{**each, "name": f"other {each['name']}"} for each in setting.registered["columns"]]
+        columns = [{**column, "name": f"other {column['name']}"} for column in setting.registered["columns"]]
         changed = {"challenger_signature": {**setting.registered, "columns": columns}}
         gates = judged(task.model_copy(update=changed))
     assert "not those of the pipeline" in gates["loads"]["detail"]
 
 
 def with_targets(model: Path, folder: Path, column: str = "cultivar") -> Path:
-    """Return a copy of a model file whose pipeline has `column`, the target, in place of its last column."""
+    """Copy a model file; its pipeline has `column`, the target, in place of the last column."""
     path = folder / "taking.keras"
     words = {"words": ["class_0", "class_1", "class_2"], "size": 5}
     with zipfile.ZipFile(model) as source, zipfile.ZipFile(path, "w") as archive:
@@ -146,18 +146,18 @@ def test_an_input_of_any_size_does_not_keep_a_version_from_its_test_data(
 
 @pytest.mark.parametrize("name", ["challenger", "champion"])
 def test_a_version_does_not_get_the_targets_as_a_feature(name: str, setting: Setting, tmp_path: Path) -> None:
-    """The pipeline is in the model file, which code of users has written."""
+    """The pipeline is in the model file, which user code has written."""
     path = with_targets(setting.model, tmp_path)
     columns = [*setting.registered["columns"][:-1], {"name": "cultivar", "type": "category"}]
-    given = {name: str(path), f"{name}_signature": {**setting.registered, "columns": columns}}
+    overrides = {name: str(path), f"{name}_signature": {**setting.registered, "columns": columns}}
     if name == "challenger":
-        given["challenger_digest"] = file_digest(path)
+        overrides["challenger_digest"] = file_digest(path)
 
     def answer(tensors: Sequence[Array]) -> list[Array]:
         return [np.eye(3, dtype=np.float32)[tensors[0][:, -1].astype(int) - 2]]
 
     with running(answering(WINE, answer), tmp_path, path, name=name) as model:
-        gates = judged(setting.task(tmp_path).model_copy(update={**given, "models": (model,)}))
+        gates = judged(setting.task(tmp_path).model_copy(update={**overrides, "models": (model,)}))
     assert gates["metric"]["state"] == ("failed" if name == "challenger" else "not_evaluated")
     assert "its pipeline takes the target 'cultivar'" in gates["metric"]["detail"]
 

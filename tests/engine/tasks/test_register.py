@@ -56,10 +56,10 @@ def dense(config: Config) -> Config:
 
 
 def test_a_regular_model_passes_the_scan(tmp_path: Path) -> None:
-    found = scan(save(tmp_path, plain))
-    assert found.keras_version == keras.__version__
-    assert found.estimated == 12
-    assert found.stored >= 15
+    scanned = scan(save(tmp_path, plain))
+    assert scanned.keras_version == keras.__version__
+    assert scanned.estimated == 12
+    assert scanned.stored >= 15
 
 
 @pytest.mark.parametrize("shape", [(8, 8)])

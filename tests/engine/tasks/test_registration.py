@@ -1,4 +1,4 @@
-"""Registered models: their signatures, names and trials on rows of their data."""
+"""Registered models: their signatures, names and trials on rows from their data."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Model files of strangers: bombs, links and damage are refused before they are loaded."""
+"""Model files from strangers: bombs, links and damage are refused before they are loaded."""
 
 import pickle
 import resource

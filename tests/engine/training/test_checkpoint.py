@@ -32,8 +32,8 @@ def commit(parent: Path, step: int, value: float = 1.0) -> CheckpointFolder:
 
 
 def test_what_was_written_is_read_again_bit_for_bit(tmp_path: Path) -> None:
-    kept = commit(tmp_path, 7)
-    back, original = checkpoint.read(tmp_path / kept.folder), snapshot()
+    written = commit(tmp_path, 7)
+    back, original = checkpoint.read(tmp_path / written.folder), snapshot()
     assert back.state == original.state
     assert repr(back.history) == repr(original.history)
     for group, arrays in original.arrays.items():
@@ -61,7 +61,7 @@ def epochs(count: int, first: int = 1) -> list[dict[str, float]]:
 
 
 class Series:
-    """The checkpoints of one training, whose history grows."""
+    """One training's checkpoints, whose history grows."""
 
     def __init__(self, parent: Path) -> None:
         self.parent, self.shared, self.best = parent, SharedFiles(), [np.ones(5)]

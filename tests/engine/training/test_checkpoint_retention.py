@@ -59,8 +59,8 @@ def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path: Path, damage: Any
 
 
 def test_a_manifest_that_is_not_the_recorded_one_is_not_trusted(tmp_path: Path) -> None:
-    kept = commit(tmp_path, 1)
-    assert checkpoint.newest_intact([kept.model_copy(update={"manifest": "0" * 64})]) is None
+    written = commit(tmp_path, 1)
+    assert checkpoint.newest_intact([written.model_copy(update={"manifest": "0" * 64})]) is None
 
 
 def test_all_but_two_recorded_checkpoints_and_incomplete_ones_of_earlier_attempts_are_deleted(

@@ -1,4 +1,4 @@
-"""Which measure chooses the epoch of a retraining, on data on which loss and AUC disagree."""
+"""Which measure chooses a retraining's epoch, on data on which loss and AUC disagree."""
 
 from pathlib import Path
 from typing import Any
@@ -86,10 +86,10 @@ def test_the_objective_of_a_retrained_model_has_its_interval_on_validation_and_t
 ) -> None:
     result, _, _ = retrain(rare, tmp_path)
     for part in ("validation", "test"):
-        found = result.measured[part]
-        assert found.metric == "val_auc"
-        assert found.low < found.value < found.high
-        assert found.rows == 120
+        objective = result.measured[part]
+        assert objective.metric == "val_auc"
+        assert objective.low < objective.value < objective.high
+        assert objective.rows == 120
     assert result.measured["validation"].value == result.score
     assert result.measured["test"].value == result.metrics["test"]["roc_auc"]
 

@@ -45,7 +45,7 @@ def test_an_interrupted_training_ends_with_the_same_bits(
 def test_a_plateau_reduces_the_rate_as_the_keras_callback_does_in_one_fit(
     file: DatasetFile, tmp_path: Path
 ) -> None:
-    """With a `min_delta` of 1 no epoch improves: reductions depend only on patience and cooldown."""
+    """With `min_delta` 1 no epoch improves: reductions depend only on patience and cooldown."""
     result = train_on(file, tmp_path / "c", fit={**BLOBS, **KINDS["plateau"]}).result
     rates = [epoch["lr"] for epoch in result.history]
     # the first epoch is the best; each reduction is followed by an epoch of cooldown
@@ -89,8 +89,8 @@ def test_averages_are_validated_and_saved_while_training_continues_with_its_own_
     assert not np.allclose(averages[0], raw[0])
     data = averaged.training._plan.validation
     p = predict(averaged.training._model, data.x, data.batch_size)
-    found = compute_metrics(data.loss, data.metrics, data.y, p, data.scale)
-    assert found["loss"] == pytest.approx(averaged.result.metrics["val_loss"], abs=1e-9)
+    metrics = compute_metrics(data.loss, data.metrics, data.y, p, data.scale)
+    assert metrics["loss"] == pytest.approx(averaged.result.metrics["val_loss"], abs=1e-9)
 
 
 def test_the_keys_of_hooks_in_checkpoints_do_not_change() -> None:

@@ -1,4 +1,4 @@
-"""Training on archives of images: batch normalization on every path, and equal answers in serving."""
+"""Training on image archives: batch normalization on every path, and equal answers in serving."""
 
 import base64
 from pathlib import Path
@@ -108,16 +108,16 @@ def test_a_saved_model_answers_files_as_it_answered_the_stored_pixels(
 
 def test_residual_networks_learn_colours(file: DatasetFile, tmp_path: Path) -> None:
     parts: dict[str, Any] = {"template": "resnet", "args": MODELS["resnet"], "fit": {**FIT, "epochs": 10}}
-    found = train_on(file, tmp_path / "c", **parts).result
-    assert found.metrics["val_accuracy"] > 0.9
+    best = train_on(file, tmp_path / "c", **parts).result
+    assert best.metrics["val_accuracy"] > 0.9
 
 
 def test_the_moments_of_bytes_are_those_of_all_their_values(file: DatasetFile) -> None:
     from workers.engine.models.scaling import measure_scaling
 
     dataset = load_dataset(file, DataSpec(dataset="colours"))
-    found = measure_scaling(dataset.x, dataset.y, dataset.profile)
+    scaling = measure_scaling(dataset.x, dataset.y, dataset.profile)
     values = dataset.x[:].reshape(-1, 3).astype(np.float64)
-    np.testing.assert_allclose(found.x_mean, values.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(found.x_variance, values.var(axis=0), rtol=1e-12)
-    assert found.x_range == (float(values.min()), float(values.max()))
+    np.testing.assert_allclose(scaling.x_mean, values.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(scaling.x_variance, values.var(axis=0), rtol=1e-12)
+    assert scaling.x_range == (float(values.min()), float(values.max()))

@@ -65,14 +65,14 @@ def test_executions_that_train_in_one_call_are_recorded_separately(
     from workers.engine.compiled.timing_results import TimingResults
 
     search = CLIMB | {"max_trials": 4, "executions_per_trial": 2}
-    worker, found = EngineWorker(tmp_path / "work"), []
+    worker, states = EngineWorker(tmp_path / "work"), []
     for cost in (None, 0.5):
         monkeypatch.setattr(TimingResults, "relative_cost", lambda _self, _count, cost=cost: cost)
         worker.folder = tmp_path / f"at-{cost}"
         job = climb(worker, iris.submit(search=search, fit=FIT))
         assert job.state == "completed", job.error
         trials = job.trials.order_by("number")
-        found.append([(t.state, t.rung, [(e.state, e.epochs) for e in t.executions.all()]) for t in trials])
+        states.append([(t.state, t.rung, [(e.state, e.epochs) for e in t.executions.all()]) for t in trials])
         winner = job.trials.get(epochs=9)
         curves = [
             (s["execution"], len(s["points"]))
@@ -81,7 +81,7 @@ def test_executions_that_train_in_one_call_are_recorded_separately(
         ]
         assert sorted(curves) == [(1, 9), (2, 9)]
         assert {(row.execution, row.epoch) for row in winner.checkpoints.all()} >= {(1, 9), (2, 9)}
-    assert found[0] == found[1]
+    assert states[0] == states[1]
 
 
 def whole(worker: EngineWorker, plan: Any, folder: Path) -> Any:

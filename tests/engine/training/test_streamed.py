@@ -1,4 +1,4 @@
-"""Rows that are read from the file of their version while a model trains."""
+"""Rows that are read from their version's file while a model trains."""
 
 import dataclasses
 import itertools
@@ -46,11 +46,11 @@ def test_rows_of_a_mapped_file_are_those_of_the_file_in_any_order(table: Dataset
     columns, arrays = MappedColumns(Path(table.path)), read_arrays(Path(table.path))
     names = [str(name) for name in arrays["columns"]]
     rows = np.random.default_rng(0).permutation(columns.rows)[:100]
-    found = columns.take(names, rows)
+    taken = columns.take(names, rows)
     assert list(columns) == names
-    assert {array.dtype.kind for array in found.values()} >= {"f", "T", "M"}
+    assert {array.dtype.kind for array in taken.values()} >= {"f", "T", "M"}
     for place, name in enumerate(names):
-        np.testing.assert_array_equal(found[name], arrays[f"column_{place}"][rows])
+        np.testing.assert_array_equal(taken[name], arrays[f"column_{place}"][rows])
         np.testing.assert_array_equal(columns[name][:], arrays[f"column_{place}"])
         np.testing.assert_array_equal(columns[name][3:40], arrays[f"column_{place}"][3:40])
         assert columns[name].shape == arrays[f"column_{place}"].shape
@@ -69,10 +69,10 @@ def test_reading_rows_of_many_batches_looks_at_each_row_a_bounded_number_of_time
         return find(values)
 
     monkeypatch.setattr("workers.engine.data.mapped_columns.np.flatnonzero", counted)
-    found = columns.take(["city"], rows)["city"]
+    cities = columns.take(["city"], rows)["city"]
     monkeypatch.undo()
     assert sum(seen) <= len(rows)
-    np.testing.assert_array_equal(found, columns["city"][:])
+    np.testing.assert_array_equal(cities, columns["city"][:])
     assert len(columns.take(["city"], rows[:0])["city"]) == 0
 
 
@@ -139,10 +139,10 @@ def test_mean_and_variance_of_streamed_rows_are_those_of_the_rows_in_memory(
     there, here = loaded(table, None), loaded(table, STREAMED)
     monkeypatch.setattr("workers.engine.data.rows.SCANNED_BYTES", SCANNED_BYTES // 10_000)
     x, y = here.take(here.parts.train)
-    found, expected = (measure_scaling(each, y, here.profile) for each in (x, there.x[there.parts.train]))
-    np.testing.assert_allclose(found.x_mean, expected.x_mean, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(found.x_variance, expected.x_variance, rtol=1e-9)
-    assert found.x_range == expected.x_range
+    scaling, expected = (measure_scaling(rows, y, here.profile) for rows in (x, there.x[there.parts.train]))
+    np.testing.assert_allclose(scaling.x_mean, expected.x_mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(scaling.x_variance, expected.x_variance, rtol=1e-9)
+    assert scaling.x_range == expected.x_range
 
 
 def test_work_whose_duration_depends_on_the_data_is_announced_again_and_again(
@@ -183,10 +183,10 @@ def test_single_columns_and_first_rows_are_read_without_the_rest_of_the_file(tab
 
 
 def test_items_are_made_in_order_in_advance_and_errors_are_raised_in_their_place() -> None:
-    made: list[int] = []
+    produced: list[int] = []
 
     def make(number: int) -> int:
-        made.append(number)
+        produced.append(number)
         if number == 5:
             raise BadData("unreadable")
         return number
@@ -200,10 +200,10 @@ def test_items_are_made_in_order_in_advance_and_errors_are_raised_in_their_place
     with pytest.raises(BadData, match="unreadable"):
         next(items)
     assert waiting.seconds > 0
-    assert made[:6] == [0, 1, 2, 3, 4, 5]
-    made.clear()
+    assert produced[:6] == [0, 1, 2, 3, 4, 5]
+    produced.clear()
     items = prefetched(makers(), waiting)
     next(items)
     items.close()
-    assert max(made) < 4
+    assert max(produced) < 4
     assert not threads_of_prefetching()

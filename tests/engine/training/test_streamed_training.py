@@ -42,22 +42,22 @@ def test_streamed_training_ends_with_the_weights_of_training_in_memory_in_the_sa
     from workers.engine.training.prepare import prepare
 
     spec, dataset = spec_of("t", fit=FIT, args={"units": 8}), loaded(table, STREAMED)
-    made = prepare(spec, dataset, dataset.parts.train, name="t", seed=0)
-    in_memory = dataclasses.replace(made, batches=dataclasses.replace(made.batches, x=made.batches.x[:]))
+    first = prepare(spec, dataset, dataset.parts.train, name="t", seed=0)
+    in_memory = dataclasses.replace(first, batches=dataclasses.replace(first.batches, x=first.batches.x[:]))
     # Blocks of two batches, the last of one.
-    monkeypatch.setattr(device_feed, "STREAMED_BYTES", 2 * 32 * (made.batches.x.nbytes // 180 + 4))
+    monkeypatch.setattr(device_feed, "STREAMED_BYTES", 2 * 32 * (first.batches.x.nbytes // 180 + 4))
     weights = []
-    for prepared in (made, in_memory):
+    for prepared in (first, in_memory):
         loop = prepared.loop(epochs=2)
         loop.keep_step_mode("many")
         for epoch in (1, 2):
             loop.epoch(epoch, 0, [], lambda _: None)
             # The thread makes the first blocks of the next epoch, and ends with the last one.
-            assert len(threads_of_prefetching()) == (prepared is made and epoch == 1)
-        assert (loop.data_wait is not None) == (prepared is made)
-        weights.append([each.tobytes() for each in loop.weights()])
+            assert len(threads_of_prefetching()) == (prepared is first and epoch == 1)
+        assert (loop.data_wait is not None) == (prepared is first)
+        weights.append([weight.tobytes() for weight in loop.weights()])
     assert weights[0] == weights[1]
-    streamed, there = FitLoop(made.model, made.batches), in_memory.batches
+    streamed, there = FitLoop(first.model, first.batches), in_memory.batches
     assert [batch[0].tobytes() for batch in streamed._drawn(2, 1)] == [
         batch[0].tobytes() for batch in there.draw(2, 1)
     ]
@@ -123,12 +123,12 @@ def test_a_training_that_resumes_with_other_memory_keeps_the_order_of_its_epoch(
     assert isinstance(rows, StreamedRows)
     windows = rows.parts
     began = dataclasses.replace(resumed.training._plan.batches, parts=None if before is None else windows)
-    own = dataclasses.replace(began, parts=None if after is None else windows)
+    windowed = dataclasses.replace(began, parts=None if after is None else windows)
     used = resumed.training._plan.batches
-    for found, expected in zip(used.table(1), began.table(1), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(used.order(2), own.order(2))
-    assert not np.array_equal(began.order(2), own.order(2))
+    for actual, expected in zip(used.table(1), began.table(1), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(used.order(2), windowed.order(2))
+    assert not np.array_equal(began.order(2), windowed.order(2))
     assert any("differs from epoch 2 on" in args[0] for args, _ in resumed.report.of("log"))
 
 

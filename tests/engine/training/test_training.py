@@ -157,8 +157,8 @@ def test_the_model_ends_with_the_weights_of_its_best_epoch(train: TrainOnBlobs) 
     result = train(fit={**BLOBS, "epochs": 12, "learning_rate": 0.5}, patience=3)
     data = train.training._plan.validation
     p = predict(train.training._model, data.x, data.batch_size)
-    found = compute_metrics(data.loss, data.metrics, data.y, p, data.scale)
-    assert found["loss"] == pytest.approx(result.metrics["val_loss"], abs=1e-9)
+    metrics = compute_metrics(data.loss, data.metrics, data.y, p, data.scale)
+    assert metrics["loss"] == pytest.approx(result.metrics["val_loss"], abs=1e-9)
     assert result.metrics["val_loss"] == min(epoch["val_loss"] for epoch in result.history)
 
 
@@ -224,11 +224,11 @@ def test_the_train_task_reports_what_it_does_while_it_does_no_steps(tmp_path: Pa
 
     spec = spec_of("blobs", args={"units": 11}, fit={"epochs": 2, "batch_size": 16})
     report = RecordingReport(tmp_path)
-    wanted = TrainTask(
+    train_task = TrainTask(
         folder=str(tmp_path), fence=1, dataset=blobs_file(tmp_path), spec=spec, retrain=None, model_name="m",
         objective={"metric": "val_loss", "direction": "min"},
     )  # fmt: skip
-    task.run(wanted, report)
+    task.run(train_task, report)
     kinds = [(name, args[0]) for name, args, _ in report.calls if name in ("phase", "progress")]
     assert kinds[0] == ("phase", "loading")
     assert ("phase", "compiling") in kinds[: kinds.index(("progress", 1))]

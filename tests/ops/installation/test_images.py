@@ -1,4 +1,4 @@
-"""The container files without Docker: they parse, and the commands of all services run together."""
+"""The container files without Docker: they parse, and all services' commands run together."""
 
 import json
 import os
@@ -52,16 +52,18 @@ def test_the_image_copies_only_what_exists_and_starts_everything() -> None:
 
 
 def test_the_worker_of_compose_is_no_root_and_may_give_runners_users_of_their_own() -> None:
-    given = dict(option.lstrip("-").partition("=")[::2] for option in SERVICES["worker"]["entrypoint"][1:])
-    assert (given["reuid"], given["regid"]) == ("trainyard", "trainyard")
+    options = dict(option.lstrip("-").partition("=")[::2] for option in SERVICES["worker"]["entrypoint"][1:])
+    assert (options["reuid"], options["regid"]) == ("trainyard", "trainyard")
     needed = {name.removeprefix("CAP_").lower() for name in kernel.CAPABILITIES}
-    for capabilities in (given["inh-caps"], given["ambient-caps"]):
-        assert {each.removeprefix("+") for each in capabilities.split(",")} == needed
+    for capabilities in (options["inh-caps"], options["ambient-caps"]):
+        assert {capability.removeprefix("+") for capability in capabilities.split(",")} == needed
 
 
 def test_files_of_a_private_checkout_are_readable_for_the_user_of_the_image() -> None:
     instructions = dockerfile()
-    opened = next(index for index, each in enumerate(instructions) if each[1].startswith("chmod -R a+rX"))
+    opened = next(
+        index for index, instruction in enumerate(instructions) if instruction[1].startswith("chmod -R a+rX")
+    )
     assert instructions.index(("COPY", ". /srv/trainyard")) < opened
     assert opened < instructions.index(("COPY", "--from=build /srv/trainyard /srv/trainyard"))
 
@@ -92,9 +94,9 @@ def place(tmp_path: Path, migrated: Path | None) -> Iterator[dict[str, Any]]:
         shutil.copy(migrated, home.root / "trainyard.sqlite3")
     chosen = broker.choose({"TRAINYARD_BROKER": "embedded"}, home)
     assert chosen.argv
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
     environment = {
-        **kept,
+        **variables,
         **NOTHING_TO_DO,
         "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
         "TRAINYARD_HOME": str(home.root),

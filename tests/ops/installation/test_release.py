@@ -56,7 +56,7 @@ def release(tree: Path, key: Path | str) -> subprocess.CompletedProcess[str]:
 
 
 def verifies(folder: Path) -> bool:
-    """Run the commands of the page about security."""
+    """Run the commands on the page about security."""
     command = (
         "openssl pkeyutl -verify -pubin -inkey signing-key.pub -rawin -in SHA256SUMS -sigfile SHA256SUMS.sig"
         " && sha256sum --check --quiet SHA256SUMS"

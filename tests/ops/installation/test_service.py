@@ -41,10 +41,10 @@ def console(tmp_path: Path) -> Lines:
 
 @pytest.fixture
 async def service(console: Lines) -> AsyncIterator[Service]:
-    made = start(console, SLEEP)
-    yield made
-    made.kill()
-    await made.stop()
+    running = start(console, SLEEP)
+    yield running
+    running.kill()
+    await running.stop()
 
 
 def start(console: Lines, code: str, *, grace: float = 5) -> Service:
@@ -56,9 +56,9 @@ def start(console: Lines, code: str, *, grace: float = 5) -> Service:
 
 async def until[T](condition: Callable[[], T | None], seconds: float = 20) -> T:
     async with asyncio.timeout(seconds):
-        while not (found := condition()):
+        while not (value := condition()):
             await asyncio.sleep(0.01)
-    return found
+    return value
 
 
 async def test_a_part_that_is_killed_is_restarted(service: Service, console: Lines) -> None:

@@ -1,4 +1,4 @@
-"""The settings of a real installation: strict, and without warnings of Django's checks."""
+"""A real installation's settings: strict, and without warnings from Django's checks."""
 
 import os
 import subprocess
@@ -16,11 +16,13 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def manage(home: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("TRAINYARD_", "DJANGO_"))}
+    variables = {
+        key: value for key, value in os.environ.items() if not key.startswith(("TRAINYARD_", "DJANGO_"))
+    }
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,
-        env={**kept, "TRAINYARD_HOME": str(home), **environment},
+        env={**variables, "TRAINYARD_HOME": str(home), **environment},
         capture_output=True,
         text=True,
         timeout=120,
@@ -85,11 +87,13 @@ def test_none_is_a_list_without_proxies(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_web_process_never_loads_jax_or_keras(tmp_path: Path) -> None:
     code = "import sys, webapp.asgi; print({'jax', 'keras', 'keras_tuner'} & set(sys.modules))"
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("TRAINYARD_", "DJANGO_"))}
+    variables = {
+        key: value for key, value in os.environ.items() if not key.startswith(("TRAINYARD_", "DJANGO_"))
+    }
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env={**kept, "TRAINYARD_HOME": str(tmp_path)},
+        env={**variables, "TRAINYARD_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=120,

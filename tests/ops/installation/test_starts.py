@@ -1,4 +1,4 @@
-"""The state of a process after its start."""
+"""A process's state after its start."""
 
 import subprocess
 import sys

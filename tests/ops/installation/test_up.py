@@ -1,6 +1,6 @@
 """`manage.py up`, with every part real.
 
-A start takes many seconds, so all tests have two homes, the second restored from a backup of the first.
+A start takes many seconds, so all tests have two homes, the second restored from the first's backup.
 """
 
 import os
@@ -108,12 +108,12 @@ def backup(installation: Yard, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="module")
 def copy(backup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    """A second home, brought back from the backup, on the broker of PATH where there is one."""
+    """A second home, restored from the backup, on the broker in PATH where there is one."""
     broker = "path" if HAS_PATH_BROKER else "embedded"
-    with running_yard(tmp_path_factory.mktemp("copy") / "home", TRAINYARD_BROKER=broker) as made:
-        done = made.manage("restore", str(backup))
+    with running_yard(tmp_path_factory.mktemp("copy") / "home", TRAINYARD_BROKER=broker) as restored:
+        done = restored.manage("restore", str(backup))
         assert done.returncode == 0, done.stderr
-        yield made
+        yield restored
 
 
 def test_no_orphan_survives_the_supervisor_and_its_home_starts_again(running: Yard) -> None:

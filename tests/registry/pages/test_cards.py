@@ -1,4 +1,4 @@
-"""Two people edit the card of a version: the second is warned, and loses nothing."""
+"""Two people edit a version's card: the second is warned, and loses nothing."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def browser(yard: Yard) -> Client:
 
 
 def opened(answer: Any) -> dict[str, str]:
-    """Return the fields of the form as a page shows them."""
+    """Return the form fields as a page shows them."""
     form = answer.context["card_form"]
     return {name: form[name].value() for name in form.fields}
 

@@ -1,4 +1,4 @@
-"""The gates of a model on its page, and the rules of a request."""
+"""A model's gates on its page, and a request's rules."""
 
 import re
 from copy import deepcopy

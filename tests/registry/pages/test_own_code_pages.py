@@ -1,4 +1,4 @@
-"""The pages and requests that show the code of versions, and the gates that execute it."""
+"""The pages and requests that show version code, and the gates that execute it."""
 
 import re
 from html import unescape
@@ -34,7 +34,7 @@ from tests.registry.test_own_code import code_of, uploaded
 
 @pytest.fixture
 def trainer(yard: Yard) -> User:
-    """A person of the project who may have code executed."""
+    """A project member who may have code executed."""
     user = User.objects.create_user("trainer")
     Membership.objects.create(project=yard.project, user=user, role=Role.TRAINER)
     return user
@@ -65,7 +65,7 @@ def test_gates_get_the_code_of_challenger_and_champion(yard: Yard, trainer: User
     def models_of(task: GateTask) -> list[tuple[str, str]]:
         # The process of the task itself executes no code.
         assert task.code is None
-        return [(each.name, each.code.digest) for each in task.models if each.code is not None]
+        return [(model.name, model.code.digest) for model in task.models if model.code is not None]
 
     ours, theirs = ("challenger", second.digest), ("champion", first.digest)
     task = task_of(second)
@@ -88,14 +88,14 @@ def form(code: str) -> tuple[bytes, str]:
 def test_an_upload_over_rest_names_its_code(yard: Yard, trainer: User) -> None:
     code = code_of(yard)
     path = "/models/digits/versions"
-    made = Caller(trainer, ("read", "write")).raw("POST", path, *form(code.digest))
-    assert made.status_code == 201, made.content
-    assert made.json()["code"] == {
+    upload = Caller(trainer, ("read", "write")).raw("POST", path, *form(code.digest))
+    assert upload.status_code == 201, upload.content
+    assert upload.json()["code"] == {
         "digest": code.digest, "name": "layers", "needed": False, "requirements_digest": None,
         "reported_metrics": False,
         "packages_digest": None,
     }  # fmt: skip
-    assert made.json()["lineage"]["code_name"] == "layers"
+    assert upload.json()["lineage"]["code_name"] == "layers"
     refused = Caller(yard.member, ("read", "write")).raw("POST", path, *form(code.digest))
     assert refused.status_code == 403
     unknown = Caller(trainer, ("read", "write")).raw("POST", path, *form("0" * 64))
@@ -117,13 +117,13 @@ def test_the_pages_show_the_code(yard: Yard, trainer: User) -> None:
     assert code.digest not in browser_of(yard.member).get("/models/digits").content.decode()
     version = uploaded(yard, trainer, code)
     for user, text in ((trainer, "Request promotion"), (yard.member, "trainers and admins")):
-        shown = text_of(browser_of(user).get(f"/models/digits/versions/{version.number}"))
-        assert "needed by the file" in shown
-        assert text in shown
+        page = text_of(browser_of(user).get(f"/models/digits/versions/{version.number}"))
+        assert "needed by the file" in page
+        assert text in page
     signed = released(yard, trainer, version)
     assert signed.release.production == version.number
-    shown = text_of(browser_of(yard.approver).get(f"/approvals/{version.promotions.get().pk}"))
-    assert "runs in a sandbox" in shown
+    page = text_of(browser_of(yard.approver).get(f"/approvals/{version.promotions.get().pk}"))
+    assert "runs in a sandbox" in page
 
 
 def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None:
@@ -138,7 +138,7 @@ def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None
     request = promotions.request(version, stage="production", by=trainer)
     assert request.gate_job is not None
 
-    def shown(address: str) -> str:
+    def page_text(address: str) -> str:
         return text_of(browser_of(yard.approver).get(address))
 
     # The names of the classes are those of the data, whatever the process with the code reports.
@@ -151,8 +151,8 @@ def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None
     version.refresh_from_db()
     assert version.class_labels == factories.profile()["class_labels"]
 
-    assert "reported by its code" in shown(f"/models/digits/versions/{version.number}")
-    before = shown(f"/approvals/{request.pk}")
+    assert "reported by its code" in page_text(f"/models/digits/versions/{version.number}")
+    before = page_text(f"/approvals/{request.pk}")
     assert "reported by the code: not measured outside of its sandbox" in before
     assert "0.9321" in before
     assert "objective that its own code reported" in before
@@ -161,12 +161,12 @@ def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None
         results_json={"metrics": {"challenger": {"accuracy": 0.3456}}}
     )
     factories.make_job_artifact(request.gate_job, role="evaluation", name="evaluation.json")
-    after = shown(f"/approvals/{request.pk}")
+    after = page_text(f"/approvals/{request.pk}")
     assert "of the predictions that the gates received; the whole evaluation" in after
     assert "0.3456" in after
     assert "0.9321" not in after
     # The page that was open before gets them together with the gates.
-    part = shown(f"/approvals/{request.pk}?part=gates")
+    part = page_text(f"/approvals/{request.pk}?part=gates")
     assert "of the predictions that the gates received" in part and "0.3456" in part
 
 
@@ -195,8 +195,8 @@ def test_a_request_links_the_code_of_the_present_version_and_names_metrics_not_o
     assert browser.get(unescape(compare)).status_code == 200
     unmeasured = f"those of v{present.number} are from its training, not from these gates"
     measured = {"challenger": {"accuracy": 0.3}}
-    for found, is_told in ((measured, True), ({**measured, "champion": {"accuracy": 0.2}}, False)):
-        Job.objects.filter(pk=request.gate_job.pk).update(results_json={"metrics": found})
+    for metrics, is_told in ((measured, True), ({**measured, "champion": {"accuracy": 0.2}}, False)):
+        Job.objects.filter(pk=request.gate_job.pk).update(results_json={"metrics": metrics})
         assert (unmeasured in text_of(browser.get(address))) == is_told
 
 

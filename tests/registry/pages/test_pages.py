@@ -18,7 +18,7 @@ from tests.registry.conftest import OPEN_GATES, Yard, judge, make_yard, see
 
 
 def make_filled(folder: Path) -> Yard:
-    """Release two versions and request the promotion of a third."""
+    """Release two versions and request a third one's promotion."""
     yard = make_yard(folder)
     yard.live()
     yard.live()
@@ -60,7 +60,7 @@ def test_everyone_in_the_project_sees_every_page(filled: Yard, who: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("lineage", "shown"),
+    ("lineage", "hyperparameters"),
     [
         ({}, []),
         ({"uploaded_by": "member"}, []),
@@ -68,13 +68,13 @@ def test_everyone_in_the_project_sees_every_page(filled: Yard, who: str) -> None
     ],
 )
 def test_the_page_of_a_version_shows_the_hyperparameters_of_its_training_if_it_knows_them(
-    filled: Yard, lineage: dict[str, Any], shown: list[str]
+    filled: Yard, lineage: dict[str, Any], hyperparameters: list[str]
 ) -> None:
     version = filled.model.versions.order_by("number")[0]
     type(version).objects.filter(pk=version.pk).update(lineage=lineage)
     answer = see(filled.viewer, f"/models/digits/versions/{version.number}", tab="overview")
     assert answer.status_code == 200
-    assert all(pair in text_of(answer) for pair in shown)
+    assert all(pair in text_of(answer) for pair in hyperparameters)
     type(version).objects.filter(pk=version.pk).update(metrics={})
     without = text_of(see(filled.viewer, f"/models/digits/versions/{version.number}", tab="overview"))
     assert "Metrics No metrics came with this version." in without
@@ -176,8 +176,8 @@ def test_a_decision_that_comes_too_late_keeps_the_comment_for_the_thread(filled:
 def test_an_approval_without_the_open_gates_keeps_the_comment_and_the_boxes(filled: Yard) -> None:
     promotion = filled.request(stage="staging")
     judge(promotion, {"gates": [*OPEN_GATES["gates"], {"name": "latency", "state": "not_evaluated"}]})
-    given = {"comment": "small data set", "accept": "latency"}
-    answer = browser_of(filled.approver).post(f"/approvals/{promotion.pk}/approve", given)
+    fields = {"comment": "small data set", "accept": "latency"}
+    answer = browser_of(filled.approver).post(f"/approvals/{promotion.pk}/approve", fields)
     assert answer.status_code == 409
     card = one_line(answer).split('aria-label="Decide"')[1].split("</section>")[0]
     assert "small data set</textarea>" in card

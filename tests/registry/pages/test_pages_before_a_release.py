@@ -1,4 +1,4 @@
-"""Pages of the registry before anything is released."""
+"""Registry pages before anything is released."""
 
 import pytest
 

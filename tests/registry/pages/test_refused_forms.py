@@ -15,7 +15,7 @@ REASON = "wrong answers on sevens"
 
 
 def section(answer: Any, label: str) -> str:
-    """Return the markup of one card of a page."""
+    """Return the markup of one card on a page."""
     return one_line(answer).split(f'aria-label="{label}"')[1].split("</section>")[0]
 
 

@@ -1,4 +1,4 @@
-"""Registering a model of a job as a version, on the pages."""
+"""Registering a job's model as a version, on the pages."""
 
 import re
 
@@ -14,102 +14,110 @@ from tests.people import People, browser_of
 
 
 @pytest.fixture
-def made(people: People) -> JobArtifact:
-    """The model of a completed training."""
+def trained(people: People) -> JobArtifact:
+    """A completed training's model."""
     experiment = factories.make_experiment("Digits for real", project=people.project, by=people.owner)
     job = factories.make_job(experiment=experiment, by=people.owner, kind="train", state="completed")
     factories.make_job_artifact(job, role="evaluation", name="evaluation.json")
     return factories.make_job_artifact(job)
 
 
-def register(made: JobArtifact) -> str:
-    return f"/jobs/{made.job_id}/artifacts/{made.artifact_id}/register"
+def register(trained: JobArtifact) -> str:
+    return f"/jobs/{trained.job_id}/artifacts/{trained.artifact_id}/register"
 
 
-def test_a_finished_training_leads_to_a_new_model_and_its_version(people: People, made: JobArtifact) -> None:
+def test_a_finished_training_leads_to_a_new_model_and_its_version(
+    people: People, trained: JobArtifact
+) -> None:
     browser = browser_of(people.member)
     for tab in ("overview", "artifacts"):
-        page = browser.get(f"/jobs/{made.job_id}", {"tab": tab}).content.decode()
-        assert register(made) in page, tab
-    assert 'value="digits-for-real"' in browser.get(register(made)).content.decode()
-    answer = browser.post(register(made), {"model": "", "name": "digits-for-real"})
-    version = ModelVersion.objects.get(artifact=made.artifact)
+        page = browser.get(f"/jobs/{trained.job_id}", {"tab": tab}).content.decode()
+        assert register(trained) in page, tab
+    assert 'value="digits-for-real"' in browser.get(register(trained)).content.decode()
+    answer = browser.post(register(trained), {"model": "", "name": "digits-for-real"})
+    version = ModelVersion.objects.get(artifact=trained.artifact)
     assert (answer.status_code, answer["Location"]) == (303, "/models/digits-for-real/versions/1")
-    assert (version.what, version.source_job_id, version.lineage["job"]) == ("best", made.job_id, made.job_id)
+    assert (version.what, version.source_job_id, version.lineage["job"]) == (
+        "best",
+        trained.job_id,
+        trained.job_id,
+    )
     assert Job.objects.filter(kind="register").exists(), "a worker validates that it loads"
-    page = text_of(browser.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}))
+    page = text_of(browser.get(f"/jobs/{trained.job_id}", {"tab": "artifacts"}))
     assert "digits-for-real v1" in page
 
 
 @pytest.mark.parametrize("existing", [False, True])
 def test_one_click_registers_under_the_name_that_fits(
-    people: People, made: JobArtifact, existing: bool
+    people: People, trained: JobArtifact, existing: bool
 ) -> None:
     if existing:
         factories.make_model("digits-for-real", project=people.project, by=people.owner)
     browser = browser_of(people.member)
-    page = browser.get(f"/jobs/{made.job_id}").content.decode()
-    form = page.partition(f'action="{register(made)}"')[2].partition("</form>")[0]
+    page = browser.get(f"/jobs/{trained.job_id}").content.decode()
+    form = page.partition(f'action="{register(trained)}"')[2].partition("</form>")[0]
     fields = dict(re.findall(r'name="(model|name)" value="([^"]*)"', form))
     assert fields == {("model" if existing else "name"): "digits-for-real"}
     number = 2 if existing else 1
-    assert browser.post(register(made), fields)["Location"] == f"/models/digits-for-real/versions/{number}"
+    assert browser.post(register(trained), fields)["Location"] == f"/models/digits-for-real/versions/{number}"
 
 
 def test_an_experiment_keeps_proposing_the_model_that_has_its_versions(
-    people: People, made: JobArtifact
+    people: People, trained: JobArtifact
 ) -> None:
     browser = browser_of(people.member)
-    browser.post(register(made), {"model": "", "name": "an-earlier-name"})
-    assert registry.model_name_for(made.job) == "an-earlier-name"
-    page = browser.get(f"/jobs/{made.job_id}").content.decode()
+    browser.post(register(trained), {"model": "", "name": "an-earlier-name"})
+    assert registry.model_name_for(trained.job) == "an-earlier-name"
+    page = browser.get(f"/jobs/{trained.job_id}").content.decode()
     assert 'name="name" value="digits-for-real"' not in page
 
 
-def test_it_becomes_the_next_version_of_an_existing_model(people: People, made: JobArtifact) -> None:
+def test_it_becomes_the_next_version_of_an_existing_model(people: People, trained: JobArtifact) -> None:
     model = factories.make_model("digits", project=people.project, by=people.owner)
     factories.make_model("others", project=Project.objects.get(slug="elsewhere"), by=people.stranger)
     browser = browser_of(people.owner)
-    assert b"others" not in browser.get(register(made)).content
-    assert browser.post(register(made), {"model": "others"}).status_code == 422
+    assert b"others" not in browser.get(register(trained)).content
+    assert browser.post(register(trained), {"model": "others"}).status_code == 422
     before = model.versions.count()
-    browser.post(register(made), {"model": "digits", "name": ""})
+    browser.post(register(trained), {"model": "digits", "name": ""})
     assert model.versions.count() == before + 1
 
 
 @pytest.mark.parametrize("name", ["", "Two Words", "taken"])
-def test_an_invalid_name_is_refused_at_its_field(people: People, made: JobArtifact, name: str) -> None:
+def test_an_invalid_name_is_refused_at_its_field(people: People, trained: JobArtifact, name: str) -> None:
     factories.make_model("taken", project=people.project, by=people.owner)
-    answer = browser_of(people.owner).post(register(made), {"model": "", "name": name})
+    answer = browser_of(people.owner).post(register(trained), {"model": "", "name": name})
     assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["name"])
-    assert not ModelVersion.objects.filter(artifact=made.artifact).exists()
+    assert not ModelVersion.objects.filter(artifact=trained.artifact).exists()
     assert RegisteredModel.objects.count() == 1
 
 
-def test_only_models_are_registered_and_only_by_those_who_may(people: People, made: JobArtifact) -> None:
+def test_only_models_are_registered_and_only_by_those_who_may(people: People, trained: JobArtifact) -> None:
     report = JobArtifact.objects.get(role="evaluation")
     assert browser_of(people.owner).get(register(report)).status_code == 404
     viewer = browser_of(people.viewer)
-    assert viewer.post(register(made), {"name": "mine"}).status_code == 403
-    assert register(made) not in viewer.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}).content.decode()
+    assert viewer.post(register(trained), {"name": "mine"}).status_code == 403
+    assert (
+        register(trained) not in viewer.get(f"/jobs/{trained.job_id}", {"tab": "artifacts"}).content.decode()
+    )
 
 
 def test_a_retrained_trial_is_registered_under_the_name_that_fits_its_search(
-    people: People, made: JobArtifact
+    people: People, trained: JobArtifact
 ) -> None:
     experiment = factories.make_experiment("Digits search", project=people.project, by=people.owner)
     search = factories.make_job(experiment=experiment, by=people.owner, state="completed")
-    change_payload(made.job, source=SourceTrial(search=search.pk, trial=1))
-    page = browser_of(people.member).get(f"/jobs/{made.job_id}").content.decode()
+    change_payload(trained.job, source=SourceTrial(search=search.pk, trial=1))
+    page = browser_of(people.member).get(f"/jobs/{trained.job_id}").content.decode()
     assert 'name="name" value="digits-search"' in page
 
 
 def test_a_project_at_its_quota_of_unfinished_jobs_registers_nothing(
-    people: People, made: JobArtifact
+    people: People, trained: JobArtifact
 ) -> None:
     Project.objects.filter(pk=people.project.pk).update(max_jobs=1)
-    factories.make_job(experiment=made.job.experiment, by=people.owner, kind="train", state="running")
-    answer = browser_of(people.member).post(register(made), {"model": "", "name": "digits-for-real"})
+    factories.make_job(experiment=trained.job.experiment, by=people.owner, kind="train", state="running")
+    answer = browser_of(people.member).post(register(trained), {"model": "", "name": "digits-for-real"})
     assert answer.status_code == 422
     assert "its quota is 1" in answer.content.decode()
     assert not ModelVersion.objects.exists()

@@ -1,4 +1,4 @@
-"""The figures of an endpoint on its page."""
+"""An endpoint's figures on its page."""
 
 from datetime import timedelta
 from typing import Any

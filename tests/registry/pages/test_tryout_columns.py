@@ -1,4 +1,4 @@
-"""The fields to try a version that takes the columns of a table."""
+"""The fields to try a version that takes table columns."""
 
 import base64
 import shlex
@@ -32,9 +32,9 @@ def signature(**types: str) -> Signature:
 
 
 def posted(*values: str) -> QueryDict:
-    given = QueryDict(mutable=True)
-    given.setlist("column", list(values))
-    return given
+    fields = QueryDict(mutable=True)
+    fields.setlist("column", list(values))
+    return fields
 
 
 def test_each_column_has_a_field_of_its_type_with_a_real_value() -> None:
@@ -48,16 +48,16 @@ def test_each_column_has_a_field_of_its_type_with_a_real_value() -> None:
 
 
 def test_an_image_is_chosen_as_a_file_and_sent_as_base64() -> None:
-    wanted = signature(image="image")
-    (field,) = tryout_columns.column_fields(wanted, None)
+    inputs = signature(image="image")
+    (field,) = tryout_columns.column_fields(inputs, None)
     assert (field.widget, field.value) == ("image", "")
     files: MultiValueDict[str, UploadedFile[Any]] = MultiValueDict(
         {"column": [SimpleUploadedFile("cat.png", b"pixels")]}
     )
-    row = tryout_columns.read_row(posted(), wanted, files)
+    row = tryout_columns.read_row(posted(), inputs, files)
     assert row == {"image": {"b64": base64.b64encode(b"pixels").decode()}}
     with pytest.raises(BadInput, match="Choose a file"):
-        tryout_columns.read_row(posted(), wanted, MultiValueDict())
+        tryout_columns.read_row(posted(), inputs, MultiValueDict())
 
 
 def test_the_example_of_an_image_is_one(yard: Yard) -> None:
@@ -122,10 +122,10 @@ def test_a_category_with_unlisted_values_is_typed() -> None:
 
 
 def test_the_entries_become_a_row_and_an_empty_one_is_missing() -> None:
-    wanted = signature(
+    inputs = signature(
         age="number", rooms="integer", member="boolean", city="category", note="text", day="date"
     )
-    row = tryout_columns.read_row(posted("1.5", "3", "false", "Rome", " a b ", ""), wanted)
+    row = tryout_columns.read_row(posted("1.5", "3", "false", "Rome", " a b ", ""), inputs)
     assert row == {"age": 1.5, "rooms": 3, "member": False, "city": "Rome", "note": " a b ", "day": None}
 
 
@@ -191,10 +191,10 @@ def test_the_time_of_the_day_is_asked_for_if_any_row_has_one() -> None:
 
 
 def test_a_value_that_no_row_has_can_be_tried_where_all_values_are_offered() -> None:
-    wanted = signature(city="category", bought="date")
-    city, bought = tryout_columns.column_fields(wanted, PROFILE)
+    inputs = signature(city="category", bought="date")
+    city, bought = tryout_columns.column_fields(inputs, PROFILE)
     assert (city.unknown in city.choices, bought.unknown) == (False, "")
-    assert tryout_columns.read_row(posted(city.unknown, ""), wanted)["city"] == city.unknown
+    assert tryout_columns.read_row(posted(city.unknown, ""), inputs)["city"] == city.unknown
 
 
 def test_the_value_that_no_row_has_is_another_one_if_a_row_has_it() -> None:

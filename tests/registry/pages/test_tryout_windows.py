@@ -1,4 +1,4 @@
-"""The form to try a version whose instances are windows of rows."""
+"""The form to try a version whose instances are row windows."""
 
 import json
 from html import unescape
@@ -82,18 +82,18 @@ def test_a_wrong_text_is_refused_with_the_place(text: str, message: str) -> None
 def test_the_example_of_a_long_window_repeats_rows_that_are_made_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[str] = []
+    encoded: list[str] = []
     field = tryout_columns._column_field
 
     def counted(name: str, *more: Any) -> tryout_columns.ColumnField:
-        made.append(name)
+        encoded.append(name)
         return field(name, *more)
 
     monkeypatch.setattr(tryout_columns, "_column_field", counted)
     rows = tryout_windows.example_rows(SIGNATURE, WINDOW.model_copy(update={"rows": 1000}), PROFILE)
     different = len({json.dumps(row) for row in rows})
     assert len(rows) == 1000 and rows[different] == rows[0]
-    assert len(made) <= len(PROFILE.preview) * len(COLUMNS)
+    assert len(encoded) <= len(PROFILE.preview) * len(COLUMNS)
 
 
 def test_the_pages_have_an_example_that_the_form_reads(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:

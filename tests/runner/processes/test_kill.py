@@ -61,7 +61,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(base: Path) -> Iterator[ForkServer]:
-    """Every run has a new runner; they share the imports of one fork server."""
+    """Every run has a new runner; they share one fork server's imports."""
     with fork_server(base) as forking:
         yield forking
 
@@ -73,7 +73,7 @@ def iris(base: Path) -> DatasetFile:
 
 @pytest.fixture(scope="module")
 def unbroken(base: Path, iris: DatasetFile, server: ForkServer) -> tuple[dict[str, str], Any]:
-    """The result of an undisturbed run."""
+    """An undisturbed run's result."""
     with runner(base / "unbroken-log", EVERY_EPOCH, server) as process:
         events = process.run(train_task(base / "unbroken", iris, **SPEC))
     assert events[-1].type == "result", events[-1]
@@ -107,13 +107,13 @@ def test_killed_at(
         process.start(train_task(folder, iris, **SPEC))
         assert process.process.wait(120) == -9, process.log.read_text()
         process.wait_until_closed()
-        known = recorded_checkpoints(process.events)
+        checkpoints = recorded_checkpoints(process.events)
     with runner(folder / "second", EVERY_EPOCH, server) as process:
-        events = process.run(train_task(folder, iris, fence=2, resume=known, **SPEC))
+        events = process.run(train_task(folder, iris, fence=2, resume=checkpoints, **SPEC))
     assert events[-1].type == "result", events[-1]
     assert (remains(folder), events[-1].result) == unbroken
     resumed = [event for event in events if event.type == "resumed"]
-    assert len(resumed) == bool(known), "nothing can be resumed before the first checkpoint is reported"
+    assert len(resumed) == bool(checkpoints), "nothing can be resumed before the first checkpoint is reported"
     assert all(event.loaded == event.saved != "" for event in resumed), "other weights than were saved"
     assert not list((folder / "checkpoints").glob(".tmp-*"))
 
@@ -139,13 +139,13 @@ def test_trees_that_are_killed_are_grown_again_and_end_with_the_same_predictions
         process.start(train_task(folder, iris, **TREES))
         assert process.process.wait(120) == -9, process.log.read_text()
         process.wait_until_closed()
-        known = recorded_checkpoints(process.events)
+        checkpoints = recorded_checkpoints(process.events)
     with runner(folder / "second", EVERY_EPOCH, server) as process:
-        events = process.run(train_task(folder, iris, fence=2, resume=known, **TREES))
+        events = process.run(train_task(folder, iris, fence=2, resume=checkpoints, **TREES))
     assert events[-1].type == "result", events[-1]
     assert remains(folder) == remains(whole)
     resumed = [event for event in events if event.type == "resumed"]
-    assert len(resumed) == bool(known)
+    assert len(resumed) == bool(checkpoints)
     assert all(event.loaded == event.saved != "" for event in resumed), "other trees than before"
 
 
@@ -167,9 +167,9 @@ def test_a_streamed_training_that_is_killed_ends_with_the_same_bits(
         process.start(train_task(folder, table, **STREAMED))
         assert process.process.wait(120) == -9, process.log.read_text()
         process.wait_until_closed()
-        known = recorded_checkpoints(process.events)
+        checkpoints = recorded_checkpoints(process.events)
     with runner(folder / "second", EVERY_EPOCH, server) as process:
-        events = process.run(train_task(folder, table, fence=2, resume=known, **STREAMED))
+        events = process.run(train_task(folder, table, fence=2, resume=checkpoints, **STREAMED))
     assert events[-1].type == "result", events[-1]
     assert [event.type for event in events].count("resumed") == 1
     assert remains(folder) == remains(whole)

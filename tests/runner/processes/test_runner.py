@@ -40,7 +40,7 @@ def warm(base: Path) -> Iterator[RunnerProcess]:
         yield process
 
 
-def of(events: Iterable[Any], kind: str) -> list[Any]:
+def events_of(events: Iterable[Any], kind: str) -> list[Any]:
     return [event for event in events if event.type == kind]
 
 
@@ -117,26 +117,26 @@ def test_a_trial_of_a_classifier_scores_each_execution_at_its_best_epoch(
 ) -> None:
     events = warm.run(trial_task(base / "trial", iris, seeds=(1, 2)))
     (result,) = events[-1].result["trials"]
-    done = [e for e in of(events, "execution") if e.state == "completed"]
+    done = [e for e in events_of(events, "execution") if e.state == "completed"]
     assert [e.execution for e in done] == [1, 2]
     assert result["score"] == pytest.approx(np.mean([e.score for e in done]))
     assert result["std"] == pytest.approx(np.std([e.score for e in done]))
     for execution in done:
         losses = {
             x: value
-            for table in of(events, "points") if table.execution == execution.execution
+            for table in events_of(events, "points") if table.execution == execution.execution
             for x, value in zip(table.at, table.values[table.names.index("val_loss")], strict=True)
         }  # fmt: skip
         assert list(losses) == list(range(1, execution.epochs + 1))
         assert losses[execution.best_epoch] == execution.score == min(losses.values())
-    assert of(events, "progress")[-1].done == of(events, "progress")[-1].total == 12
+    assert events_of(events, "progress")[-1].done == events_of(events, "progress")[-1].total == 12
 
 
 def test_the_started_event_carries_the_reproducibility_record(
     warm: RunnerProcess, base: Path, iris: DatasetFile
 ) -> None:
     task = trial_task(base / "record", iris)
-    record = of(warm.run(task), "started")[0].record
+    record = events_of(warm.run(task), "started")[0].record
     assert record["packages"].keys() >= {"keras", "jax", "jaxlib", "numpy"}
     assert record["devices"][0]["platform"] == "cpu"
     assert (record["threads"], record["seed"]) == (1, 0)
@@ -160,7 +160,7 @@ def test_a_trained_regression_predicts_in_the_unit_of_the_target(
     folder = base / "train"
     events = warm.run(train_task(folder, diabetes, args={"units": 16}))
     result = events[-1].result
-    artifacts = {e.role: folder / e.path for e in of(events, "artifact")}
+    artifacts = {e.role: folder / e.path for e in events_of(events, "artifact")}
     assert set(artifacts) == {"model", "summary", "evaluation", "predictions", "validation_predictions"}
     assert result["metrics"]["test"].keys() >= {"rmse", "mae", "r2"}
     assert result["metrics"]["validation"].keys() >= {"loss", "mse", "mae", "r2"}
@@ -188,7 +188,7 @@ def test_a_useless_second_phase_and_a_reached_cap_are_reported_as_warnings(
 ) -> None:
     retrain = {"patience": 3, "epochs_cap": 2, "epochs_factor": 1.2}
     events = warm.run(train_task(base / "warned", iris, retrain=retrain))
-    warnings = {e.code: e.message for e in of(events, "warning")}
+    warnings = {e.code: e.message for e in events_of(events, "warning")}
     assert warnings.keys() == {"retrain_adds_nothing", "cap_reached"}
     assert "Set epochs_factor to at least 1.5 and retrain." in warnings["retrain_adds_nothing"]
 
@@ -200,7 +200,7 @@ def test_a_failed_trial_reports_its_error_and_the_next_one_starts(
     events = warm.run(trial_task(base / "nan", iris, trials=({}, broken, {})))
     turns = [(e.type, e.trial) for e in events if e.type in ("trial_begun", "trial_done")]
     assert turns == [(kind, trial) for trial in (1, 2, 3) for kind in ("trial_begun", "trial_done")]
-    first, failed, last = of(events, "trial_done")
+    first, failed, last = events_of(events, "trial_done")
     assert (first.state, failed.state, last.state) == ("completed", "failed", "completed")
     assert failed.error.code == "nan_loss"
     assert "NanLoss" in failed.error.traceback

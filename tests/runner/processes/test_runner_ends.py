@@ -17,7 +17,7 @@ from jobs.spec.sections.pruning import Curve
 from tests.present import present
 from tests.runner.forks import ROOT
 from tests.runner.harness import RunnerProcess, runner
-from tests.runner.processes.test_runner import of
+from tests.runner.processes.test_runner import events_of
 from tests.runner.tasks import FAST, profiled, trial_task
 
 
@@ -43,11 +43,11 @@ def test_after_a_stop_the_remaining_trials_are_not_started(
 ) -> None:
     before = len(warm.events)
     warm.start(trial_task(base / "rest", iris, trials=({"fit": LONG["fit"]}, {})))
-    warm.wait_for(lambda events: of(events[before:], "points"))
+    warm.wait_for(lambda events: events_of(events[before:], "points"))
     warm.yield_("stop")
     warm.wait_for(lambda events: events[-1].type == "yielded")
-    assert [e.trial for e in of(warm.events[before:], "trial_begun")] == [1]
-    assert not of(warm.events[before:], "trial_done")
+    assert [e.trial for e in events_of(warm.events[before:], "trial_begun")] == [1]
+    assert not events_of(warm.events[before:], "trial_done")
 
 
 def test_a_damaged_data_set_fails_the_task(warm: RunnerProcess, base: Path, iris: DatasetFile) -> None:
@@ -84,31 +84,31 @@ def test_a_pause_writes_a_checkpoint_and_the_next_attempt_resumes_from_it(
     task = trial_task(base / "pause", iris, **LONG)
     before = len(warm.events)
     warm.start(task)
-    warm.wait_for(lambda events: len(of(events[before:], "points")) > 3)
+    warm.wait_for(lambda events: len(events_of(events[before:], "points")) > 3)
     warm.yield_("pause")
     warm.wait_for(lambda events: events[-1].type == "yielded")
     events = warm.events[before:]
-    last = of(events, "checkpoint")[-1]
+    last = events_of(events, "checkpoint")[-1]
     assert events[-1].why == "pause"
-    assert last.epoch == sum(len(table.at) for table in of(events, "points"))
+    assert last.epoch == sum(len(table.at) for table in events_of(events, "points"))
 
-    kept = {"folder": last.folder, "manifest": last.manifest, "step": last.step}
+    checkpoint = {"folder": last.folder, "manifest": last.manifest, "step": last.step}
     before = len(warm.events)
-    warm.start(trial_task(base / "pause", iris, fence=2, resume=(kept,), **LONG))
-    warm.wait_for(lambda events: of(events[before:], "points"))
+    warm.start(trial_task(base / "pause", iris, fence=2, resume=(checkpoint,), **LONG))
+    warm.wait_for(lambda events: events_of(events[before:], "points"))
     warm.yield_("stop")
     warm.wait_for(lambda events: events[-1].type == "yielded")
     events = warm.events[before:]
-    assert of(events, "started")[0].resumed_from == last.step
-    assert of(events, "points")[0].at[0] == last.epoch + 1
+    assert events_of(events, "started")[0].resumed_from == last.step
+    assert events_of(events, "points")[0].at[0] == last.epoch + 1
 
 
 def test_a_checkpoint_is_written_on_request(warm: RunnerProcess, base: Path, iris: DatasetFile) -> None:
     before = len(warm.events)
     warm.start(trial_task(base / "asked", iris, **LONG))
-    warm.wait_for(lambda events: of(events[before:], "points"))
+    warm.wait_for(lambda events: events_of(events[before:], "points"))
     warm.checkpoint()
-    warm.wait_for(lambda events: of(events[before:], "checkpoint"))
+    warm.wait_for(lambda events: events_of(events[before:], "checkpoint"))
     warm.yield_("stop")
     warm.wait_for(lambda events: events[-1].type == "yielded")
 
@@ -116,7 +116,7 @@ def test_a_checkpoint_is_written_on_request(warm: RunnerProcess, base: Path, iri
 def test_sigterm_writes_a_checkpoint_and_ends_the_runner(base: Path, iris: DatasetFile) -> None:
     with runner(base / "sigterm") as process:
         process.start(trial_task(base / "stopped", iris, **LONG))
-        process.wait_for(lambda events: of(events, "points"))
+        process.wait_for(lambda events: events_of(events, "points"))
         process.process.send_signal(signal.SIGTERM)
         process.wait_for(lambda events: events[-1].type == "yielded")
         assert process.process.wait(20) == 0
@@ -167,15 +167,15 @@ def test_a_running_training_is_pruned_by_trials_that_end_elsewhere(
     warm.send(Compare(curves=unbeaten))  # no task has begun
     before = len(warm.events)
     warm.start(trial_task(base / "judged", iris, search=rule, fit={**FAST, "epochs": 50_000}))
-    warm.wait_for(lambda events: len(of(events[before:], "points")) > 2)
+    warm.wait_for(lambda events: len(events_of(events[before:], "points")) > 2)
     warm.send(Compare(curves=unbeaten[:1]))
     warm.send(Compare(curves=unbeaten[:1]))  # a repetition does not count
-    heard = len(of(warm.events, "points"))
-    warm.wait_for(lambda events: len(of(events, "points")) > heard + 2)
-    assert not of(warm.events[before:], "trial_done")
+    heard = len(events_of(warm.events, "points"))
+    warm.wait_for(lambda events: len(events_of(events, "points")) > heard + 2)
+    assert not events_of(warm.events[before:], "trial_done")
     warm.send(Compare(curves=unbeaten))
-    warm.wait_for(lambda events: of(events[before:], "result"))
-    (done,) = of(warm.events[before:], "trial_done")
-    (execution,) = [e for e in of(warm.events[before:], "execution") if e.state == "pruned"]
+    warm.wait_for(lambda events: events_of(events[before:], "result"))
+    (done,) = events_of(warm.events[before:], "trial_done")
+    (execution,) = [e for e in events_of(warm.events[before:], "execution") if e.state == "pruned"]
     assert (done.state, done.verdict.threshold, done.verdict.of) == ("pruned", -1.0, 2)
     assert (done.verdict.epoch, done.verdict.value) == (execution.epochs, execution.best[-1][1])

@@ -1,4 +1,4 @@
-"""A real runner in a sandbox, which continues the training of another runner of its job."""
+"""A real runner in a sandbox, which continues a training that another runner began."""
 
 import asyncio
 import os
@@ -46,8 +46,10 @@ async def test_a_runner_in_a_sandbox_resumes_from_the_checkpoint_of_another_runn
         await asyncio.wait_for(bench.start(attempt=1).task, 180)
         assert repository.endings[1].outcome == Outcome.COMPLETED, repository.endings[1]
         *_, saved = (event for event in repository.events[1] if isinstance(event, CheckpointCommitted))
-        kept = CheckpointFolder(folder=str(root / saved.folder), manifest=saved.manifest, step=saved.step)
-        plan = task.trials[0].executions[0].model_copy(update={"checkpoints": (kept,)})
+        checkpoint = CheckpointFolder(
+            folder=str(root / saved.folder), manifest=saved.manifest, step=saved.step
+        )
+        plan = task.trials[0].executions[0].model_copy(update={"checkpoints": (checkpoint,)})
         again = task.trials[0].model_copy(update={"executions": (plan,)})
         other = code.model_copy(update={"digest": "2"})
         repository.tasks[2] = task.model_copy(update={"code": other, "trials": (again,), "fence": 2})

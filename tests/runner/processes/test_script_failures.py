@@ -11,7 +11,7 @@ from jobs.spec.sections.script_model import ScriptModel
 from tests.engine.helpers import RecordingReport
 from tests.present import present
 from tests.runner.harness import RunnerProcess, runner
-from tests.runner.processes.test_scripts import of, series, train_task, trial_task
+from tests.runner.processes.test_scripts import events_of, series, train_task, trial_task
 from workers.engine.report import TaskInterrupted
 from workers.engine.scripts.outputs import OF_RUN
 from workers.engine.scripts.run import Plan, run_script
@@ -37,8 +37,8 @@ class StoppingReport(RecordingReport):
 
 
 def failure_of(events: Iterable[Any]) -> Any:
-    """Return the error of the only trial."""
-    (done,) = of(events, "trial_done")
+    """Return the only trial's error."""
+    (done,) = events_of(events, "trial_done")
     assert done.state == "failed"
     return done.error
 
@@ -70,7 +70,7 @@ def test_a_script_without_any_metrics_fails_a_trial_but_not_a_single_run(
     assert (error.code, "no metrics" in error.message) == ("no_objective", True)
     events = warm.run(train_task(base / "silent-run", ""))
     assert events[-1].type == "result"
-    assert [e.code for e in of(events, "warning")] == ["no_metrics"]
+    assert [e.code for e in events_of(events, "warning")] == ["no_metrics"]
 
 
 def test_an_objective_that_is_never_finite_fails_the_trial(warm: RunnerProcess, base: Path) -> None:
@@ -100,8 +100,8 @@ def test_processes_that_a_script_leaves_behind_are_ended_and_told(warm: RunnerPr
     )
     events = warm.run(trial_task(base / "left", text))
     ((_, pid),) = series(events, "pid")
-    assert [e.state for e in of(events, "trial_done")] == ["completed"]
-    (warned,) = of(events, "warning")
+    assert [e.state for e in events_of(events, "trial_done")] == ["completed"]
+    (warned,) = events_of(events, "warning")
     assert (warned.code, "left 1 process running" in warned.message) == ("processes_left", True)
     assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
 
@@ -115,7 +115,7 @@ def test_metrics_that_are_no_numbers_are_told_a_few_times_and_do_not_end_the_scr
         "print(json.dumps({'metrics': {'loss': 0.5}}))\n"
     )
     events = warm.run(train_task(base / "odd", text))
-    warned = [e.message for e in of(events, "warning")]
+    warned = [e.message for e in events_of(events, "warning")]
     assert len(warned) == 3
     assert "metric 'loss' is no number: 'high 0'" in warned[0]
     assert series(events, "loss") == [(1, 0.5)]
@@ -126,7 +126,7 @@ def test_a_request_ends_a_script_by_sigterm(base: Path, why: str) -> None:
     text = "import time\nreport(1, loss=1.0)\ntime.sleep(600)\n"
     with runner(base / f"yield-{why}") as process:
         process.start(train_task(base / f"yield-{why}", text))
-        process.wait_for(lambda events: bool(of(events, "points")))
+        process.wait_for(lambda events: bool(events_of(events, "points")))
         process.yield_(why)
         process.wait_for(lambda events: events[-1].type == "yielded", timeout=30)
         assert process.events[-1].why == why

@@ -1,4 +1,4 @@
-"""Trials of scripts: objectives, files and pruners."""
+"""Script trials: objectives, files and pruners."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.runner.harness import RunnerProcess, runner
-from tests.runner.processes.test_scripts import of, trial_task
+from tests.runner.processes.test_scripts import events_of, trial_task
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_a_trial_has_the_best_value_of_the_objective_of_each_execution(
     events = warm.run(trial_task(base / "trial", text, values=[{"rate": 0.5}, {"rate": 0.25}], seeds=(1, 2)))
     trials = events[-1].result["trials"]
     assert [trial["score"] for trial in trials] == [7.0, 6.75]
-    done = [e for e in of(events, "execution") if e.state == "completed"]
+    done = [e for e in events_of(events, "execution") if e.state == "completed"]
     assert [(e.trial, e.execution, e.score) for e in done] == [
         (1, 1, 6.5), (1, 2, 7.5), (2, 1, 6.25), (2, 2, 7.25)
     ]  # fmt: skip
@@ -45,7 +45,7 @@ def test_a_trial_has_the_best_value_of_the_objective_of_each_execution(
 def test_the_files_of_a_trial_have_its_number(warm: RunnerProcess, base: Path) -> None:
     text = "import trainyard_report as ty\nty.report(1, val_accuracy=1.0)\nopen(ty.output('a.txt'), 'w')\n"
     events = warm.run(trial_task(base / "files", text, seeds=(1, 2)))
-    names = [e.name for e in of(events, "artifact")]
+    names = [e.name for e in events_of(events, "artifact")]
     assert names == ["trial-1/execution-1/a.txt", "trial-1/execution-2/a.txt"]
 
 
@@ -60,5 +60,5 @@ def test_a_pruner_ends_a_script_by_its_reported_steps(warm: RunnerProcess, base:
     search = {"pruner": {"kind": "median", "startup_trials": 2}}
     values = [{"rate": 0.9}, {"rate": 0.8}, {"rate": 0.1}]
     events = warm.run(trial_task(base / "pruned", text, values=values, search=search))
-    assert [e.state for e in of(events, "trial_done")] == ["completed", "completed", "pruned"]
-    assert of(events, "trial_done")[-1].verdict.rule == "median"
+    assert [e.state for e in events_of(events, "trial_done")] == ["completed", "completed", "pruned"]
+    assert events_of(events, "trial_done")[-1].verdict.rule == "median"

@@ -1,4 +1,4 @@
-"""Scripts of users in a real runner process: their reports, their files and their failures."""
+"""User scripts in a real runner process: their reports, their files and their failures."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,16 +22,16 @@ def trial_task(
     seeds: Sequence[int] = (7,),
     **fields: Any,
 ) -> TrialTask:
-    """Return the task of trials of a search over a script's arguments."""
+    """Return a trial task for a search over a script's arguments."""
     search = fields.pop("search", {})
     trials = tuple(
         TrialPlan(
             number=number,
-            values=given,
-            spec=spec(args={**fields.get("args", {}), **given}, search=search),
+            values=arguments,
+            spec=spec(args={**fields.get("args", {}), **arguments}, search=search),
             executions=tuple(ExecutionPlan(execution=i, seed=seed) for i, seed in enumerate(seeds, 1)),
         )
-        for number, given in enumerate(values, 1)
+        for number, arguments in enumerate(values, 1)
     )
     return TrialTask(
         folder=str(folder),
@@ -63,7 +63,7 @@ def warm(base: Path) -> Iterator[RunnerProcess]:
 
 
 def code(folder: Path, files: dict[str, str]) -> OwnCode:
-    """Return a version of code with these files."""
+    """Return a code version with these files."""
     stored = []
     for number, (path, text) in enumerate(files.items()):
         place = folder / "store" / str(number)
@@ -83,12 +83,12 @@ def spec(
     env: dict[str, str] | None = None,
 ) -> Any:
     model = {"kind": "script", "digest": DIGEST, "entry": entry, "args": args or {}, "env": env or {}}
-    found = {"model": model, "fit": fit or {"epochs": 3}}
+    parts = {"model": model, "fit": fit or {"epochs": 3}}
     if search is not None:
-        found["search"] = {"objective": OBJECTIVE, "space": [space("rate")], **search}
+        parts["search"] = {"objective": OBJECTIVE, "space": [space("rate")], **search}
     if data is not None:
-        found["data"] = data
-    return found
+        parts["data"] = data
+    return parts
 
 
 def space(name: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def train_task(
     dataset: DatasetFile | None = None,
     **fields: Any,
 ) -> TrainTask:
-    """Return the task of a single run of a script."""
+    """Return the task for a single script run."""
     return TrainTask(
         folder=str(folder),
         code=code(folder, {"train.py": REPORT + text, **(files or {})}),
@@ -115,17 +115,17 @@ def train_task(
     )
 
 
-def of(events: Iterable[Any], kind: str) -> list[Any]:
+def events_of(events: Iterable[Any], kind: str) -> list[Any]:
     return [event for event in events if event.type == kind]
 
 
 def series(events: Iterable[Any], name: str) -> list[tuple[Any, Any]]:
-    """Return the points of a metric, (step, value)."""
-    found: list[tuple[Any, Any]] = []
-    for table in of(events, "points"):
+    """Return a metric's points, (step, value)."""
+    points: list[tuple[Any, Any]] = []
+    for table in events_of(events, "points"):
         if name in table.names:
-            found += zip(table.at, table.values[table.names.index(name)], strict=True)
-    return found
+            points += zip(table.at, table.values[table.names.index(name)], strict=True)
+    return points
 
 
 def test_a_script_gets_its_arguments_and_its_metrics_become_points(warm: RunnerProcess, base: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_script_gets_its_arguments_and_its_metrics_become_points(warm: RunnerP
     events = warm.run(train_task(base / "args", text, args=args))
     assert events[-1].type == "result"
     assert series(events, "loss") == [(1, 1), (2, 0.5), (3, pytest.approx(1 / 3))]
-    assert {table.x for table in of(events, "points")} == {"step"}
+    assert {table.x for table in events_of(events, "points")} == {"step"}
     assert events[-1].result["metrics"] == {"reported": {"loss": pytest.approx(1 / 3)}}
     expected = ["--epochs", "3", "--rate", "1e-05", "--name", "a b", "--shift=-0.5", "--fast"]
     assert str(expected) in warm.log.read_text()
@@ -142,7 +142,7 @@ def test_a_script_gets_its_arguments_and_its_metrics_become_points(warm: RunnerP
 
 def test_a_script_needs_neither_keras_nor_jax(warm: RunnerProcess, base: Path) -> None:
     events = warm.run(train_task(base / "plain", "report(1, loss=1.0)\n"))
-    record = of(events, "started")[0].record
+    record = events_of(events, "started")[0].record
     assert record["devices"] == []
     modules = {
         line.rpartition(" ")[2] for line in Path(f"/proc/{warm.process.pid}/maps").read_text().splitlines()
@@ -168,7 +168,7 @@ def test_the_helper_can_be_imported_and_names_the_folders(warm: RunnerProcess, b
     folder = base / "helper"
     events = warm.run(train_task(folder, text, fit={"seed": 11}))
     assert series(events, "loss") == [(1, 0.5)]
-    (written,) = of(events, "artifact")
+    (written,) = events_of(events, "artifact")
     assert (written.role, written.name) == ("output", "nested/notes.txt")
     assert (folder / written.path).read_text() == "11 None"
 
@@ -203,8 +203,8 @@ def test_a_keras_file_of_the_outputs_is_the_model_and_links_are_refused(
         "report(1, loss=1.0)\n"
     )
     events = warm.run(train_task(base / "model", text))
-    assert [(e.role, e.name) for e in of(events, "artifact")] == [("model", "model.keras")]
-    (warned,) = [e for e in of(events, "warning") if e.code == "outputs_left_out"]
+    assert [(e.role, e.name) for e in events_of(events, "artifact")] == [("model", "model.keras")]
+    (warned,) = [e for e in events_of(events, "warning") if e.code == "outputs_left_out"]
     assert "'stolen' (it is a link or no ordinary file)" in warned.message
 
 
@@ -218,8 +218,8 @@ def test_a_table_arrives_as_parquet_with_the_part_of_each_row(warm: RunnerProces
     dataset = profiled(base / "iris", bundled="iris")
     data = {"dataset": "iris", "split": {"validation": 0.2, "test": 0.1}}
     events = warm.run(train_task(base / "parquet", text, dataset=dataset, data=data))
-    found = events[-1].result["metrics"]["reported"]
-    assert found == {"columns": 6, "rows": 150, "train": 105, "validation": 30, "test": 15}
+    reported = events[-1].result["metrics"]["reported"]
+    assert reported == {"columns": 6, "rows": 150, "train": 105, "validation": 30, "test": 15}
 
 
 def test_images_arrive_as_arrays(warm: RunnerProcess, base: Path) -> None:
@@ -231,9 +231,9 @@ def test_images_arrive_as_arrays(warm: RunnerProcess, base: Path) -> None:
     )
     dataset = profiled(base / "digits", bundled="digits")
     events = warm.run(train_task(base / "npz", text, dataset=dataset, data={"dataset": "digits"}))
-    found = events[-1].result["metrics"]["reported"]
-    assert (found["rows"], found["labels"], found["y"]) == (1797, 10, 9)
-    assert 1000 < found["train"] < 1100
+    reported = events[-1].result["metrics"]["reported"]
+    assert (reported["rows"], reported["labels"], reported["y"]) == (1797, 10, 9)
+    assert 1000 < reported["train"] < 1100
 
 
 def test_the_folder_of_the_work_is_removed_and_the_outputs_are_kept(warm: RunnerProcess, base: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real standby: forked, warmed up, then used as the runner of a job."""
+"""A real standby: forked, warmed up, then used as a job's runner."""
 
 import asyncio
 import sys
@@ -25,9 +25,11 @@ KEY = RunnerKey(1, Environment(threads=1))
 @pytest.fixture
 async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
     folder = tmp_path / "runners"
-    made = RunnerPool(folder, 1, 60.0, 2**30, SecretMasker(), RUNNER, ForkServers(folder, 60.0, RUNNER))
-    yield made
-    await made.close()
+    runner_pool = RunnerPool(
+        folder, 1, 60.0, 2**30, SecretMasker(), RUNNER, ForkServers(folder, 60.0, RUNNER)
+    )
+    yield runner_pool
+    await runner_pool.close()
 
 
 async def trained(runner: RunnerProcess, folder: Path) -> Result | Failed:

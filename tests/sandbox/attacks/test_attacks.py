@@ -1,4 +1,4 @@
-"""Hostile code at every level that this machine offers, against the list of guarantees."""
+"""Hostile code at every level that this machine offers, against the guarantee list."""
 
 import pytest
 
@@ -50,13 +50,17 @@ def test_every_attack_succeeds_where_nothing_is_guaranteed(cases: Cases) -> None
     needs_root = {"packets"}
     for guarantee in OTHERS_IN_SIGHT:
         assert not record(results).holds(guarantee)
-        found = results.attacks[guarantee]
+        attacks = results.attacks[guarantee]
         if guarantee is Guarantee.CALLS:  # most need privileges in any case
-            assert {name for name, succeeded in found.items() if succeeded} > {"ptrace", "unshare", "keyctl"}
+            assert {name for name, succeeded in attacks.items() if succeeded} > {
+                "ptrace",
+                "unshare",
+                "keyctl",
+            }
         else:
-            succeeded = [name for name, succeeded in found.items() if succeeded]
+            succeeded = [name for name, succeeded in attacks.items() if succeeded]
             assert succeeded, guarantee
-            assert guarantee is Guarantee.WRITE or set(found) - set(succeeded) <= needs_root, guarantee
+            assert guarantee is Guarantee.WRITE or set(attacks) - set(succeeded) <= needs_root, guarantee
     assert all(results.connections.values()), results.connections
 
 
@@ -67,20 +71,20 @@ def test_code_can_work_in_its_own_folders_and_start_processes_and_threads(case: 
 @pytest.mark.parametrize("worker", WORKERS)
 def test_a_fork_that_may_not_join_bubblewrap_is_a_new_interpreter_there(cases: Cases, worker: str) -> None:
     case = cases.results(worker, Level.BUBBLEWRAP, forked=True)
-    found = case.without_joining
-    assert case.facts["forked"] and not found["facts"]["forked"]
-    assert found["own"] == case.own
-    assert not any(any(attacks.values()) for attacks in found["succeeded"].values())
+    new_interpreter = case.without_joining
+    assert case.facts["forked"] and not new_interpreter["facts"]["forked"]
+    assert new_interpreter["own"] == case.own
+    assert not any(any(attacks.values()) for attacks in new_interpreter["succeeded"].values())
 
 
 def test_the_record_is_what_the_run_had(case: Results) -> None:
-    found = record(case)
-    assert not found.network
-    assert found.uid in (None, case.facts["uid"])
-    if found.uid is not None:
+    sandbox = record(case)
+    assert not sandbox.network
+    assert sandbox.uid in (None, case.facts["uid"])
+    if sandbox.uid is not None:
         assert case.facts["groups"] == []
-    assert found.seccomp == (found.level is not Level.PROCESS)
-    assert bool(found.landlock) == (found.level is Level.LANDLOCK)
+    assert sandbox.seccomp == (sandbox.level is not Level.PROCESS)
+    assert bool(sandbox.landlock) == (sandbox.level is Level.LANDLOCK)
 
 
 def test_with_network_only_the_asked_port_can_be_reached(case: Results) -> None:
@@ -89,22 +93,22 @@ def test_with_network_only_the_asked_port_can_be_reached(case: Results) -> None:
     assert case.connections["allowed"]
     if not connected.holds(Guarantee.PORTS):
         pytest.skip("not guaranteed at this level")
-    made = {name for name, made in case.connections.items() if made}
+    connected_to = {name for name, succeeds in case.connections.items() if succeeds}
     # Sockets with an abstract name need a rule of their own.
-    assert made - (set() if connected.landlock >= 6 else {"abstract socket"}) == {"allowed"}
+    assert connected_to - (set() if connected.landlock >= 6 else {"abstract socket"}) == {"allowed"}
 
 
 def test_a_run_that_uses_too_much_is_ended_with_the_cause(case: Results) -> None:
     # The others are measured in the same way.
     assert case.bombs.keys() == (set(BOMBS_OF_FORKS) if case.facts["forked"] else BOMBS.keys())
-    for bomb, found in case.bombs.items():
-        assert found.breach == BOMBS[bomb], found
-        assert found.message.startswith("this run was ended: ")
-        assert found.status < 0
-        assert found.left == 0, bomb
-        assert found.received <= LIMITS.output_of_all
+    for bomb, result in case.bombs.items():
+        assert result.breach == BOMBS[bomb], result
+        assert result.message.startswith("this run was ended: ")
+        assert result.status < 0
+        assert result.left == 0, bomb
+        assert result.received <= LIMITS.output_of_all
         if bomb == "flood":
-            assert found.received == LIMITS.output_of_all
+            assert result.received == LIMITS.output_of_all
 
 
 def test_a_run_with_children_that_have_ended_is_not_ended(case: Results) -> None:
@@ -113,8 +117,8 @@ def test_a_run_with_children_that_have_ended_is_not_ended(case: Results) -> None
 
 
 def test_the_kernel_limits_processes_where_it_counts_them_for_the_run_alone(case: Results) -> None:
-    found = record(case)
-    if found.uid is None and found.level not in ROOTS:
+    sandbox = record(case)
+    if sandbox.uid is None and sandbox.level not in ROOTS:
         pytest.skip("other processes have the same user")
     assert case.threads < 64
 
@@ -139,8 +143,8 @@ def test_a_file_cannot_be_larger_than_its_limit(case: Results) -> None:
 def test_no_process_survives(case: Results, guarantee: Guarantee, ends: set[str]) -> None:
     if not record(case).holds(guarantee):
         pytest.skip("not guaranteed at this level")
-    found = {end: left for end, left in case.left.items() if end in ends}
-    assert found == dict.fromkeys(ends - (set() if case.facts["forked"] else {"its fork server"}), 0)
+    left_by_end = {end: left for end, left in case.left.items() if end in ends}
+    assert left_by_end == dict.fromkeys(ends - (set() if case.facts["forked"] else {"its fork server"}), 0)
 
 
 def test_the_status_is_that_of_the_command(case: Results) -> None:

@@ -1,4 +1,4 @@
-"""Versions that need code of users: each child in a sandbox, and no effect on other models."""
+"""Versions that need user code: each child in a sandbox, and no effect on other models."""
 
 import os
 import re
@@ -30,15 +30,17 @@ def predictions(url: str, model: str, body: bytes = ROW) -> Any:
 
 
 def process_of(
-    dashboard: FakeDashboard, model: str, version: int, *, known: str = "memory_bytes"
+    dashboard: FakeDashboard, model: str, version: int, *, fact: str = "memory_bytes"
 ) -> dict[str, Any]:
-    """Return the process of a version in the newest report, once that has a fact about it."""
+    """Return a version's process in the newest report, once that has a fact about it."""
 
-    def found() -> dict[str, Any] | None:
+    def find_process() -> dict[str, Any] | None:
         processes = dashboard.last_report(model).get("processes", ())
-        return next((each for each in processes if each["version"] == version and each[known]), None)
+        return next(
+            (process for process in processes if process["version"] == version and process[fact]), None
+        )
 
-    return until(found)
+    return until(find_process)
 
 
 def ended(dashboard: FakeDashboard, model: str, generation: int) -> None:
@@ -62,7 +64,7 @@ def test_a_version_that_needs_code_answers_from_a_sandbox(
     outer = psutil.Process(process["pid"])
     inside = outer.children(recursive=True)
     # A fork has the command line of its fork server.
-    assert any("--fork-server" in each.cmdline() for each in inside)
+    assert any("--fork-server" in inner.cmdline() for inner in inside)
     # Which has imported KerasTuner, and so scikit-learn, for this model and later ones.
     forks = server.fork_server()
     assert forks is not None
@@ -97,16 +99,16 @@ def test_a_machine_without_a_strong_level_says_so_and_serves_the_others(
     if os.geteuid() != 0:
         pytest.skip("needs root")
     monkeypatch.setenv("TRAINYARD_RUNNER_UIDS", "off")
-    own = FakeDashboard()
-    with running(tmp_path, own) as server:
-        own.publish(served("refused", 1, version_with(own, 1, model_files["own"])))
-        own.publish(served("other", 1, own.add(1, model_files["telling-1"])))
-        own.serves("other", 1)
-        error = until(lambda: own.last_report("refused").get("error"))
+    strict_dashboard = FakeDashboard()
+    with running(tmp_path, strict_dashboard) as server:
+        strict_dashboard.publish(served("refused", 1, version_with(strict_dashboard, 1, model_files["own"])))
+        strict_dashboard.publish(served("other", 1, strict_dashboard.add(1, model_files["telling-1"])))
+        strict_dashboard.serves("other", 1)
+        error = until(lambda: strict_dashboard.last_report("refused").get("error"))
         assert "TRAINYARD_RUNNER_UIDS is off" in error
-        assert own.last_report("refused")["versions"] == {"1": "END"}
+        assert strict_dashboard.last_report("refused")["versions"] == {"1": "END"}
         assert predictions(server.url, "other") == [[4.0, 1.0]]
-    own.close()
+    strict_dashboard.close()
 
 
 @pytest.mark.parametrize(

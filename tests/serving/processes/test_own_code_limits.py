@@ -1,4 +1,4 @@
-"""Limits of the code of versions, and the levels of the machine that confine it."""
+"""Limits for version code, and the machine's levels that confine it."""
 
 import json
 import os
@@ -150,30 +150,30 @@ def test_a_server_without_privileges_has_the_levels_of_its_machine(
     model_files: dict[str, bytes], place: Path, confined: Confinement | None
 ) -> None:
     """At each of them, a killed server leaves no process, and the next one serves again."""
-    own, folder = FakeDashboard(), place / "server"
+    dashboard, folder = FakeDashboard(), place / "server"
     home = str(folder / "home")
-    helpers = HOSTILE.format(secret=f"{home}/state.json", home=home, port=own.url[-5:], pid=os.getpid())
-    version = version_with(own, 1, model_files["own"], helpers, minimum=Level.PROCESS)
-    own.publish(served("own", 1, version))
-    found = {}
+    helpers = HOSTILE.format(secret=f"{home}/state.json", home=home, port=dashboard.url[-5:], pid=os.getpid())
+    version = version_with(dashboard, 1, model_files["own"], helpers, minimum=Level.PROCESS)
+    dashboard.publish(served("own", 1, version))
+    possible_by_level = {}
     for level in Level:
-        own.reports.clear()
+        dashboard.reports.clear()
         variables: dict[str, str] = {"TRAINYARD_SANDBOX_LEVELS": level}
         if level is Level.PROCESS:
             # There, each child is a new interpreter.
             variables["TRAINYARD_SERVING_FORK"] = "0"
-        with running(folder, own, confined=confined, variables=variables) as server:
-            if not (error := error_of(server, own, "own")):
+        with running(folder, dashboard, confined=confined, variables=variables) as server:
+            if not (error := error_of(server, dashboard, "own")):
                 ((total, possible),) = predictions(server.url, "own")
                 assert total == 4.0
-                found[level] = possible
-                assert process_of(own, "own", 1, known="sandbox")["sandbox"] == level.value
+                possible_by_level[level] = possible
+                assert process_of(dashboard, "own", 1, fact="sandbox")["sandbox"] == level.value
             assert not error or "needs the sandbox level" in error
             everything = psutil.Process(server.process.pid).children(recursive=True)
             server.kill()
             _, alive = psutil.wait_procs(everything, timeout=30)
             assert alive == [], level
-    own.close()
+    dashboard.close()
     # At the level `process`, the code has the user of the server.
-    assert {level for level, possible in found.items() if possible} == {Level.PROCESS}
-    assert len(found) > 1
+    assert {level for level, possible in possible_by_level.items() if possible} == {Level.PROCESS}
+    assert len(possible_by_level) > 1

@@ -27,7 +27,7 @@ TOKENS = (TensorSpec(name="tokens", dtype="int32", shape=(None,)),)
 TWO = (*TOKENS, TensorSpec(name="mask", dtype="float32", shape=(None, 2)))
 
 
-def of(length: int) -> Sizes:
+def sizes_of(length: int) -> Sizes:
     return ((length,),)
 
 
@@ -70,7 +70,7 @@ def test_buckets_end_at_the_largest() -> None:
 
 
 def test_lengths_between_near_seen_ones_are_named() -> None:
-    assert between([of(3), of(6), of(500)], TOKENS) == [of(4), of(5)]
+    assert between([sizes_of(3), sizes_of(6), sizes_of(500)], TOKENS) == [sizes_of(4), sizes_of(5)]
     assert between([((2,), (2, 2)), ((4,), (4, 2))], TWO) == [((3,), (3, 2))]
     assert between([((2,), (5, 2)), ((4,), (4, 2))], TWO) == []  # the sizes are not one length
 
@@ -79,7 +79,7 @@ def test_sizes_of_another_signature_do_not_fit() -> None:
     assert fits(((2,), (5, 2)), TWO)
     assert not fits(((2,), (5, 3)), TWO)
     assert not fits(((2,), (0, 2)), TWO)
-    assert not fits(of(2), TWO)
+    assert not fits(sizes_of(2), TWO)
     assert not fits(((2, 2),), TOKENS)
 
 
@@ -89,36 +89,36 @@ def test_programs_between_seen_lengths_are_compiled_without_a_request(model: mod
     ahead.start()
     for length in (2, 5):
         programs.run(words(1, length))
-        ahead.see(of(length))
-    until(lambda: all(programs.has((bucket, of(length))) for bucket in (1, 4) for length in (2, 5)))
-    until(lambda: programs.has((1, of(3))) and programs.has((1, of(4))))
+        ahead.see(sizes_of(length))
+    until(lambda: all(programs.has((bucket, sizes_of(length))) for bucket in (1, 4) for length in (2, 5)))
+    until(lambda: programs.has((1, sizes_of(3))) and programs.has((1, sizes_of(4))))
     # Not all rows fit the one program of this length: it runs several times, and none is compiled.
     outputs = programs.run(words(3, 4))
-    assert not programs.has((4, of(4)))
+    assert not programs.has((4, sizes_of(4)))
     together = Programs(model, 4, 64).run(words(3, 4))
     np.testing.assert_allclose(outputs[0], together[0], atol=1e-6)
 
 
 def test_seen_lengths_are_compiled_before_the_model_serves(model: models.PureModel) -> None:
     programs = Programs(model, 4, 64)
-    AheadCompiler(programs).warm([of(3), ((2, 2),), of(2)], seconds=60)
-    assert programs.has((1, of(3)))
-    assert programs.has((1, of(2)))
+    AheadCompiler(programs).warm([sizes_of(3), ((2, 2),), sizes_of(2)], seconds=60)
+    assert programs.has((1, sizes_of(3)))
+    assert programs.has((1, sizes_of(2)))
 
 
 def test_the_number_of_programs_is_bounded(model: models.PureModel) -> None:
     programs = Programs(model, 4, 3)
     for length in (1, 2, 3, 4):
         programs.run(words(1, length))
-    assert [programs.has((1, of(length))) for length in (1, 2, 3, 4)] == [False, True, True, True]
+    assert [programs.has((1, sizes_of(length))) for length in (1, 2, 3, 4)] == [False, True, True, True]
     ahead = AheadCompiler(programs)
-    ahead.warm([of(5)], seconds=60)
-    assert not programs.has((1, of(5)))
+    ahead.warm([sizes_of(5)], seconds=60)
+    assert not programs.has((1, sizes_of(5)))
 
 
 def test_a_program_is_announced_before_it_first_runs(model: models.PureModel) -> None:
     programs, announced = Programs(model, 4, 64), []
-    programs.compile((1, of(3)))
+    programs.compile((1, sizes_of(3)))
     for _ in range(2):
         programs.run(words(1, 3), lambda: announced.append(True))
     assert announced == [True]
@@ -164,7 +164,7 @@ def test_failures_are_told_apart_without_foreign_text() -> None:
 
 
 class RefusedPrograms:
-    """Programs of a model that computes no sizes."""
+    """Programs for a model that computes no sizes."""
 
     model = SimpleNamespace(signature=SimpleNamespace(inputs=TOKENS))
     buckets = (1,)
@@ -189,9 +189,9 @@ def test_refused_sizes_are_forgotten_once_no_request_has_them_and_are_not_tried_
     ahead = AheadCompiler(programs)
     lengths = [40 * number for number in range(1, 1500)]  # so far apart that no length between is tried
     for length in lengths:
-        ahead.see(of(length))
+        ahead.see(sizes_of(length))
         while (key := ahead._next()) is not None:
             ahead._compile(key)
-    assert programs.tried == [(1, of(length)) for length in lengths]
+    assert programs.tried == [(1, sizes_of(length)) for length in lengths]
     assert len(ahead._refused) <= 1024
-    assert {(1, of(length)) for length in lengths[-256:]} <= ahead._refused
+    assert {(1, sizes_of(length)) for length in lengths[-256:]} <= ahead._refused

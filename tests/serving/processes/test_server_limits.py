@@ -1,4 +1,4 @@
-"""Refusals and limits of the whole server, and its metrics."""
+"""The whole server's refusals, limits and metrics."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Bodies of one tensor of numbers: the fast parser agrees with the general one, or leaves the body to it."""
+"""Bodies with one numeric tensor: the fast parser agrees with the general one, or leaves the body to it."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ def spec_of(shape: tuple[int | None, ...] = (None,), dtype: Any = "float32") -> 
 
 
 def general(body: bytes, spec: TensorSpec, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the result of the general parser, the array and whether rows were given, or its refusal."""
+    """Return the general parser's result, the array and whether rows were given, or its refusal."""
     with monkeypatch.context() as patch:
         patch.setattr(tfs_predict, "parse_plain_numbers", lambda *_: None)
         try:
@@ -53,12 +53,12 @@ BODIES = pytest.mark.parametrize(
 def test_a_tensor_of_numbers_is_read_as_by_the_general_parser(
     body: bytes, spec: TensorSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = parse_plain_numbers(body, spec)
+    parsed = parse_plain_numbers(body, spec)
     expected, rows = general(body, spec, monkeypatch)
-    assert found is not None
-    assert (found.key == "instances") == rows
-    assert found.array.dtype == expected.dtype
-    np.testing.assert_array_equal(found.array, expected)
+    assert parsed is not None
+    assert (parsed.key == "instances") == rows
+    assert parsed.array.dtype == expected.dtype
+    np.testing.assert_array_equal(parsed.array, expected)
 
 
 @BODIES
@@ -140,9 +140,9 @@ def test_booleans_are_left_to_the_general_parser() -> None:
 def test_an_unusual_body_does_not_hinder_the_next_one() -> None:
     for body in (b'{"instances": [[1, true]]}', b'{"instances": [[1'):
         assert parse_plain_numbers(body, spec_of()) is None
-        found = parse_plain_numbers(b'{"instances": [[1, 2]]}', spec_of())
-        assert found is not None
-        assert found.array.tolist() == [[1, 2]]
+        parsed = parse_plain_numbers(b'{"instances": [[1, 2]]}', spec_of())
+        assert parsed is not None
+        assert parsed.array.tolist() == [[1, 2]]
 
 
 numbers = st.one_of(
@@ -168,11 +168,11 @@ def test_every_result_equals_that_of_the_general_parser(
     value: Any, key: str, shape: tuple[int | None, ...], dtype: str
 ) -> None:
     body, spec = json.dumps({key: value}).encode(), spec_of(shape, dtype)
-    found = parse_plain_numbers(body, spec)
-    if found is None:
+    parsed = parse_plain_numbers(body, spec)
+    if parsed is None:
         return
     with pytest.MonkeyPatch.context() as patch:
         expected, rows = general(body, spec, patch)
-    assert (found.key == "instances") == rows
-    np.testing.assert_allclose(found.array, expected, rtol=1e-7)
-    assert found.array.dtype == expected.dtype
+    assert (parsed.key == "instances") == rows
+    np.testing.assert_allclose(parsed.array, expected, rtol=1e-7)
+    assert parsed.array.dtype == expected.dtype

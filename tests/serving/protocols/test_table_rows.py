@@ -1,4 +1,4 @@
-"""Rows of a table by the names of their columns, in both protocols."""
+"""Table rows by their column names, in both protocols."""
 
 import json
 import struct
@@ -71,7 +71,7 @@ def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
 def test_binary_tensors_have_texts_after_their_lengths() -> None:
     texts = b"".join(struct.pack("<I", len(text)) + text for text in (b"free", b"", "Zürich".encode()))
     ages = np.array([31.5, np.nan, 8.0], "<f8").tobytes()
-    found = inferred(
+    tensor = inferred(
         [
             {
                 "name": "plan",
@@ -84,7 +84,7 @@ def test_binary_tensors_have_texts_after_their_lengths() -> None:
         texts + ages,
     )
     expected = PIPELINE.of_rows([{"plan": "free", "age": 31.5}, {}, {"plan": "Zürich", "age": 8.0}])
-    assert found.tobytes() == expected.tobytes()
+    assert tensor.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Windows of rows by the names of their columns, in both protocols."""
+"""Row windows by their column names, in both protocols."""
 
 import json
 import struct
@@ -59,7 +59,7 @@ def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
     plans_: list[Any] = [row.get("plan") or "" for row in ROWS]
     cities = [str(row.get("city") or "").encode() for row in ROWS]
     texts = b"".join(struct.pack("<I", len(text)) + text for text in cities)
-    found = inferred(
+    tensor = inferred(
         [
             {
                 "name": "age",
@@ -82,7 +82,7 @@ def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
         ],
         ages + texts,
     )
-    assert found.tobytes() == STORED.tobytes()
+    assert tensor.tobytes() == STORED.tobytes()
     flat = {"name": "plan", "shape": [3, 2], "datatype": "BYTES", "data": plans_}
     assert inferred([flat]).shape == STORED.shape
 

@@ -1,4 +1,4 @@
-"""Verification, rollout and persistence of releases."""
+"""How releases are verified, rolled out and stored."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -86,12 +86,12 @@ class FakeServer:
             changed=lambda: None,
         )
 
-    async def publish(self, given: Release) -> None:
-        self.catalog.accept_all([self.signer.sign(given).model_dump(mode="json")])
+    async def publish(self, new_release: Release) -> None:
+        self.catalog.accept_all([self.signer.sign(new_release).model_dump(mode="json")])
         await turn()
 
-    async def serving(self, given: Release) -> None:
-        await self.publish(given)
+    async def serving(self, new_release: Release) -> None:
+        await self.publish(new_release)
         for one in self.loaded:
             await one.ready()
 

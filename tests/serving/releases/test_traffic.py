@@ -1,4 +1,4 @@
-"""Counts of requests until the dashboard has them: lost answers, outages and restarts."""
+"""Request counts until the dashboard has them: lost answers, outages and restarts."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ from workers.serving.traffic import KEPT_INTERVALS, Traffic, next_run
 
 
 class _Dashboard:
-    """Adds each report once, as the real one does; `answers` are the outcomes of the next reports."""
+    """Adds each report once, as the real one does; `answers` are the next reports' outcomes."""
 
     def __init__(self) -> None:
         self.counted: dict[str, int] = {}
@@ -37,8 +37,10 @@ class _Dashboard:
         if traffic is None or (traffic.run, traffic.sequence) <= self._newest.get(model, (0, 0)):
             return
         self._newest[model] = traffic.run, traffic.sequence
-        counts = (each.counts for interval in traffic.intervals for each in interval.versions)
-        self.counted[model] = self.counted.get(model, 0) + sum(sum(each.latency.values()) for each in counts)
+        counts = (version.counts for interval in traffic.intervals for version in interval.versions)
+        self.counted[model] = self.counted.get(model, 0) + sum(
+            sum(interval_counts.latency.values()) for interval_counts in counts
+        )
 
 
 class _Catalog:
@@ -127,7 +129,7 @@ def test_counts_belong_to_the_interval_with_most_of_their_time() -> None:
     report = traffic.report("digits")
     assert report is not None
     assert [interval.start for interval in report.intervals] == [1000, 1010]
-    assert [sum(each.versions[0].counts.latency.values()) for each in report.intervals] == [2, 2]
+    assert [sum(interval.versions[0].counts.latency.values()) for interval in report.intervals] == [2, 2]
 
 
 def test_each_start_has_a_higher_run_also_if_the_file_is_damaged(tmp_path: Path) -> None:

@@ -51,10 +51,10 @@ async def turn() -> None:
 
 
 def batcher(**limits: float) -> tuple[Batcher, FakeChild]:
-    given = {"max_batch": 4, "queue_rows": 16, "batch_seconds": 60, **limits}
-    made, child = Batcher(BatchLimits(**given)), FakeChild()  # type: ignore[arg-type]
-    made.attach(child)
-    return made, child
+    fields = {"max_batch": 4, "queue_rows": 16, "batch_seconds": 60, **limits}
+    new_batcher, child = Batcher(BatchLimits(**fields)), FakeChild()  # type: ignore[arg-type]
+    new_batcher.attach(child)
+    return new_batcher, child
 
 
 def rows(*values: float) -> list[Array]:

@@ -1,4 +1,4 @@
-"""The part of a GPU that a model child may use, by the options that JAX makes of its environment."""
+"""The part of a GPU that a model child may use, by the options that JAX makes from its environment."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ REQUIRED = ("--dashboard", "x", "--token-file", "x", "--public-key-file", "x", "
 
 @pytest.fixture
 def jax_options(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the options with which JAX opens a GPU in a child of a server with these variables."""
+    """Return JAX's options to open a GPU in a child whose server has these variables."""
 
-    def options(**given: str) -> dict[str, Any]:
-        for name, value in given.items():
+    def options(**variables: str) -> dict[str, Any]:
+        for name, value in variables.items():
             monkeypatch.setenv(name, value)
         passed = child_environment()
         for name, value in passed.items():
@@ -51,13 +51,13 @@ def test_the_operators_own_variables_reach_the_child(jax_options: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "seen"),
+    ("variables", "seen"),
     [({}, "0"), ({"CUDA_VISIBLE_DEVICES": "3,1"}, "3"), ({"CUDA_VISIBLE_DEVICES": "GPU-ab"}, "GPU-ab")],
 )
-def test_a_version_uses_one_gpu(given: dict[str, str], seen: str) -> None:
-    found = gpu_variables(given)
-    assert (found["CUDA_VISIBLE_DEVICES"], found["CUDA_DEVICE_ORDER"]) == (seen, "PCI_BUS_ID")
-    assert "JAX_PLATFORMS" not in found
+def test_a_version_uses_one_gpu(variables: dict[str, str], seen: str) -> None:
+    result = gpu_variables(variables)
+    assert (result["CUDA_VISIBLE_DEVICES"], result["CUDA_DEVICE_ORDER"]) == (seen, "PCI_BUS_ID")
+    assert "JAX_PLATFORMS" not in result
 
 
 def test_without_a_visible_gpu_a_version_uses_the_cpu() -> None:

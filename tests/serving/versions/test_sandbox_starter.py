@@ -1,4 +1,4 @@
-"""Children with code of users that are not wanted any more, or whose end fails: nothing of them is left."""
+"""Children with user code that are not wanted any more, or whose end fails: they leave nothing."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ UNUSED: Any = None
 
 
 class Packages:
-    """Packages of code that are in use."""
+    """Code packages that are in use."""
 
     python = "/environments/1/venv/bin/python"
 
@@ -44,7 +44,7 @@ class Orphans:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of temporary files."""
+    """The folder for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 

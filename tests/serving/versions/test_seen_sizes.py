@@ -1,4 +1,4 @@
-"""The sizes of rows that a model was asked for are kept over restarts."""
+"""The row sizes that a model was asked for are kept over restarts."""
 
 from pathlib import Path
 

@@ -113,11 +113,11 @@ async def test_a_run_above_its_memory_cap_is_ended_with_cap_and_peak_named(bench
     assert bench.repository.losses() == list(range(5))
 
 
-@pytest.mark.parametrize(("given", "limit"), [(None, 2**28), (7, 7), (0, 0)])
+@pytest.mark.parametrize(("memory_limit", "limit"), [(None, 2**28), (7, 7), (0, 0)])
 async def test_a_task_has_the_size_up_to_which_its_run_keeps_rows_in_memory(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, given: int | None, limit: int
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, memory_limit: int | None, limit: int
 ) -> None:
-    bench.node = replace(bench.node, memory_per_slot=2**30, in_memory_bytes=given)
+    bench.node = replace(bench.node, memory_per_slot=2**30, in_memory_bytes=memory_limit)
     tasks: list[Task] = []
 
     def recorded(task: Task, folder: Path, access: RunnerAccess | None) -> Start:
@@ -184,7 +184,7 @@ async def test_an_end_that_the_jobs_state_refuses_is_left_to_the_reaper(bench: B
 async def test_a_result_that_cannot_be_recorded_ends_the_attempt_with_the_cause(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runner with code of users may report what no rule foresees."""
+    """A runner with user code may report what no rule foresees."""
     finish, tried = bench.repository.finish, []
 
     async def of_results(attempt: int, ending: AttemptEnd) -> None:

@@ -1,4 +1,4 @@
-"""The processes of models with code of users, beside a task."""
+"""Model processes with user code, beside a task."""
 
 import errno
 import select
@@ -75,9 +75,9 @@ async def test_a_process_without_a_free_descriptor_leaves_neither_its_folder_nor
     def fail() -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    given: Any = SimpleNamespace(name="model", file="model.keras")
+    process: Any = SimpleNamespace(name="model", file="model.keras")
     with monkeypatch.context() as patch, pytest.raises(OSError, match="Too many open files"):
         patch.setattr(socket, "socketpair", fail)
-        await processes._execute(given, given, given)
+        await processes._execute(process, process, process)
     assert not folder.exists()
     assert closed.is_set()

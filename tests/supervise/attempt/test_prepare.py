@@ -1,4 +1,4 @@
-"""The steps that finish the task of an attempt."""
+"""The steps that finish an attempt's task."""
 
 import ast
 from pathlib import Path
@@ -48,10 +48,10 @@ def test_a_runner_gets_sockets_in_place_of_the_code_of_models() -> None:
     assert [(model.code, model.socket) for model in placed.models] == [(None, "/c.sock"), (None, "")]
 
 
-@pytest.mark.parametrize("given", ["/own", None])
+@pytest.mark.parametrize("compile_cache", ["/own", None])
 async def test_a_task_that_names_no_compile_cache_gets_that_of_its_project(
-    bench: Bench, given: str | None
+    bench: Bench, compile_cache: str | None
 ) -> None:
     assignment = Assignment(attempt=1, job=1, root=1, project=7)
-    placed = await with_compile_cache(task(compile_cache=given), assignment, bench.node)
-    assert placed.compile_cache == (given or str(bench.node.compile_caches / "project-7"))
+    placed = await with_compile_cache(task(compile_cache=compile_cache), assignment, bench.node)
+    assert placed.compile_cache == (compile_cache or str(bench.node.compile_caches / "project-7"))

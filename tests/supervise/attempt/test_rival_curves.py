@@ -1,4 +1,4 @@
-"""A runner with a pruner gets the curves of trials that end on other runners."""
+"""A runner with a pruner gets curves from trials that end on other runners."""
 
 import asyncio
 from pathlib import Path

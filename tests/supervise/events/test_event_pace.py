@@ -1,4 +1,4 @@
-"""The limit of events a second, and the lines that are left out above it."""
+"""The limit on events a second, and the lines that are left out above it."""
 
 from jobs.messages.event_cost import MESSAGE_COST, cost_of
 from jobs.messages.events import Log, Metric, Points
@@ -79,12 +79,12 @@ def test_the_rate_is_measured_between_two_calls() -> None:
 
 def test_lines_above_the_quota_are_left_out_with_their_number_and_the_last_ones_are_kept() -> None:
     pace, _ = paced(10 * MESSAGE_COST / BURST_SECONDS)
-    kept = list(within_quota(lines(100), pace))
-    warning = kept.pop(10)
+    passed = list(within_quota(lines(100), pace))
+    warning = passed.pop(10)
     left_out = 100 - 10 - LAST_LINES
     assert (warning.level, warning.source) == ("warning", "worker")
     assert warning.line.startswith(f"stdout: {left_out} lines left out here; the quota of events a second")
-    assert [line.line for line in kept] == [str(n) for n in [*range(10), *range(100 - LAST_LINES, 100)]]
+    assert [line.line for line in passed] == [str(n) for n in [*range(10), *range(100 - LAST_LINES, 100)]]
 
 
 def test_a_few_lines_above_the_quota_are_kept_without_a_warning() -> None:

@@ -1,4 +1,4 @@
-"""A run above its project's quotas of events and disk: it waits or ends, and loses none of its points."""
+"""A run above its project's event and disk quotas: it waits or ends, and loses no point."""
 
 import time
 from pathlib import Path
@@ -65,17 +65,17 @@ async def test_a_run_reports_its_rate_and_follows_its_share(bench: Bench) -> Non
     await run.ended()
 
 
-@pytest.mark.parametrize("wanted", [Desired.STOPPED, Desired.PAUSED])
+@pytest.mark.parametrize("desired", [Desired.STOPPED, Desired.PAUSED])
 async def test_a_run_that_waits_yields_at_once_with_all_points_that_it_has_sent(
-    bench: Bench, wanted: Desired
+    bench: Bench, desired: Desired
 ) -> None:
     bench.repository.share = 100.0
     run = bench.start(["points", 0, 1000], ["flood"])
     await until(lambda: "events_over_quota" in codes(bench) if bench.repository.events.get(1) else False)
-    run.supervisor.lease_renewed(time.monotonic(), wanted)
+    run.supervisor.lease_renewed(time.monotonic(), desired)
     await run.ended()
     ending = bench.repository.endings[1]
-    assert (ending.outcome.value, ending.code) == (wanted.value, "")
+    assert (ending.outcome.value, ending.code) == (desired.value, "")
     seen = bench.repository.losses()
     assert seen[:1000] == list(range(1000))
     assert sorted(seen[1000:]) == list(range(len(seen) - 1000))

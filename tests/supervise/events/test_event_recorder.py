@@ -32,9 +32,9 @@ class Accepting:
         raise AssertionError
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(0, 0), (300, 2), (2**20, 10)])
+@pytest.mark.parametrize(("limit", "validated"), [(0, 0), (300, 2), (2**20, 10)])
 async def test_events_are_recorded_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, kept: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, validated: int
 ) -> None:
     monkeypatch.setattr(event_recorder, "BATCH_BYTES", limit)
     accepting, spool = Accepting(), Spool(tmp_path / "spool.jsonl")
@@ -54,5 +54,5 @@ async def test_events_are_recorded_in_order(
     await recorder.run()
     spool.close()
     assert accepting.recorded == [event for event in events for _ in range(2)]
-    assert sum(any(event is found for found in accepting.recorded) for event in events) == kept
+    assert sum(any(event is recorded for recorded in accepting.recorded) for event in events) == validated
     assert not recorder._validated

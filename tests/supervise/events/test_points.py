@@ -1,4 +1,4 @@
-"""Invalid points events of a hostile runner are refused."""
+"""Invalid points events from a hostile runner are refused."""
 
 import json
 from typing import Any

@@ -16,11 +16,11 @@ class Clock:
 
 def waits(limiter: RateLimiter, clock: Clock, turns: int) -> list[float]:
     """Return the delay after each of several turns that take no time."""
-    found = []
+    delays = []
     for _ in range(turns):
-        found.append(round(limiter.delay_after(clock.now), 6))
-        clock.now += found[-1]
-    return found
+        delays.append(round(limiter.delay_after(clock.now), 6))
+        clock.now += delays[-1]
+    return delays
 
 
 def test_after_a_pause_a_burst_is_allowed_and_then_one_turn_an_interval() -> None:

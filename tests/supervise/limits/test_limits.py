@@ -1,4 +1,4 @@
-"""The limits of tasks that read uploads: the kernel's, the measured ones, and their messages."""
+"""Limits for tasks that read uploads: the kernel's, the measured ones, and their messages."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""The limits of runs with code of users, and the ends of runs whose processes end by themselves."""
+"""Limits for runs with user code, and the ends of runs whose processes end by themselves."""
 
 import signal
 
@@ -15,8 +15,8 @@ from workers.supervise.limits.sandbox_limits import SandboxLimits
 
 
 def test_the_operator_sets_limits_by_variables_of_the_worker() -> None:
-    given = {"TRAINYARD_SANDBOX_PROCESSES": "7", "TRAINYARD_SANDBOX_DISK_GIB": "1.5"}
-    limits = SandboxLimits.from_environment(given).run_limits(100 * MIB)
+    variables = {"TRAINYARD_SANDBOX_PROCESSES": "7", "TRAINYARD_SANDBOX_DISK_GIB": "1.5"}
+    limits = SandboxLimits.from_environment(variables).run_limits(100 * MIB)
     assert (limits.processes_of_all, limits.disk_of_all) == (7, 1536 * MIB)
     assert limits.memory_of_all == 100 * MIB
     assert limits.threads == 7 * 64
@@ -69,11 +69,11 @@ def test_the_end_of_a_process_names_its_cause(
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("status", "text"),
     [(None, "sys.exit(0)"), (3, "sys.exit(3)"), ("no data", "no data")],
 )
-def test_code_that_calls_sys_exit_is_named_as_the_cause(given: int | str | None, text: str) -> None:
-    failed = describe_exit(SystemExit(given), 1.0)
+def test_code_that_calls_sys_exit_is_named_as_the_cause(status: int | str | None, text: str) -> None:
+    failed = describe_exit(SystemExit(status), 1.0)
     assert failed.code == "code_exited"
     assert text in failed.message
 

@@ -1,4 +1,4 @@
-"""Database calls that hang or find the database unavailable, and other small parts of the node."""
+"""Database calls that hang or find the database unavailable, and other small parts in the node."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""The GPUs of attempts and runners: how they are shared, named and reported."""
+"""GPUs for attempts and runners: how they are shared, named and reported."""
 
 from pathlib import Path
 
@@ -39,8 +39,8 @@ def test_a_runner_sees_its_gpus_only_and_numbers_them_as_the_worker_does(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
-    given = runner_environment(tmp_path, devices="2,3")
-    assert (given["CUDA_VISIBLE_DEVICES"], given["CUDA_DEVICE_ORDER"]) == ("2,3", "PCI_BUS_ID")
+    environment = runner_environment(tmp_path, devices="2,3")
+    assert (environment["CUDA_VISIBLE_DEVICES"], environment["CUDA_DEVICE_ORDER"]) == ("2,3", "PCI_BUS_ID")
     assert runner_environment(tmp_path)["CUDA_VISIBLE_DEVICES"] == ""
 
 
@@ -55,10 +55,10 @@ async def test_a_runner_with_code_gets_its_gpus_by_their_uuids(
     sandboxes, files = Sandboxes(tmp_path), ProcessFiles(tmp_path / "runner")
     for gpus, visible, devices in ((access, "GPU-b", access.devices), (None, "", ())):
         needs = SandboxNeeds(1, code, "", "", limits, gpus)
-        found = sandboxes._request(needs, files, tmp_path / "work", None)
-        assert (found.environment["CUDA_VISIBLE_DEVICES"], found.devices) == (visible, devices)
-        assert ("/sys/devices" in found.readable) is bool(gpus)
-        assert found.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.3"
+        request = sandboxes._request(needs, files, tmp_path / "work", None)
+        assert (request.environment["CUDA_VISIBLE_DEVICES"], request.devices) == (visible, devices)
+        assert ("/sys/devices" in request.readable) is bool(gpus)
+        assert request.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.3"
     await sandboxes.close()
 
 

@@ -1,4 +1,4 @@
-"""The GPUs that a worker uses, on a fake of NVIDIA's library."""
+"""The GPUs that a worker uses, on a fake NVIDIA library."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ BOOT = uuid.uuid4().hex
 
 
 class NvmlError(Exception):
-    """The base class of the library's errors."""
+    """The base class for the library's errors."""
 
 
 class NotFound(NvmlError):
@@ -83,13 +83,13 @@ def claims(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Claims on a machine with four GPUs and the CUDA plugin."""
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(4))
     monkeypatch.setattr(accelerators, "plugin_problem", lambda: None)
-    made = GpuClaims()
-    yield made
-    made.close()
+    gpu_claims = GpuClaims()
+    yield gpu_claims
+    gpu_claims.close()
 
 
-def names(found: Accelerators) -> list[str]:
-    return [gpu.name for gpu in found.gpus]
+def names(hardware: Accelerators) -> list[str]:
+    return [gpu.name for gpu in hardware.gpus]
 
 
 @pytest.mark.parametrize(
@@ -156,12 +156,12 @@ def test_a_machine_without_gpus_has_no_problem(claims: GpuClaims, monkeypatch: p
 
 def test_a_gpu_that_cannot_be_used_is_explained(claims: GpuClaims, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerators, "plugin_problem", lambda: "JAX's CUDA plugin is not installed")
-    found = find(None, {}, claims)
-    assert found.gpus == ()
-    assert "has gpu:0 (NVIDIA H200), " in (found.problem or "")
-    assert "but JAX's CUDA plugin is not installed. This worker trains on the CPU" in (found.problem or "")
-    assert Inventory(found).info()["no_gpu"] == found.problem
-    assert Inventory(found).devices()[0]["kind"] == "cpu"
+    hardware = find(None, {}, claims)
+    assert hardware.gpus == ()
+    assert "has gpu:0 (NVIDIA H200), " in (hardware.problem or "")
+    assert "but JAX's CUDA plugin is not installed. This worker trains on the CPU" in (hardware.problem or "")
+    assert Inventory(hardware).info()["no_gpu"] == hardware.problem
+    assert Inventory(hardware).devices()[0]["kind"] == "cpu"
     wrong = find(None, {"CUDA_VISIBLE_DEVICES": "7"}, claims)
     assert "CUDA_VISIBLE_DEVICES=7 names no GPU" in (wrong.problem or "")
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(1, NvmlError("version mismatch")))
@@ -189,9 +189,9 @@ def test_the_cuda_plugin_must_fit_jaxlib(
         return versions[package]
 
     monkeypatch.setattr(accelerators, "version", version)
-    found = accelerators.plugin_problem()
-    assert (found is None) == (problem is None)
-    assert problem is None or problem in (found or "")
+    message = accelerators.plugin_problem()
+    assert (message is None) == (problem is None)
+    assert problem is None or problem in (message or "")
 
 
 def test_a_gpu_is_reported_with_its_model_its_uuid_and_the_figures_that_it_has(claims: GpuClaims) -> None:

@@ -1,4 +1,4 @@
-"""The loops of a node: how often a step is called, with and without a database."""
+"""A node's loops: how often a step is called, with and without a database."""
 
 import asyncio
 

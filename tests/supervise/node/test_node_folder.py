@@ -38,8 +38,8 @@ def test_runners_of_a_dead_node_are_killed_and_its_worker_is_returned(tmp_path: 
     runner = leave_runner(dead)
     dead.write_worker_id(17)
     die(dead)
-    own = NodeFolder.claim(tmp_path, "own")
-    assert clean_up_dead_nodes(own) == [(17, "dead", os.getpid())]
+    folder = NodeFolder.claim(tmp_path, "own")
+    assert clean_up_dead_nodes(folder) == [(17, "dead", os.getpid())]
     assert runner.wait(timeout=60) == -9
     assert not dead.root.exists()
 
@@ -104,7 +104,7 @@ def test_a_long_home_still_gets_a_socket(tmp_path: Path) -> None:
 def test_a_folder_that_another_starting_node_deletes_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = NodeFolder.claim(tmp_path, "own")
+    living = NodeFolder.claim(tmp_path, "own")
     dead = [tmp_path / "nodes" / name for name in ("a", "b")]
     for folder in dead:
         folder.mkdir()
@@ -115,5 +115,5 @@ def test_a_folder_that_another_starting_node_deletes_is_passed_over(
         return []
 
     monkeypatch.setattr(node_folder, "end_orphans", delete_all)
-    assert clean_up_dead_nodes(own) == []
+    assert clean_up_dead_nodes(living) == []
     assert [folder.name for folder in (tmp_path / "nodes").iterdir()] == ["own"]

@@ -40,7 +40,7 @@ class FakeStandbys:
 
     async def clear(self, should_end: Callable[[Any], bool] = lambda _: True) -> None:
         present = [SimpleNamespace(key=key) for key in self.keys]
-        self.keys = [each.key for each in present if not should_end(each)]
+        self.keys = [standby.key for standby in present if not should_end(standby)]
 
 
 @dataclass
@@ -70,10 +70,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         1,
         Timing(standby_quiet=0.0, standby_patience=3600.0),
     )
-    made = Machine(manager, pool)
-    monkeypatch.setattr(manager, "_cores", SimpleNamespace(since_last_call=lambda: made.idle))
-    monkeypatch.setattr(standby_manager, "available_memory", lambda: made.memory)
-    return made
+    test_machine = Machine(manager, pool)
+    monkeypatch.setattr(manager, "_cores", SimpleNamespace(since_last_call=lambda: test_machine.idle))
+    monkeypatch.setattr(standby_manager, "available_memory", lambda: test_machine.memory)
+    return test_machine
 
 
 async def test_an_idle_node_keeps_a_standby_for_the_default_environment(machine: Machine) -> None:

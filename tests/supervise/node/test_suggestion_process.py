@@ -27,9 +27,9 @@ for line in sys.stdin:
 
 @pytest.fixture
 async def suggestion_process(tmp_path: Path) -> AsyncIterator[SuggestionProcess]:
-    made = SuggestionProcess(tmp_path / "oracle", timeout=60, program=(sys.executable, "-c", ECHO))
-    yield made
-    await made.close()
+    process = SuggestionProcess(tmp_path / "oracle", timeout=60, program=(sys.executable, "-c", ECHO))
+    yield process
+    await process.close()
 
 
 async def test_it_stays_warm_between_requests(suggestion_process: SuggestionProcess) -> None:

@@ -8,7 +8,7 @@ from workers.node.warm_processes import WarmMemory
 
 
 class Readings:
-    """Counts how often the memory of a process is read; every reading is one byte larger."""
+    """Counts how often a process's memory is read; every reading is one byte larger."""
 
     def __init__(self) -> None:
         self.pids: list[int] = []
@@ -20,9 +20,9 @@ class Readings:
 
 @pytest.fixture
 def readings(monkeypatch: pytest.MonkeyPatch) -> Readings:
-    found = Readings()
-    monkeypatch.setattr(warm_processes, "proportional_memory", found.read)
-    return found
+    memory_readings = Readings()
+    monkeypatch.setattr(warm_processes, "proportional_memory", memory_readings.read)
+    return memory_readings
 
 
 def standby(pid: int = 77, **changes: object) -> Warm:

@@ -23,20 +23,20 @@ OPEN = Path("/proc/self/fd")
 
 
 class FakeForkServer:
-    """Records all instances in `made`; starts wait until `imports` is set."""
+    """Records all instances in `servers`; starts wait until `imports` is set."""
 
-    made: list["FakeForkServer"]
+    servers: list["FakeForkServer"]
     imports: asyncio.Event
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         # Long ago on any machine: the monotonic clock of one that has just booted is below an hour.
-        self.alive, self.idle, self.last_used = True, True, len(self.made) - 1e6
+        self.alive, self.idle, self.last_used = True, True, len(self.servers) - 1e6
 
     @classmethod
     async def start(cls, folder: Path, *_: Any, **__: Any) -> "FakeForkServer":
         server = cls(folder)
-        cls.made.append(server)
+        cls.servers.append(server)
         await cls.imports.wait()
         return server
 
@@ -47,16 +47,16 @@ class FakeForkServer:
 
 @pytest.fixture
 async def fork_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ForkServers]:
-    FakeForkServer.made, FakeForkServer.imports = [], asyncio.Event()
+    FakeForkServer.servers, FakeForkServer.imports = [], asyncio.Event()
     FakeForkServer.imports.set()
     monkeypatch.setattr(fork_servers_module, "RunnerForkServer", FakeForkServer)
-    made = ForkServers(tmp_path / "runners", 3600.0, "workers.runner")
-    yield made
-    await made.close()
+    node_servers = ForkServers(tmp_path / "runners", 3600.0, "workers.runner")
+    yield node_servers
+    await node_servers.close()
 
 
-def made() -> list[FakeForkServer]:
-    return FakeForkServer.made
+def started_servers() -> list[FakeForkServer]:
+    return FakeForkServer.servers
 
 
 async def test_concurrent_requests_for_one_environment_share_a_server(
@@ -68,28 +68,28 @@ async def test_concurrent_requests_for_one_environment_share_a_server(
     await fork_servers.sweep()  # one that still imports is not idle
     waiting.pop().cancel()  # nor does it stop when one of them goes
     FakeForkServer.imports.set()
-    assert {id(server) for server in await asyncio.gather(*waiting)} == {id(made()[0])}
-    assert made()[0].alive
+    assert {id(server) for server in await asyncio.gather(*waiting)} == {id(started_servers()[0])}
+    assert started_servers()[0].alive
 
 
 async def test_concurrent_requests_replace_a_dead_server_once(fork_servers: ForkServers) -> None:
     first = await fork_servers.server_for(ONE)
     assert first is not None
-    made()[0].alive = False
+    started_servers()[0].alive = False
     again = await asyncio.gather(*(fork_servers.server_for(ONE) for _ in range(3)))
-    assert len(made()) == 2
-    assert {id(server) for server in again} == {id(made()[1])}
+    assert len(started_servers()) == 2
+    assert {id(server) for server in again} == {id(started_servers()[1])}
 
 
 async def test_an_idle_server_ends_after_the_idle_time(fork_servers: ForkServers) -> None:
     await fork_servers.server_for(ONE)
-    made()[0].idle = False
+    started_servers()[0].idle = False
     await fork_servers.sweep()
-    assert made()[0].alive
-    made()[0].idle = True
+    assert started_servers()[0].alive
+    started_servers()[0].idle = True
     await fork_servers.sweep()
-    assert not made()[0].alive
-    assert not made()[0].folder.exists()
+    assert not started_servers()[0].alive
+    assert not started_servers()[0].folder.exists()
 
 
 async def test_beyond_the_limit_the_longest_idle_server_is_ended_and_none_with_a_runner(
@@ -97,10 +97,10 @@ async def test_beyond_the_limit_the_longest_idle_server_is_ended_and_none_with_a
 ) -> None:
     for threads in range(1, MAX_FORK_SERVERS + 1):
         await fork_servers.server_for(Environment(threads))
-    made()[0].idle = False
+    started_servers()[0].idle = False
     assert await fork_servers.server_for(Environment(99)) is not None
-    assert [server.alive for server in made()] == [True, False, *[True] * (MAX_FORK_SERVERS - 1)]
-    for server in made():
+    assert [server.alive for server in started_servers()] == [True, False, *[True] * (MAX_FORK_SERVERS - 1)]
+    for server in started_servers():
         server.idle = False
     assert await fork_servers.server_for(Environment(100)) is None
 
@@ -115,15 +115,15 @@ async def test_a_failed_start_is_retried_after_the_next_sweep(
     assert caplog.text.count("without a fork server") == 1
     await fork_servers.sweep()
     server: object = await fork_servers.server_for(ONE)
-    assert server is made()[0]
+    assert server is started_servers()[0]
 
 
 async def test_closing_does_not_wait_for_imports(fork_servers: ForkServers) -> None:
     FakeForkServer.imports.clear()
     waiting = asyncio.create_task(fork_servers.server_for(ONE))
-    while not made():
+    while not started_servers():
         await asyncio.sleep(0)
-    (server,) = made()
+    (server,) = started_servers()
     assert server.folder.exists()
     await asyncio.wait_for(fork_servers.close(), 5)
     assert await waiting is None

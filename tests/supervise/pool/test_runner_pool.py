@@ -32,7 +32,7 @@ KEY = RunnerKey(7, Environment(threads=1), "0")
 
 
 class FakeAccess:
-    """The access of a runner with the user of this process."""
+    """The access for a runner with this process's user."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -50,9 +50,9 @@ class FakeAccess:
 
 @pytest.fixture
 async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
-    made = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE)
-    yield made
-    await made.close()
+    runner_pool = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE)
+    yield runner_pool
+    await runner_pool.close()
 
 
 def pool_with_sandboxes(home: Path, fork_servers: ForkServers | None = None) -> RunnerPool:
@@ -102,14 +102,14 @@ async def test_a_start_in_a_sandbox_that_fails_leaves_no_folder(
 
 async def test_a_start_that_is_cancelled_gives_its_user_id_back(pool: RunnerPool) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    given: list[FakeAccess] = []
+    accesses: list[FakeAccess] = []
 
     class SlowIsolation:
         def create_access(self, folder: Path) -> FakeAccess:
             begun.set()
             go_on.wait(30)
-            given.append(FakeAccess(folder))
-            return given[0]
+            accesses.append(FakeAccess(folder))
+            return accesses[0]
 
     pool.isolation = cast("Isolation", SlowIsolation())
     taking = asyncio.create_task(pool.take(KEY, needs_jax=False))
@@ -118,7 +118,7 @@ async def test_a_start_that_is_cancelled_gives_its_user_id_back(pool: RunnerPool
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await taking
-    await until(lambda: given and given[0].is_closed)
+    await until(lambda: accesses and accesses[0].is_closed)
 
 
 async def test_an_idle_runner_is_ended_completely_although_who_asked_for_it_is_cancelled(
@@ -162,13 +162,13 @@ async def test_a_standby_that_would_keep_its_compile_cache_is_ended(pool: Runner
 async def test_a_start_without_free_descriptors_keeps_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pipe, made = os.pipe, list[Any]()
+    pipe, pipes = os.pipe, list[Any]()
 
     def second_fails() -> tuple[int, int]:
-        if made:
+        if pipes:
             raise OSError(errno.EMFILE, "Too many open files")
-        made.append(pipe())
-        return cast("tuple[int, int]", made[0])
+        pipes.append(pipe())
+        return cast("tuple[int, int]", pipes[0])
 
     descriptors = Path("/proc/self/fd")
     before = {file.name for file in descriptors.iterdir()}

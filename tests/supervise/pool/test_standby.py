@@ -24,16 +24,16 @@ KEY = RunnerKey(7, *STANDBY[:2])
 
 @pytest.fixture
 async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
-    made = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE)
+    runner_pool = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE)
 
     async def execute(
         key: StandbyKey,
     ) -> RunnerProcess:  # faster than a fork server, whose imports are not needed
-        return await made._launch(SpawnLauncher(FAKE), key.devices)
+        return await runner_pool._launch(SpawnLauncher(FAKE), key.devices)
 
-    made.standbys = Standbys(execute, made._end)
-    yield made
-    await made.close()
+    runner_pool.standbys = Standbys(execute, runner_pool._end)
+    yield runner_pool
+    await runner_pool.close()
 
 
 async def test_a_standby_becomes_the_runner_of_the_first_task_with_its_key(

@@ -24,7 +24,7 @@ UIDS = UidRange(60600, 61100)
 
 
 def make_home(root: Path) -> Folders:
-    """Return the folders of an installation with keys, a database and an artifact."""
+    """Return an installation's folders with keys, a database and an artifact."""
     home, store = root / "home", LocalStore(root / "home" / "artifacts")
     home.chmod(0o700)
     for name in ("secret.key", "release.key", "db.sqlite3"):
@@ -49,7 +49,7 @@ def isolate(folders: Folders) -> Isolation:
 
 @pytest.fixture
 async def bench(folders: Folders) -> AsyncIterator[Bench]:
-    """Runs attempts on runners with users of their own."""
+    """Runs attempts on runners with their own users."""
     folders.runners.mkdir(mode=0o700, parents=True)
     repository = FakeRepository({}, LocalStore(folders.store))
     pool = RunnerPool(folders.runners, 2, 60.0, 2**30, module=FAKE, isolation=isolate(folders))

@@ -39,17 +39,17 @@ with_shared_server = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ForkServers]:
-    made = ForkServers(tmp_path_factory.mktemp("servers"), 60.0, FAKE)
-    yield made
-    await made.close()
+    fork_servers = ForkServers(tmp_path_factory.mktemp("servers"), 60.0, FAKE)
+    yield fork_servers
+    await fork_servers.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def pool(tmp_path: Path, servers: ForkServers) -> AsyncIterator[RunnerPool]:
-    made = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE, servers)
-    yield made
-    for runner in list(made._busy):
-        await made.discard(runner)
+    runner_pool = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE, servers)
+    yield runner_pool
+    for runner in list(runner_pool._busy):
+        await runner_pool.discard(runner)
 
 
 def facts(pid: int) -> dict[str, object]:
@@ -198,7 +198,7 @@ async def unheard() -> AsyncIterator[list[str]]:
 
 @pytest.fixture
 async def mute() -> AsyncIterator[tuple[client.ForkServer, socket.socket]]:
-    """Return the client of a server, and the socket through which the test answers for the server."""
+    """Return a server's client, and the socket through which the test answers for the server."""
 
     async def ended() -> int:
         return 0

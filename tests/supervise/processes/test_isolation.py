@@ -1,4 +1,4 @@
-"""Runners with users of their own, started as root: the files that they can reach, and their end."""
+"""Runners with their own users, started as root: the files that they can reach, and their end."""
 
 import contextlib
 import fcntl
@@ -48,17 +48,17 @@ async def test_a_runner_can_read_neither_keys_nor_database_nor_what_others_were_
     stored = next(folders.store.glob("[0-9a-f][0-9a-f]/*"))
     holding = bench.start(["print", "x"], ["hold"], attempt=2, root=2)
     await until(lambda: bench.repository.events.get(2))
-    own = bench.node.attempts / "1"
+    folder = bench.node.attempts / "1"
     private = [home / "secret.key", home / "release.key", home / "db.sqlite3", stored, stored.parent, other]
     private += [
         other / "spec.json",
         other / "work",
-        own / "spool.jsonl",
+        folder / "spool.jsonl",
         folders.runners / "1" / "stdout.log",
     ]
     private += [folders.locks, bench.node.attempts, Path(f"/proc/{os.getpid()}/environ")]
     private += [Path(f"/proc/{pid}/{name}") for pid in bench.pids for name in ("environ", "mem", "fd")]
-    allowed = own / "spec.json"
+    allowed = folder / "spec.json"
     await bench.run(["read", *map(str, [*private, allowed])], ["describe"])
     readable, facts = map(json.loads, reported(bench))
     assert readable == [str(allowed)]

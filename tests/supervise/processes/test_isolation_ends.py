@@ -1,4 +1,4 @@
-"""What runners with users of their own leave behind, and which users are given."""
+"""Runners with their own users: the files that they leave, and which users are given."""
 
 import errno
 import json
@@ -41,7 +41,7 @@ async def test_nothing_is_left_of_a_runner(bench: Bench, folders: Folders) -> No
 
 
 def crashed_runner(folders: Folders) -> tuple[RunnerAccess, Path]:
-    """Return the access of a runner whose worker was killed, and a folder that it was given."""
+    """Return a runner's access after its worker was killed, and a folder that it was given."""
     runner_users = RunnerUsers(UidRange(60600, 60601), folders.locks)
     folder, checkpoints = folders.runners / "1", folders.store / "checkpoints" / "job-1"
     folder.mkdir(parents=True)

@@ -54,9 +54,9 @@ def run_scheduler(job: Job) -> None:
 
 
 def points(job: Job) -> dict[tuple[int, int], list[float | None]]:
-    """Return x of every point of the losses, by trial and execution, as a page would read them."""
-    found = metrics.read_series(job, names=["loss"])
-    return {(s["trial"] or 0, s["execution"] or 0): [point[0] for point in s["points"]] for s in found}
+    """Return every loss point's x, by trial and execution, as a page would read them."""
+    series = metrics.read_series(job, names=["loss"])
+    return {(s["trial"] or 0, s["execution"] or 0): [point[0] for point in s["points"]] for s in series}
 
 
 def test_a_search_runs_to_its_end(yard: Yard, nodes: Callable[..., NodeProcess]) -> None:

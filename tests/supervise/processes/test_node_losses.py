@@ -62,8 +62,8 @@ def test_a_runner_killed_during_a_batch_loses_only_its_current_trial(
     yard: Yard, nodes: Callable[..., NodeProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "trials_in_target", lambda _search: 3)
-    wanted = SEARCH | {"parallel_trials": 1, "executions_per_trial": 1}
-    job = yard.submit(search=wanted, fit={"epochs": 50}, after={})
+    batch_search = SEARCH | {"parallel_trials": 1, "executions_per_trial": 1}
+    job = yard.submit(search=batch_search, fit={"epochs": 50}, after={})
     node = nodes()
     at = job.trials.filter(number=2, state="running", checkpoints__isnull=False)
     schedule_until(at.exists, job)
@@ -116,6 +116,6 @@ def test_a_suspended_consumer_is_replaced_without_affecting_runners(
     consumer, runners = worker.info["consumer"]["pid"], [runner.pid for runner in node.runners]
     assert runners
     os.kill(consumer, signal.SIGSTOP)
-    schedule_until(lambda: any(found.pid != consumer for found in node.consumers), job)
+    schedule_until(lambda: any(process.pid != consumer for process in node.consumers), job)
     assert all(alive(pid) for pid in runners)
     assert not Attempt.objects.filter(outcome="lost").exists()

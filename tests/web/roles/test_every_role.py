@@ -73,15 +73,15 @@ def yard(db: None, settings: Any) -> Yard:
 
 @pytest.fixture(scope="module")
 def bodies() -> dict[tuple[str, str], Any]:
-    """Return a body for each operation of REST, from its schema in the OpenAPI document."""
-    found = {}
-    for method, path, operation, known in operations():
+    """Return a body for each REST operation, from its schema in the OpenAPI document."""
+    bodies_by_operation = {}
+    for method, path, operation, example_values in operations():
         content = operation.get("requestBody", {}).get("content", {})
         if "application/json" in content:
-            body = example(content["application/json"]["schema"], known)
+            body = example(content["application/json"]["schema"], example_values)
             filled = {name: KNOWN.get(name, value) for name, value in body.items()}
-            found[method.upper(), re.sub(r"{(\w+)}", r"<\1>", f"/api/v1{path}")] = filled
-    return found
+            bodies_by_operation[method.upper(), re.sub(r"{(\w+)}", r"<\1>", f"/api/v1{path}")] = filled
+    return bodies_by_operation
 
 
 def body_for(verb: str, route: str, bodies: dict[tuple[str, str], Any]) -> dict[str, Any]:
@@ -101,17 +101,17 @@ def refused(response: Any) -> bool:
 @contextmanager
 def written() -> Iterator[set[str]]:
     """Collect the tables to which requests write, and take the writes back at the end."""
-    found: set[str] = set()
+    tables: set[str] = set()
 
     def watch(execute: Any, sql: str, *rest: Any) -> Any:
         if match := WRITES.match(sql):
-            found.add(match[1])
+            tables.add(match[1])
         return execute(sql, *rest)
 
     with connection.execute_wrapper(watch), transaction.atomic():
-        yield found
+        yield tables
         transaction.set_rollback(True)
-    found.difference_update(OWN_ROWS)
+    tables.difference_update(OWN_ROWS)
 
 
 def client_of(yard: Yard, role: str) -> Client:

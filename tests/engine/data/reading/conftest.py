@@ -9,7 +9,7 @@ from workers.engine.data.spilled import Spill
 
 @pytest.fixture
 def spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spill:
-    """Every column in a file, and blocks of few rows."""
+    """Every column in a file, and small blocks."""
     monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
     monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", 64)
     monkeypatch.setattr(csv_blocks, "SAMPLE_BYTES", 32)

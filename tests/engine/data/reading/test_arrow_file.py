@@ -1,4 +1,4 @@
-"""The file of a dataset version: every type comes back as it was, and files of earlier releases are read."""
+"""A dataset version's file: every type comes back as it was, and files from earlier releases are read."""
 
 from pathlib import Path
 
@@ -32,12 +32,12 @@ COLUMNS = {
 }
 
 
-def assert_same(found: dict[str, Array], expected: dict[str, Array]) -> None:
-    assert list(found) == list(expected)
+def assert_same(actual: dict[str, Array], expected: dict[str, Array]) -> None:
+    assert list(actual) == list(expected)
     for name, array in expected.items():
-        assert found[name].dtype == array.dtype
-        assert found[name].tobytes() == array.tobytes() if array.dtype.kind != "T" else True
-        np.testing.assert_array_equal(found[name], array)
+        assert actual[name].dtype == array.dtype
+        assert actual[name].tobytes() == array.tobytes() if array.dtype.kind != "T" else True
+        np.testing.assert_array_equal(actual[name], array)
 
 
 def stored(path: Path) -> dict[str, Array]:

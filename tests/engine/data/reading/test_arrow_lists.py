@@ -1,4 +1,4 @@
-"""Targets with several labels in Parquet and Arrow files: columns of lists, as JSON Lines has them."""
+"""Targets with several labels in Parquet and Arrow files: list columns, as JSON Lines has them."""
 
 from collections.abc import Callable
 from pathlib import Path

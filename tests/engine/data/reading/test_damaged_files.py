@@ -1,6 +1,6 @@
 """Damaged uploads end as a refusal with a reason, never as an internal error.
 
-`TRAINYARD_FUZZ_FILES` sets the number of damaged files of each format.
+`TRAINYARD_FUZZ_FILES` sets the number of damaged files for each format.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""Formats of uploads: dialects of text, JSON Lines, Arrow and NumPy arrays, and rows that cannot be read."""
+"""Upload formats: text dialects, JSON Lines, Arrow and NumPy arrays, and rows that cannot be read."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Columns of large files of other formats, read one by one."""
+"""Columns in large files with other formats, read one by one."""
 
 import json
 from collections.abc import Callable
@@ -43,7 +43,7 @@ FRAME = pd.DataFrame(
 
 
 def written(frame: pd.DataFrame, folder: Path, kind: str) -> tuple[Path, Callable[..., Table]]:
-    """Return a file of a frame in parts of two rows, and its reader."""
+    """Store a frame in parts of two rows; return the file and its reader."""
     path = folder / f"data.{kind}"
     if kind == "parquet":
         frame.to_parquet(path, row_group_size=2)
@@ -74,9 +74,9 @@ def test_columns_of_a_large_file_of_columns_are_read_one_by_one(
 )
 def test_the_index_of_a_large_frame_is_no_column(tmp_path: Path, spill: Spill, kind: str, index: Any) -> None:
     path, read = written(FRAME.set_index(index), tmp_path, kind)
-    found = read(path, spill=spill)
-    assert list(found.columns) == list(FRAME.columns)
-    assert_same(found, read(path))
+    table = read(path, spill=spill)
+    assert list(table.columns) == list(FRAME.columns)
+    assert_same(table, read(path))
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_the_index_of_a_large_frame_is_no_column(tmp_path: Path, spill: Spill, k
 def test_rows_that_are_arrays_keep_their_shape_in_a_large_table(spill: Spill, rows: Any) -> None:
     columns = SpilledColumns(spill.folder)
     columns["rows"] = rows
-    found = columns.copy()
-    assert found["rows"].dtype == rows.dtype
-    np.testing.assert_array_equal(found["rows"], rows)
-    assert found.rows("rows") == 4
-    assert found.part("rows", 1, 3).to_pylist() == to_arrow(rows[1:3]).to_pylist()
-    np.testing.assert_array_equal(found.head("rows", 2), rows[:2])
+    copied = columns.copy()
+    assert copied["rows"].dtype == rows.dtype
+    np.testing.assert_array_equal(copied["rows"], rows)
+    assert copied.rows("rows") == 4
+    assert copied.part("rows", 1, 3).to_pylist() == to_arrow(rows[1:3]).to_pylist()
+    np.testing.assert_array_equal(copied.head("rows", 2), rows[:2])
 
 
 def test_texts_whose_rows_are_arrays_stay_in_memory_in_a_large_table(spill: Spill) -> None:
@@ -151,9 +151,9 @@ def test_a_large_file_has_the_digest_and_the_profile_of_a_small_one(
     large = profiled(tmp_path / "large", source="csv", path=path, target="y")
     assert large.digest == small.digest
     assert large.profile == small.profile
-    names = sorted(each.name for each in (tmp_path / "large").iterdir())
+    names = sorted(file.name for file in (tmp_path / "large").iterdir())
     assert [name for name in names if not name.endswith(".json")] == ["dataset.arrow"]
-    overviews = [(tmp_path / each / "overview.json").read_text() for each in ("small", "large")]
+    overviews = [(tmp_path / side / "overview.json").read_text() for side in ("small", "large")]
     assert overviews[0] == overviews[1]
 
 
@@ -199,9 +199,9 @@ def test_large_json_lines_with_lists_of_labels_are_read_as_small_ones(tmp_path: 
     path = tmp_path / "data.jsonl"
     mixed = '{"a": 1, "y": "x"}\n'
     path.write_text('{"a": 1, "y": ["x", "z"]}\n' * 5 + mixed + '{"a": 2, "y": []}\n{"a": 3}\n')
-    found = read_json_lines(path, bad=BadRows(0.5), spill=spill)
-    assert_same(found, read_json_lines(path, bad=BadRows(0.5)))
-    assert found.bad_rows == 1
+    table = read_json_lines(path, bad=BadRows(0.5), spill=spill)
+    assert_same(table, read_json_lines(path, bad=BadRows(0.5)))
+    assert table.bad_rows == 1
 
 
 def test_a_table_that_is_read_in_parts_may_be_larger_than_what_is_read_at_once(

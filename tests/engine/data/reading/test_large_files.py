@@ -17,15 +17,15 @@ from workers.engine.data.table import Table
 from workers.engine.errors import BadData
 
 
-def assert_same(found: Table, expected: Table) -> None:
-    assert list(found.columns) == list(expected.columns)
+def assert_same(actual: Table, expected: Table) -> None:
+    assert list(actual.columns) == list(expected.columns)
     for name, column in expected.columns.items():
-        assert found.columns[name].dtype == column.dtype, name
-        np.testing.assert_array_equal(found.columns[name], column)
+        assert actual.columns[name].dtype == column.dtype, name
+        np.testing.assert_array_equal(actual.columns[name], column)
         if column.dtype.kind == "f":
-            assert found.columns[name].tobytes() == column.tobytes(), "NaN has several forms"
-    assert found.bad_rows == expected.bad_rows
-    assert found.dialect == expected.dialect
+            assert actual.columns[name].tobytes() == column.tobytes(), "NaN has several forms"
+    assert actual.bad_rows == expected.bad_rows
+    assert actual.dialect == expected.dialect
 
 
 def layout(path: Path, **dialect: Any) -> CsvLayout:
@@ -34,7 +34,7 @@ def layout(path: Path, **dialect: Any) -> CsvLayout:
 
 
 def lines(*values: str, repeat: int = 12) -> str:
-    """A column of the first value, repeated, and the others after it, beside one of numbers."""
+    """A column that repeats the first value and ends with the others, beside a numeric one."""
     body = [values[0]] * repeat + list(values[1:])
     return "a,y\n" + "".join(f"{value},{row}\n" for row, value in enumerate(body))
 
@@ -71,9 +71,9 @@ SIMPLE = {
 def test_blocks_of_a_csv_file_give_the_columns_of_the_whole(tmp_path: Path, spill: Spill, text: str) -> None:
     path = Path(csv_file(tmp_path, text))
     expected = read_csv(path)
-    found = csv_reader._in_blocks(path, DEFAULT_LIMITS, DialectRequest(), spill)
-    assert found is not None
-    assert_same(found, expected)
+    table = csv_reader._in_blocks(path, DEFAULT_LIMITS, DialectRequest(), spill)
+    assert table is not None
+    assert_same(table, expected)
 
 
 GENERAL = {
@@ -115,8 +115,8 @@ def test_a_damaged_row_of_a_large_file_is_named_or_left_out(tmp_path: Path, spil
     with pytest.raises(BadData, match=r"line 202 of data\.csv has 3 fields instead of 2"):
         read_csv(path, spill=spill)
     bad = BadRows(0.5)
-    found = read_csv(path, spill=spill, bad=bad)
-    assert_same(found, read_csv(path, bad=BadRows(0.5)))
+    table = read_csv(path, spill=spill, bad=bad)
+    assert_same(table, read_csv(path, bad=BadRows(0.5)))
     assert [row[0] for row in bad.rows] == [202]
 
 
@@ -151,8 +151,8 @@ def test_random_tables_are_read_in_blocks_as_at_once(tmp_path: Path, spill: Spil
         path = Path(csv_file(tmp_path, "a,b,c\n" + "\n".join(rows) + "\n"))
         folder = spill.folder / str(number)
         folder.mkdir()
-        found = csv_reader._in_blocks(path, DEFAULT_LIMITS, DialectRequest(), Spill(folder, 2, 1))
-        if found is not None:
-            assert_same(found, read_csv(path))
+        table = csv_reader._in_blocks(path, DEFAULT_LIMITS, DialectRequest(), Spill(folder, 2, 1))
+        if table is not None:
+            assert_same(table, read_csv(path))
             read += 1
     assert read > 40

@@ -1,4 +1,4 @@
-"""Several files of one format are one table: their rows follow each other, and their columns must agree."""
+"""Several files in one format are one table: their rows follow each other, and their columns must agree."""
 
 import csv
 import io
@@ -198,16 +198,16 @@ def arrays(folder: Path, *columns: np.ndarray) -> list[Path]:
 
 def test_a_further_file_is_read_only_within_the_rest_of_the_limit(tmp_path: Path) -> None:
     paths = arrays(tmp_path, *[np.zeros(1000)] * 3)
-    given = []
+    limits_of_reads = []
 
     def read(path: Path, limits: FileLimits, _: Spill) -> Table:
-        given.append(limits.expanded_bytes)
+        limits_of_reads.append(limits.expanded_bytes)
         return read_npz(path, limits)
 
     message = r"^part-2 expands to 8,128 bytes; at most 4,000 .* The files before it take 8,000 of the 12,000"
     with pytest.raises(TooLarge, match=message):
         join(paths, read, FileLimits(expanded_bytes=12_000), spill(tmp_path))
-    assert given == [12_000, 4_000]
+    assert limits_of_reads == [12_000, 4_000]
 
 
 def test_numbers_of_two_widths_are_counted_with_the_larger_one(tmp_path: Path) -> None:

@@ -150,8 +150,8 @@ def test_spaces_around_a_missing_value_do_not_make_it_a_word(tmp_path: Path) -> 
 def test_times_of_any_unit_of_numpy_are_described(tmp_path: Path, unit: str) -> None:
     day = np.array([0, 1, 2, 3] * 5, dtype=f"datetime64[{unit}]")
     np.savez(tmp_path / "t.npz", day=day, a=np.arange(20.0), y=np.arange(20) % 2)
-    found = profiled(tmp_path / "out", source="npz", path=str(tmp_path / "t.npz"))
-    assert found.profile["columns"][0]["type"] == "date"
+    dataset = profiled(tmp_path / "out", source="npz", path=str(tmp_path / "t.npz"))
+    assert dataset.profile["columns"][0]["type"] == "date"
 
 
 @pytest.mark.parametrize("times", [np.array([2**40], "datetime64[Y]"), np.array([1]).view("datetime64")])

@@ -48,10 +48,10 @@ def test_words_are_numbered_over_parts_in_the_order_of_their_first_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(words_module, "PART_ROWS", 2)
-    found = words_of(pa.array(["b", "a", "a", "c", "b"], pa.large_string()))
-    assert found is not None
-    assert found.codes.tolist() == [0, 1, 1, 2, 0]
-    assert list(found.counts().items()) == [("b", 2), ("a", 2), ("c", 1)]
+    words = words_of(pa.array(["b", "a", "a", "c", "b"], pa.large_string()))
+    assert words is not None
+    assert words.codes.tolist() == [0, 1, 1, 2, 0]
+    assert list(words.counts().items()) == [("b", 2), ("a", 2), ("c", 1)]
 
 
 def test_too_many_different_texts_are_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
