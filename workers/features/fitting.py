@@ -110,24 +110,24 @@ def _fit_image(plan: ColumnPlan) -> ImageFeature:
 
 
 def _fit_number(plan: ColumnPlan, numbers: Array) -> NumberFeature:
-    known = numbers[~np.isnan(numbers)]
+    present = numbers[~np.isnan(numbers)]
     fill = 0.0
     if plan.impute == "constant":
         fill = plan.constant
-    elif len(known):
-        fill = float(np.median(known) if plan.impute == "median" else known.mean())
+    elif len(present):
+        fill = float(np.median(present) if plan.impute == "median" else present.mean())
     return NumberFeature(column=plan.column, type=plan.type, fill=fill, indicator=plan.indicator)
 
 
 def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
-    known = np.sort(dates[~np.isnat(dates)])
-    if not len(known):
-        known = np.asarray(["1970-01-01"], DATE)
+    present = np.sort(dates[~np.isnat(dates)])
+    if not len(present):
+        present = np.asarray(["1970-01-01"], DATE)
     return DateFeature(
         column=plan.column,
         type=plan.type,
-        origin=str(known[-1]),
-        fill=str(known[len(known) // 2]),
+        origin=str(present[-1]),
+        fill=str(present[len(present) // 2]),
         indicator=plan.indicator,
     )
 
@@ -140,12 +140,12 @@ def _frequent(
     Of very many different ones the rarest so far are forgotten; see `ngrams.frequencies`.
     """
     # As the pipeline reads them: two whole numbers above 2^53 may be one float.
-    found = occurrences(
+    counts = occurrences(
         as_words(from_stored(part, plan.type, plan.column)).tolist()
         for part in _parts(stored, rows, before_each)
     )
-    found.pop("", None)
-    often = sorted((-number, word) for word, number in found.items() if number >= at_least)
+    counts.pop("", None)
+    often = sorted((-number, word) for word, number in counts.items() if number >= at_least)
     return tuple(word for _, word in often[: plan.size - FIRST_WORD])
 
 

@@ -178,13 +178,13 @@ def _reason(error: Exception) -> str:
 def _orientation(image: Image.Image) -> int:
     """Return the EXIF orientation; 1, which is upright, if there is none or the EXIF data are damaged."""
     try:
-        found = image.getexif().get(ORIENTATION, 1)
+        orientation = image.getexif().get(ORIENTATION, 1)
     except MemoryError:
         raise
     # EXIF data are no part of the pixels, and cameras and editors write many that are invalid.
     except Exception:  # noqa: BLE001
         return 1
-    return found if isinstance(found, int) and found in TURNS else 1
+    return orientation if isinstance(orientation, int) and orientation in TURNS else 1
 
 
 def _is_grey(image: Image.Image) -> bool:

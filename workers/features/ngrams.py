@@ -71,21 +71,21 @@ def occurrences(names_of_texts: Iterable[Iterable[str]]) -> Counter[str]:
     Args:
         names_of_texts: names that are counted together before rare ones are forgotten.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for names in names_of_texts:
-        found.update(names)
-        if len(found) > MAX_COUNTED:
-            found = _without_rarest(found)
-    return found
+        counts.update(names)
+        if len(counts) > MAX_COUNTED:
+            counts = _without_rarest(counts)
+    return counts
 
 
-def _without_rarest(found: Counter[str]) -> Counter[str]:
+def _without_rarest(counts: Counter[str]) -> Counter[str]:
     """Return at most half of `MAX_COUNTED` n-grams: those in more texts than the others."""
     least = 1
-    while len(found) > MAX_COUNTED // 2:
+    while len(counts) > MAX_COUNTED // 2:
         least += 1
-        found = Counter({name: number for name, number in found.items() if number >= least})
-    return found
+        counts = Counter({name: number for name, number in counts.items() if number >= least})
+    return counts
 
 
 def vocabulary(texts: Iterable[str], count: int) -> tuple[str, ...]:
@@ -95,25 +95,25 @@ def vocabulary(texts: Iterable[str], count: int) -> tuple[str, ...]:
         texts: any texts.
         count: how many to return at most.
     """
-    found = occurrences(set(words_of(text)) for text in texts)
+    counts = occurrences(set(words_of(text)) for text in texts)
     often = [
-        (-number, word) for word, number in found.items() if number >= MIN_TEXTS and len(word) <= MAX_WORD
+        (-number, word) for word, number in counts.items() if number >= MIN_TEXTS and len(word) <= MAX_WORD
     ]
     return tuple(word for _, word in sorted(often)[:count])
 
 
-def choose(found: Mapping[str, int], count: int, texts: int) -> dict[str, float]:
+def choose(text_counts: Mapping[str, int], count: int, texts: int) -> dict[str, float]:
     """Return the n-grams in the most texts, with their weights.
 
     The weight is the inverse document frequency ln((1 + texts) / (1 + frequency)) + 1, as scikit-learn's
     `TfidfTransformer` computes it with `smooth_idf`.
 
     Args:
-        found: the number of texts for each n-gram.
+        text_counts: the number of texts for each n-gram.
         count: how many to return at most.
         texts: number of all texts.
     """
-    often = [(name, number) for name, number in found.items() if number >= MIN_TEXTS]
+    often = [(name, number) for name, number in text_counts.items() if number >= MIN_TEXTS]
     often.sort(key=lambda item: (-item[1], item[0]))
     return {name: math.log((1 + texts) / (1 + number)) + 1 for name, number in often[:count]}
 
@@ -128,7 +128,7 @@ class NgramWeights:
         self._weights = weights
         self._kept_parts = lru_cache(maxsize=KEPT_WORDS)(self._known_parts)
 
-    def of(self, text: str) -> dict[int, float]:
+    def weigh(self, text: str) -> dict[int, float]:
         """Return the position and value of each known n-gram of a text; the sum of squares is 1."""
         counts = self._count(words_of(text))
         values = {position: count * self._weights[position] for position, count in counts.items()}
@@ -137,17 +137,17 @@ class NgramWeights:
         return {position: value / length for position, value in values.items()}
 
     def _of_words(self, words: list[str]) -> dict[int, int]:
-        known, found = self._positions, Counter(_words_and_pairs(words))
-        return {known[name]: count for name, count in found.items() if name in known}
+        positions, counts = self._positions, Counter(_words_and_pairs(words))
+        return {positions[name]: count for name, count in counts.items() if name in positions}
 
     def _of_characters(self, words: list[str]) -> dict[int, int]:
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for word, count in Counter(words).items():
             parts = self._kept_parts if len(word) <= MAX_KEPT else self._known_parts
             for position in parts(word):
-                found[position] = found.get(position, 0) + count
-        return found
+                counts[position] = counts.get(position, 0) + count
+        return counts
 
     def _known_parts(self, word: str) -> tuple[int, ...]:
-        known = self._positions
-        return tuple(known[part] for part in _parts_of(word) if part in known)
+        positions = self._positions
+        return tuple(positions[part] for part in _parts_of(word) if part in positions)

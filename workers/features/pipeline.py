@@ -76,11 +76,11 @@ class Pipeline:
         Raises:
             BadValue: a key is unknown, or a value does not have the type of its column.
         """
-        known = self.columns
+        columns = self.columns
         for number, row in enumerate(rows):
-            if not row.keys() <= known.keys():
-                self._refuse_unknown([key for key in row if key not in known], f"row {number + 1}")
-        return self.of_json({name: [row.get(name) for row in rows] for name in known}, len(rows))
+            if not row.keys() <= columns.keys():
+                self._refuse_unknown([key for key in row if key not in columns], f"row {number + 1}")
+        return self.of_json({name: [row.get(name) for row in rows] for name in columns}, len(rows))
 
     def of_json(self, columns: Mapping[str, Sequence[object]], rows: int) -> Array:
         """Return the input for lists of JSON values, (rows, …) float32.
@@ -92,12 +92,12 @@ class Pipeline:
         Raises:
             BadValue: a column is unknown, or a value does not have the type of its column.
         """
-        known = self.columns
-        self._refuse_unknown([name for name in columns if name not in known], "the request")
+        types = self.columns
+        self._refuse_unknown([name for name in columns if name not in types], "the request")
         absent = [None] * rows
         if (image := self.features.image) is not None:
             return _sent_pixels(columns.get(image.column, absent), image)
-        return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in known.items()])
+        return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in types.items()])
 
     def of_windows(self, instances: Sequence[Sequence[Mapping[str, object]]]) -> Array:
         """Return the input for windows of JSON objects, (windows, rows of a window, width) float32.
@@ -137,8 +137,8 @@ class Pipeline:
 
     def _refuse_unknown(self, names: list[str], where: str) -> None:
         if names:
-            known = ", ".join(list(self.columns)[:20])
-            raise BadValue(f"{where} has the unknown column {names[0]!r}; the columns are {known}")
+            listed = ", ".join(list(self.columns)[:20])
+            raise BadValue(f"{where} has the unknown column {names[0]!r}; the columns are {listed}")
 
     def _join(self, values: list[Array]) -> Array:
         out = np.zeros((len(values[0]), sum(self._widths)), np.float32)
@@ -233,12 +233,12 @@ def _date_encoder(feature: DateFeature) -> Encoder:
 
 def _indices(words: Sequence[str]) -> Callable[[Array], Array]:
     """Return the function that maps words, or numbers that are categories, to indices, (rows,) int64."""
-    known = {word: index for index, word in enumerate(words, start=FIRST_WORD)}
-    known[""] = MISSING
+    indices = {word: index for index, word in enumerate(words, start=FIRST_WORD)}
+    indices[""] = MISSING
 
     def lookup(column: Array) -> Array:
         words = as_words(column).tolist()
-        return np.fromiter((known.get(word, OTHER) for word in words), np.int64, len(words))
+        return np.fromiter((indices.get(word, OTHER) for word in words), np.int64, len(words))
 
     return lookup
 
@@ -272,12 +272,12 @@ def _hash_encoder(feature: HashFeature) -> Encoder:
 
 
 def _token_encoder(feature: TokenFeature) -> Encoder:
-    known = {word: index for index, word in enumerate(feature.words, start=FIRST_WORD)}
+    indices = {word: index for index, word in enumerate(feature.words, start=FIRST_WORD)}
 
     def encode(texts: Array, out: Array) -> None:
         for row, text in enumerate(texts.tolist()):
             words = words_of(text)[: feature.length]
-            out[row, : len(words)] = [known.get(word, OTHER) for word in words]
+            out[row, : len(words)] = [indices.get(word, OTHER) for word in words]
 
     return encode
 
@@ -298,7 +298,7 @@ def _ngram_encoder(feature: Ngrams) -> Encoder:
 
     def encode(texts: Array, out: Array) -> None:
         for row, text in enumerate(texts.tolist()):
-            values = weights.of(text)
+            values = weights.weigh(text)
             out[row, list(values)] = list(values.values())
 
     return encode

@@ -43,8 +43,8 @@ def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
     if kind in NUMERIC and stored in "biuf":
         numbers = column.astype(np.float64)
         # A model computes with infinite values to NaN. The comparison is false for NaN too.
-        known = np.abs(numbers) <= LARGEST
-        return numbers if known.all() else np.where(known, numbers, np.nan)
+        in_range = np.abs(numbers) <= LARGEST
+        return numbers if in_range.all() else np.where(in_range, numbers, np.nan)
     if kind == "date" and stored == "M":
         dates = column.astype(DATE)
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
@@ -78,18 +78,18 @@ def from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
         BadValue: a value has another type; the message names column and row.
     """
     read = _READERS[kind]
-    found = []
+    converted = []
     for row, value in enumerate(values):
         try:
-            found.append(read(value))
+            converted.append(read(value))
         except ValueError as error:
             raise BadValue(
                 f"column {column!r} takes {_TAKES[kind]}, but row {row + 1} has {_shown(value)}"
             ) from error
     if kind in NUMERIC:
-        return np.asarray(found, dtype=np.float64)
+        return np.asarray(converted, dtype=np.float64)
     try:
-        return np.asarray(found, dtype=DATE if kind == "date" else TEXT)
+        return np.asarray(converted, dtype=DATE if kind == "date" else TEXT)
     # Half of a pair of UTF-16, which JSON can write.
     except UnicodeEncodeError as error:
         raise BadValue(f"column {column!r} has a text that is not valid Unicode") from error

@@ -116,15 +116,15 @@ def _in_windows(rng: np.random.Generator, parts: Array) -> Array:
     return np.concatenate(windows)
 
 
-def batch_size_for(wanted: int, rows: int, shards: int) -> int:
+def batch_size_for(requested: int, rows: int, shards: int) -> int:
     """Return the batch size: the one wanted, but at most `rows` rounded up to a multiple of `shards`.
 
     Args:
-        wanted: rows per batch in the spec.
+        requested: rows per batch in the spec.
         rows: number of rows to batch.
         shards: number of devices that share a batch.
     """
-    return min(wanted, math.ceil(rows / shards) * shards)
+    return min(requested, math.ceil(rows / shards) * shards)
 
 
 def row_weights(

@@ -102,7 +102,7 @@ def _read_numbers(file: str, **options: Any) -> Array:
 
 def _folder() -> Path:
     """Return the folder of scikit-learn's data files, without importing scikit-learn."""
-    found = find_spec("sklearn")
-    if found is None or found.origin is None:
+    spec = find_spec("sklearn")
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError("scikit-learn, which contains the bundled data sets, is not installed")
-    return Path(found.origin).parent / "datasets" / "data"
+    return Path(spec.origin).parent / "datasets" / "data"

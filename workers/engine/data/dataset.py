@@ -78,7 +78,7 @@ class Dataset:
         Raises:
             BadSpec: all of them have weight 0.
         """
-        return None if self.weights is None else self.weights.of(rows)
+        return None if self.weights is None else self.weights.select(rows)
 
     @property
     def is_streamed(self) -> bool:
@@ -199,11 +199,11 @@ class EncodedTable:
         pipeline = Pipeline(features)
         if absent := [name for name in pipeline.columns if name not in columns]:
             raise BadData(f"the model takes the column {absent[0]!r}, which these data do not have")
-        given = None if windows is None else windows.window.rows
-        wanted = None if features.window is None else features.window.rows
-        if given != wanted:
+        here = None if windows is None else windows.window.rows
+        needed = None if features.window is None else features.window.rows
+        if here != needed:
             raise BadData(
-                f"the model takes {_of_rows(wanted)}, but this experiment makes {_of_rows(given)}; change "
+                f"the model takes {_of_rows(needed)}, but this experiment makes {_of_rows(here)}; change "
                 "data.window"
             )
         return cls(plans, columns, pipeline, windows, is_streamed, is_fixed=True)
@@ -277,9 +277,9 @@ def load_dataset(
     selected = (spec.target, spec.features, spec.task)
     if any(new not in (None, old) for old, new in zip(encoded_for, selected, strict=True)):
         x, y, profile = _reencode(raw, profile, spec)
-    wanted = resolved(spec.split, profile)
-    parts = split(y, raw, profile.task, wanted)
-    groups = raw[wanted.group] if wanted.group is not None else None
+    request = resolved(spec.split, profile)
+    parts = split(y, raw, profile.task, request)
+    groups = raw[request.group] if request.group is not None else None
     return Dataset(x, y, profile, parts, file.digest, groups)
 
 
@@ -312,8 +312,8 @@ def _load_table(
     *,
     is_streamed: bool = False,
 ) -> Dataset:
-    wanted, values = resolved(spec.split, profile), WholeColumns(raw)
-    parts = split(chosen.target.y, values, chosen.target.task, wanted)
+    request, values = resolved(spec.split, profile), WholeColumns(raw)
+    parts = split(chosen.target.y, values, chosen.target.task, request)
     window, windows = resolved_window(spec, profile), None
     if window is not None and is_windowed(spec, profile):
         windows = windows_over(values, described(window))
@@ -324,17 +324,17 @@ def _load_table(
     else:
         table = EncodedTable.of_pipeline(features, chosen.plans, raw, windows, is_streamed=is_streamed)
         described_by = described_by.model_copy(update={"input_shape": features.input_shape, "blocks": ()})
-    groups = values[wanted.group] if wanted.group is not None else None
+    groups = values[request.group] if request.group is not None else None
     weight = profile.weight
     weights = RowWeights.of_column(weight, values[weight]) if weight is not None else None
     try:
         x = table.encode()
     except BadValue as error:
         raise BadData(f"the model takes other values than these data have: {error}") from error
-    made = Dataset(x, chosen.target.y, described_by, parts, digest, groups, table, weights)
+    dataset = Dataset(x, chosen.target.y, described_by, parts, digest, groups, table, weights)
     for rows in (parts.train, parts.validation, parts.test):
-        made.weights_of(rows)
-    return made
+        dataset.weights_of(rows)
+    return dataset
 
 
 def _windows_for(pipeline: Pipeline, windows: Windows, columns: Mapping[str, Rows], rows: Array) -> Array:
@@ -389,8 +389,8 @@ class UploadedColumns:
             BadData: there is no such column.
         """
         if name not in self._columns:
-            known = ", ".join(list(self._columns)[:20]) or "none"
-            raise BadData(f"the data set has no column {name!r}; the columns are {known}")
+            names = ", ".join(list(self._columns)[:20]) or "none"
+            raise BadData(f"the data set has no column {name!r}; the columns are {names}")
         return self._columns[name]
 
     def values(self, name: str) -> Array:
@@ -412,15 +412,15 @@ def _uploaded(file: DatasetFile) -> Mapping[str, Rows]:
     return columns_of(read_arrays(path), has_images=has_images)
 
 
-def equal_to(values: Array, wanted: str) -> Array:
-    """Return which values equal `wanted`: numbers by their value, all others by their text, (rows,)."""
+def equal_to(values: Array, value_text: str) -> Array:
+    """Return which values equal `value_text`: numbers by their value, all others by their text, (rows,)."""
     if values.dtype.kind in "iufb":
         try:
-            number = float({"true": "1", "false": "0"}.get(wanted.strip().lower(), wanted))
+            number = float({"true": "1", "false": "0"}.get(value_text.strip().lower(), value_text))
         except ValueError:
             return np.zeros(len(values), bool)
         return np.asarray(values.astype(np.float64) == number)
-    return np.array([str(value) == wanted for value in values], bool)
+    return np.array([str(value) == value_text for value in values], bool)
 
 
 def _reencode(raw: dict[str, Array], profile: Profile, spec: DataSpec) -> tuple[Array, Array, Profile]:

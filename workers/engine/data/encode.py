@@ -108,7 +108,7 @@ def encode(
     if without is not None and without in (target, *(features or ())):
         raise BadData(f"column {without!r} has the role split, and is also a feature or the target")
     y, task, labels = encode_target(target, table.columns[target], task)
-    usable = replace(table, columns={name: each for name, each in table.columns.items() if name != without})
+    usable = replace(table, columns={name: rows for name, rows in table.columns.items() if name != without})
     chosen = _encode_features(usable, target, features, limits)
     x, kind = _join(chosen, types or {})
     return Encoded(
@@ -225,9 +225,9 @@ def _label(number: object) -> str:
 def _encode_features(
     table: Table, target: str, features: tuple[str, ...] | None, limits: FileLimits
 ) -> _Features:
-    wanted = features or tuple(name for name in table.columns if name != target)
+    feature_names = features or tuple(name for name in table.columns if name != target)
     chosen = _Features(limits)
-    for name in wanted:
+    for name in feature_names:
         if name not in table.columns:
             raise BadData(f"no feature column {name!r}; there are {some(list(table.columns))}")
         if name == target:
@@ -280,7 +280,7 @@ def array_types(table: Table, requests: Sequence[ColumnRequest]) -> dict[str, Ar
     Raises:
         BadData: an array does not exist, or cannot have this role or type.
     """
-    found = {}
+    types = {}
     for request in requests:
         if request.name not in table.columns:
             raise BadData(f"no column {request.name!r}; there are {some(list(table.columns))}")
@@ -294,8 +294,8 @@ def array_types(table: Table, requests: Sequence[ColumnRequest]) -> dict[str, Ar
                 f"array {request.name!r}, whose rows have {axes} axes, cannot be of type {request.type}; the "
                 "types image and sequence are for rows of 2 axes"
             )
-        found[request.name] = cast("ArrayType", request.type)
-    return found
+        types[request.name] = cast("ArrayType", request.type)
+    return types
 
 
 def _join(chosen: _Features, types: Mapping[str, ArrayType]) -> tuple[Array, DataKind]:

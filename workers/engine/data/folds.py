@@ -81,9 +81,9 @@ def assign_folds(
         fold_of_row = _round_robin(np.concatenate(by_class), count)
     else:
         fold_of_row = _round_robin(rng.permutation(len(y)), count)
-    if (made := len(np.unique(fold_of_row))) < count:
+    if (folds := len(np.unique(fold_of_row))) < count:
         what = f"groups in {spec.group!r}" if groups is not None else "rows"
-        raise BadSpec(f"{count} folds need at least as many {what} outside the test part; there are {made}")
+        raise BadSpec(f"{count} folds need at least as many {what} outside the test part; there are {folds}")
     return fold_of_row
 
 

@@ -76,7 +76,7 @@ def seems_divided(column: Array) -> bool:
 def _divided(texts: list[str]) -> list[list[str]]:
     mark = separator_of(texts)
     parts = [text.split(mark) if mark is not None else [text] for text in texts]
-    return [[label for each in row if (label := each.strip())] for row in parts]
+    return [[label for part in row if (label := part.strip())] for row in parts]
 
 
 def _lists(column: Array) -> list[list[str]] | None:

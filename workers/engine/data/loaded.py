@@ -97,15 +97,15 @@ def _check_alike(first: Pair, other: Pair, part: Part) -> None:
         (f"x[{name!r}]" if len(here) > 1 else "x", column, other.columns[name])
         for name, column in first.columns.items()
     ]
-    for name, trained, given in [*compared, ("y", first.y, other.y)]:
-        shapes = [each.shape[1:] if isinstance(each, np.ndarray) else () for each in (trained, given)]
+    for name, trained, others in [*compared, ("y", first.y, other.y)]:
+        shapes = [array.shape[1:] if isinstance(array, np.ndarray) else () for array in (trained, others)]
         if shapes[0] != shapes[1]:
             raise BadData(
                 f"{name} has rows of the shape {shapes[1]} for {part!r}, and {shapes[0]} for 'train'"
             )
-        if _family(trained) != _family(given):
+        if _family(trained) != _family(others):
             raise BadData(
-                f"{name} contains {_family(given)} for {part!r}, and {_family(trained)} for 'train'"
+                f"{name} contains {_family(others)} for {part!r}, and {_family(trained)} for 'train'"
             )
 
 
@@ -126,7 +126,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _check_size(columns: Mapping[str, Iterable[Any]], limits: FileLimits) -> None:
-    size = sum(int(each.nbytes) for parts in columns.values() for each in parts)
+    size = sum(int(part.nbytes) for parts in columns.values() for part in parts)
     check_expanded("load_data", size, limits)
 
 
@@ -174,8 +174,8 @@ def _drawn(y: Any, train: Array) -> Array:
 
 def _joined(parts: Sequence[Any]) -> Array:
     """Return the values of all parts as an array that an NPZ file can have."""
-    arrays = [each if isinstance(each, np.ndarray) else values_of(each) for each in parts]
-    return np.concatenate([_fixed(each) if each.dtype.kind == "T" else each for each in arrays])
+    arrays = [part if isinstance(part, np.ndarray) else values_of(part) for part in parts]
+    return np.concatenate([_fixed(part) if part.dtype.kind == "T" else part for part in arrays])
 
 
 def _fixed(texts: Array) -> Array:

@@ -138,8 +138,8 @@ class MappedColumns(Mapping[str, "MappedColumn"]):
             starts = np.flatnonzero(np.diff(batches[order], prepend=-1))
             for start, stop in pairwise([*starts.tolist(), len(order)]):
                 inside = order[start:stop]
-                found = chunks[batches[inside[0]]].take(pa.array(positions[inside]))
-                out[inside] = to_numpy(found, field)
+                values = chunks[batches[inside[0]]].take(pa.array(positions[inside]))
+                out[inside] = to_numpy(values, field)
             return out
 
         return take

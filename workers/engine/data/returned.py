@@ -64,7 +64,7 @@ def pair_of(returned: Any, what: str, limits: FileLimits) -> Pair:
     columns = _features(x, what, limits)
     targets = _targets(y, what)
     lengths = {
-        f"column {name!r} of x" if len(columns) > 1 else "x": len(each) for name, each in columns.items()
+        f"column {name!r} of x" if len(columns) > 1 else "x": len(column) for name, column in columns.items()
     }
     for name, rows in lengths.items():
         if rows != len(targets):
@@ -204,9 +204,9 @@ def _column(values: Any, name: str, what: str) -> Any:
     try:
         column = pa.array(_for_arrow(array), from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        found = _type_of(np.asarray(array))
+        types = _type_of(np.asarray(array))
         raise BadData(
-            f"{name} of {what} contains {found}, which are not all of one type: {_first_line(error)}"
+            f"{name} of {what} contains {types}, which are not all of one type: {_first_line(error)}"
         ) from error
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -214,8 +214,8 @@ def _column(values: Any, name: str, what: str) -> Any:
         raise BadData(f"{name} of {what} has no values")
     stored = _stored(column)
     if stored is None:
-        found = _type_of(np.asarray(array))
-        raise BadData(f"{name} of {what} contains {found}; supported are numbers, texts and dates")
+        types = _type_of(np.asarray(array))
+        raise BadData(f"{name} of {what} contains {types}; supported are numbers, texts and dates")
     return stored
 
 
@@ -253,7 +253,7 @@ def values_of(column: Any) -> Array:
     import pyarrow as pa
 
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return np.asarray([each or "" for each in column.to_pylist()], dtype=TEXT)
+        return np.asarray([text or "" for text in column.to_pylist()], dtype=TEXT)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

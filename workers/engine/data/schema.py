@@ -86,8 +86,8 @@ def propose(
     for name in (*chosen, *(features or ())):
         if name not in table.columns:
             raise BadData(f"no column {name!r}; there are {some(list(table.columns))}")
-    wanted = [request.name for request in requests if request.role == "target"]
-    target = choose_target(table, target or (wanted[0] if wanted else None))
+    targets = [request.name for request in requests if request.role == "target"]
+    target = choose_target(table, target or (targets[0] if targets else None))
     typed = editable(table.columns)
     schema: dict[str, ColumnSchema] = {}
     for name in table.columns:
@@ -138,8 +138,8 @@ def _typed(
     """Return the values of a column, None for those that it has, and its type."""
     if request.type is not None:
         return _converted(name, columns, request.type)
-    if (found := words(columns, name)) is not None:
-        values, kind = recognize_words(found)
+    if (distinct := words(columns, name)) is not None:
+        values, kind = recognize_words(distinct)
     else:
         column = columns[name]
         typed = recognize(column)
@@ -175,11 +175,11 @@ def _role(
     if requested is not None:
         reason = None if requested == "feature" else f"it was given the role {requested}"
         return ColumnSchema("ignore" if requested == "target" else requested, kind, reason)
-    known = words(columns, name)
-    column = columns[name] if known is None else known.values
+    distinct_words = words(columns, name)
+    column = columns[name] if distinct_words is None else distinct_words.values
     if is_list_column(column):
         return ColumnSchema("ignore", kind, "it has lists, which are for a target with several labels")
-    repeats = known is not None and len(known.values) < len(known.codes)
+    repeats = distinct_words is not None and len(distinct_words.values) < len(distinct_words.codes)
     if not repeats and (reason := _identifies_rows(name, column, kind)):
         return ColumnSchema("id", kind, reason)
     # Nearly every column has a value in its first rows, so the whole of it is seldom searched.

@@ -71,7 +71,7 @@ class SpilledColumns(Mapping[str, Array]):
         texts = self._decoded.get(name)
         if texts is None:
             texts = texts_of(column)
-            if sum(each.nbytes for each in tuple(self._decoded.values())) + texts.nbytes > DECODED_BYTES:
+            if sum(part.nbytes for part in tuple(self._decoded.values())) + texts.nbytes > DECODED_BYTES:
                 self._decoded.clear()
             self._decoded[name] = texts
         return texts
@@ -184,8 +184,8 @@ def _part_of_texts(texts: Any, start: int, stop: int) -> Any:
     _, offsets, body = texts.buffers()
     ends = np.frombuffer(offsets, np.int64)[start : stop + 1]
     first, last = int(ends[0]), int(ends[-1])
-    own = [None, pa.py_buffer(ends - first), body.slice(first, last - first)]
-    return pa.Array.from_buffers(pa.large_string(), stop - start, own)
+    buffers = [None, pa.py_buffer(ends - first), body.slice(first, last - first)]
+    return pa.Array.from_buffers(pa.large_string(), stop - start, buffers)
 
 
 def _mapped_texts(utf8: Path, ends: Path) -> Any:

@@ -88,8 +88,8 @@ def named_parts(column: str | None, values: Mapping[str, Array]) -> tuple[int, i
 
 def _named(columns: Mapping[str, Array], name: str) -> Array:
     if name not in columns:
-        known = ", ".join(list(columns)[:20]) or "none"
-        raise BadSpec(f"the split names column {name!r}; the data set has {known}")
+        names = ", ".join(list(columns)[:20]) or "none"
+        raise BadSpec(f"the split names column {name!r}; the data set has {names}")
     # A column of a mapped file is read each time.
     column = columns[name]
     if (gaps := np.flatnonzero(missing(column))).size:
@@ -139,8 +139,8 @@ def _by_group(groups: Array, column: str, spec: Split) -> Parts:
 
 def _by_column(names: Array, column: str) -> Parts:
     lowered = np.strings.lower(np.strings.strip(names.astype(TEXT)))
-    known = [word for words in NAMES_OF_PARTS.values() for word in words]
-    if (unknown := np.flatnonzero(~np.isin(lowered, known))).size:
+    part_words = [word for words in NAMES_OF_PARTS.values() for word in words]
+    if (unknown := np.flatnonzero(~np.isin(lowered, part_words))).size:
         row = int(unknown[0])
         raise BadSpec(
             f"column {column!r} has the value {names[row]!s} in row {row + 1}; "

@@ -50,13 +50,13 @@ def describe_column(name: str, column: Array, distinct: int | None = None) -> Co
         shape=column.shape[1:],
         missing=int(np.count_nonzero(gaps)),
     )
-    known = column[~gaps] if basic.missing else column
+    present = column[~gaps] if basic.missing else column
     if column.dtype.kind not in NUMBERS:
         if distinct is None and column.ndim == 1:
             distinct = _distinct(column)
-        measured = _of_dates(known) if column.dtype.kind == "M" and len(known) else {}
+        measured = _of_dates(present) if column.dtype.kind == "M" and len(present) else {}
         return basic.model_copy(update=measured | {"distinct": distinct})
-    values = known.astype(np.float64, copy=False).ravel()
+    values = present.astype(np.float64, copy=False).ravel()
     return basic.model_copy(update=of_numbers(values) if len(values) else {})
 
 
@@ -95,8 +95,8 @@ def describe_numbers(name: str, column: Array, ordered: Ascending) -> Column:
     """Return the statistics of a column of numbers, (rows,)."""
     finite = ordered.finite
     values = column.astype(np.float64, copy=False)
-    known = values if len(finite) == len(values) else values[np.isfinite(values)]
-    measured = of_numbers(known, finite) if len(finite) else {}
+    finite_values = values if len(finite) == len(values) else values[np.isfinite(values)]
+    measured = of_numbers(finite_values, finite) if len(finite) else {}
     gaps = len(values) - len(finite)
     described = Column(name=name, dtype=str(column.dtype), missing=gaps, distinct=ordered.distinct)
     return described.model_copy(update=measured)
@@ -192,8 +192,8 @@ def describe_pixels(name: str, images: Array) -> Column:
     counts = count_values(images)
     total = counts.sum(axis=0, keepdims=True)
     mean, variance = moments(total)
-    found = np.flatnonzero(total[0])
-    low, high = int(found[0]), int(found[-1])
+    used_values = np.flatnonzero(total[0])
+    low, high = int(used_values[0]), int(used_values[-1])
     bins = BINS if high > low else 1
     histogram = np.histogram(
         np.arange(VALUES), bins=bins, range=(low, high + (high == low)), weights=total[0]

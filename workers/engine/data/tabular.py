@@ -183,27 +183,27 @@ def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
     """Return a sentence for each column that is not a feature, and one for all after the first ones."""
     reasons = {name: column.reason for name, column in columns.items() if column.reason is not None}
     named = list(reasons.items())[: statistics.MOST_NAMED]
-    found = [f"Column {name!r} is left out of the features: {reason}." for name, reason in named]
+    sentences = [f"Column {name!r} is left out of the features: {reason}." for name, reason in named]
     if more := len(reasons) - len(named):
-        found.append(
+        sentences.append(
             f"{more:,} more columns are left out of the features; the table of columns has each reason."
         )
-    return found
+    return sentences
 
 
 def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> Column:
     """Return role, type and statistics of a column."""
-    given = {"role": schema.role, "type": schema.type, "reason": schema.reason}
-    found = words(columns, name) if schema.type == "category" else None
-    if found is not None:
-        counts = found.counts()
+    described_by = {"role": schema.role, "type": schema.type, "reason": schema.reason}
+    category_words = words(columns, name) if schema.type == "category" else None
+    if category_words is not None:
+        counts = category_words.counts()
         described = Column(name=name, dtype="text", missing=counts[""])
-        return described.model_copy(update=given | _of_categories(counts))
+        return described.model_copy(update=described_by | _of_categories(counts))
     column = columns[name]
     if schema.type == "image":
         return statistics.describe_pixels(name, column).model_copy(update={"role": schema.role})
     if column.dtype.kind in NUMBERS:
-        return _of_numbers(name, column, schema.type).model_copy(update=given)
+        return _of_numbers(name, column, schema.type).model_copy(update=described_by)
     counted: dict[str, object] = {}
     if schema.type == "category":
         counted = _of_categories(_counts(column))
@@ -211,15 +211,15 @@ def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> C
         counted = _of_texts(column)
     distinct = counted.get("distinct")
     described = statistics.describe_column(name, column, distinct if isinstance(distinct, int) else None)
-    return described.model_copy(update=given | counted)
+    return described.model_copy(update=described_by | counted)
 
 
 def _of_numbers(name: str, column: Array, kind: ColumnType) -> Column:
     ordered = statistics.ascending(column)
-    found = statistics.describe_numbers(name, column, ordered)
+    described = statistics.describe_numbers(name, column, ordered)
     if kind != "integer":
-        return found
-    return found.model_copy(update={"frequent": statistics.count_distinct(ordered.values, MIN_ROWS)})
+        return described
+    return described.model_copy(update={"frequent": statistics.count_distinct(ordered.values, MIN_ROWS)})
 
 
 def _counts(column: Array) -> Counter[str]:
@@ -241,17 +241,17 @@ def _of_categories(counts: Counter[str]) -> dict[str, object]:
 
 def _of_texts(column: Array) -> dict[str, object]:
     """Return the counts of texts: n-grams, words, the range of their lengths; and the most frequent words."""
-    found = frequencies(column.tolist(), "words")
-    often = [name for name, number in found.items() if number >= MIN_TEXTS]
-    words = sorted((-number, word) for word, number in found.items() if " " not in word)
-    shown = tuple(word for _, word in words[:WORDS_OF_A_TEXT] if len(word) <= MAX_VALUE_CHARACTERS)
+    frequency = frequencies(column.tolist(), "words")
+    often = [name for name, number in frequency.items() if number >= MIN_TEXTS]
+    words = sorted((-number, word) for word, number in frequency.items() if " " not in word)
+    frequent_words = tuple(word for _, word in words[:WORDS_OF_A_TEXT] if len(word) <= MAX_VALUE_CHARACTERS)
     lengths = np.strings.str_len(column[column != ""])
     measured = statistics.of_numbers(lengths.astype(np.float64)) if len(lengths) else {}
     return {
         "ngrams": min(max(len(often), 1), MAX_NGRAMS),
         "vocabulary": max(sum(1 for name in often if " " not in name), 1),
         "length": _usual_length(column),
-        "values": shown,
+        "values": frequent_words,
         **measured,
     }
 
@@ -344,13 +344,13 @@ def _check_width(plans: Sequence[ColumnPlan], profile: Profile, spec: DataSpec) 
 
 
 def _chosen(profile: Profile, spec: DataSpec, target: str) -> list[Column]:
-    known = {column.name: column for column in profile.columns}
+    by_name = {column.name: column for column in profile.columns}
     names = feature_names(spec, profile)
     for name in (target, *names, *spec.preprocessing):
-        if name not in known:
-            raise BadSpec(f"no column {name!r} in the data set; the columns are {', '.join([*known][:20])}")
+        if name not in by_name:
+            raise BadSpec(f"no column {name!r} in the data set; the columns are {', '.join([*by_name][:20])}")
     if spec.features and target in spec.features:
         raise BadSpec(f"{target!r} is the target and cannot also be a feature")
     if profile.weight is not None and profile.weight in (target, *names):
         raise BadSpec(f"{profile.weight!r} has the role weight and cannot also be a feature or the target")
-    return [known[name] for name in names]
+    return [by_name[name] for name in names]

@@ -31,7 +31,7 @@ class RowWeights:
         values = column.astype(np.float64)
         return cls(name, values / values.max())
 
-    def of(self, rows: Array) -> "RowWeights":
+    def select(self, rows: Array) -> "RowWeights":
         """Return the weights of some rows.
 
         Raises:
@@ -63,9 +63,9 @@ def check_weights(name: str, column: Array, kind: ColumnType, used: Array) -> No
     wrong = used & (~np.isfinite(column) | (column < 0))
     if wrong.any():
         row = int(wrong.argmax())
-        found = "no value" if np.isnan(column[row]) else f"the value {column[row]!s}"
+        problem = "no value" if np.isnan(column[row]) else f"the value {column[row]!s}"
         raise BadData(
-            f"column {name!r} has the role weight, and {found} in row {row + 1}; a weight is a finite "
+            f"column {name!r} has the role weight, and {problem} in row {row + 1}; a weight is a finite "
             "number, 0 or larger, in each row"
         )
     if not column[used].any():

@@ -148,8 +148,8 @@ def with_windows(parts: Parts, windows: Windows) -> Parts:
     latest = _latest_from(part_of_row[windows.order], windows.window.rows)
     usable = windows.exists.copy()
     usable[targets] = latest[windows.oldest(targets)] <= part_of_row[targets]
-    kept = Parts(*(rows[usable[rows]] for rows in parts))
-    for name, rows in kept._asdict().items():
+    usable_parts = Parts(*(rows[usable[rows]] for rows in parts))
+    for name, rows in usable_parts._asdict().items():
         if not len(rows):
             window = windows.window
             among = "" if window.group is None else f" of a value of {window.group!r}"
@@ -157,7 +157,7 @@ def with_windows(parts: Parts, windows: Windows) -> Parts:
                 f"the {name} part has no window of {window.rows} rows{among} that ends {window.horizon} rows "
                 "before the predicted row; choose a window of fewer rows, or a smaller horizon"
             )
-    return kept
+    return usable_parts
 
 
 def _latest_from(parts: Array, rows: int) -> Array:

@@ -68,11 +68,11 @@ def _operations(model: Any) -> list[Any]:
 
 def _calls(model: Any) -> dict[int, list[Any]]:
     """Return the calls of each operation inside a model, by the id of the operation."""
-    found: dict[int, list[Any]] = {}
+    nodes_of_layer: dict[int, list[Any]] = {}
     for nodes in keras_private.calls_by_depth(graph_of(model)):
         for node in nodes:
-            found.setdefault(id(node.operation), []).append(node)
-    return found
+            nodes_of_layer.setdefault(id(node.operation), []).append(node)
+    return nodes_of_layer
 
 
 def _node(operation: Any, calls: list[Any], index: dict[int, int], inside: _Inside) -> GraphNode:

@@ -28,8 +28,8 @@ def provide(file: BaseModelFile | None) -> None:
         return
     path = Path(file.path)
     if _FILES.get(file.digest) != path:
-        if (found := file_digest(path)) != file.digest:
-            raise BadModel(f"the file's sha256 is {found}, but {file.digest} is the version's")
+        if (file_sha256 := file_digest(path)) != file.digest:
+            raise BadModel(f"the file's sha256 is {file_sha256}, but {file.digest} is the version's")
         # A foreign file is scanned before Keras reads it: its config could request more memory than there is.
         if file.foreign:
             check_budget(path, scan(path))

@@ -90,9 +90,9 @@ def hyperparameters_with(values: Values) -> Any:
     """Return hyperparameters of KerasTuner that have these values when the code declares them."""
     import keras_tuner
 
-    made = keras_tuner.HyperParameters()
-    made.values = dict(values)
-    return made
+    hyperparameters = keras_tuner.HyperParameters()
+    hyperparameters.values = dict(values)
+    return hyperparameters
 
 
 def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeBuild:
@@ -138,9 +138,9 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
 def _connected(hypermodel: Any, model: Any, shape: DataShape) -> tuple[Any, Any]:
     """Return the model behind the function `preprocess` of the code, and its output for these rows."""
     rows = " × ".join(map(str, shape.input_shape))
-    known = getattr(model, "inputs", None) or ()
-    if len(known) > 1:
-        raise WrongShape(f"the model has {len(known)} inputs, but the data are one input of {rows} numbers")
+    tensors = getattr(model, "inputs", None) or ()
+    if len(tensors) > 1:
+        raise WrongShape(f"the model has {len(tensors)} inputs, but the data are one input of {rows} numbers")
     inputs = keras.Input(shape.input_shape, dtype="float32")
     preprocess = _preprocess_of(hypermodel)
     with calling(CodeBuildFailure, "preprocess(x)"):
@@ -161,8 +161,8 @@ def _preprocess_of(hypermodel: Any) -> Any:
     """Return the function `preprocess` beside the entry, if there is one."""
     entry = hypermodel.build if inspect.isfunction(hypermodel.build) else type(hypermodel)
     module = inspect.getmodule(entry)
-    found = getattr(module, "preprocess", None)
-    return found if inspect.isfunction(found) else None
+    function = getattr(module, "preprocess", None)
+    return function if inspect.isfunction(function) else None
 
 
 def _checked_width(outputs: Any, shape: DataShape) -> int:
@@ -171,22 +171,22 @@ def _checked_width(outputs: Any, shape: DataShape) -> int:
     Raises:
         WrongShape: it does not fit the target.
     """
-    found = tuple(outputs.shape[1:])
+    row_shape = tuple(outputs.shape[1:])
     allowed = {"binary": (1, 2)}.get(shape.task, (shape.outputs,))
-    if len(found) != 1 or found[0] not in allowed:
-        wanted = " or ".join(map(str, allowed))
+    if len(row_shape) != 1 or row_shape[0] not in allowed:
+        widths = " or ".join(map(str, allowed))
         what = {"multiclass": f"{shape.outputs} classes", "multilabel": f"{shape.outputs} labels"}
         target = what.get(shape.task, f"a {shape.task} target")
         raise WrongShape(
-            f"the model returns rows of the shape {found}, but {target} need {wanted}: "
-            f"{_remedy(found, allowed)}"
+            f"the model returns rows of the shape {row_shape}, but {target} need {widths}: "
+            f"{_remedy(row_shape, allowed)}"
         )
-    return int(found[0])
+    return int(row_shape[0])
 
 
-def _remedy(found: tuple[int | None, ...], allowed: tuple[int, ...]) -> str:
+def _remedy(row_shape: tuple[int | None, ...], allowed: tuple[int, ...]) -> str:
     """Return what to change: a dense layer keeps all dimensions of an image but the last."""
-    if len(found) > 1 and found[-1] in allowed:
+    if len(row_shape) > 1 and row_shape[-1] in allowed:
         return "add a layer such as Flatten or GlobalAveragePooling before it"
     return "change its last layer"
 

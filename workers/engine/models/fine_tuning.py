@@ -83,9 +83,9 @@ def _check_input(base: Any, profile: Profile) -> None:
             f"the version has {len(base.inputs)} inputs and {len(base.outputs)} outputs; only models with "
             "one of each can be trained here"
         )
-    wanted, given = tuple(base.inputs[0].shape[1:]), profile.input_shape
-    if len(wanted) != len(given) or any(w not in (None, g) for w, g in zip(wanted, given, strict=True)):
-        raise BadSpec(f"the version takes rows of shape {wanted}, but these data have {given}")
+    expected, actual = tuple(base.inputs[0].shape[1:]), profile.input_shape
+    if len(expected) != len(actual) or any(w not in (None, g) for w, g in zip(expected, actual, strict=True)):
+        raise BadSpec(f"the version takes rows of shape {expected}, but these data have {actual}")
 
 
 def parts_of(model: Any, prefix: str = "") -> Iterator[Part]:
@@ -177,11 +177,11 @@ def _frozen_count(paths: list[str], freeze_to: str) -> int:
     if freeze_to in (NOTHING, ALL):
         return 0 if freeze_to == NOTHING else len(paths)
     # A model inside the version is named for all of its layers.
-    found = [i for i, path in enumerate(paths) if path == freeze_to or path.startswith(f"{freeze_to}/")]
-    if not found:
-        known = ", ".join(paths[-20:])
-        raise BadSpec(f"no layer before the head is called {freeze_to!r}; the last ones are {known}")
-    return found[-1] + 1
+    matching = [i for i, path in enumerate(paths) if path == freeze_to or path.startswith(f"{freeze_to}/")]
+    if not matching:
+        last_paths = ", ".join(paths[-20:])
+        raise BadSpec(f"no layer before the head is called {freeze_to!r}; the last ones are {last_paths}")
+    return matching[-1] + 1
 
 
 def _augmented(model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scaling) -> Any:

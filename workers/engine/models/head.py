@@ -51,7 +51,7 @@ def in_unit_of_target(outputs: Any, scaling: Scaling, **named: Any) -> Any:
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    return next(each for each in _numbered(name) if each not in taken)
+    return next(candidate for candidate in _numbered(name) if candidate not in taken)
 
 
 def _numbered(name: str) -> Iterator[str]:

@@ -20,10 +20,10 @@ class LinearLayoutMap(distribution.LayoutMap):
         Raises:
             ValueError: several rules match it.
         """
-        found = [match for match in self if match == path or patterns.matches_all_of(match, path)]
-        if len(found) > 1:
-            raise ValueError(f"{path!r} matches several layout rules: {found}")
-        return super().__getitem__(found[0]) if found else None
+        rules = [match for match in self if match == path or patterns.matches_all_of(match, path)]
+        if len(rules) > 1:
+            raise ValueError(f"{path!r} matches several layout rules: {rules}")
+        return super().__getitem__(rules[0]) if rules else None
 
 
 def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) -> None:

@@ -46,13 +46,13 @@ def make_optimizer(fit: FitSpec, steps: int) -> Any:
             "ema_overwrite_frequency": fit.ema.overwrite_frequency,
         }
     try:
-        made = kind(learning_rate=learning_rate(fit, steps), **named, **fit.optimizer_arguments())
+        optimizer = kind(learning_rate=learning_rate(fit, steps), **named, **fit.optimizer_arguments())
     except (TypeError, ValueError) as error:
         raise BadSpec(f"optimizer {fit.optimizer} rejects {fit.optimizer_args}: {error}") from error
     # Keras overwrites the weights with their averages whenever `fit` returns, here after each epoch;
     # `training.hooks.WeightAveraging` does it for validation only
-    made.finalize_variable_values = _keep_weights
-    return made
+    optimizer.finalize_variable_values = _keep_weights
+    return optimizer
 
 
 def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
@@ -66,7 +66,7 @@ def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
         model: has the layers.
         args: arguments of the model.
     """
-    slower = [each for each in keras_private.layers_inside(model) if hasattr(each, RATE_FACTOR_ARGUMENT)]
+    slower = [part for part in keras_private.layers_inside(model) if hasattr(part, RATE_FACTOR_ARGUMENT)]
     if not slower:
         return
     marked = {id(variable) for layer in slower for variable in layer.variables}

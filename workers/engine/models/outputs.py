@@ -48,5 +48,5 @@ def _unique(names: list[str]) -> list[str]:
     for name in names:
         numbered = (f"{name}_{number}" for number in itertools.count())
         taken = once.union(unique)
-        unique.append(name if name in once else next(each for each in numbered if each not in taken))
+        unique.append(name if name in once else next(free for free in numbered if free not in taken))
     return unique

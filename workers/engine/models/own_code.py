@@ -83,7 +83,7 @@ class _Loaded:
         for name in self.modules:
             del sys.modules[name]
         objects = object_registration.GLOBAL_CUSTOM_OBJECTS
-        self.registered = {name: made for name, made in objects.items() if before.get(name) is not made}
+        self.registered = {name: value for name, value in objects.items() if before.get(name) is not value}
         objects.clear()
         objects.update(before)
 
@@ -197,14 +197,14 @@ def cause_of(error: BaseException) -> str:
     # Keras repeats the config of each object around the one that failed.
     text = _COLOUR.sub("", str(error).rpartition("Exception encountered: ")[2])
     # Keras writes the cause on a later line than the failed step.
-    shown = " ".join(text.split())[:500]
+    message = " ".join(text.split())[:500]
     frames = _own_frames(error)
     where = f" ({_relative(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({_relative(error.filename)}, line {error.lineno})"
-        shown = error.msg
+        message = error.msg
     where += _of_network(error)
-    return f"{type(error).__name__}: {shown}{where}" if shown else f"{type(error).__name__}{where}"
+    return f"{type(error).__name__}: {message}{where}" if message else f"{type(error).__name__}{where}"
 
 
 def _of_network(error: BaseException) -> str:
@@ -249,12 +249,12 @@ def entry_of(model: "CodeModel") -> Any:
     # Three seconds, which other tasks do not need.
     import keras_tuner
 
-    found = getattr(imported(_file_of(model.path, model.name), {model.name}), model.name, None)
-    if inspect.isclass(found) and issubclass(found, keras_tuner.HyperModel):
+    entry = getattr(imported(_file_of(model.path, model.name), {model.name}), model.name, None)
+    if inspect.isclass(entry) and issubclass(entry, keras_tuner.HyperModel):
         with calling(CodeBuildFailure, f"{model.name}({', '.join(model.args)})"):
-            return found(**model.args)
-    if callable(found) and not inspect.isclass(found):
-        return _Function(found)
+            return entry(**model.args)
+    if callable(entry) and not inspect.isclass(entry):
+        return _Function(entry)
     raise CodeImportFailure(f"{model.entry} is neither a function nor a HyperModel class")
 
 
@@ -280,10 +280,10 @@ def function_of(entry: str) -> Callable[..., Any]:
         CodeImportFailure: the code cannot be imported, or has no such function.
     """
     path, _, name = entry.rpartition(":")
-    found = getattr(imported(_file_of(path, name), {name}), name, None)
-    if not callable(found):
+    function = getattr(imported(_file_of(path, name), {name}), name, None)
+    if not callable(function):
         raise CodeImportFailure(f"{entry} is no function")
-    return found
+    return function
 
 
 @contextmanager
@@ -310,11 +310,11 @@ def _file_of(path: str, name: str) -> str:
 
 def definitions() -> dict[str, list[str]]:
     """Return the files that define each name, in the order of their paths. They are read, not executed."""
-    folder, found = _folder(), dict[str, list[str]]()
+    folder, files_of_name = _folder(), dict[str, list[str]]()
     for path in sorted(folder.rglob("*.py")):
         for name in _defined(path):
-            found.setdefault(name, []).append(str(path.relative_to(folder)))
-    return found
+            files_of_name.setdefault(name, []).append(str(path.relative_to(folder)))
+    return files_of_name
 
 
 def _defined(file: Path) -> set[str]:
@@ -339,9 +339,9 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
         CodeImportFailure: its execution fails.
     """
     loaded, path = _active(), _folder() / file
-    for known in sys.modules.values():
-        if getattr(known, "__file__", None) == str(path):
-            return known
+    for other in sys.modules.values():
+        if getattr(other, "__file__", None) == str(path):
+            return other
     neighbours = str(path.parent)
     if neighbours not in loaded.path:
         loaded.path.insert(1, neighbours)

@@ -17,7 +17,7 @@ import keras
 from workers.engine.models import keras_private, own_code
 
 
-class Wanted(NamedTuple):
+class Reference(NamedTuple):
     """An object that a file names: the module of its class, its name there, and its name in the file."""
 
     module: str
@@ -35,7 +35,7 @@ def objects_for(path: Path) -> Iterator[None]:
     if not own_code.is_active():
         yield
         return
-    with keras.saving.custom_object_scope(_objects(wanted_objects(_config_of(path)))):
+    with keras.saving.custom_object_scope(_objects(referenced_objects(_config_of(path)))):
         yield
 
 
@@ -44,9 +44,9 @@ def _config_of(file: Path) -> Any:
         return json.loads(archive.read("config.json"))
 
 
-def wanted_objects(config: Any) -> set[Wanted]:
+def referenced_objects(config: Any) -> set[Reference]:
     """Return the objects that a model's config names, apart from those of Keras."""
-    found, todo = set(), [config]
+    references, todo = set(), [config]
     while todo:
         part = todo.pop()
         if isinstance(part, list):
@@ -59,29 +59,31 @@ def wanted_objects(config: Any) -> set[Wanted]:
             # Its name is in place of its config.
             name = registered = part.get("config")
         if isinstance(name, str) and not _is_of_keras(module):
-            known = registered if isinstance(registered, str) else name
-            found.add(Wanted(module if isinstance(module, str) else "", name.rpartition(">")[2], known))
-    return found
+            saved_name = registered if isinstance(registered, str) else name
+            references.add(
+                Reference(module if isinstance(module, str) else "", name.rpartition(">")[2], saved_name)
+            )
+    return references
 
 
 def _is_of_keras(module: Any) -> bool:
     return isinstance(module, str) and f"{module}.".startswith("keras.")
 
 
-def _objects(wanted: set[Wanted]) -> dict[str, Any]:
+def _objects(references: set[Reference]) -> dict[str, Any]:
     """Import the files that define the wanted objects; return these by the names in the model's file."""
-    defining = own_code.definitions() if wanted else {}
-    by_file: dict[str, list[Wanted]] = {}
-    for each in sorted(wanted):
-        if files := defining.get(each.name):
-            by_file.setdefault(_file_of(each.module, files), []).append(each)
+    defining = own_code.definitions() if references else {}
+    by_file: dict[str, list[Reference]] = {}
+    for reference in sorted(references):
+        if files := defining.get(reference.name):
+            by_file.setdefault(_file_of(reference.module, files), []).append(reference)
     objects: dict[str, Any] = {}
     for file, parts in by_file.items():
-        module = own_code.imported(file, {each.name for each in parts})
-        for each in parts:
+        module = own_code.imported(file, {reference.name for reference in parts})
+        for reference in parts:
             # The file may have failed before its definition, when something else of it was needed.
-            if (found := getattr(module, each.name, None)) is not None:
-                objects[each.registered] = objects[each.name] = found
+            if (definition := getattr(module, reference.name, None)) is not None:
+                objects[reference.registered] = objects[reference.name] = definition
     return objects
 
 

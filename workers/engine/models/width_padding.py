@@ -54,15 +54,15 @@ class Widths:
 
     def widen(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
         """Insert narrow arrays into copies of the variables' values; the other values are unchanged."""
-        found = []
+        widened = []
         for variable, array in zip(variables, arrays, strict=True):
             if array.shape == tuple(variable.shape) or array.shape != self.shape_of(variable):
-                found.append(array)  # a wrong shape is reported when the array is assigned
+                widened.append(array)  # a wrong shape is reported when the array is assigned
                 continue
             wide = np.array(variable.value)
             wide[_corner(array.shape)] = array
-            found.append(wide)
-        return found
+            widened.append(wide)
+        return widened
 
 
 def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:

@@ -93,7 +93,7 @@ def _write(path: Path, columns: Mapping[str, Rows], names: list[str], parts: Arr
 
 def _parts(parts: Parts, rows: int) -> Array:
     """Return the name of each row's part, (rows,); rows in no part have an empty one."""
-    found = np.full(rows, "", dtype="<U10")
+    part_names = np.full(rows, "", dtype="<U10")
     for name in Parts._fields:
-        found[getattr(parts, name)] = name
-    return found
+        part_names[getattr(parts, name)] = name
+    return part_names

@@ -55,7 +55,7 @@ class _CachedModel:
     optimizer: list[Array]
 
     @classmethod
-    def of(cls, prepared: Prepared) -> Self:
+    def from_prepared(cls, prepared: Prepared) -> Self:
         return cls(
             model=prepared.model,
             scaling=prepared.scaling,
@@ -124,7 +124,7 @@ class ModelCache:
             # Without all initializers the model could not be reset for another seed.
             if not prepared.initial.complete:
                 return prepared
-            self._models[key] = _CachedModel.of(prepared)
+            self._models[key] = _CachedModel.from_prepared(prepared)
             # The new model is last. It is kept even if it alone exceeds the limit.
             while len(self._models) > 1 and (
                 len(self._models) > MAX_MODELS
@@ -146,12 +146,12 @@ def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: A
     optimizer = model.optimizer
     assign(optimizer.variables, cached.optimizer)
     optimizer = unwrap_optimizer(optimizer)
-    wanted = make_optimizer(spec.fit, batches.steps)
+    new_optimizer = make_optimizer(spec.fit, batches.steps)
     # With a schedule the rate is computed from the steps instead, and is part of the program.
     if isinstance(optimizer.learning_rate, keras.Variable):
-        optimizer.learning_rate.assign(wanted.learning_rate)
+        optimizer.learning_rate.assign(new_optimizer.learning_rate)
     set_rate_factor(optimizer, spec.model.resolved())
     for name in TRACED_OPTIMIZER_ARGUMENTS:
-        if hasattr(wanted, name):
-            setattr(optimizer, name, getattr(wanted, name))
+        if hasattr(new_optimizer, name):
+            setattr(optimizer, name, getattr(new_optimizer, name))
     return Prepared(model, batches, cached.scaling, spec, dataset, cached.initial, cached.program, widths)

@@ -43,14 +43,14 @@ from workers.engine.training.plan import EvaluationSet, TrainingPlan
 from workers.engine.training.prepare import Prepared, batches_of, predict_batch_size
 from workers.engine.training.training import Training
 
-KEPT = 2
+CACHED = 2
 """Built models that are kept for executions of the same trial."""
 ROWS_AT_ONCE = 8192
 """Rows whose metrics are computed in one call."""
 
 
 @dataclass
-class _Kept:
+class _Cached:
     """A built model with its compiled functions, and its loss if the code compiles it."""
 
     build: CodeBuild
@@ -58,7 +58,7 @@ class _Kept:
     program: Program
 
 
-_KEPT: OrderedDict[str, _Kept] = OrderedDict()
+_CACHE: OrderedDict[str, _Cached] = OrderedDict()
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,12 @@ class CodeEvaluationSet(EvaluationSet):
         with calling(CodeFitFailure, "computing the loss and the metrics"):
             for start in range(0, len(y), ROWS_AT_ONCE):
                 part = slice(start, start + ROWS_AT_ONCE)
-                given = None if weights is None else np.asarray(weights[part], np.float32)
-                sums = len(targets[part]) if given is None else float(given.sum())
-                total += sums * float(self.loss_function(targets[part], predictions[part], given))
+                part_weights = None if weights is None else np.asarray(weights[part], np.float32)
+                sums = len(targets[part]) if part_weights is None else float(part_weights.sum())
+                total += sums * float(self.loss_function(targets[part], predictions[part], part_weights))
                 share += sums
                 if metrics is not None:
-                    metrics.update_state(targets[part], predictions[part], sample_weight=given)
+                    metrics.update_state(targets[part], predictions[part], sample_weight=part_weights)
             named = {} if metrics is None else {n: float(v) for n, v in metrics.result().items()}
         if metrics is not None:
             metrics.reset_state()
@@ -146,9 +146,9 @@ class PreparedCode(Prepared):
         """See `Prepared.training`."""
         if self.program is not None:
             return Training(plan)
-        known, rows = plan.validation, self.dataset.parts.validation
+        pair, rows = plan.validation, self.dataset.parts.validation
         # A `fit` may need validation data also in a training on all rows.
-        held_out = (self.dataset.x[rows], self.dataset.y[rows]) if known is None else (known.x[:], known.y)
+        held_out = (self.dataset.x[rows], self.dataset.y[rows]) if pair is None else (pair.x[:], pair.y)
         return OwnFitTraining(plan, self.build, self.spec, validation=held_out)
 
     def saved_form(self, predictions: Array) -> Array:
@@ -240,44 +240,44 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
         loss = compile_for_batches(build)
     else:
         compile_model(build.model, spec, dataset.profile, scaling, steps=batches.steps)
-    kept = _kept(build, loss, batches, program_key(spec, dataset, rows))
+    cached = _cached(build, loss, batches, program_key(spec, dataset, rows))
     return PreparedCode(
-        model=kept.build.model,
+        model=cached.build.model,
         batches=batches,
-        program=kept.program,
-        build=kept.build,
-        loss_function=kept.loss,
+        program=cached.program,
+        build=cached.build,
+        loss_function=cached.loss,
         **common,
     )
 
 
-def _kept(build: CodeBuild, loss: Any, batches: Batches, key: str) -> _Kept:
+def _cached(build: CodeBuild, loss: Any, batches: Batches, key: str) -> _Cached:
     """Return the kept model of the same program with the values of a model that was just built.
 
     Executions of a trial share it, so it is compiled once, and they may be trained in one call.
     """
     ensure_built(build.model)
-    kept = _KEPT.get(key)
-    if kept is None or not _assigned(kept.build.model, build.model):
+    cached = _CACHE.get(key)
+    if cached is None or not _assigned(cached.build.model, build.model):
         with calling(CodeFitFailure, "the first training step"):
-            kept = _Kept(build, loss, Program(build.model, next(batches.draw(1)), key))
-        _KEPT[key] = kept
-    _KEPT.move_to_end(key)
-    while len(_KEPT) > KEPT:
-        _KEPT.popitem(last=False)
-    return kept
+            cached = _Cached(build, loss, Program(build.model, next(batches.draw(1)), key))
+        _CACHE[key] = cached
+    _CACHE.move_to_end(key)
+    while len(_CACHE) > CACHED:
+        _CACHE.popitem(last=False)
+    return cached
 
 
-def _assigned(kept: Any, fresh: Any) -> bool:
+def _assigned(cached: Any, fresh: Any) -> bool:
     """Give a kept model the values of one that was just built; return whether it has the same variables."""
-    groups = [(kept.variables, fresh.variables), (kept.optimizer.variables, fresh.optimizer.variables)]
+    groups = [(cached.variables, fresh.variables), (cached.optimizer.variables, fresh.optimizer.variables)]
     shapes = [[[(v.path, tuple(v.shape)) for v in group] for group in pair] for pair in groups]
     if any(old != new for old, new in shapes):
         return False
     for old, new in groups:
         assign(old, values(new))
     # Plain attributes that are arguments of the program; the learning rate is a variable.
-    optimizers = unwrap_optimizer(kept.optimizer), unwrap_optimizer(fresh.optimizer)
+    optimizers = unwrap_optimizer(cached.optimizer), unwrap_optimizer(fresh.optimizer)
     for name in TRACED_OPTIMIZER_ARGUMENTS:
         if hasattr(optimizers[1], name):
             setattr(optimizers[0], name, getattr(optimizers[1], name))

@@ -112,9 +112,9 @@ class Prepared:
         weights = values(saved_variables(self.model))
         use_mesh(None, [], 1)
         # It is not compiled: a compiled one would store its optimizer and a custom loss in the file.
-        made = build(self.spec, self.dataset.profile, self.scaling, name=name, seed=self.spec.fit.seed)
-        assign(made.variables, weights)
-        return made
+        model = build(self.spec, self.dataset.profile, self.scaling, name=name, seed=self.spec.fit.seed)
+        assign(model.variables, weights)
+        return model
 
     def evaluation_set(self, rows: Array) -> EvaluationSet:
         """Return these rows, with the spec's loss and metrics, for exact evaluation."""
@@ -245,8 +245,8 @@ def sample_weights(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> Array
     if isinstance(rule, dict) and (unknown := set(rule) - set(labels)):
         raise BadSpec(f"class_weights names {sorted(unknown)}; the classes are {', '.join(labels[:20])}")
     of_classes = row_weights(dataset.y[rows], len(labels), rule, labels)
-    own = relative(dataset.weights_of(rows), len(rows))
-    return of_classes if own is None else (of_classes * own).astype(np.float32)
+    of_rows = relative(dataset.weights_of(rows), len(rows))
+    return of_classes if of_rows is None else (of_classes * of_rows).astype(np.float32)
 
 
 def check_monitor(monitor: Monitor, prepared: Prepared) -> None:
@@ -272,6 +272,6 @@ def check_metric_name(name: str, prepared: Prepared, role: str) -> str:
     """
     names = prepared.validation_metrics()
     if names is not None and name not in names:
-        known = ", ".join(sorted(names))
-        raise BadSpec(f"{role} {name!r} is not computed for this task; available are {known}")
+        available = ", ".join(sorted(names))
+        raise BadSpec(f"{role} {name!r} is not computed for this task; available are {available}")
     return name

@@ -55,8 +55,8 @@ def pruning_check(
     pruner, max_epochs, maximize = search.pruner, trial.spec.fit.epochs, task.objective.direction == "max"
 
     def check(epoch: int, best: Sequence[tuple[int, float]]) -> Verdict | None:
-        own = Curve(trial=trial.number, execution=plan.execution, epochs=epoch, over=False, best=tuple(best))
-        return judge(pruner, rivals.current(), own, epochs=max_epochs, maximize=maximize)
+        new = Curve(trial=trial.number, execution=plan.execution, epochs=epoch, over=False, best=tuple(best))
+        return judge(pruner, rivals.current(), new, epochs=max_epochs, maximize=maximize)
 
     return check
 

@@ -75,7 +75,7 @@ class PreparedTrees(Prepared):
 
     def loop(self, validation: EvaluationSet | None = None, *, epochs: int) -> Loop:
         """See `Prepared.loop`."""
-        made = TreeLoop(
+        loop = TreeLoop(
             self.grower,
             self.means,
             self._measured(),
@@ -85,8 +85,8 @@ class PreparedTrees(Prepared):
             outputs=head_units(self.dataset.profile),
             epochs=epochs,
         )
-        self.loops[:] = [made]
-        return made
+        self.loops[:] = [loop]
+        return loop
 
     def _measured(self) -> EvaluationSet:
         """Return the training rows on which the curves are measured."""
@@ -98,7 +98,7 @@ class PreparedTrees(Prepared):
         )
         if len(rows) > MEASURED_ROWS:
             rows = np.random.default_rng(self.batches.seed).choice(rows, MEASURED_ROWS, replace=False)
-        weights = None if self.weights is None else self.weights.of(rows)
+        weights = None if self.weights is None else self.weights.select(rows)
         return self._evaluation_set(self.batches.x[rows], self.batches.y[rows], weights)
 
     def predict(self, x: Rows, batch_size: int) -> Array:
@@ -141,12 +141,12 @@ def prepare_trees(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: 
     weights = sample_weights(spec, dataset, rows)
     outputs = head_units(dataset.profile)
     # Weights that are all equal would only take time.
-    given = None if np.all(weights == weights[0]) else weights
+    row_weights = None if np.all(weights == weights[0]) else weights
     targets = np.eye(outputs)[y] if dataset.task == "multiclass" else y.reshape(len(y), -1).astype(float)
     rows_in = flat(x)
     means = target_means(flat_blocks(dataset.profile), rows_in, targets, weights)
     encoded = means.encode_training_rows(rows_in, targets, weights, seed)
-    training_rows = TrainingRows(encoded, y, given, dataset.task, outputs)
+    training_rows = TrainingRows(encoded, y, row_weights, dataset.task, outputs)
     args = cast("TreesArgs", spec.model.resolved())
     return PreparedTrees(
         model=None,

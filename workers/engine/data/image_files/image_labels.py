@@ -50,8 +50,8 @@ def choose_label(columns: Mapping[str, Array], target: str | None) -> str:
     Raises:
         BadData: there is no such column.
     """
-    own = {name: column for name, column in columns.items() if name not in (IMAGE, FILE, FOLDER)}
-    return choose_target(Table(dict(columns) if target is not None else own), target)
+    features = {name: column for name, column in columns.items() if name not in (IMAGE, FILE, FOLDER)}
+    return choose_target(Table(dict(columns) if target is not None else features), target)
 
 
 def label_by_folder(paths: Sequence[str]) -> LabelledImages:
@@ -82,9 +82,9 @@ def label_by_table(
         BadData: the table cannot be read, or no column has the names of the images.
     """
     columns = _read(table, folder, limits)
-    known = _names(paths, table.path.rpartition("/")[0])
-    column, found = _paths_in(columns, known, table.path, paths)
-    rows, refused = _matched(found, columns[column], table.path)
+    path_of_name = _names(paths, table.path.rpartition("/")[0])
+    column, row_paths = _paths_in(columns, path_of_name, table.path, paths)
+    rows, refused = _matched(row_paths, columns[column], table.path)
     refused += [(path, f"it has no row in {table.path}") for path in paths if path not in rows]
     ordered = tuple(sorted(rows))
     order = np.asarray([rows[path] for path in ordered], np.int64)
@@ -122,20 +122,20 @@ def _names(paths: Sequence[str], folder: str) -> dict[str, str]:
 
 
 def _paths_in(
-    columns: dict[str, Array], known: dict[str, str], table: str, paths: Sequence[str]
+    columns: dict[str, Array], path_of_name: dict[str, str], table: str, paths: Sequence[str]
 ) -> tuple[str, list[str | None]]:
     """Return the column with the most names of images, and their paths; None for other values."""
-    best, most, found = "", 0, list[str | None]()
+    best, most, best_paths = "", 0, list[str | None]()
     for name, values in columns.items():
         if not is_text(values):
             continue
-        here = [known.get(_normal(value)) for value in values.tolist()]
+        here = [path_of_name.get(_normal(value)) for value in values.tolist()]
         if (count := sum(path is not None for path in here)) > most:
-            best, most, found = name, count, here
+            best, most, best_paths = name, count, here
     if not most:
         example = f"such as {paths[0]!r}" if paths else "but there are none"
         raise BadData(f"no column of {table} has the names of the images, {example}")
-    return best, found
+    return best, best_paths
 
 
 def _normal(name: str) -> str:
@@ -143,12 +143,12 @@ def _normal(name: str) -> str:
 
 
 def _matched(
-    found: Sequence[str | None], names: Array, table: str
+    row_paths: Sequence[str | None], names: Array, table: str
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Return the row of each path, and the rows that are refused."""
     rows: dict[str, int] = {}
     refused = []
-    for row, path in enumerate(found):
+    for row, path in enumerate(row_paths):
         if path is None:
             refused.append((str(names[row]), f"row {row + 1} of {table} names it, but the archive lacks it"))
         elif path in rows:

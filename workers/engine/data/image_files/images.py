@@ -64,11 +64,11 @@ class BadImages(BadRows):
 
     def check(self, rows: int, name: str) -> None:
         """Check the share of the images that were left out; see `BadRows.check`."""
-        found = len(self.rows)
-        if found > self.allowed * (rows + found):
+        count = len(self.rows)
+        if count > self.allowed * (rows + count):
             _, reason, path = self.rows[0]
             raise BadData(
-                f"{found:,} of {rows + found:,} images of {name} cannot be used; at most a share of "
+                f"{count:,} of {rows + count:,} images of {name} cannot be used; at most a share of "
                 f"{self.allowed:g} is left out. The first is {path!r}: {reason}"
             )
 
@@ -120,26 +120,26 @@ def read_images(
         DamagedFile: the archive is damaged.
     """
     archive = ImageArchive(path)
-    found = _read_headers(archive, bad, progress)
-    labelled = _label(found, folder, limits)
-    for each, reason in labelled.refused:
-        bad.add(each, reason)
+    archived = _read_headers(archive, bad, progress)
+    labelled = _label(archived, folder, limits)
+    for refused_path, reason in labelled.refused:
+        bad.add(refused_path, reason)
     bad.check(len(labelled.paths), path.name)
     if not labelled.paths:
         raise BadData(f"{path.name} has no images")
-    headers = [found.headers[each] for each in labelled.paths]
+    headers = [archived.headers[path_of_image] for path_of_image in labelled.paths]
     shape = choose_shape(headers, options, limits)
     reader = _PixelReader(labelled, shape, _groups(labelled.columns, target))
     for number, file in enumerate(archive.files()):
         reader.read(file, bad)
         if number % REPORTED_FILES == 0:
             progress(0.5 + 0.5 * min(number / len(headers), 1))
-    kept = reader.kept
-    bad.check(int(kept.sum()), path.name)
+    is_readable = reader.kept
+    bad.check(int(is_readable.sum()), path.name)
     columns = {IMAGE: reader.pixels, FILE: text_array(labelled.paths), **labelled.columns}
-    if not kept.all():
+    if not is_readable.all():
         # Otherwise without a copy, which takes as much memory as all images.
-        columns = {name: column[kept] for name, column in columns.items()}
+        columns = {name: column[is_readable] for name, column in columns.items()}
     return ImageTable(
         columns,
         bad_rows=len(bad.rows),
@@ -156,30 +156,30 @@ def read_images(
 
 
 def _read_headers(archive: ImageArchive, bad: BadImages, progress: Callable[[float], None]) -> _Found:
-    found = _Found()
+    archived = _Found()
     for file in archive.files():
         if is_table(file.path):
-            if found.table is not None:
-                raise BadData(f"the archive has two tables of labels: {found.table.path} and {file.path}")
-            found.table = file
+            if archived.table is not None:
+                raise BadData(f"the archive has two tables of labels: {archived.table.path} and {file.path}")
+            archived.table = file
             continue
         try:
-            found.headers[file.path] = read_header(file.body)
+            archived.headers[file.path] = read_header(file.body)
         except BadValue as error:
             bad.add(file.path, str(error))
             if not bad.allowed:
-                bad.check(len(found.headers), archive.path.name)
-        if len(found.headers) % REPORTED_FILES == 0:
+                bad.check(len(archived.headers), archive.path.name)
+        if len(archived.headers) % REPORTED_FILES == 0:
             # The number of files is unknown: a tar archive has no directory.
-            progress(0.5 * (1 - 1 / (1 + len(found.headers) / 1000)))
-    return found
+            progress(0.5 * (1 - 1 / (1 + len(archived.headers) / 1000)))
+    return archived
 
 
-def _label(found: _Found, folder: Path, limits: FileLimits) -> LabelledImages:
-    paths = list(found.headers)
-    if found.table is None:
+def _label(archived: _Found, folder: Path, limits: FileLimits) -> LabelledImages:
+    paths = list(archived.headers)
+    if archived.table is None:
         return label_by_folder(paths)
-    return label_by_table(paths, found.table, folder, limits)
+    return label_by_table(paths, archived.table, folder, limits)
 
 
 def choose_shape(headers: Sequence[Header], options: ImageOptions, limits: FileLimits) -> ImageShape:
@@ -282,14 +282,14 @@ class _PixelReader:
 
 def _first_of_each(groups: Sequence[str]) -> dict[int, str]:
     """Return the rows of the thumbnails with their labels: the first of each, for the first labels."""
-    shown = {*sorted({*groups})[:SHOWN_LABELS]}
+    labels = {*sorted({*groups})[:SHOWN_LABELS]}
     counts: Counter[str] = Counter()
-    wanted = {}
+    label_of_row = {}
     for row, label in enumerate(groups):
-        if label in shown and counts[label] < TILES:
+        if label in labels and counts[label] < TILES:
             counts[label] += 1
-            wanted[row] = label
-    return wanted
+            label_of_row[row] = label
+    return label_of_row
 
 
 def count_equal_images(pixels: Array, y: Array) -> int:

@@ -23,12 +23,12 @@ def correlations(names: list[str], columns: list[Array], numeric: int) -> Correl
         return None
     # The products are small: threads would wait for each other longer than they compute.
     with threadpool_limits(limits=1, user_api="blas"):
-        found = correlate(columns)
-    others = np.abs(np.nan_to_num(found))
+        correlated = correlate(columns)
+    others = np.abs(np.nan_to_num(correlated))
     np.fill_diagonal(others, 0)
     order = np.argsort(-others.max(axis=1), kind="stable")[:CORRELATED_COLUMNS]
-    shown = found[np.ix_(order, order)]
-    values = tuple(tuple(None if np.isnan(r) else round(float(r), 3) for r in row) for row in shown)
+    largest = correlated[np.ix_(order, order)]
+    values = tuple(tuple(None if np.isnan(r) else round(float(r), 3) for r in row) for row in largest)
     return Correlations(
         columns=tuple(names[i] for i in order), values=values, considered=len(names), numeric=numeric
     )
@@ -37,8 +37,8 @@ def correlations(names: list[str], columns: list[Array], numeric: int) -> Correl
 def correlate(columns: list[Array]) -> Array:
     """Return Pearson's r of each pair of columns, (columns, columns); NaN where it is not defined."""
     standardized = np.stack([_standardized(column) for column in columns])
-    known = ~np.isnan(standardized)
-    z, has = np.nan_to_num(standardized), known.astype(np.float64)
+    is_number = ~np.isnan(standardized)
+    z, has = np.nan_to_num(standardized), is_number.astype(np.float64)
     rows = has @ has.T
     with np.errstate(divide="ignore", invalid="ignore"):
         # [i, j]: of column i, over the rows in which j is known too.
@@ -50,11 +50,11 @@ def correlate(columns: list[Array]) -> Array:
 
 
 def _standardized(column: Array) -> Array:
-    known = column[~np.isnan(column)]
-    largest = float(np.abs(known).max()) if len(known) else 0.0
+    numbers = column[~np.isnan(column)]
+    largest = float(np.abs(numbers).max()) if len(numbers) else 0.0
     # The square of a larger number may be infinite.
     scaled = column / (largest or 1.0)
-    known = known / (largest or 1.0)
-    std = float(known.std()) if len(known) else 0.0
+    numbers = numbers / (largest or 1.0)
+    std = float(numbers.std()) if len(numbers) else 0.0
     # Of a constant column, rounding alone would remain.
-    return (scaled - known.mean()) / std if std > 1e-12 else np.where(np.isnan(column), np.nan, 0.0)
+    return (scaled - numbers.mean()) / std if std > 1e-12 else np.where(np.isnan(column), np.nan, 0.0)

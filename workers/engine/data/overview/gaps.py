@@ -17,16 +17,16 @@ def gaps(columns: Mapping[str, Array], counts: Mapping[str, int]) -> Gaps | None
         columns: by name, (rows, …) each.
         counts: the number of missing values of each.
     """
-    found = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])
-    if not found:
+    incomplete = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])
+    if not incomplete:
         return None
-    rows = len(columns[found[0]])
+    rows = len(columns[incomplete[0]])
     size = math.ceil(rows / BLOCKS)
-    shown = [
+    columns_of_gaps = [
         ColumnGaps(column=name, missing=counts[name], percent=_percent(missing(columns[name]), size))
-        for name in found[:GAP_COLUMNS]
+        for name in incomplete[:GAP_COLUMNS]
     ]
-    return Gaps(block_rows=size, columns=tuple(shown), more=len(found) - len(shown))
+    return Gaps(block_rows=size, columns=tuple(columns_of_gaps), more=len(incomplete) - len(columns_of_gaps))
 
 
 def _percent(absent: Array, size: int) -> tuple[int, ...]:

@@ -41,14 +41,14 @@ def binned(column: Array, kind: ColumnType | None, bins: int = BINS) -> Array | 
     """
     absent = missing(column)
     codes = np.zeros(len(column), np.int64)
-    known = column[~absent]
+    present = column[~absent]
     if kind == "text":
         return None
-    if kind == "category" or known.dtype.kind in "TU":
-        codes[~absent] = 1 + frequent_codes(known, bins)
-    elif len(known):
+    if kind == "category" or present.dtype.kind in "TU":
+        codes[~absent] = 1 + frequent_codes(present, bins)
+    elif len(present):
         # Dates become their microseconds.
-        codes[~absent] = 1 + _bins(known.astype(np.int64) if known.dtype.kind == "M" else known, bins)
+        codes[~absent] = 1 + _bins(present.astype(np.int64) if present.dtype.kind == "M" else present, bins)
     return codes
 
 
@@ -80,8 +80,8 @@ def mutual_information(x: Array, y: Array) -> float:
     joint = np.bincount(x * width + y, minlength=(int(x.max()) + 1) * width).reshape(-1, width)
     used = joint[joint.any(axis=1)][:, joint.any(axis=0)]
     by_chance = (used.shape[0] - 1) * (used.shape[1] - 1) / (2 * len(x) * np.log(2))
-    found = entropy(used.sum(axis=1)) + entropy(used.sum(axis=0)) - entropy(used.ravel())
-    return max(float(found - by_chance), 0.0)
+    bits = entropy(used.sum(axis=1)) + entropy(used.sum(axis=0)) - entropy(used.ravel())
+    return max(float(bits - by_chance), 0.0)
 
 
 def entropy(counts: Array) -> float:

@@ -28,17 +28,17 @@ def balance(y: Array, task: Task, outputs: int, parts: Parts, classes: Sequence[
         parts: row numbers of the parts.
         classes: numbers of the classes that are listed.
     """
-    found = []
+    part_rows = []
     for name in ("train", "validation", "test"):
         rows = getattr(parts, name)
         if task == "regression":
-            found.append(PartRows(part=name, rows=len(rows), **_distribution(y[rows][:, 0])))
+            part_rows.append(PartRows(part=name, rows=len(rows), **_distribution(y[rows][:, 0])))
         else:
             counts = class_counts(y[rows], task, outputs)
-            found.append(
+            part_rows.append(
                 PartRows(part=name, rows=len(rows), counts=tuple(counts[number] for number in classes))
             )
-    return tuple(found)
+    return tuple(part_rows)
 
 
 def _distribution(values: Array) -> dict[str, float | None]:

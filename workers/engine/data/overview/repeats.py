@@ -52,8 +52,8 @@ def keys_of_table(column_of: Callable[[str], Array], features: Sequence[str], ta
         features: names of the features.
         target: name of the target.
     """
-    own = column_of(target)
-    exact, near = RowHashes(len(own)), RowHashes(len(own))
+    target_values = column_of(target)
+    exact, near = RowHashes(len(target_values)), RowHashes(len(target_values))
     for name in features:
         if exact.all_differ and near.all_differ:
             break
@@ -63,7 +63,7 @@ def keys_of_table(column_of: Callable[[str], Array], features: Sequence[str], ta
         if not near.all_differ:
             near.add(_near(column))
     with_target = exact.copy()
-    with_target.add(bits_of(own))
+    with_target.add(bits_of(target_values))
     return Keys(exact.hashes, with_target.hashes, near.hashes)
 
 
@@ -116,9 +116,9 @@ def _near(column: Array) -> Array:
 
 
 def _rounded(values: Array) -> Array:
-    known = values[np.isfinite(values)]
-    if not len(known):
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return values
-    largest = float(np.abs(known).max()) or 1.0
-    std = float((known / largest).std())
+    largest = float(np.abs(finite).max()) or 1.0
+    std = float((finite / largest).std())
     return values if std <= 1e-12 else np.round(values / largest / std * STEPS_OF_A_DEVIATION)

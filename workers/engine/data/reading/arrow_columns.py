@@ -42,11 +42,11 @@ def field_of(field: str, column: Array, **metadata: str) -> Any:
     """
     import pyarrow as pa
 
-    found = {key.encode(): text.encode() for key, text in metadata.items()}
-    found[DTYPE] = b"text" if is_text(column) else _plain_dtype(column.dtype).str.encode()
+    entries = {key.encode(): text.encode() for key, text in metadata.items()}
+    entries[DTYPE] = b"text" if is_text(column) else _plain_dtype(column.dtype).str.encode()
     if column.ndim > 1:
-        found[SHAPE] = ",".join(map(str, column.shape[1:])).encode()
-    return pa.field(field, to_arrow(column[:1]).type, nullable=column.dtype.kind == "M", metadata=found)
+        entries[SHAPE] = ",".join(map(str, column.shape[1:])).encode()
+    return pa.field(field, to_arrow(column[:1]).type, nullable=column.dtype.kind == "M", metadata=entries)
 
 
 def to_numpy(values: Any, field: Any) -> Array:
@@ -67,23 +67,23 @@ def to_numpy(values: Any, field: Any) -> Array:
         shape = tuple(map(int, metadata[SHAPE].decode().split(",")))
         parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in _chunks(values)]
         return np.concatenate(parts).astype(dtype, copy=False).reshape(-1, *shape)
-    found = np.asarray(values.to_numpy(zero_copy_only=False) if _is_array(values) else values.to_numpy())
-    if dtype.kind == "M" and found.dtype.kind == "i":
-        return found.view(dtype)
-    return found.astype(dtype, copy=False)
+    array = np.asarray(values.to_numpy(zero_copy_only=False) if _is_array(values) else values.to_numpy())
+    if dtype.kind == "M" and array.dtype.kind == "i":
+        return array.view(dtype)
+    return array.astype(dtype, copy=False)
 
 
 def texts_of(values: Any) -> Array:
     """Return an Arrow array of texts as an array of variable width, (rows,)."""
-    found = np.empty(len(values), TEXT)
+    texts = np.empty(len(values), TEXT)
     start = 0
     # In parts, since a Python object takes more memory than its text.
     for chunk in _chunks(values):
         for first in range(0, len(chunk), 65_536):
             part = chunk.slice(first, 65_536)
-            found[start : start + len(part)] = part.to_pylist()
+            texts[start : start + len(part)] = part.to_pylist()
             start += len(part)
-    return found
+    return texts
 
 
 def _chunks(values: Any) -> list[Any]:

@@ -75,12 +75,12 @@ def read_columns(path: Path) -> dict[str, Array]:
             table = pa.ipc.open_file(source).read_all()
             # Arrow trusts the offsets in a file, and would read other memory of this process.
             table.validate(full=True)
-            found = {field.name: to_numpy(table[field.name], field) for field in table.schema}
+            columns = {field.name: to_numpy(table[field.name], field) for field in table.schema}
             names = [
                 field.metadata[NAME].decode() for field in table.schema if NAME in (field.metadata or {})
             ]
     except (pa.ArrowException, KeyError, ValueError, TypeError) as error:
         raise BadData(f"{path.name} is not a readable data set file: {error}") from error
     # A view would belong to the mapped file, whose pages the kernel may drop while a training needs them.
-    owned = {name: array if array.flags.writeable else array.copy() for name, array in found.items()}
+    owned = {name: array if array.flags.writeable else array.copy() for name, array in columns.items()}
     return {"columns": np.asarray(names, np.str_), **owned}

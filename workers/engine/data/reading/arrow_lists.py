@@ -116,9 +116,9 @@ def json_lists(name: str, lists: Any, limits: FileLimits) -> Array:
         size += _text_bytes(part)
         check_expanded(f"column {name!r}", size, limits)
         # One list after the other, since a Python object takes more memory than its text.
-        found = [_json(name, first + row, value.as_py()) for row, value in enumerate(part)]
-        check_lengths(name, text_array(found), limits.text_characters, first)
-        texts += found
+        part_texts = [_json(name, first + row, value.as_py()) for row, value in enumerate(part)]
+        check_lengths(name, text_array(part_texts), limits.text_characters, first)
+        texts += part_texts
     return text_array(texts)
 
 

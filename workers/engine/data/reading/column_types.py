@@ -57,15 +57,15 @@ def recognize(column: Array) -> TypedColumn:
 
 
 def _recognize_texts(column: Array) -> TypedColumn:
-    known = column[column != ""]
-    if not len(known):
+    present = column[column != ""]
+    if not len(present):
         return TypedColumn(np.full(len(column), np.nan), "number")
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
-    head = _without_gaps(known)
+    head = _without_gaps(present)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (found := convert(column)) is not None:
-            return TypedColumn(found, kind)
-    return TypedColumn(column, "text" if _is_prose(known) else "category")
+        if all(map(accepts, head)) and (converted := convert(column)) is not None:
+            return TypedColumn(converted, kind)
+    return TypedColumn(column, "text" if _is_prose(present) else "category")
 
 
 def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
@@ -75,8 +75,8 @@ def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
         return np.full(len(words.codes), np.nan), "number"
     head = _first_known(words)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (found := convert(words.values)) is not None:
-            return found[words.codes], kind
+        if all(map(accepts, head)) and (converted := convert(words.values)) is not None:
+            return converted[words.codes], kind
     rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
     return None, "text" if _is_prose(words.values[is_known], rows) else "category"
 
@@ -84,8 +84,8 @@ def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
 def _without_gaps(texts: Array) -> list[str]:
     """Return the first values that are no words for a gap."""
     parts = (texts[start : start + KNOWN_AT_FIRST] for start in range(0, len(texts), KNOWN_AT_FIRST))
-    known = (text for part in parts for text in part.tolist() if not is_gap(text))
-    return list(islice(known, KNOWN_AT_FIRST))
+    present = (text for part in parts for text in part.tolist() if not is_gap(text))
+    return list(islice(present, KNOWN_AT_FIRST))
 
 
 def _first_known(words: Words) -> list[str]:
@@ -93,9 +93,9 @@ def _first_known(words: Words) -> list[str]:
     is_known = np.asarray([not is_gap(text) for text in words.values.tolist()], bool)
     for count in (10 * KNOWN_AT_FIRST, len(words.codes)):
         codes = words.codes[:count]
-        if len(known := codes[is_known[codes]]) >= KNOWN_AT_FIRST:
+        if len(present := codes[is_known[codes]]) >= KNOWN_AT_FIRST:
             break
-    return [str(text) for text in words.values[known[:KNOWN_AT_FIRST]].tolist()]
+    return [str(text) for text in words.values[present[:KNOWN_AT_FIRST]].tolist()]
 
 
 def _is_prose(texts: Array, rows: Array | None = None) -> bool:
@@ -156,16 +156,16 @@ def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
 
 
 def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
-    converters = {known: converter for known, _, converter in _CONVERSIONS} | {"integer": _as_numbers}
-    found = converters[kind](column)
-    if found is None:
-        accepts = {known: check for known, check, _ in _CONVERSIONS}.get(kind, _is_number)
+    converters = {name: converter for name, _, converter in _CONVERSIONS} | {"integer": _as_numbers}
+    converted = converters[kind](column)
+    if converted is None:
+        accepts = {name: check for name, check, _ in _CONVERSIONS}.get(kind, _is_number)
         is_absent = operator.not_ if kind == "boolean" else is_gap
         rows = (row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text))
         if (row := next(rows, None)) is None:
             raise BadData(f"column {name!r} is not of type {kind}: no format of dates fits all of its rows")
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
-    return found
+    return converted
 
 
 def _plain(value: object) -> str:
@@ -197,14 +197,14 @@ def _as_numbers(column: Array) -> Array | None:
     """Return the numbers of texts such as "1,234.5" and "12 %" (12), NaN for words such as "-"; None if there
     are other texts.
     """
-    found = np.full(len(column), np.nan)
+    numbers = np.full(len(column), np.nan)
     for row, text in enumerate(column.tolist()):
         if text:
             if _is_number(text):
-                found[row] = float(text.strip().rstrip("%").replace(",", ""))
+                numbers[row] = float(text.strip().rstrip("%").replace(",", ""))
             elif not is_gap(text):
                 return None
-    return found
+    return numbers
 
 
 def _is_date(text: str) -> bool:

@@ -160,14 +160,14 @@ def _read_as(
 
     convert = _Converter(layout, kinds, limits).convert
     with writers(columns, {name: DTYPES[kinds[name]] for name in layout.names}) as opened:
-        for found in _in_order(convert, _blocks(layout.path, BLOCK_BYTES), threads):
-            size += max(found.nbytes, found.rows * len(layout.names) * BYTES_PER_NUMBER)
+        for part in _in_order(convert, _blocks(layout.path, BLOCK_BYTES), threads):
+            size += max(part.nbytes, part.rows * len(layout.names) * BYTES_PER_NUMBER)
             check_expanded(layout.path.name, size, limits)
             for place, name in enumerate(layout.names):
-                opened[name].append(found.columns[place])
-                if len(absent := found.gaps.get(place, ())):
+                opened[name].append(part.columns[place])
+                if len(absent := part.gaps.get(place, ())):
                     gaps.setdefault(name, []).append(rows + absent)
-            rows += found.rows
+            rows += part.rows
     for name, parts in gaps.items():
         columns[name] = _with_gaps(columns[name], np.concatenate(parts))
     return rows
@@ -237,23 +237,23 @@ class _Converter:
         numeric = [name for name in layout.names if DTYPES[self._kinds[name]] is not None]
         if numeric and _may_have_leading_zero(block, layout.dialect.delimiter):
             _check(layout, self._kinds, block, numeric, is_first=is_first)
-        found = Converted(table.num_rows, [], {})
+        converted = Converted(table.num_rows, [], {})
         for place, name in enumerate(layout.names):
             column, kind = table[name].combine_chunks(), self._kinds[name]
             if kind == "number":
-                found.columns.append(column.fill_null(np.nan).to_numpy())
+                converted.columns.append(column.fill_null(np.nan).to_numpy())
             elif kind == "integer":
                 if column.null_count:
-                    found.gaps[place] = np.flatnonzero(column.is_null())
-                found.columns.append(column.fill_null(0).to_numpy())
+                    converted.gaps[place] = np.flatnonzero(column.is_null())
+                converted.columns.append(column.fill_null(0).to_numpy())
             else:
                 texts, longest = _texts_of(column)
                 if longest > self._limits.text_characters:
                     raise NotSimple
                 if kind == "empty" and longest:
                     _check(layout, self._kinds, block, [name], is_first=is_first)
-                found.columns.append(texts)
-        return found
+                converted.columns.append(texts)
+        return converted
 
     def _table(self, block: bytes, is_first: bool) -> Any:
         """Return a block as an Arrow table."""

@@ -65,11 +65,11 @@ class BadRows:
         Raises:
             BadData: it is larger than allowed.
         """
-        found = len(self.rows)
-        if found > self.allowed * (rows + found):
+        count = len(self.rows)
+        if count > self.allowed * (rows + count):
             number, reason, text = self.rows[0]
             raise BadData(
-                f"{found:,} of {rows + found:,} rows of {name} cannot be read; at most a share of "
+                f"{count:,} of {rows + count:,} rows of {name} cannot be read; at most a share of "
                 f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}; "
                 f"{REMEDY}"
             )
@@ -85,7 +85,7 @@ class BadRows:
 def read_csv(
     path: Path,
     limits: FileLimits = DEFAULT_LIMITS,
-    given: DialectRequest | None = None,
+    request: DialectRequest | None = None,
     bad: BadRows | None = None,
     spill: Spill | None = None,
 ) -> Table:
@@ -94,7 +94,7 @@ def read_csv(
     Args:
         path: the file.
         limits: of its size.
-        given: parts of the dialect that are known; the others are detected.
+        request: parts of the dialect that are known; the others are detected.
         bad: which rows may be left out; none by default. It gets those that are.
         spill: where the columns of a large file are; without it they are in memory.
 
@@ -107,9 +107,9 @@ def read_csv(
     bad = bad or BadRows()
     spill = spill.for_size(path.stat().st_size) if spill is not None else None
     with reading(path, "CSV", "save it as text with one header line, and texts with delimiters in quotes"):
-        if spill is not None and (table := _in_blocks(path, limits, given or DialectRequest(), spill)):
+        if spill is not None and (table := _in_blocks(path, limits, request or DialectRequest(), spill)):
             return table
-        dialect, rows, start = _detect(path, given or DialectRequest())
+        dialect, rows, start = _detect(path, request or DialectRequest())
         names = _names(rows, dialect, path.name, limits)
         check_csv(path, len(names), limits)
         with tempfile.TemporaryDirectory() as folder:
@@ -126,10 +126,10 @@ def read_csv(
     return Table(columns, dialect=dialect, bad_rows=len(bad.rows))
 
 
-def _in_blocks(path: Path, limits: FileLimits, given: DialectRequest, spill: Spill) -> Table | None:
+def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: Spill) -> Table | None:
     """Return the table of a large file in the usual form; None if it needs the general way."""
     # The encoding of the sample: a block that has another one is refused.
-    dialect, rows, start = _detect(path, given, whole=False)
+    dialect, rows, start = _detect(path, request, whole=False)
     names = _names(rows, dialect, path.name, limits)
     fields = _fields(names, rows, dialect)
     columns = SpilledColumns(spill.folder)
@@ -142,38 +142,40 @@ def _in_blocks(path: Path, limits: FileLimits, given: DialectRequest, spill: Spi
     return Table(columns, dialect=dialect)
 
 
-def layout_of(path: Path, limits: FileLimits, given: DialectRequest) -> tuple[Dialect, list[str]]:
+def layout_of(path: Path, limits: FileLimits, request: DialectRequest) -> tuple[Dialect, list[str]]:
     """Return the dialect of a file, and the names of its columns.
 
     Raises:
         BadData: its header is empty or repeats a name.
     """
-    dialect, rows, _ = _detect(path, given)
+    dialect, rows, _ = _detect(path, request)
     return dialect, _names(rows, dialect, path.name, limits)
 
 
-def _detect(path: Path, given: DialectRequest, *, whole: bool = True) -> tuple[Dialect, list[list[str]], str]:
+def _detect(
+    path: Path, request: DialectRequest, *, whole: bool = True
+) -> tuple[Dialect, list[list[str]], str]:
     """Return the dialect, the first rows, and the text from which both were read.
 
     Args:
         path: the file.
-        given: the known parts of the dialect.
+        request: the known parts of the dialect.
         whole: whether the encoding is that of the whole file, and not that of its first bytes alone.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
         start = file.read(SAMPLE_BYTES)
-        encoding = given.encoding or (_encoding(file, start) if whole else encoding_of(start, is_all=False))
-    known = given.model_copy(update={"encoding": encoding})
-    dialect, rows = detect_dialect(start, is_all=size <= len(start), request=known)
+        encoding = request.encoding or (_encoding(file, start) if whole else encoding_of(start, is_all=False))
+    with_encoding = request.model_copy(update={"encoding": encoding})
+    dialect, rows = detect_dialect(start, is_all=size <= len(start), request=with_encoding)
     return dialect, rows, decode_start(start, encoding)
 
 
 def _encoding(file: IO[bytes], start: bytes) -> Encoding:
     """Return the encoding of a whole file: its first bytes may be plain ASCII."""
-    found = encoding_of(start, is_all=False)
-    if found != "utf-8":
-        return found
+    encoding = encoding_of(start, is_all=False)
+    if encoding != "utf-8":
+        return encoding
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         decoder.decode(start)
@@ -243,7 +245,7 @@ def _read(
     from pyarrow import csv as arrow_csv
 
     try:
-        found = (arrow_csv.read_csv if spill is None else arrow_csv.open_csv)(
+        rows = (arrow_csv.read_csv if spill is None else arrow_csv.open_csv)(
             path,
             # With several threads a row has no number.
             read_options=arrow_csv.ReadOptions(
@@ -264,7 +266,7 @@ def _read(
             ),
         )
         if spill is not None:
-            found = _spilled(found, spill.folder / "texts.arrow", path.name, limits)
+            rows = _spilled(rows, spill.folder / "texts.arrow", path.name, limits)
     except ArrowInvalid as error:
         if bad.rows:
             number, reason, text = _with_lines(bad.rows, path, dialect, empty_lines)[-1]
@@ -272,7 +274,7 @@ def _read(
         raise
     if bad.rows:
         bad.rows = _with_lines(bad.rows, path, dialect, empty_lines)
-    return found
+    return rows
 
 
 def _spilled(batches: Any, path: Path, name: str, limits: FileLimits) -> Any:
@@ -302,7 +304,7 @@ def _with_lines(
 
     pyarrow counts neither empty lines between rows nor those inside of quotes.
     """
-    lines, wanted = {}, {number for number, _, _ in rows}
+    lines, numbers = {}, {number for number, _, _ in rows}
     allow_long_fields(path)
     with path.open(newline="", encoding=CODECS[dialect.encoding], errors="replace") as file:
         reader = csv.reader(file, delimiter=dialect.delimiter)
@@ -310,9 +312,9 @@ def _with_lines(
         for fields in reader:
             if fields:
                 number += 1
-                if number in wanted:
+                if number in numbers:
                     lines[number] = first
-            if len(lines) == len(wanted):
+            if len(lines) == len(numbers):
                 break
             first = reader.line_num + 1
     return [(lines.get(number, number), reason, text) for number, reason, text in rows]

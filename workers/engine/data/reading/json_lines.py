@@ -54,8 +54,8 @@ def read_json_lines(
     check_expanded(path.name, rows * len(kinds) * BYTES_PER_VALUE, limits)
     columns: dict[str, list[Any]] = {name: [] for name in kinds}
     for value in _objects(path, bad):
-        for name, found in columns.items():
-            found.append(value.get(name))
+        for name, values_of_key in columns.items():
+            values_of_key.append(value.get(name))
     arrays = {name.strip(): _column(name, values, kinds[name], limits) for name, values in columns.items()}
     return Table(arrays, bad_rows=len(bad.rows))
 
@@ -75,8 +75,8 @@ def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[
         if added := [name for name in value if name not in kinds]:
             check_count(len(kinds) + len(added), path.name, limits)
             kinds.update((name, set()) for name in added)
-        for name, each in value.items():
-            kinds[name].add(type(each))
+        for name, key_value in value.items():
+            kinds[name].add(type(key_value))
         present.update(value.keys())
         rows += 1
         if rows % 1024 == 1:
@@ -139,14 +139,14 @@ def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dic
         return f"no JSON ({error.msg})"
     if not isinstance(value, dict):
         return "no JSON object"
-    if nested := next((name for name, each in value.items() if _is_nested(each)), None):
+    if nested := next((name for name, key_value in value.items() if _is_nested(key_value)), None):
         return f"a nested list or an object as {nested!r}"
     return _mixed(value, kinds, lists) or value
 
 
 def _mixed(value: dict[str, Any], kinds: Mapping[str, set[type]], lists: set[str]) -> str | None:
     """Return why a line does not fit those before, in which a key has lists or single values; else None."""
-    added = {name for name, each in value.items() if isinstance(each, list)} - lists
+    added = {name for name, key_value in value.items() if isinstance(key_value, list)} - lists
     for name in added:
         if not kinds.get(name, set()) <= {type(None)}:
             return f"a list as {name!r}, which has single values in lines before"
@@ -166,10 +166,10 @@ def _is_nested(value: Any) -> bool:
 
 def _dtype(kinds: set[type]) -> np.dtype[Any] | None:
     """Return the type of a column whose values have these types; None for texts."""
-    known = kinds - {type(None)}
+    types = kinds - {type(None)}
     if kinds == {bool}:
         return np.dtype(bool)
-    if known and known <= {int, float}:
+    if types and types <= {int, float}:
         return np.dtype(np.int64 if kinds == {int} else np.float64)
     return None
 

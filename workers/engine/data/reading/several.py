@@ -79,14 +79,14 @@ class _Joined:
 
 
 def read_csv_files(
-    paths: Sequence[Path], limits: FileLimits, given: DialectRequest, bad: BadRows, spill: Spill
+    paths: Sequence[Path], limits: FileLimits, request: DialectRequest, bad: BadRows, spill: Spill
 ) -> Table:
     """Read tables of text. They are written as the first one, but may have another encoding.
 
     Args:
         paths: the files in their order.
         limits: of their sum.
-        given: parts of the dialect that are known.
+        request: parts of the dialect that are known.
         bad: which rows may be left out; it gets those that are.
         spill: where the columns of a large table are.
 
@@ -102,22 +102,22 @@ def read_csv_files(
     with joined.path.open("w", newline="", encoding="utf-8") as target:
         for path in paths:
             with reading(path, "CSV", "save it as text with one header line"):
-                dialect, found = layout_of(path, limits, given)
+                dialect, fields = layout_of(path, limits, request)
                 if first is None:
-                    first, names = dialect, found
+                    first, names = dialect, fields
                     # The first rows of a further file may not show how it is written.
-                    known = first.model_dump(include={"delimiter", "decimal", "header"})
-                    given = given.model_copy(update=known)
-                check_same_columns(paths[0].name, names, path.name, found)
-                order = [found.index(name) for name in names]
+                    detected = first.model_dump(include={"delimiter", "decimal", "header"})
+                    request = request.model_copy(update=detected)
+                check_same_columns(paths[0].name, names, path.name, fields)
+                order = [fields.index(name) for name in names]
                 allow_long_fields(path)
                 with path.open(newline="", encoding=CODECS[dialect.encoding]) as source:
                     spaced = has_spaces_before_quotes(source.read(CHUNK), dialect)
                     source.seek(0)
                     _append(source, target, joined, path.name, dialect, order, spaced=spaced)
-    given = given.model_copy(update={"encoding": "utf-8"})
+    request = request.model_copy(update={"encoding": "utf-8"})
     try:
-        table = read_csv(joined.path, limits, given, bad, spill)
+        table = read_csv(joined.path, limits, request, bad, spill)
     except BadData as error:
         raise joined.explained(error) from error
     joined.locate(bad)
@@ -183,15 +183,15 @@ def read_json_files(paths: Sequence[Path], limits: FileLimits, bad: BadRows, spi
     with joined.path.open("wb") as target:
         for path in paths:
             joined.begin(path.name, 0)
-            found: dict[str, None] = {}
+            keys_of_file: dict[str, None] = {}
             with path.open("rb") as source:
                 for number, line in enumerate(source):
                     text = line.removeprefix(codecs.BOM_UTF8) if number == 0 else line
-                    found.update(dict.fromkeys(_keys(text)))
+                    keys_of_file.update(dict.fromkeys(_keys(text)))
                     target.write(text if text.endswith(b"\n") else text + b"\n")
                     joined.lines += 1
-            keys = keys or found
-            check_same_columns(paths[0].name, keys, path.name, found)
+            keys = keys or keys_of_file
+            check_same_columns(paths[0].name, keys, path.name, keys_of_file)
     try:
         table = read_json_lines(joined.path, limits, bad, spill)
     except BadData as error:
@@ -227,16 +227,16 @@ def join(paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Sp
     first, whole = tables[0]
     columns, size = SpilledColumns(spill.folder), 0
     for name in whole.columns:
-        found = [table.columns[name] for _, table in tables]
-        for (file, _), column in zip(tables, found, strict=True):
-            if _kind_of(column) != _kind_of(found[0]):
-                here, there = _kind_of(found[0]), _kind_of(column)
+        parts = [table.columns[name] for _, table in tables]
+        for (file, _), column in zip(tables, parts, strict=True):
+            if _kind_of(column) != _kind_of(parts[0]):
+                here, there = _kind_of(parts[0]), _kind_of(column)
                 raise BadData(f"column {name!r} has {there} in {file}, but {here} in {first}")
         # Small numbers of one file become as large as those of another.
-        width = np.result_type(*(column.dtype for column in found)).itemsize
-        size += width * sum(column.size for column in found)
+        width = np.result_type(*(column.dtype for column in parts)).itemsize
+        size += width * sum(column.size for column in parts)
         check_expanded(JOINED, size, limits)
-        columns[name] = np.concatenate(found)
+        columns[name] = np.concatenate(parts)
     return Table(columns)
 
 
@@ -288,14 +288,14 @@ def _kind_of(column: Array) -> str:
     return f"{KINDS.get(column.dtype.kind, 'texts')}{shape}"
 
 
-def check_same_columns(first: str, columns: Collection[str], file: str, found: Collection[str]) -> None:
+def check_same_columns(first: str, columns: Collection[str], file: str, others: Collection[str]) -> None:
     """Check that a further file has the columns of the first one, in any order.
 
     Raises:
         BadData: it lacks some, or has others.
     """
-    missing = [name for name in columns if name not in found]
-    added = [name for name in found if name not in columns]
+    missing = [name for name in columns if name not in others]
+    added = [name for name in others if name not in columns]
     if missing or added:
         lacks = f" lacks {_listed(missing)}" if missing else ""
         has = f" has {_listed(added)}" if added else ""

@@ -65,20 +65,20 @@ def _on_input(site: Site, x: Any, network: Callable[[], Any]) -> Any:
     # names do not depend on earlier models, and the weights of this network are never allocated.
     with ThreadPoolExecutor(max_workers=1) as thread:
         model = thread.submit(built).result()
-    made = {id(model.input): x}
+    tensors = {id(model.input): x}
     for layer in model.layers[1:]:
-        given = [made[id(tensor)] for tensor in keras.tree.flatten(layer.input)]
-        made[id(layer.output)] = _made_again(site, layer, given if len(given) > 1 else given[0])
-    return made[id(model.output)]
+        inputs = [tensors[id(tensor)] for tensor in keras.tree.flatten(layer.input)]
+        tensors[id(layer.output)] = _made_again(site, layer, inputs if len(inputs) > 1 else inputs[0])
+    return tensors[id(model.output)]
 
 
-def _made_again(site: Site, layer: Any, given: Any) -> Any:
+def _made_again(site: Site, layer: Any, inputs: Any) -> Any:
     """Return the output of a new layer like `layer` for other inputs."""
     if isinstance(layer, keras.layers.Lambda):
-        return _sum_of_last_axis(site, layer.name, given)
+        return _sum_of_last_axis(site, layer.name, inputs)
     if isinstance(layer, keras.layers.Dropout):
-        return site.dropout(layer.name, "dropout_rate")(given)
-    return type(layer).from_config({**layer.get_config(), **site.named(layer.name)})(given)
+        return site.dropout(layer.name, "dropout_rate")(inputs)
+    return type(layer).from_config({**layer.get_config(), **site.named(layer.name)})(inputs)
 
 
 def _sum_of_last_axis(site: Site, name: str, x: Any) -> Any:

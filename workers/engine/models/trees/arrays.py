@@ -33,7 +33,7 @@ class Tree(NamedTuple):
     depth: int
 
     @classmethod
-    def of(
+    def from_nodes(
         cls,
         *,
         feature: Array,
@@ -69,7 +69,7 @@ class Tree(NamedTuple):
     def constant(cls, value: float) -> Self:
         """Return a tree of one leaf and one output."""
         one = np.zeros(1)
-        return cls.of(
+        return cls.from_nodes(
             feature=one,
             threshold=one,
             children=(one, one),

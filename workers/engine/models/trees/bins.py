@@ -23,7 +23,7 @@ class Bins:
         self._edges = edges
 
     @classmethod
-    def of(cls, x: Array, seed: int) -> Self:
+    def fit(cls, x: Array, seed: int) -> Self:
         """Return the bins for rows, (rows, columns), which may have NaN."""
         rows = x
         if len(x) > SAMPLED_ROWS:
@@ -32,20 +32,20 @@ class Bins:
 
     def numbers(self, x: Array) -> Array:
         """Return the numbers of the bins, (rows, columns) float32. NaN stays."""
-        found = [np.searchsorted(edges, column) for edges, column in zip(self._edges, x.T, strict=True)]
-        return np.where(np.isnan(x), np.nan, np.stack(found, axis=1)).astype(np.float32)
+        numbers = [np.searchsorted(edges, column) for edges, column in zip(self._edges, x.T, strict=True)]
+        return np.where(np.isnan(x), np.nan, np.stack(numbers, axis=1)).astype(np.float32)
 
     def thresholds(self, feature: Array, threshold: Array) -> Array:
         """Return thresholds of values for thresholds of bins, (nodes,) each.
 
         An infinite one, which separates only missing values, stays.
         """
-        found = threshold.astype(np.float64)
+        values = threshold.astype(np.float64)
         for node in np.flatnonzero(np.isfinite(threshold)):
             edges = self._edges[feature[node]]
             if len(edges):
-                found[node] = edges[min(int(threshold[node]), len(edges) - 1)]
-        return found
+                values[node] = edges[min(int(threshold[node]), len(edges) - 1)]
+        return values
 
 
 def _edges(values: Array) -> Array:

@@ -95,7 +95,7 @@ class Boosting:
 
     def __init__(self, args: TreesArgs, rows: TrainingRows, seed: int) -> None:
         self._rows = rows
-        self._bins = None if rows.weights is None else Bins.of(rows.x, seed)
+        self._bins = None if rows.weights is None else Bins.fit(rows.x, seed)
         self._x = rows.x if self._bins is None else self._bins.numbers(rows.x)
         self._options: dict[str, Any] = {
             "learning_rate": args.shrinkage,
@@ -158,16 +158,16 @@ class _Part:
             return [self._constant(number) if self.model is None else self._tree(number, 0)]
         # A class that only other rows have gets no tree, and two classes share one.
         absent = Tree.constant(NEVER if number == 0 else 0.0)
-        found = [absent] * columns
+        trees = [absent] * columns
         if self.model is None:
-            found[self.classes[0]] = Tree.constant(0.0)
+            trees[self.classes[0]] = Tree.constant(0.0)
         elif len(self.classes) == 2:
-            found[self.classes[0]] = Tree.constant(0.0)
-            found[self.classes[1]] = self._tree(number, 0)
+            trees[self.classes[0]] = Tree.constant(0.0)
+            trees[self.classes[1]] = self._tree(number, 0)
         else:
             for index, label in enumerate(self.classes):
-                found[label] = self._tree(number, index)
-        return found
+                trees[label] = self._tree(number, index)
+        return trees
 
     def _constant(self, number: int) -> Tree:
         return Tree.constant((ALWAYS if self.classes[0] else -ALWAYS) if number == 0 else 0.0)
@@ -177,7 +177,7 @@ class _Part:
         # The first tree has the value that boosting begins with.
         baseline = float(self.model._baseline_prediction.ravel()[index]) if number == 0 else 0.0
         feature, threshold = nodes["feature_idx"], nodes["num_threshold"]
-        return Tree.of(
+        return Tree.from_nodes(
             feature=feature,
             threshold=threshold if self.bins is None else self.bins.thresholds(feature, threshold),
             children=(nodes["left"], nodes["right"]),
@@ -220,7 +220,7 @@ class Forest:
         tree = self._model.estimators_[number].tree_
         left = tree.children_left
         return [
-            Tree.of(
+            Tree.from_nodes(
                 feature=tree.feature,
                 threshold=tree.threshold,
                 children=(left, tree.children_right),
