@@ -159,13 +159,13 @@ def _common(old: list[str], new: list[str]) -> int:
 
 def _joined(blocks: list[Block]) -> list[Block]:
     """Return the blocks with equal ones that follow each other as one."""
-    found: list[Block] = []
+    merged: list[Block] = []
     for block in blocks:
-        if found and found[-1][0] == block[0] == "equal":
-            found[-1] = ("equal", found[-1][1], block[2], found[-1][3], block[4])
+        if merged and merged[-1][0] == block[0] == "equal":
+            merged[-1] = ("equal", merged[-1][1], block[2], merged[-1][3], block[4])
         else:
-            found.append(block)
-    return found
+            merged.append(block)
+    return merged
 
 
 def _shown(
@@ -224,11 +224,11 @@ def _changed(
     added = [_cut(line) for line in new[c : min(d, c + most)]]
     marks = [_marks(removed[i], added[i], budget) for i in range(min(pairs, most))]
     for i, text in enumerate(removed):
-        own = marks[i][0] if marks else []
-        yield DifferenceLine(change="removed", old=a + i + 1, new=None, text=text, marks=own)
+        line_marks = marks[i][0] if marks else []
+        yield DifferenceLine(change="removed", old=a + i + 1, new=None, text=text, marks=line_marks)
     for i, text in enumerate(added):
-        own = marks[i][1] if marks else []
-        yield DifferenceLine(change="added", old=None, new=c + i + 1, text=text, marks=own)
+        line_marks = marks[i][1] if marks else []
+        yield DifferenceLine(change="added", old=None, new=c + i + 1, text=text, marks=line_marks)
 
 
 def _cut(line: str) -> str:
