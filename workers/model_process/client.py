@@ -148,7 +148,7 @@ class ModelClient:
         except OSError:
             raise ModelFailed(self._cause()) from None
 
-    def _answer(self, wanted: str, until: float, too_late: str) -> Frame:
+    def _answer(self, expected_op: str, until: float, too_late: str) -> Frame:
         """Return the answer to the last request.
 
         Raises:
@@ -162,7 +162,7 @@ class ModelClient:
             match frame.header.get("op"):
                 case "beat" | "compiling":
                     pass
-                case op if op == wanted and frame.header.get("id", self._requests) == self._requests:
+                case op if op == expected_op and frame.header.get("id", self._requests) == self._requests:
                     return frame
                 case "failed" | "error":
                     error = plain_text(str(frame.header.get("error", "")), limit=_MAX_TEXT)

@@ -86,11 +86,11 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
 
 def _dtype(name: Any) -> np.dtype[Any]:
     try:
-        found: np.dtype[Any] = np.dtype(name)
+        dtype: np.dtype[Any] = np.dtype(name)
     # NumPy evaluates the sizes in a name, such as "(2,3)f4", as a literal of Python.
     except SyntaxError as error:
         raise InvalidFrame("a type that is none") from error
-    return found
+    return dtype
 
 
 class Decoder:
@@ -171,11 +171,11 @@ class FrameReader:
         self._ahead = frame[end:size]
         return decode(frame[PREFIX.size : middle], frame[middle:end])
 
-    def _fill(self, buffer: memoryview, size: int, wanted: int) -> int:
+    def _fill(self, buffer: memoryview, size: int, length: int) -> int:
         """Receive until a buffer has the wanted bytes; return its size."""
-        while size < wanted:
+        while size < length:
             # One call for all of them, although they may arrive in many parts.
-            received = self._connection.recv_into(buffer[size:wanted], 0, socket.MSG_WAITALL)
+            received = self._connection.recv_into(buffer[size:length], 0, socket.MSG_WAITALL)
             if not received:
                 raise ConnectionError("the peer closed inside a frame")
             size += received

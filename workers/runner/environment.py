@@ -34,7 +34,7 @@ class Environment(NamedTuple):
     memory_fraction: float | None = None
 
     @classmethod
-    def of(cls, task: Task) -> Self:
+    def for_task(cls, task: Task) -> Self:
         """Return the environment that `task` needs."""
         mesh = getattr(getattr(task, "spec", None), "mesh", None)
         if mesh is None:
@@ -42,8 +42,8 @@ class Environment(NamedTuple):
         # JAX calls NVIDIA's platform "cuda".
         platform = "cuda" if mesh.kind == "gpu" else mesh.kind
         # XLA divides the CPU into as many devices as the mesh has.
-        wanted = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
-        return cls(task.threads, platform, wanted, mesh.preallocate, mesh.memory_fraction)
+        device_count = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
+        return cls(task.threads, platform, device_count, mesh.preallocate, mesh.memory_fraction)
 
     def apply(self) -> None:
         """Set the environment variables of this process."""
@@ -82,8 +82,8 @@ class Environment(NamedTuple):
         """Return the operator's XLA flags, followed by the number of simulated devices."""
         name = "--xla_force_host_platform_device_count"
         # The number that the task needs replaces the operator's.
-        given = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(name)]
-        return [*given, f"{name}={self.simulated_devices}"]
+        other_flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(name)]
+        return [*other_flags, f"{name}={self.simulated_devices}"]
 
 
 def read_task(path: str) -> Task:

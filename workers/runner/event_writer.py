@@ -79,7 +79,7 @@ class EventWriter:
             self._urgent.clear()
             items = [item, *(self._queue.get_nowait() for _ in range(self._queue.qsize()))]
             self._write_together(items)
-            if any(isinstance(each, MetricCall) for each in items):
+            if any(isinstance(call, MetricCall) for call in items):
                 next_metrics = time.monotonic() + BATCH_SECONDS
 
     def _write_together(self, items: list[Item]) -> None:

@@ -82,14 +82,14 @@ class Runner:
 
     def _refusal(self, task: Task) -> Failed | None:
         """Return a failure if the task needs another environment than this process has."""
-        needed = Environment.of(task)
+        needed = Environment.for_task(task)
         if not needs_jax(task) or self._environment in (None, needed):
             return None
         message = f"this process was started for {self._environment}, but the task needs {needed}"
         return Failed(time=time.time(), code="environment", message=message)
 
     def _run(self, task: Task) -> dict[str, object]:
-        environment = Environment.of(task)
+        environment = Environment.for_task(task)
         if needs_jax(task):
             if self._environment is None:
                 environment.apply()
