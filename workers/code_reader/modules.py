@@ -21,9 +21,9 @@ class Module:
     """A parsed file.
 
     Attributes:
-        path: of the file.
+        path: the file's path.
         tree: its syntax tree.
-        imported: the full name of each imported name, such as `HM` → `keras_tuner.HyperModel`. Names of the
+        imported: each imported name's full name, such as `HM` → `keras_tuner.HyperModel`. Names from the
             version itself begin with its outermost folder if they are imported with dots.
     """
 

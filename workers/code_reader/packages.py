@@ -37,7 +37,7 @@ def project(file: SourceFile) -> CodePackages | None:
     """Return the dependencies in a pyproject.toml; None if it is about something else, such as a linter.
 
     Raises:
-        UnreadablePackages: it is not TOML, or its dependencies are no list of texts.
+        UnreadablePackages: it is not TOML, or its dependencies are not a list with texts only.
     """
     try:
         table = tomllib.loads(_text(file)).get("project")

@@ -65,7 +65,7 @@ class Report(Protocol):
             x: position on the axis; epochs count from 1.
             values: value by name of the series.
             axis: of `x`.
-            execution: number of the execution; None outside a search.
+            execution: the execution number; None outside a search.
         """
 
     def log(self, line: str, *, level: Level = "info", source: str = "engine") -> None:
@@ -92,9 +92,9 @@ class Report(Protocol):
             state: its state.
             score: objective at the best epoch.
             best_epoch: counted from 1.
-            epochs: number of epochs trained.
-            metrics: metrics of the best epoch by name.
-            best: (epoch, value) of each epoch that improved the objective; pruners compare these.
+            epochs: epochs trained.
+            metrics: the best epoch's metrics by name.
+            best: (epoch, value) for each epoch that improved the objective; pruners compare these.
         """
 
     def checkpoint(
@@ -106,9 +106,9 @@ class Report(Protocol):
             folder: its final path.
             step: training steps completed.
             epoch: epochs completed.
-            manifest: SHA-256 of its manifest file.
+            manifest: its manifest file's SHA-256.
             size: bytes of all its files.
-            execution: number of the execution; None outside a search.
+            execution: the execution number; None outside a search.
         """
 
     def resumed(self, *, epoch: int, saved: str, loaded: str, execution: int | None = None) -> None:
@@ -118,7 +118,7 @@ class Report(Protocol):
             epoch: epochs completed.
             saved: SHA-256 of the weights in the checkpoint, as its writer recorded it.
             loaded: SHA-256 of the weights that the training continues with.
-            execution: number of the execution; None outside a search.
+            execution: the execution number; None outside a search.
         """
 
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
@@ -126,7 +126,7 @@ class Report(Protocol):
 
         Args:
             role: purpose of the file.
-            path: of the file, relative to `folder`.
+            path: the file's path, relative to `folder`.
             name: under which it is offered for download.
             meta: JSON values that are stored with it.
         """

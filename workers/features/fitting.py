@@ -50,8 +50,8 @@ def fit(
     Args:
         plans: how each column becomes numbers, in the order of the input.
         columns: stored columns by name, (all rows,) each.
-        rows: numbers of the training rows, (rows,). No other row affects the pipeline.
-        before_each: called before each column, each part of a column that is read in parts, and each text.
+        rows: the training rows' numbers, (rows,). No other row affects the pipeline.
+        before_each: called before each column, each part that is read by itself, and each text.
     """
     fitted = []
     for plan in plans:

@@ -76,8 +76,8 @@ def decode(body: bytes, shape: ImageShape) -> Array:
     """Return an image as an array, (height, width, channels) uint8.
 
     Args:
-        body: the file of the image.
-        shape: of the array.
+        body: the image file's bytes.
+        shape: the array shape.
 
     Raises:
         BadValue: it is no image, it is damaged or too large.

@@ -109,9 +109,9 @@ def choose(text_counts: Mapping[str, int], count: int, texts: int) -> dict[str, 
     `TfidfTransformer` computes it with `smooth_idf`.
 
     Args:
-        text_counts: the number of texts for each n-gram.
+        text_counts: in how many texts each n-gram occurs.
         count: how many to return at most.
-        texts: number of all texts.
+        texts: how many texts there are in all.
     """
     often = [(name, number) for name, number in text_counts.items() if number >= MIN_TEXTS]
     often.sort(key=lambda item: (-item[1], item[0]))

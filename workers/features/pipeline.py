@@ -62,7 +62,7 @@ class Pipeline:
                 ignored.
 
         Raises:
-            BadValue: a column has values of another type.
+            BadValue: a column has values with another type.
         """
         if (image := self.features.image) is not None:
             return _stored_pixels(columns[image.column], image)
@@ -74,7 +74,7 @@ class Pipeline:
         A missing key equals null.
 
         Raises:
-            BadValue: a key is unknown, or a value does not have the type of its column.
+            BadValue: a key is unknown, or a value does not have its column's type.
         """
         columns = self.columns
         for number, row in enumerate(rows):
@@ -87,10 +87,10 @@ class Pipeline:
 
         Args:
             columns: by name; a missing column is all null.
-            rows: number of values of each.
+            rows: how many values each has.
 
         Raises:
-            BadValue: a column is unknown, or a value does not have the type of its column.
+            BadValue: a column is unknown, or a value does not have its column's type.
         """
         types = self.columns
         self._refuse_unknown([name for name in columns if name not in types], "the request")
@@ -105,7 +105,7 @@ class Pipeline:
         Of more rows than a window has, the last ones are used.
 
         Raises:
-            BadValue: a window has too few rows, a key is unknown, or a value does not have the type of its
+            BadValue: a window has too few rows, a key is unknown, or a value does not have its
                 column.
         """
         size = self.rows_of_window

@@ -33,11 +33,11 @@ def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
 
     Args:
         column: as a profile stored it, (rows,).
-        kind: of the column.
-        name: of the column, for messages.
+        kind: the column type.
+        name: the column's name, for messages.
 
     Raises:
-        BadValue: the values are of another type, such as those of another version of the data.
+        BadValue: the values have another type, for example because another data version stored them.
     """
     stored = column.dtype.kind
     if kind in NUMERIC and stored in "biuf":
@@ -59,7 +59,7 @@ def as_words(values: Array) -> Array:
     """Return values as words, (rows,) of variable width: numbers as categories of numbers are written.
 
     Args:
-        values: of a category or a number, as the other functions here return them.
+        values: categories or numbers, as the other functions here return them.
     """
     if values.dtype.kind == "T":
         return values
@@ -71,7 +71,7 @@ def from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
 
     Args:
         values: one for each row; None for a missing one.
-        kind: of the column.
+        kind: the column type.
         column: its name, for messages.
 
     Raises:

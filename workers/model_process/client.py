@@ -44,7 +44,7 @@ class ModelClient:
     Args:
         control: the connection to the supervisor.
         model: the connection to the process.
-        file: the path of the model file in its sandbox.
+        file: the model file's path in its sandbox.
         waiting: called again and again while it waits.
     """
 

@@ -46,7 +46,7 @@ def encode(header: dict[str, Any], tensors: Sequence[Array] = ()) -> list[bytes 
 
     Args:
         header: the operation and its fields; must be JSON.
-        tensors: arrays of any shape; non-contiguous or big-endian ones are copied.
+        tensors: arrays with any shape; non-contiguous or big-endian ones are copied.
     """
     arrays = [np.ascontiguousarray(t, t.dtype.newbyteorder("<")) for t in tensors]
     named = [{"dtype": a.dtype.str, "shape": a.shape} for a in arrays]
@@ -61,7 +61,7 @@ def lengths(prefix: bytes | bytearray | memoryview, max_body: int = MAX_BODY) ->
     """Return the header's and the body's length.
 
     Raises:
-        InvalidFrame: a length exceeds the maximum of a frame.
+        InvalidFrame: a length exceeds a frame's maximum.
     """
     head, body = PREFIX.unpack(prefix)
     if head > MAX_HEADER or body > max_body:
@@ -73,7 +73,7 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
     """Decode a frame; its tensors are views of `body`.
 
     Raises:
-        InvalidFrame: NumPy cannot parse the name of a type. Other content raises what reading it does.
+        InvalidFrame: NumPy cannot parse a type's name. Other content raises what reading it does.
     """
     header = orjson.loads(head)
     tensors, offset = [], 0

@@ -16,8 +16,8 @@ def problem_of(outputs: Sequence[Array], specs: Sequence[TensorSpec], rows: int)
 
     Args:
         outputs: the arrays that were sent.
-        specs: the outputs of the signature.
-        rows: the number of rows of the batch.
+        specs: the signature's outputs.
+        rows: the batch's row count.
     """
     if len(outputs) != len(specs):
         return f"{len(outputs)} outputs instead of {len(specs)}"

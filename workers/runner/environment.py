@@ -20,9 +20,9 @@ class Environment(NamedTuple):
     """The settings of a process that cannot change once JAX is imported.
 
     Attributes:
-        threads: number of CPU threads.
-        platform: JAX's name of the platform; None lets JAX choose.
-        simulated_devices: number of devices that the CPU is divided into.
+        threads: the CPU thread count.
+        platform: JAX's name for the platform; None lets JAX choose.
+        simulated_devices: how many devices the CPU is divided into.
         preallocate: whether JAX allocates GPU memory when it starts. False leaves it to the operator.
         memory_fraction: the largest share of each GPU's memory that JAX uses; None is JAX's default.
     """

@@ -28,7 +28,7 @@ def report(step: int, **metrics: Any) -> None:
 
     Args:
         step: a whole number that grows, such as the epoch.
-        metrics: numbers by name. Numbers of NumPy, JAX and PyTorch are converted.
+        metrics: numbers by name. NumPy, JAX and PyTorch numbers are converted.
     """
     values = {name: float(value) for name, value in metrics.items()}
     # One write, so that lines of several threads do not mix.

@@ -56,7 +56,7 @@ def of_choice(indices: Floats, goodness: Floats, choices: tuple[Value, ...]) -> 
     and those that cannot be distinguished from it (H. B. Mann, D. R. Whitney, 1947).
 
     Args:
-        indices: (trials,), the index of each trial's value; NaN where it was inactive.
+        indices: (trials,), each trial's value by its index; NaN where it was inactive.
         goodness: (trials,), greater is better.
         choices: the values.
     """

@@ -44,10 +44,10 @@ class AheadOfTimeFunction:
     """A function that is compiled once for each shape of its arguments, or loaded if another process did so.
 
     Args:
-        function: takes arrays and trees of arrays.
+        function: takes arrays and array trees.
         name: identifies the function among stored programs; must depend on everything that determines it
             except its arguments.
-        donated: index of the argument whose buffers the program may reuse, if any.
+        donated: index for the argument whose buffers the program may reuse, if any.
     """
 
     def __init__(self, function: Callable[..., Any], name: str, donated: int | None = None) -> None:

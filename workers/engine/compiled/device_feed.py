@@ -22,10 +22,10 @@ class Block(NamedTuple):
     """Consecutive batches of an epoch.
 
     Attributes:
-        first: number of the first batch in the epoch.
+        first: the epoch's first batch, by its number.
         end: number after the last batch.
-        batches: number of batches in the epoch.
-        data: arguments of a program: x and y, the row numbers of each batch, (batches, batch size), and their
+        batches: how many batches the epoch has.
+        data: a program's arguments: x and y, each batch's row numbers, (batches, batch size), and their
             weights, (batches, batch size).
     """
 
@@ -40,7 +40,7 @@ class DeviceFeed:
 
     Args:
         batches: the training data.
-        epochs: number of the last epoch; blocks of later ones are not made in advance.
+        epochs: the last epoch; blocks of later ones are not made in advance.
 
     Attributes:
         resident: all features and targets on the device; None if they do not fit.

@@ -36,9 +36,9 @@ class Program:
 
     Attributes:
         model: the model.
-        predict: compiled function of trainable variables, other variables and x.
-        call_length: number of steps in each call, shared by all trainings that do not fix it.
-        training_time: time that the trainings of the program have taken.
+        predict: compiled function; takes trainable variables, other variables and x.
+        call_length: steps in each call, shared by all trainings that do not fix it.
+        training_time: time that the program's trainings have taken.
         vmapped: trains several trainings in one call.
     """
 
@@ -131,7 +131,7 @@ class Program:
             state: donated.
             hyperparameters: see `hyperparameters`.
             data: x, y, row numbers (batches, batch size) and weights (batches, batch size).
-            steps: numbers of the batches to train on.
+            steps: the batches to train on, by their numbers.
         """
         began = time.perf_counter()
         state = self._run(mode, state, hyperparameters, data, steps)

@@ -36,8 +36,8 @@ class TimingComparison:
     count. The next measurement is of a single unit; after it, a candidate that is clearly slower is dropped.
 
     Args:
-        training_time: of the program; limits the time that timing takes.
-        work: how many times the work of a unit of the default a unit of the candidate does.
+        training_time: the program's; limits the time that timing takes.
+        work: how many times more a unit does in the candidate than in the default.
         guard: makes a context for each measurement.
     """
 
@@ -63,8 +63,8 @@ class TimingComparison:
         Args:
             default: the variant in use.
             candidate: the other one.
-            seconds: duration of a unit of the default.
-            max_units: the most units of a measurement.
+            seconds: how long a unit takes in the default.
+            max_units: the most units in a measurement.
             seconds_left: until the current training ends.
 
         Returns:

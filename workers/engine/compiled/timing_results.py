@@ -24,7 +24,7 @@ class TimingResults:
     """Timing results of one model's programs, stored beside them.
 
     Args:
-        key: `program_key` of the programs.
+        key: the programs' `program_key`.
 
     Attributes:
         step_mode: the faster mode; None until it has been timed.
@@ -62,7 +62,7 @@ class TimingResults:
         unknown until it is set.
 
         Args:
-            name: `STEP_MODE`, or `cost_name` of a number of trainings.
+            name: `STEP_MODE`, or what `cost_name` returns.
             value: the result to assume.
         """
         self._write(name, value)

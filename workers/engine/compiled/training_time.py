@@ -21,11 +21,11 @@ class CallLength:
     """Number of steps in one call of a program, found by doubling unless it is fixed.
 
     Args:
-        fixed: the number of steps, lowered only if a call takes longer than `MAX_CALL_SECONDS`; None finds
+        fixed: the step count, lowered only if a call takes longer than `MAX_CALL_SECONDS`; None finds
             it.
 
     Attributes:
-        steps: number of steps of the next call.
+        steps: steps in the next call.
         settled: whether the number is fixed, or a call has reached half of the target duration.
         is_fixed: whether it was given.
     """
@@ -53,7 +53,7 @@ class TrainingTime:
         seconds: without the first call, which includes compilation.
         steps: steps done in that time.
         timing_seconds: spent on compiling and timing other ways to train.
-        fastest_step: shortest mean duration of the steps of a call, in seconds.
+        fastest_step: shortest mean duration that a step had in any call, in seconds.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class TrainingTime:
         """Return whether another `cost` seconds may be spent on timing now.
 
         Args:
-            cost: estimated duration of the next measurement, with compilation if it is needed.
+            cost: how long the next measurement takes, estimated, with compilation if it is needed.
             rest: estimated seconds until the current training ends.
         """
         total, limit = self.timing_seconds + cost, TIMING_SHARE * self.seconds

@@ -35,8 +35,8 @@ class StackedState(NamedTuple):
     It stays stacked between vmapped epochs and is copied out only when it is needed alone.
 
     Attributes:
-        stack: states of all trainings, each leaf (trainings, …).
-        position: of this training in the stack.
+        stack: all trainings' states, each leaf (trainings, …).
+        position: this training's position in the stack.
     """
 
     stack: State
@@ -59,7 +59,7 @@ class EpochInputs(NamedTuple):
     Attributes:
         state: before the epoch.
         hyperparameters: traced values, (hyperparameters,).
-        rows: row numbers of each batch, (batches, batch size).
+        rows: each batch's row numbers, (batches, batch size).
         weights: their weights, (batches, batch size).
     """
 
@@ -75,7 +75,7 @@ class SharedInputs(NamedTuple):
     Attributes:
         x, y: features and targets on the device.
         validation_x: rows to predict after the epoch.
-        initial_metrics: the metrics' variables before the first batch of an epoch.
+        initial_metrics: the metrics' variables before an epoch's first batch.
     """
 
     x: Any
@@ -88,11 +88,11 @@ class VmappedProgram:
     """Runs an epoch of several trainings of one program.
 
     Args:
-        epoch: an epoch of one training, `ModelFunctions.epoch`.
+        epoch: one training's epoch, `ModelFunctions.epoch`.
         compiled_epoch: the same, compiled.
         compile_function: makes an `AheadOfTimeFunction` under the program's key.
-        timings: timing results of the program.
-        training_time: of the program; limits the time that timing takes.
+        timings: the program's timing results.
+        training_time: the program's; limits the time that timing takes.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class VmappedProgram:
 
         Args:
             count: trainings that the program is compiled for.
-            active: how many of them still train; the results of the others are discarded.
+            active: how many still train; the others' results are discarded.
         """
         cost = self._timings.relative_cost(count)
         return cost is not None and cost < MAX_TIME_RATIO * active
@@ -158,10 +158,10 @@ class VmappedProgram:
         Nothing is done while it does not pay yet, or if a call would take too long.
 
         Args:
-            inputs: of any of the trainings; not donated.
-            count: number of trainings.
+            inputs: any training's inputs; not donated.
+            count: how many trainings there are.
             shared: see `train`.
-            epochs_left: sum of the epochs until all trainings end.
+            epochs_left: all trainings' epochs until they end, summed.
         """
         spent = self._training_time
         if self.is_timed(count) or not spent.steps:

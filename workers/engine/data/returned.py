@@ -27,7 +27,7 @@ class Pair:
     """Features and targets of one part: a column each, or arrays.
 
     Attributes:
-        columns: one array of features, (rows, …), or an Arrow column for each feature, by name.
+        columns: one feature array, (rows, …), or an Arrow column for each feature, by name.
         y: the targets, an Arrow column or an array (rows, targets).
     """
 
@@ -51,7 +51,7 @@ def pair_of(returned: Any, what: str, limits: FileLimits) -> Pair:
     Args:
         returned: by the code: `(x, y)`.
         what: the call, for messages, such as "load_data('train')".
-        limits: of the number of columns.
+        limits: the column limits.
 
     Raises:
         BadData: it is something else, or cannot be stored.

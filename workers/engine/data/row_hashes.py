@@ -18,7 +18,7 @@ class RowHashes:
     equal hash with a probability of 1 to 370,000.
 
     Attributes:
-        hashes: of the rows so far, (rows,) uint64.
+        hashes: the row hashes so far, (rows,) uint64.
         all_differ: whether all rows are known to differ: further columns cannot change that, and are ignored.
     """
 

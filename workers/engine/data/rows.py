@@ -48,10 +48,10 @@ class StreamedRows:
     """Rows of a mapped file, which are read and encoded when they are selected.
 
     Args:
-        columns: of the file.
-        names: of the columns that are encoded.
-        encode: makes the input of these columns, (rows,) each.
-        rows: numbers of the rows in the file, ascending; None for all.
+        columns: the file's columns.
+        names: the columns that are encoded.
+        encode: makes the input from these columns, (rows,) each.
+        rows: row numbers in the file, ascending; None for all.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class WholeColumns(Mapping[str, Array]):
         return (name for name, column in self._columns.items() if column.ndim == 1)
 
     def __len__(self) -> int:
-        """Return the number of columns."""
+        """Return the column count."""
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:

@@ -46,7 +46,7 @@ class Schema:
     Attributes:
         table: the columns.
         columns: role and type by name.
-        target: name of the target column.
+        target: the target column's name.
     """
 
     table: Table
@@ -74,13 +74,13 @@ def propose(
     """Return role and type of each column.
 
     Args:
-        table: as it was read, with columns of one value for each row.
-        target: name of the target; None for the column whose role was requested, or a usual name.
-        features: names of the features; None for all columns that are not left out for a reason.
+        table: as it was read; its columns have one value for each row.
+        target: the target's name; None for the column whose role was requested, or a usual name.
+        features: the feature names; None for all columns that are not left out for a reason.
         requests: roles and types that a person chose.
 
     Raises:
-        BadData: a column does not exist, or its values are not of the requested type.
+        BadData: a column does not exist, or its values do not have the requested type.
     """
     chosen = {request.name: request for request in requests}
     for name in (*chosen, *(features or ())):

@@ -35,7 +35,7 @@ class Spill:
     Attributes:
         folder: for the columns.
         threads: that convert values.
-        from_bytes: the size of files from which on they are read so.
+        from_bytes: the smallest size at which files are read so.
     """
 
     folder: Path
@@ -95,7 +95,7 @@ class SpilledColumns(Mapping[str, Array]):
         return iter(self._columns)
 
     def __len__(self) -> int:
-        """Return the number of columns."""
+        """Return the column count."""
         return len(self._columns)
 
     def copy(self) -> "SpilledColumns":
@@ -146,10 +146,10 @@ class SpilledColumns(Mapping[str, Array]):
         """Add a column whose values are in a file.
 
         Args:
-            name: of the column.
+            name: the column's name.
             path: the file.
-            dtype: of the values.
-            row: the shape of a row.
+            dtype: the value type.
+            row: the shape that a row has.
         """
         values = np.memmap(path, dtype, mode="r") if path.stat().st_size else np.empty(0, dtype)
         self._columns[name] = np.asarray(values).reshape(-1, *row)
@@ -270,8 +270,8 @@ def writers(
     """Open a writer for each column, and add the columns at the end of the block unless it raised.
 
     Args:
-        columns: get the columns, in the order of `dtypes`.
-        dtypes: of the values; None for texts.
+        columns: get the columns, in the same order as `dtypes`.
+        dtypes: the value types; None for texts.
     """
     opened: dict[str, Writer] = {}
     try:

@@ -36,9 +36,9 @@ def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Pa
 
     Args:
         y: targets, (rows, …).
-        columns: columns of the data set by name, (rows,) each.
+        columns: the data set's columns by name, (rows,) each.
         task: rows are stratified only if it has classes.
-        spec: kind of split, shares and seed.
+        spec: split kind, shares and seed.
 
     Raises:
         BadSpec: a column is missing, or a part would be empty.
@@ -69,7 +69,7 @@ def named_parts(column: str | None, values: Mapping[str, Array]) -> tuple[int, i
 
     Args:
         column: its name; None without one, then the result is None.
-        values: columns of the data set by name.
+        values: the data set's columns by name.
 
     Raises:
         BadData: a value names no part, or a part has no row.

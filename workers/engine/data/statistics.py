@@ -37,9 +37,9 @@ def describe_column(name: str, column: Array, distinct: int | None = None) -> Co
     """Return the statistics of one column; for arrays, over all values.
 
     Args:
-        name: of the column.
+        name: the column's name.
         column: its values, (rows, …).
-        distinct: number of different values of a column of texts, if it is known.
+        distinct: how many different values a text column has, if known.
     """
     if column.ndim == 1 and column.dtype.kind in NUMBERS:
         return describe_numbers(name, column, ascending(column))
@@ -66,7 +66,7 @@ class Ascending(NamedTuple):
     Attributes:
         values: those that are not NaN: float64, or whole numbers that float64 lacks.
         finite: the finite ones as float64.
-        rows: the number of rows, those with NaN included.
+        rows: the row count, with NaN rows included.
     """
 
     values: Array
@@ -107,7 +107,7 @@ def count_distinct(values: Array, least: int = 1) -> int:
 
     Args:
         values: in ascending order, (rows,), without NaN.
-        least: number of rows.
+        least: the fewest rows.
     """
     rows = len(values) - least + 1
     if rows < 1:
@@ -262,12 +262,12 @@ def find_issues(
 
     Args:
         table: the columns.
-        target: name of the target column.
-        features: names of the features.
-        class_labels: names of the classes or labels.
-        class_counts: number of rows of each; empty for regression.
-        duplicates: number of duplicate rows.
-        distinct: number of different values of each column, a missing one included; None for arrays.
+        target: the target column's name.
+        features: the feature names.
+        class_labels: the class or label names.
+        class_counts: rows for each; empty for regression.
+        duplicates: the duplicate row count.
+        distinct: how many values each column has, a missing one included; None for arrays.
     """
     messages = []
     constant = 0

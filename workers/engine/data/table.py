@@ -49,7 +49,7 @@ class Table:
     Attributes:
         columns: the columns by name.
         dialect: how the rows were written, for tables of text.
-        bad_rows: number of rows that were left out, because they could not be read.
+        bad_rows: how many rows were left out, because they could not be read.
     """
 
     columns: Mapping[str, Array]
@@ -104,8 +104,8 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
 
     Args:
         path: the file.
-        limits: of its size.
-        spill: where the columns of a large file are, which are read one after the other; without it they are
+        limits: the size limits.
+        spill: where a large file's columns are, which are read one after the other; without it they are
             in memory.
 
     Raises:
@@ -146,8 +146,8 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
 
     Args:
         path: the file.
-        limits: of its size.
-        spill: where the columns of a large file are; without it they are in memory.
+        limits: the size limits.
+        spill: where a large file's columns are; without it they are in memory.
 
     Raises:
         BadData: the file is too large, or a column is nested in another way.
@@ -260,10 +260,10 @@ def _from_columns(
     """Return a table whose columns are read one after the other.
 
     Args:
-        names: of the fields.
+        names: the field names.
         read: returns an Arrow table that has a field.
         path: the file, for messages.
-        limits: of the size of all columns.
+        limits: the limits for the size with all columns.
         folder: for the columns.
     """
     columns, size = SpilledColumns(folder), 0

@@ -58,7 +58,7 @@ class TableTarget(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        """Number of classes, of labels, or of target columns."""
+        """How many classes, labels or target columns there are."""
         return len(self.class_labels) if self.class_labels else int(self.y.shape[1])
 
 
@@ -68,7 +68,7 @@ def make_table_profile(
     """Return the profile of a table.
 
     Args:
-        schema: the table with the roles and types of its columns.
+        schema: the table with its column roles and types.
         target: the encoded target.
         limits: how many bytes the encoded features may have.
         pool: its threads describe one column each.
@@ -278,9 +278,9 @@ def select(
     Args:
         columns: the stored columns by name.
         y: the stored target, encoded for the roles in the profile.
-        profile: of the table.
+        profile: the table's profile.
         spec: target, features, task and preprocessing.
-        texts: the encoding of texts for which the spec chooses none.
+        texts: the text encoding where the spec chooses none.
 
     Raises:
         BadSpec: a column does not exist, or an option does not fit its type or makes the input too large.

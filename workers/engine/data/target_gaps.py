@@ -27,9 +27,9 @@ def with_target(schema: Schema, choice: RowsWithoutTarget, read: Table) -> Kept:
     """Return a table without the rows that have no target.
 
     Args:
-        schema: the table with the types of its columns.
+        schema: the table with its column types.
         choice: whether such rows may be left out.
-        read: the table as it was read, before its texts became values of these types.
+        read: the table as it was read, before its texts were converted to these types.
 
     Raises:
         TargetGaps: there are such rows, which may not be left out.

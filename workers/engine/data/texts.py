@@ -29,10 +29,10 @@ def check_lengths(name: str, column: Array, limit: int, first: int = 0) -> None:
     """Check that no text of a column is too long.
 
     Args:
-        name: of the column.
+        name: the column's name.
         column: texts of variable width, (rows, …).
         limit: characters.
-        first: number of rows before those of `column`.
+        first: how many rows precede `column`.
 
     Raises:
         BadData: a text is longer; the message names its row.

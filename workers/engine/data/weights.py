@@ -50,7 +50,7 @@ def check_weights(name: str, column: Array, kind: ColumnType, used: Array) -> No
     """Check the values of a column with the role weight in the rows that are used.
 
     Args:
-        name: of the column.
+        name: the column's name.
         column: its values, (rows,).
         kind: its type.
         used: whether each row is used, (rows,).

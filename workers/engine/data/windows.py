@@ -28,8 +28,8 @@ class Windows:
 
     Attributes:
         window: their description, which is part of the pipeline.
-        order: numbers of all rows by group and time, oldest first, (all rows,).
-        place: the place of each row in `order`, (all rows,).
+        order: all row numbers by group and time, oldest first, (all rows,).
+        place: each row's place in `order`, (all rows,).
         exists: whether there is a window that predicts a row, (all rows,).
     """
 
@@ -66,7 +66,7 @@ def windows_over(columns: Mapping[str, Array], window: InputWindow) -> Windows:
 
     Args:
         columns: by name, (rows,) each.
-        window: size of the windows, and the columns that order and divide the rows.
+        window: the window size, and the columns that order and divide the rows.
 
     Raises:
         BadData: a column does not exist, or has no value in some row.
@@ -104,13 +104,13 @@ def _column(columns: Mapping[str, Array], name: str) -> Array:
 
 
 def windows_of(encoded: Array, windows: Windows, rows: Array, position: Array | None = None) -> Array:
-    """Return the windows that predict some rows, (rows, rows of a window, width).
+    """Return the windows that predict some rows, (rows, window rows, width).
 
     Args:
-        encoded: rows of the table, (encoded rows, width).
-        windows: over the table.
-        rows: numbers of the predicted rows.
-        position: of each row of the table among the encoded rows; None if all are encoded.
+        encoded: table rows, (encoded rows, width).
+        windows: the table's windows.
+        rows: the predicted rows' numbers.
+        position: each table row's position among the encoded rows; None if all are encoded.
     """
     out = np.empty((len(rows), windows.window.rows, *encoded.shape[1:]), encoded.dtype)
     for part, inside in windows.in_parts(rows):
@@ -164,8 +164,8 @@ def _latest_from(parts: Array, rows: int) -> Array:
     """Return the latest of each `rows` parts that follow each other, (windows,).
 
     Args:
-        parts: in the order of the rows, (all rows,).
-        rows: of a window.
+        parts: in row order, (all rows,).
+        rows: a window's length.
     """
     windows = max(len(parts) - rows + 1, 0)
     latest = parts[:windows].copy()

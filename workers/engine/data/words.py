@@ -20,8 +20,8 @@ class Words(NamedTuple):
     """A column of texts.
 
     Attributes:
-        values: the different texts in the order of their first rows.
-        codes: the position of each row's text in `values`, (rows,) int32.
+        values: the different texts, ordered by their first rows.
+        codes: each row's position in `values`, (rows,) int32.
     """
 
     values: Array

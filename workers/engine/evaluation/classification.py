@@ -39,7 +39,7 @@ def probabilities(y_pred: npt.ArrayLike) -> Floats:
     """Convert a classifier's output to one column per class, with rows that sum to 1.
 
     Args:
-        y_pred: probability of class 1, (rows,) or (rows, 1), or one per class, (rows, classes).
+        y_pred: class 1's probability, (rows,) or (rows, 1), or one per class, (rows, classes).
 
     Returns:
         (rows, classes) with at least two columns. Rows with NaN or infinite values are NaN.
@@ -78,7 +78,7 @@ def _macro_f1(hits: Array, predicted: Array, support: Array) -> float:
     """Return F1 averaged over the classes or labels that occur among the true or predicted ones.
 
     Args:
-        hits: how often each is predicted correctly, or the weight of these rows, (classes,).
+        hits: how often each is predicted correctly, or these rows' weight, (classes,).
         predicted: how often each is predicted, (classes,).
         support: how often each is true, (classes,).
     """
@@ -113,9 +113,9 @@ def calibration(confidence: Floats, correct: Bools, weights: Weights = None) -> 
     Source: Guo et al. 2017, On Calibration of Modern Neural Networks, section 2.
 
     Args:
-        confidence: probability of the predicted class, (rows,).
+        confidence: the predicted class's probability, (rows,).
         correct: whether the prediction is correct, (rows,).
-        weights: of the rows, (rows,); None if each counts once.
+        weights: row weights, (rows,); None if each counts once.
 
     Returns:
         `ece`: the expected calibration error, which is the mean absolute gap weighted by rows; `bins`: the
@@ -184,12 +184,12 @@ def evaluate_classes(
     """Evaluate a classifier that predicts one class per row. The confusion matrix counts each row once.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: class numbers, shape (rows,) or (rows, 1).
         y_pred: probabilities, see `probabilities`.
         class_labels: one name per class, or empty.
-        seed: of the bootstrap.
-        weights: of the rows, (rows,); None if each counts once.
+        seed: for the bootstrap.
+        weights: row weights, (rows,); None if each counts once.
     """
     truth = np.asarray(y_true).reshape(-1).astype(np.int64)
     p, guess = probabilities(y_pred), predicted_classes(y_pred)
@@ -284,8 +284,8 @@ def evaluate_labels(
         y_true: 0 or 1, (rows, labels).
         y_pred: probabilities, (rows, labels).
         class_labels: one name per label, or empty.
-        seed: of the bootstrap.
-        weights: of the rows, (rows,); None if each counts once.
+        seed: for the bootstrap.
+        weights: row weights, (rows,); None if each counts once.
     """
     p = np.asarray(y_pred, np.float64).reshape(len(np.asarray(y_pred)), -1)
     truth, guess = np.asarray(y_true).reshape(p.shape) > 0.5, p > 0.5

@@ -28,10 +28,10 @@ def diversity(
     """Compare each pair of members on the same rows. An ensemble gains from different errors.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: true values, (rows, …).
-        members: predictions of each member, (rows, …).
-        names: of the members.
+        members: each member's predictions, (rows, …).
+        names: the member names.
 
     Returns:
         For each pair of classifiers the share of rows with different predictions, the correlation of errors

@@ -31,7 +31,7 @@ class FittedWeights:
     Attributes:
         weights: (members,), with sum 1.
         loss: on the rows they were fitted on.
-        evaluations: number of evaluations of the loss.
+        evaluations: how often the loss was evaluated.
     """
 
     weights: Floats
@@ -45,9 +45,9 @@ def loss_terms(task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLik
     The terms are linear in the weights: those of a weighted mean are the weighted mean of the terms.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: true values, (rows, …).
-        members: predictions of each member, (rows, …).
+        members: each member's predictions, (rows, …).
 
     Returns:
         (members, rows, k). For classes, the probability of the true class (k = 1, or the number of labels);
@@ -71,10 +71,10 @@ def pooled_loss(task: Task, terms: Floats, weights: Floats, rows: Weights = None
     """Return the loss of a weighted mean: log loss, or the standardized mean squared error for regression.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         terms: see `loss_terms`.
-        weights: of the members, (members,).
-        rows: weights of the rows, (rows,); None if each counts once.
+        weights: the members' weights, (members,).
+        rows: row weights, (rows,); None if each counts once.
     """
     return mean(pooled_losses(task, terms, weights), rows)
 
@@ -98,9 +98,9 @@ def fit_weights(task: Task, terms: Floats, rows: Weights = None) -> FittedWeight
     not move.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         terms: see `loss_terms`.
-        rows: weights of the rows, (rows,); None if each counts once.
+        rows: row weights, (rows,); None if each counts once.
     """
     count = len(terms)
     # The method finds a local minimum: it starts from equal weights, and once in favour of each member.
@@ -126,9 +126,9 @@ def held_out_losses(task: Task, terms: Floats, seed: int, weights_of_rows: Weigh
     The difference of their mean to the fitted loss shows how much the weights overfit the validation rows.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         terms: see `loss_terms`.
-        seed: of the folds.
+        seed: for the folds.
         weights_of_rows: (rows,); None if each counts once.
     """
     rows = np.random.default_rng(seed).permutation(terms.shape[1])
@@ -156,10 +156,10 @@ def leave_one_out(task: Task, terms: Floats, weights: Floats, rows: Weights = No
     weights.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         terms: see `loss_terms`.
-        weights: of the members, (members,), with sum 1.
-        rows: weights of the rows, (rows,); None if each counts once.
+        weights: the members' weights, (members,), with sum 1.
+        rows: row weights, (rows,); None if each counts once.
     """
     full = pooled_loss(task, terms, weights, rows)
     gains = []

@@ -34,13 +34,13 @@ def evaluate(
     """Compare predictions with the true values.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: class numbers, (rows,); 0 or 1, (rows, labels); or targets, (rows,) or (rows, outputs).
         y_pred: probabilities or predicted targets as the model returned them. A binary model may return one
             column (probability of class 1) or two.
-        class_labels: names of classes, labels or regression outputs.
-        seed: of every bootstrap; equal arguments give equal results.
-        weights: of the rows; None if each counts once. The field `weighted_by` lists the weighted parts.
+        class_labels: the classes, labels or regression outputs.
+        seed: for every bootstrap; equal arguments give equal results.
+        weights: row weights; None if each counts once. The field `weighted_by` lists the weighted parts.
 
     Raises:
         ValueError: the numbers of rows differ, or there are no rows.
@@ -75,8 +75,8 @@ def write_predictions(
     """Write a CSV file with the row number, the true value, the prediction and the probabilities of each row.
 
     Args:
-        path: of the file.
-        task: kind of prediction.
+        path: the file's path.
+        task: the prediction task.
         rows: row numbers in the data set, (rows,).
         y_true, y_pred, class_labels: see `evaluate`.
     """

@@ -124,12 +124,12 @@ def estimate(name: str, task: Task, y: Array, p: Array, seed: int = 0, weights: 
     Predictions that are not finite make the metric undefined, for some metrics.
 
     Args:
-        name: of the metric.
-        task: the kind of prediction.
-        y: targets of the rows.
+        name: the metric's name.
+        task: the prediction task.
+        y: the rows' targets.
         p: predictions for the rows.
-        seed: of the bootstrap.
-        weights: of the rows, (rows,); None if each counts once.
+        seed: for the bootstrap.
+        weights: row weights, (rows,); None if each counts once.
 
     Raises:
         KeyError: the metric is not defined for this task.
@@ -158,14 +158,14 @@ def estimate_gain(
     Differences are resampled, not the two values: so rows that are hard for both cancel out.
 
     Args:
-        name: of the metric.
-        task: the kind of prediction.
-        y: targets of the rows.
+        name: the metric's name.
+        task: the prediction task.
+        y: the rows' targets.
         p: predictions for the rows.
         other: the predictions to compare with.
-        sign: 1 if higher values of the metric are better, else -1.
-        seed: of the bootstrap.
-        weights: of the rows, (rows,); None if each counts once.
+        sign: 1 if higher metric values are better, else -1.
+        seed: for the bootstrap.
+        weights: row weights, (rows,); None if each counts once.
     """
     compute = metric_function(name, task)
 
@@ -185,11 +185,11 @@ def constant_prediction(
     It is the class frequencies of the training rows, the frequency of each label, or the mean of the targets.
 
     Args:
-        task: the kind of prediction.
-        y_train: targets of the training rows, (training rows, …).
-        rows: number of rows to predict.
-        classes: number of classes; ignored for labels and regression.
-        weights: of the training rows, (training rows,); None if each counts once.
+        task: the prediction task.
+        y_train: the training rows' targets, (training rows, …).
+        rows: how many rows to predict.
+        classes: how many classes there are; ignored for labels and regression.
+        weights: for the training rows, (training rows,); None if each counts once.
 
     Returns:
         (rows, classes), (rows, labels) or (rows, outputs); all rows are equal.

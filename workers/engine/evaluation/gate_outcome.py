@@ -20,7 +20,7 @@ class Alternative:
         value: the challenger's value.
         limit: the value it was compared with.
         gain: by how much it is better; negative if it is worse.
-        low: lower bound of the gain's 95 % interval.
+        low: the gain's lower bound in a 95 % interval.
         high: upper bound.
         passed: whether this comparison alone passes the gate.
     """
@@ -48,19 +48,19 @@ class GateOutcome:
     """Result of one gate.
 
     Attributes:
-        name: of the gate.
-        state: of the gate.
+        name: the gate's name.
+        state: the gate's state.
         value: the challenger's value.
         limit: the value it was compared with.
         champion: the champion's value.
         detail: a message for users.
         rule: the rule that was applied, with its numbers.
-        metric: the name of the metric that `value` is of; empty if it is of none.
+        metric: the metric that `value` measures; empty if there is none.
         direction: its better direction.
-        low: lower bound of the value's 95 % interval.
+        low: the value's lower bound in a 95 % interval.
         high: upper bound.
-        rows: the number of test rows.
-        alternatives: the comparisons of which one must pass, if there are several.
+        rows: the test row count.
+        alternatives: the comparisons if there are several; one must pass.
     """
 
     name: str
@@ -96,8 +96,8 @@ class ChallengerMetric(NamedTuple):
     Attributes:
         metric: its name.
         direction: its better direction.
-        value: of the challenger.
-        rows: number of test rows.
+        value: the challenger's value.
+        rows: the test row count.
         weighted_by: the column whose numbers weigh the rows; empty if each counts once.
     """
 

@@ -30,9 +30,9 @@ def reaches(value: float, limit: float, direction: Direction) -> bool:
     """Return whether a value is at least as good as a limit; an undefined value is not.
 
     Args:
-        value: of the metric; NaN if undefined.
-        limit: of the metric.
-        direction: the better direction of the metric.
+        value: the metric's value; NaN if undefined.
+        limit: the metric's limit.
+        direction: the metric's better direction.
     """
     return value >= limit if direction == "max" else value <= limit
 
@@ -43,7 +43,7 @@ def metric_gate(measured: ChallengerMetric, champion: float, tolerance: float) -
     Args:
         measured: the challenger's value.
         champion: the champion's value; NaN if undefined.
-        tolerance: tolerated loss: of the metric itself if higher values are better (0.01 is one point of
+        tolerance: tolerated loss: in the metric itself if higher values are better (0.01 is one point of
             accuracy), else as a share of the champion's value.
     """
     metric, direction = measured.metric, measured.direction
@@ -120,7 +120,7 @@ def latency_gate(p95: float, ceiling: float | None, detail: str) -> GateOutcome:
     """Pass if the 95th percentile of the time for one row is not above the ceiling, if there is one.
 
     Args:
-        p95: of the time for one row, in milliseconds.
+        p95: for the time that one row takes, in milliseconds.
         ceiling: in milliseconds; None if none is set.
         detail: names further times and the hardware.
     """
@@ -146,12 +146,12 @@ def baseline_gate(
     Precision and recall of a constant can be 1, so ROC AUC takes their place.
 
     Args:
-        metric: the metric of the gates.
-        task: kind of prediction.
-        y_train: targets of the training rows.
-        y_test: targets of the test rows.
+        metric: the metric that the gates compare.
+        task: the prediction task.
+        y_train: the training rows' targets.
+        y_test: the test rows' targets.
         y_pred: predictions for the test rows.
-        weights: of the training rows and of the test rows; None if each row counts once.
+        weights: for the training and the test rows; None if each row counts once.
     """
     of_train, of_test = (None, None) if weights is None else (part.values for part in weights)
     truth, guess = np.asarray(y_test), np.asarray(y_pred)

@@ -27,9 +27,9 @@ def metric_entry(
     """Return a metric with its interval.
 
     Args:
-        value: of the metric.
-        rows: number of rows it was measured on.
-        interval: bounds of its 95 % interval.
+        value: the metric's value.
+        rows: how many rows it was measured on.
+        interval: its 95 % interval.
         method: how the interval was computed.
     """
     low, high = interval if interval is not None else (math.nan, math.nan)
@@ -60,9 +60,9 @@ def bootstrap(
 
     Args:
         statistic: maps row numbers, drawn with replacement, to a number; NaN if it is undefined.
-        rows: number of rows to draw from.
-        seed: of the draws.
-        draws: the number of rows to draw in all; there are always 100 to 1,000 resamples.
+        rows: how many rows to draw from.
+        seed: for the draws.
+        draws: how many rows to draw in all; there are always 100 to 1,000 resamples.
 
     Returns:
         The 2.5 % and 97.5 % quantiles; NaN if the statistic is undefined for every resample.
@@ -81,9 +81,9 @@ def bootstrap_groups(statistic: Callable[[Counts], float], sizes: Counts, seed: 
     long as there are groups, not rows.
 
     Args:
-        statistic: maps the number of rows drawn from each group, shaped as `sizes`, to a number.
-        sizes: number of rows of each group, of any shape.
-        seed: of the draws.
+        statistic: maps the row counts drawn from each group, shaped as `sizes`, to a number.
+        sizes: each group's row count, in any shape.
+        seed: for the draws.
     """
     rows = int(sizes.sum())
     generator = np.random.default_rng(seed)

@@ -55,13 +55,13 @@ class MemberPredictions:
     """Validation predictions of all members on the same rows.
 
     Attributes:
-        task: kind of prediction.
-        names: of the members.
-        titles: names of the members for people.
+        task: the prediction task.
+        names: the member names.
+        titles: the member names for people.
         rows: row numbers in the data set, (rows,).
         y_true: true values, (rows, …).
-        predictions: of each member, (rows, …).
-        weights: of the rows; None if each counts once.
+        predictions: each member's predictions, (rows, …).
+        weights: row weights; None if each counts once.
     """
 
     task: Task
@@ -111,7 +111,7 @@ def compare_members(
     Args:
         members: their predictions.
         method: fitted or equal weights.
-        seed: of bootstraps and folds.
+        seed: for bootstraps and folds.
     """
     terms, rows = loss_terms(members.task, members.y_true, members.predictions), members.row_weights
     plain = equal_weights(members.task, terms, rows)
@@ -224,7 +224,7 @@ def ensemble_warnings(comparison: EnsembleReport, members: Sequence[Member]) -> 
     """Return warnings about an ensemble as (code, message) pairs.
 
     Args:
-        comparison: result of `compare_members`.
+        comparison: what `compare_members` returned.
         members: the members.
     """
     warnings = []

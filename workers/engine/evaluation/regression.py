@@ -107,10 +107,10 @@ def evaluate_regression(
 
     Args:
         y_true: targets, shape (rows,) or (rows, outputs).
-        y_pred: predictions of the same size, in the target's unit.
+        y_pred: predictions with the same size, in the target's unit.
         names: one name per output, or empty.
-        seed: of the bootstrap and of the selection of pairs.
-        weights: of the rows, (rows,); None if each counts once.
+        seed: for the bootstrap and for drawing pairs.
+        weights: row weights, (rows,); None if each counts once.
     """
     truth, guess = columns(y_true), columns(y_pred)
     rows, outputs = truth.shape

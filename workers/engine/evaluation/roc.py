@@ -21,9 +21,9 @@ def roc_auc(positive: Bools, score: Floats, weights: Weights = None) -> float:
     than the Other.
 
     Args:
-        positive: whether each row is of the positive class, (rows,).
+        positive: whether each row has the positive class, (rows,).
         score: larger for rows that are more probably positive, (rows,).
-        weights: of the rows, (rows,); None if each counts once.
+        weights: row weights, (rows,); None if each counts once.
     """
     if not score.size or not np.isfinite(score).all():
         return math.nan
@@ -41,9 +41,9 @@ def roc_curve(positive: Bools, score: Floats, weights: Weights = None) -> RocCur
     """Return at most `CURVE_POINTS` points for a chart, from the highest threshold to the lowest.
 
     Args:
-        positive: whether each row is of the positive class, (rows,); both classes must occur.
+        positive: whether each row has the positive class, (rows,); both classes must occur.
         score: larger for rows that are more probably positive, (rows,).
-        weights: of the rows, (rows,), of both classes above 0; None if each counts once.
+        weights: row weights, (rows,), above 0 in both classes; None if each counts once.
     """
     order = np.argsort(-score, kind="stable")
     # A threshold cannot separate rows of equal score, so they give one point.

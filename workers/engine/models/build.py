@@ -47,11 +47,11 @@ def build_restartable(
 
     Args:
         spec: with all hyperparameters filled in.
-        profile: of the data set.
+        profile: the data set's profile.
         scaling: statistics for the normalization.
-        name: of the model, without `m_`.
-        seed: of the initial values and of all random layers.
-        augmented: whether to include the augmentation of the spec; saved models never do.
+        name: the model's name, without `m_`.
+        seed: for the initial values and all random layers.
+        augmented: whether to include the spec's augmentation; saved models never do.
 
     Raises:
         BadSpec: the template or the augmentation does not support the data.
@@ -109,8 +109,8 @@ def compile_model(
     Args:
         model: from `build`.
         spec: loss, metrics, optimizer and precision.
-        profile: of the data set.
-        scaling: statistics of the training rows.
+        profile: the data set's profile.
+        scaling: the training rows' statistics.
         steps: steps per epoch.
 
     Raises:

@@ -32,13 +32,13 @@ class CodeBuild:
     """A model that code has built.
 
     Attributes:
-        model: takes the rows of the data; with the function `preprocess` of the code, if it has one.
+        model: takes the data's rows; with the code's function `preprocess`, if it has one.
         hypermodel: has built it.
         hyperparameters: KerasTuner's, with the values that were used.
-        shape: of the data.
+        shape: the data shape.
         is_compiled: whether the code has compiled it.
         own_fit: whether the class trains it by its own fit.
-        output: the meaning of its outputs.
+        output: what its outputs mean.
         one_hot: whether its loss takes one number for each class.
     """
 
@@ -101,7 +101,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
     Args:
         hypermodel: from `own_code.entry_of`.
         hyperparameters: given to its `build`.
-        shape: of the data.
+        shape: the data shape.
 
     Raises:
         CodeBuildFailure: the code fails, or returns no model.
@@ -303,7 +303,7 @@ def finished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
     Args:
         rows: (rows, outputs).
         output: their meaning.
-        shape: of the data.
+        shape: the data shape.
     """
     if output.endswith("logits"):
         one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")

@@ -46,7 +46,7 @@ class SpaceExplorer:
         on_build: called before each use.
 
     Attributes:
-        builds: number of uses.
+        builds: how many uses there were.
         notes: sentences about values that failed, and about limits.
     """
 

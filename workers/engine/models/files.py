@@ -40,8 +40,8 @@ def save_model(model: Any, path: Path, features: Features | None = None) -> None
 
     Args:
         model: the model.
-        path: of the file.
-        features: the pipeline that makes the model's input of the columns of a table.
+        path: the file's path.
+        features: the pipeline that makes the model's input from table columns.
     """
     # Keras chooses the format by the suffix.
     partial = path.with_name(STORED.file_name(f"{path.stem}.partial"))

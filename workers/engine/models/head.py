@@ -21,8 +21,8 @@ def head(features: Any, profile: Profile, scaling: Scaling, *, taken: Collection
 
     Args:
         features: (rows, …, size).
-        profile: of the data set.
-        scaling: of the training part, for the unit of a regression's target.
+        profile: the data set's profile.
+        scaling: measured on the training part; it has the unit for a regression's target.
         taken: names that other layers of the model have.
 
     Raises:

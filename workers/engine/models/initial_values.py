@@ -47,8 +47,8 @@ class InitialValues:
         """Read the initializers of all variables of these layers.
 
         Args:
-            layers: of the model. Its variables are not initialized yet, or `redraw` follows.
-            stored: ids of the variables whose initial values come from a file, and are fixed.
+            layers: the model's layers. Its variables are not initialized yet, or `redraw` follows.
+            stored: ids for the variables whose initial values come from a file, and are fixed.
         """
         self._stored = stored
         self.fixed: list[Any] = []
@@ -81,7 +81,7 @@ class InitialValues:
         """Assign to every random variable the initial value of a new model with this seed.
 
         Args:
-            seed: of the run.
+            seed: the run's seed.
             widths: the requested shapes, if the model is wider; additional values become 0.
         """
         for variable, name, draw in self.sources:

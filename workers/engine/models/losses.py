@@ -160,13 +160,13 @@ def compute_metrics(
     """Compute loss and metrics over whole arrays.
 
     Args:
-        loss: name of the loss. Weight penalties are not included, so it is comparable between models.
-        metrics: names of the metrics.
+        loss: the loss name. Weight penalties are not included, so it is comparable between models.
+        metrics: the metric names.
         y: true values, see `Encoded.y`.
         p: predictions, (rows, outputs).
         scale: for regression, the target's standard deviation, (outputs,); the loss is in its units, as in
             training.
-        weights: of the rows, (rows,); None if each counts once.
+        weights: row weights, (rows,); None if each counts once.
 
     Returns:
         `loss` and each metric by name. Regression metrics are in the target's own unit.
@@ -178,7 +178,7 @@ def measure(name: str, loss: str, y: Array, p: Array, scale: Array | None, weigh
     """Compute one of the values that `compute_metrics` returns, by its name.
 
     Args:
-        name: `loss`, or the name of a metric.
+        name: `loss`, or a metric.
         loss, y, p, scale, weights: see `compute_metrics`.
     """
     p = np.asarray(p, dtype=np.float64)

@@ -31,7 +31,7 @@ def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) 
 
     Args:
         mesh: devices, axes and layout rules; None for a single device.
-        variables: of the model, to check the layout rules.
+        variables: the model's variables, to check the layout rules.
         batch_size: rows in a batch.
 
     Raises:

@@ -62,9 +62,9 @@ def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
     variable of the optimizer, so checkpoints are those of any training.
 
     Args:
-        optimizer: of `make_optimizer`.
+        optimizer: made by `make_optimizer`.
         model: has the layers.
-        args: arguments of the model.
+        args: the model's arguments.
     """
     slower = [part for part in keras_private.layers_inside(model) if hasattr(part, RATE_FACTOR_ARGUMENT)]
     if not slower:

@@ -46,11 +46,11 @@ class _Loaded:
 
     Attributes:
         folder: has its files.
-        digest: of the version.
+        digest: the version's digest.
         path: its entries in the path of modules.
         modules, registered: its imported modules and the objects that it has registered in Keras, while it is
             not in use.
-        notes: errors of its files that do not prevent their use.
+        notes: errors in its files that do not prevent their use.
     """
 
     folder: Path
@@ -168,7 +168,7 @@ def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
     """Raise every error of the code that is called inside as a `CodeFailure`.
 
     Args:
-        kind: of the error.
+        kind: the error class.
         what: was done, for the message: "building the model".
 
     Raises:
@@ -244,7 +244,7 @@ def entry_of(model: "CodeModel") -> Any:
 
     Raises:
         CodeImportFailure: the code cannot be imported, or has no such entry.
-        CodeBuildFailure: the constructor of the class refuses its arguments.
+        CodeBuildFailure: the class's constructor refuses its arguments.
     """
     # Three seconds, which other tasks do not need.
     import keras_tuner
@@ -297,8 +297,8 @@ def _file_of(path: str, name: str) -> str:
     """Return the path of the file that defines an entry.
 
     Args:
-        path: of the file; empty for the first that defines it.
-        name: of the function or class.
+        path: the file's path; empty for the first that defines it.
+        name: names the function or class.
     """
     defining = [path] if path and name in _defined(_folder() / path) else []
     if not path:
@@ -332,7 +332,7 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
 
     Args:
         file: its path in the version.
-        needed: if all of these names are defined, a later error at the level of the module is only noted: a
+        needed: if all these names are defined, a later error at module level is only noted: a
             pasted guide ends with a search of its own, on data that are not there.
 
     Raises:

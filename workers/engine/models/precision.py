@@ -18,7 +18,7 @@ def policy_of(layer: str, precision: PrecisionSpec) -> str:
     """Return the dtype policy of the layer named `layer`. The last matching override wins.
 
     Raises:
-        BadSpec: the pattern of an override is refused; older releases accepted more patterns.
+        BadSpec: an override's pattern is refused; older releases accepted more patterns.
     """
     chosen = "float32" if layer in OUTPUT_LAYERS else precision.policy
     for override in precision.overrides:

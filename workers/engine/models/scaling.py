@@ -19,7 +19,7 @@ class Scaling:
         x_variance: likewise.
         y_mean: per target column, for regression; else None.
         y_variance: likewise.
-        x_range: smallest and largest value of all features.
+        x_range: smallest and largest feature value.
     """
 
     x_mean: Array
@@ -38,9 +38,9 @@ def measure_scaling(x: Rows, y: Array, profile: Profile) -> Scaling:
     """Compute the statistics of the training rows.
 
     Args:
-        x: features of the training rows, (rows, …).
-        y: targets of the training rows.
-        profile: of the data set.
+        x: the training rows' features, (rows, …).
+        y: the training rows' targets.
+        profile: the data set's profile.
     """
     if isinstance(x, np.ndarray):
         mean, variance = _moments(x, tuple(range(x.ndim - 1)))
@@ -61,8 +61,8 @@ def target_scale(y: Array, profile: Profile) -> Array | None:
     """Return the unit of a regression's loss; see `Scaling.y_std`.
 
     Args:
-        y: targets of the training rows.
-        profile: of the data set.
+        y: the training rows' targets.
+        profile: the data set's profile.
     """
     return np.sqrt(_moments(y, (0,))[1]) if profile.task == "regression" else None
 

@@ -30,7 +30,7 @@ def check_budget(path: Path, scanned: Scan) -> None:
 
     Args:
         path: a file that `untrusted.scan` has accepted.
-        scanned: the result of that scan.
+        scanned: the result from that scan.
 
     Raises:
         BadModel: loading would create more, or Keras cannot build the model.
@@ -49,7 +49,7 @@ def declared_parameters(config: dict[str, Any]) -> int:
     """Return the number of parameters of the model with this config.
 
     Raises:
-        BadModel: Keras cannot build the model, or one of its rows would need too much memory.
+        BadModel: Keras cannot build the model, or one row would need too much memory.
     """
     with keras.StatelessScope():
         try:

@@ -91,9 +91,9 @@ class Scan:
 
     Attributes:
         keras_version: version that wrote the file.
-        layers: number of layers.
-        stored: number of weights in the file.
-        estimated: number of weights that the config requests, estimated.
+        layers: the layer count.
+        stored: how many weights the file has.
+        estimated: how many weights the config requests, estimated.
     """
 
     keras_version: str
@@ -110,7 +110,7 @@ def scan(path: Path, *, names_in_compile_config: bool = True) -> Scan:
         names_in_compile_config: whether a custom loss or metric is refused, which only its training needs.
 
     Raises:
-        BadModel: it is not a `.keras` file of known layers whose sizes match the stored weights.
+        BadModel: it is not a `.keras` file with known layers whose sizes match the stored weights.
         DamagedFile: its bytes cannot be read as such a file.
     """
     _check_start(path)

@@ -78,8 +78,8 @@ def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec
 
     Args:
         spec: a trial's, with its hyperparameters filled in.
-        profile: of the data set.
-        rows: number of training rows.
+        profile: the data set's profile.
+        rows: the training row count.
     """
     argument, search = spec.model.info.width, spec.search
     if not argument or search is None or spec.mesh is not None:

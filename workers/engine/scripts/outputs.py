@@ -21,8 +21,8 @@ class Bounds(NamedTuple):
     """How much of the folder is kept.
 
     Attributes:
-        files: number of files.
-        bytes: bytes of all files.
+        files: the file count.
+        bytes: bytes in all files.
     """
 
     files: int
@@ -46,9 +46,9 @@ def report_outputs(report: Report, folder: Path, bounds: Bounds, *, prefix: str 
 
     Args:
         report: its folder contains `folder`.
-        folder: of the outputs.
-        bounds: of the files that are kept; those with the first names are.
-        prefix: of the names of the artifacts, such as `trial-3/`.
+        folder: the output folder.
+        bounds: limit which files are kept: those with the first names.
+        prefix: starts the artifact names, such as `trial-3/`.
     """
     refused: list[str] = []
     count, total = 0, 0

@@ -28,11 +28,11 @@ class Ended(NamedTuple):
     """How a program ended.
 
     Attributes:
-        status: its exit status, minus the number of the signal that ended it.
+        status: its exit status; if a signal ended it, the signal's number, negative.
         was_asked: whether it was asked to end.
         was_killed: whether it ignored SIGTERM.
         printed_too_much: whether it was ended because it printed more than `MAX_OUTPUT_BYTES`.
-        left_behind: the number of processes that it left behind and that were ended.
+        left_behind: how many processes it left behind that were ended.
     """
 
     status: int
@@ -186,7 +186,7 @@ def end_descendants(*, except_for: frozenset[int] = frozenset()) -> int:
     """Kill all processes that a program has started and that still run; return their number.
 
     Args:
-        except_for: descendants of this process that the program has not started.
+        except_for: this process' descendants that the program has not started.
     """
     ended: set[int] = set()
     for _ in range(100):  # each may start others before it is killed

@@ -54,14 +54,14 @@ class Plan:
         script: the script with all its arguments.
         code: its files.
         folder: in which its folders are made.
-        seed: of this run.
+        seed: this run's seed.
         steps: how many steps a full run reports, for the progress.
         objective: the metric that it must report; None if it need not report any.
         data: the file with the data; None without data.
-        execution: the number of the execution; None outside a search.
+        execution: the execution number; None outside a search.
         check: decides whether to prune it.
-        bounds: of its outputs.
-        prefix: of the names of its outputs.
+        bounds: limit its outputs.
+        prefix: starts its outputs' names.
         grace: seconds from SIGTERM to SIGKILL.
     """
 
@@ -85,13 +85,13 @@ class Reported:
 
     Attributes:
         last: its last step.
-        latest: the newest value of each metric.
-        best_step: the step with the best value of the objective; None before the first finite one.
+        latest: each metric's newest value.
+        best_step: the step with the objective's best value; None before the first finite one.
         score: that value.
-        metrics: the newest values of all metrics at that step.
+        metrics: all metrics' newest values at that step.
         best: each step at which the objective was best, with its value.
         verdict: why it was pruned.
-        seconds: duration of the run.
+        seconds: how long the run took.
     """
 
     last: int = 0

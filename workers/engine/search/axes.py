@@ -27,7 +27,7 @@ class Axis:
 
     Attributes:
         parameter: the hyperparameter.
-        points: values of its grid; empty for a continuous hyperparameter.
+        points: its grid's values; empty for a continuous hyperparameter.
         is_ordered: whether neighbouring indices mean similar values.
     """
 
@@ -100,8 +100,8 @@ def compose(space: Space, axes: Sequence[Axis], choose: Callable[[Axis], Value])
 
     Args:
         space: the search space.
-        axes: of the space.
-        choose: called for the active axes in the order of the space.
+        axes: the space's axes.
+        choose: called for the active axes in the space's order.
     """
     by_name = {axis.parameter.name: axis for axis in axes}
     values: dict[str, Value] = {}
@@ -124,9 +124,9 @@ def neighbour(
 
     Args:
         space: the search space.
-        axes: of the space.
+        axes: the space's axes.
         values: the configuration to start from.
-        spread: standard deviation of a step, as a fraction of the axis; for an unordered axis the probability
+        spread: a step's standard deviation, as a fraction of the axis; for an unordered axis the probability
             of a new value.
         rng: random generator.
     """

@@ -40,7 +40,7 @@ def draw_unseen(history: History, name: int | str) -> dict[str, Value] | None:
 
     Args:
         history: trials so far.
-        name: distinguishes this draw from others of the search, for example a trial's number.
+        name: distinguishes this draw from others in the search, for example a trial's number.
     """
     drawing = generator(history, name)
     for _ in range(DRAWS):

@@ -20,7 +20,7 @@ class History:
     """The trials that an algorithm knows. Each suggestion is added, so that the next one differs.
 
     Attributes:
-        rows: trials of this search in the order of their numbers.
+        rows: this search's trials by their numbers.
         own: those suggested by the algorithm.
         earlier: trials with a result from the search that this one is warm-started from.
     """
@@ -81,7 +81,7 @@ class History:
         bound would be counted at the bound.
 
         Args:
-            limit: maximum number of results. If there are more, the best quarter of this number by the first
+            limit: most results to return. If there are more, the best quarter of this number by the first
                 objective is kept, and the newest of the others.
         """
         inside = [row for row in self.rows if row.inside]

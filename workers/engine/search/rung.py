@@ -35,7 +35,7 @@ def evidence(row: TrialRow, rung: int, *, cutoff: TrialRow | None, of: int) -> d
         row: the trial.
         rung: counted from 0.
         cutoff: the last trial that is promoted; None if none is.
-        of: number of trials that were compared.
+        of: how many trials were compared.
     """
     last = None if cutoff is None else value_at(cutoff, rung)
     return {"rung": rung, "value": value_at(row, rung), "cutoff": last, "of": of}

@@ -20,11 +20,11 @@ class FirstPhase:
 
     Attributes:
         best_epoch: counted from 1.
-        epochs: number of epochs trained.
-        steps: number of training steps.
+        epochs: epochs trained.
+        steps: training steps.
         score: objective at the best epoch.
-        figures: metrics of the best epoch by name.
-        rates: learning rate of each epoch.
+        figures: the best epoch's metrics by name.
+        rates: each epoch's learning rate.
         stopped_by: the measure whose patience ended it; empty if it ran all epochs.
     """
 

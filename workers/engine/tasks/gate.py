@@ -66,8 +66,8 @@ class GateInputs:
         model: the challenger.
         dataset: the data it was trained on; None if it is unknown or the model does not take its rows.
         sample: rows to predict, for each input.
-        clients: the processes of versions that need code.
-        report: receives the evaluation of a challenger that needs code.
+        clients: the processes for versions that need code.
+        report: receives the evaluation if the challenger needs code.
     """
 
     task: GateTask

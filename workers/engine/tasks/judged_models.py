@@ -100,7 +100,7 @@ class SandboxedModel(JudgedModel):
 
     Args:
         client: the connection to that process.
-        path: the model file. Code of users wrote it.
+        path: the model file. User code wrote it.
         registered: the signature with which the version was registered; empty if that is unknown.
 
     Raises:

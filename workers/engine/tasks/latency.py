@@ -22,7 +22,7 @@ def hardware(threads: int, *, on_cpu: bool = False) -> str:
     """Return the name of the device or CPU, and the number of threads in use.
 
     Args:
-        threads: the number of threads.
+        threads: the thread count.
         on_cpu: whether the CPU is used although there may be another device.
     """
     device = jax.devices()[0]

@@ -200,7 +200,7 @@ class Content(NamedTuple):
     """The content of `dataset.arrow`.
 
     Attributes:
-        arrays: `y`, and `x` for features that are arrays or images. Those of a table are encoded by each
+        arrays: `y`, and `x` for features that are arrays or images. A table is encoded by each
             training, since the pipeline is fitted on its training part.
         columns: the columns with one value for each row, by name. They are needed for splits by group, column
             or time, and to select other targets or features.
@@ -214,8 +214,8 @@ class Prepared(NamedTuple):
     """A table whose target is encoded.
 
     Attributes:
-        content: of `dataset.arrow`.
-        describe: returns the profile, and the overview with more and more sections; the threads of the pool
+        content: goes into `dataset.arrow`.
+        describe: returns the profile, and the overview with more and more sections; the pool's threads
             share the work for the profile.
     """
 
@@ -297,7 +297,7 @@ def make_profile(table: Table, encoded: Encoded, split_column: str | None = None
     Args:
         table: the arrays.
         encoded: those that are used.
-        split_column: names the part of each row.
+        split_column: names each row's part.
 
     Raises:
         BadData: `split_column` names no parts.

@@ -173,7 +173,7 @@ def sample_for(
     """Return one array per input: the first rows of the data if their shape matches, else generated rows.
 
     Args:
-        signature: of the model.
+        signature: the model's signature.
         dataset: the data that it was trained on, if they are known.
         features: the pipeline in the model's file, if there is one.
     """
@@ -229,7 +229,7 @@ def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
     """Return the predictions of a model with any number of inputs and outputs, one array per output.
 
     Raises:
-        BadModel: it cannot be called with inputs of its signature.
+        BadModel: it cannot be called with inputs that fit its signature.
     """
     try:
         outputs = model.predict_on_batch(arranged(model, sample))

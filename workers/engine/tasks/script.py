@@ -64,7 +64,7 @@ def trials(task: TrialTask, report: Report) -> dict[str, Any]:
     """Run the trials of a search in order. A trial that fails does not affect the others.
 
     Returns:
-        `trials`: the score of each trial that has not failed, as for trainings of Keras models.
+        `trials`: each trial's score unless it has failed, as for Keras trainings.
 
     Raises:
         TaskInterrupted: a pause or stop was requested.

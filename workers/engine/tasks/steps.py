@@ -8,7 +8,7 @@ class Steps:
 
     Args:
         report: receives progress and log lines.
-        total: number of steps.
+        total: how many steps there are.
     """
 
     def __init__(self, report: Report, total: int) -> None:

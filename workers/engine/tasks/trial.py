@@ -32,7 +32,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
     """Train trials in order. A trial that fails does not affect the others.
 
     Returns:
-        `trials`: the result of each trial that has not failed (see `_train`). The end of each trial has been
+        `trials`: each trial's result unless it has failed (see `_train`). Each trial's end has been
         reported by then.
 
     Raises:

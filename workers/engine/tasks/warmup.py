@@ -30,7 +30,7 @@ def warm_up(folder: Path, *, threads: int) -> None:
 
     Args:
         folder: for all files; created if necessary. The caller removes it.
-        threads: number of threads in the process environment.
+        threads: the thread count in the process environment.
     """
     folder.mkdir(parents=True, exist_ok=True)
     # Through the code of every trial, so that whatever a trial needs for the first time is ready.

@@ -52,12 +52,12 @@ class Snapshot:
     """The contents of a checkpoint.
 
     Attributes:
-        arrays: groups of arrays by name (`model`, `optimizer`, `best`, …).
+        arrays: array groups by name (`model`, `optimizer`, `best`, …).
         state: JSON values.
-        history: metrics of each epoch.
-        lasting: names of groups whose list is replaced whenever its contents change. Such a group is written
+        history: each epoch's metrics.
+        lasting: groups, by name, whose list is replaced whenever its contents change. Such a group is written
             once, and linked by the next checkpoints until it is replaced.
-        weights: SHA-256 of the file of the group `model`, as its writer recorded it; empty before it is
+        weights: SHA-256 for the file with the group `model`, as its writer recorded it; empty before it is
             written.
     """
 
@@ -73,8 +73,8 @@ class CommittedCheckpoint(NamedTuple):
 
     Attributes:
         folder: its path.
-        manifest: SHA-256 of its manifest file.
-        bytes: size of all its files.
+        manifest: its manifest file's SHA-256.
+        bytes: all its files' size.
     """
 
     folder: Path
@@ -88,9 +88,9 @@ def write(
     """Write `snapshot` to a new folder in `parent` and commit it.
 
     Args:
-        parent: folder of the training's checkpoints.
+        parent: the training's checkpoint folder.
         snapshot: the contents.
-        fence: fencing token of the attempt.
+        fence: the attempt's fencing token.
         step: training steps completed.
         shared: the files that it can take over from earlier checkpoints; None writes all files.
 
@@ -192,8 +192,8 @@ def is_intact(folder: Path, manifest: str | None = None) -> bool:
     """Return whether every file of a checkpoint matches its manifest.
 
     Args:
-        folder: of the checkpoint.
-        manifest: expected SHA-256 of the manifest file; None accepts any.
+        folder: the checkpoint's folder.
+        manifest: the manifest file's expected SHA-256; None accepts any.
     """
     try:
         body = (folder / MANIFEST).read_bytes()
@@ -249,10 +249,10 @@ def delete_old(parent: Path, fence: int, recorded: str | None, keep: int = KEEP)
     """Delete old checkpoints, and incomplete ones of earlier attempts.
 
     Args:
-        parent: folder of the training's checkpoints.
-        fence: fencing token of the current attempt.
-        recorded: name of the newest recorded checkpoint; None if there is none, which keeps all.
-        keep: number of recorded checkpoints to keep, in case the newest is damaged.
+        parent: the training's checkpoint folder.
+        fence: the current attempt's fencing token.
+        recorded: the newest recorded checkpoint's name; None if there is none, which keeps all.
+        keep: how many recorded checkpoints to keep, in case the newest is damaged.
     """
     # Trainings resume only from recorded checkpoints, and recording is delayed while the database is
     # unavailable: until a newer one is recorded, the last recorded one is still needed.

@@ -28,11 +28,11 @@ class Checkpointer:
     """Writes the checkpoints of one training.
 
     Args:
-        parent: folder of this training's checkpoints.
+        parent: this training's checkpoint folder.
         report: reports each checkpoint and returns those that are recorded.
-        fence: fencing token of the attempt.
-        execution: number of the execution; None outside a search.
-        interval: minimum number of seconds between checkpoints at epoch ends; None uses the configured one.
+        fence: the attempt's fencing token.
+        execution: the execution number; None outside a search.
+        interval: minimum seconds between checkpoints at epoch ends; None uses the configured one.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ class BestTracker:
     """Best value of a metric and the epochs since. Its state is plain JSON, so it survives a resume.
 
     Attributes:
-        metric: name of the metric, `val_loss` for example.
+        metric: the metric's name, `val_loss` for example.
         direction: whether smaller or larger values are better.
         patience: epochs without improvement after which `is_exhausted` is true; None for no limit.
         min_delta: an improvement must exceed this.

@@ -47,7 +47,7 @@ class Execution:
         plan: number, seed, fold and checkpoints to resume from.
         context: shared with the trial's other executions.
         training: set by `start`.
-        result: of the training; set by `finish`.
+        result: the training's result; set by `finish`.
         state: final state; set by `finish`.
     """
 

@@ -26,7 +26,7 @@ class EpochHook:
 
     Attributes:
         is_active: whether it does anything. If not, a training need not update the model for it.
-        state_key: key of its state in a checkpoint; part of the file format.
+        state_key: the key for its state in a checkpoint; the file format includes it.
     """
 
     is_active = False
@@ -126,7 +126,7 @@ class ReplayedSchedule(EpochHook):
     that could. After the last recorded rate, that rate is kept.
 
     Args:
-        rates: learning rates at the end of epoch 1, 2, …; at least one.
+        rates: learning rates after epoch 1, 2, …; at least one.
     """
 
     is_active = True
@@ -179,7 +179,7 @@ def hook_for(fit: FitSpec, rates: Sequence[float] = ()) -> EpochHook:
 
     Args:
         fit: the settings.
-        rates: the learning rate of each epoch of the training that this one repeats without validation rows;
+        rates: each epoch's learning rate in the training that this one repeats without validation rows;
             empty for a training that has them.
     """
     hooks: list[EpochHook] = [WeightAveraging()] if fit.ema is not None else []

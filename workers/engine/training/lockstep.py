@@ -24,7 +24,7 @@ def train(executions: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
     The next group starts when the caller asks for it, so a caller can stop after a group.
 
     Raises:
-        EngineError: of the first execution that fails; the others of its group have written a checkpoint.
+        EngineError: an execution failed; the others in its group have written a checkpoint.
         TaskInterrupted: on request; each execution that has started and not ended has written a checkpoint.
     """
     waiting = list(executions)
@@ -62,7 +62,7 @@ def _precompute_epoch(group: Sequence[Execution], active: Sequence[Execution]) -
     """Train the next epoch of the group in one call if that is still faster; the loops keep the results.
 
     Args:
-        group: all executions of the group.
+        group: all executions in the group.
         active: those that have not ended.
     """
     # Executions that have ended stay in the call and their results are discarded: compiling a program for
@@ -112,7 +112,7 @@ def _vmap_is_faster(first: Execution, count: int) -> bool:
 
     Args:
         first: an execution that has started.
-        count: number of executions.
+        count: how many executions there are.
     """
     loop = _vmappable_loop(first)
     shared = loop.shared_inputs() if loop is not None else None

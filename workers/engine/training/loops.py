@@ -39,7 +39,7 @@ class Loop(Protocol):
 
         Args:
             epoch: counted from 1.
-            first: number of batches that are done already.
+            first: how many batches are done already.
             metrics: the metrics' variables after those batches; empty if `first` is 0.
             after_batch: called after some batches. It may raise; `sync` then writes the state after the
                 batches done so far to the model.

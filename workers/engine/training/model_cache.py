@@ -43,8 +43,8 @@ class _CachedModel:
 
     Attributes:
         model, scaling, initial, program: see `Prepared`.
-        fixed: initial values of `initial.fixed`.
-        optimizer: initial values of the optimizer's variables.
+        fixed: initial values for `initial.fixed`.
+        optimizer: initial values for the optimizer's variables.
     """
 
     model: Any

@@ -125,8 +125,8 @@ class PreparedCode(Prepared):
     """A model of code with its training data.
 
     Attributes:
-        build: the model and the meaning of its outputs.
-        loss_function: of a model that the code compiles and whose steps run without Keras' `fit`.
+        build: the model, and what its outputs mean.
+        loss_function: for a model that the code compiles and whose steps run without Keras' `fit`.
     """
 
     build: CodeBuild

@@ -37,7 +37,7 @@ class OwnFitTraining(Training):
     Args:
         plan: the training.
         build: the model.
-        spec: the batch size and the order of rows for a class without its own `fit`.
+        spec: the batch size and the row order for a class without its own `fit`.
         validation: rows and targets that the call gets, also in a training without validation.
     """
 

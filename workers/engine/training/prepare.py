@@ -48,11 +48,11 @@ class Prepared:
     Attributes:
         model: the compiled model.
         batches: the training data.
-        scaling: normalization of the training rows.
+        scaling: normalization, as measured on the training rows.
         spec: the model was built from it.
         dataset: the data set.
-        initial: initial values of the model's variables.
-        program: compiled functions of the model; None on a mesh, where only Keras' `fit` works.
+        initial: initial values for the model's variables.
+        program: the model's compiled functions; None on a mesh, where only Keras' `fit` works.
         widths: the intended shapes, if the model was built wider (see `width_padding`).
     """
 
@@ -70,7 +70,7 @@ class Prepared:
 
         Args:
             validation: predicted after each epoch.
-            epochs: number of epochs of the training.
+            epochs: epochs to train.
         """
         if self.program is None:
             return FitLoop(self.model, self.batches)
@@ -152,9 +152,9 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     Args:
         spec: with all hyperparameters filled in.
         dataset: the data set.
-        rows: numbers of the training rows, (rows,).
-        name: of the model.
-        seed: of weights, dropout, augmentation and the order of rows.
+        rows: the training rows' numbers, (rows,).
+        name: the model's name.
+        seed: for weights, dropout, augmentation and the row order.
 
     Raises:
         BadLayout: the layout does not match the model.
@@ -231,8 +231,8 @@ def sample_weights(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> Array
 
     Args:
         spec: has the class weights.
-        dataset: has the class labels and the column of weights.
-        rows: numbers of the training rows, (rows,).
+        dataset: has the class labels and the weight column.
+        rows: the training rows' numbers, (rows,).
 
     Raises:
         BadSpec: class weights are given for a task without classes, or for unknown classes; or all rows have
@@ -263,9 +263,9 @@ def check_metric_name(name: str, prepared: Prepared, role: str) -> str:
     """Return `name` if validation computes this metric.
 
     Args:
-        name: of the metric, with the prefix `val_`.
+        name: the metric's name, with the prefix `val_`.
         prepared: its spec and data determine the metrics.
-        role: purpose of the metric, with which the message begins.
+        role: the metric's purpose, with which the message begins.
 
     Raises:
         BadSpec: it does not; the message begins with `role`.

@@ -28,15 +28,15 @@ class ProgramLoop:
     """Runs epochs with a `Program`, as many steps in one call as take about a quarter of a second.
 
     Args:
-        program: of the model.
+        program: the model's program.
         batches: the training data.
         validation_x: rows to predict after each epoch, if they fit into one batch; else None.
-        epochs: number of epochs of the training.
-        steps_per_call: fixes the number of steps in one compiled call; None finds it by timing.
+        epochs: epochs to train.
+        steps_per_call: fixes how many steps one compiled call has; None finds it by timing.
 
     Attributes:
         program: the model's compiled functions.
-        call_length: number of steps in each call.
+        call_length: steps in each call.
         data_wait: see `Loop.data_wait`.
     """
 
@@ -113,7 +113,7 @@ class ProgramLoop:
 
         Args:
             block: contains the batches.
-            first: number of the first batch in the epoch.
+            first: the epoch's first batch, by its number.
             end: number after the last batch.
             steps_left: steps until the training ends, counted from `first`.
         """

@@ -11,7 +11,7 @@ class TrialProgress:
     Args:
         report: receives the progress.
         executions: their numbers.
-        epochs: maximum number of epochs of each.
+        epochs: maximum epochs for each.
     """
 
     def __init__(self, report: Report, executions: Iterable[int], epochs: int) -> None:

@@ -44,7 +44,7 @@ def pruning_check(
 
     Args:
         task: has the pruner and the objective.
-        trial: the trial of the execution.
+        trial: the execution's trial.
         plan: the execution.
         rivals: the curves that it is compared with.
     """

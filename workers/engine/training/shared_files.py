@@ -39,10 +39,10 @@ class _Written:
 
     Attributes:
         folder: its path.
-        groups: groups of arrays, by name, that later checkpoints may contain unchanged.
-        epochs: number of epochs in its history.
-        part: the bytes of its history.
-        hash: of these bytes, to be continued.
+        groups: array groups, by name, that later checkpoints may contain unchanged.
+        epochs: epochs in its history.
+        part: the bytes in its history.
+        hash: their hash, to be continued.
     """
 
     folder: Path
@@ -63,8 +63,8 @@ class SharedFiles:
         """Link the file of a group if the newest checkpoint has the same list.
 
         Args:
-            folder: of the new checkpoint.
-            group: name of the group.
+            folder: the new checkpoint's folder.
+            group: the group's name.
             arrays: its arrays; the same list object means the same values.
 
         Returns:
@@ -107,7 +107,7 @@ class SharedFiles:
 
         Args:
             folder: its path.
-            groups: its groups of arrays whose list is replaced whenever its contents change.
+            groups: its array groups whose list is replaced whenever its contents change.
         """
         self._committed = replace(self._next, folder=folder, groups=groups)
 
@@ -125,8 +125,8 @@ def read_history(folder: Path, size: int) -> list[dict[str, float]]:
     """Return the history of a checkpoint.
 
     Args:
-        folder: of the checkpoint.
-        size: how many bytes of the file belong to it.
+        folder: the checkpoint's folder.
+        size: how many bytes in the file belong to it.
     """
     with (folder / HISTORY).open("rb") as file:
         return [json.loads(line) for line in file.read(size).splitlines()]

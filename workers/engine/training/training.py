@@ -86,7 +86,7 @@ class Training:
         """Keep the order of rows of the checkpoint up to the end of an epoch that has begun.
 
         Args:
-            windows: the parts of the file in whose order the epoch began; None for any order.
+            windows: the file's parts in whose order the epoch began; None for any order.
         """
         batches, epoch = self._plan.batches, self._state.epoch + 1
         if (windows is None) == (batches.parts is None):
@@ -234,7 +234,7 @@ class Training:
         """Check for requests, at most every `REQUEST_INTERVAL` seconds, in the middle of an epoch.
 
         Args:
-            batch: number of the epoch's batches that are done.
+            batch: how many batches are done in the epoch.
         """
         now = time.monotonic()
         # After the last batch, requests are served once the epoch has been validated.

@@ -27,12 +27,12 @@ class TrainingState:
     Attributes:
         epoch: epochs completed.
         batch: batches completed in the epoch after them.
-        history: metrics of each epoch.
-        improvements: (epoch, value) of each epoch that improved the tracked metric.
-        best_weights: of the best epoch, without padding; empty before it or without a tracker.
-        epoch_metrics: the metrics' variables after `batch` batches of an epoch; empty between epochs.
+        history: each epoch's metrics.
+        improvements: (epoch, value) for each epoch that improved the tracked metric.
+        best_weights: the best epoch's weights, without padding; empty before it or without a tracker.
+        epoch_metrics: the metrics' variables after `batch` batches in an epoch; empty between epochs.
         verdict: why the training was pruned; None if it was not.
-        seconds_before: duration of the runs that were resumed from.
+        seconds_before: how long the runs took that were resumed from.
         started: when this run began, by the monotonic clock.
     """
 
@@ -56,8 +56,8 @@ def take_snapshot(plan: TrainingPlan, state: TrainingState, step_mode: str) -> S
     """Return the contents of a checkpoint.
 
     Args:
-        plan: of the training; its model's variables must be up to date.
-        state: of the training.
+        plan: the training's plan; its model's variables must be up to date.
+        state: the training's state.
         step_mode: how its loop runs steps.
     """
     arrays = {
@@ -103,12 +103,12 @@ def restore_snapshot(plan: TrainingPlan, snapshot: Snapshot, *, started: float) 
     """Write a snapshot to the plan's model, trackers and hook; return the state of the training.
 
     Args:
-        plan: of the training.
+        plan: the training's plan.
         snapshot: its contents are used, not copied.
         started: when this run began, by the monotonic clock.
 
     Raises:
-        BadCheckpoint: the snapshot is of another model.
+        BadCheckpoint: the snapshot belongs to another model.
     """
     assign_narrow(plan, plan.model.variables, snapshot.arrays[checkpoint.WEIGHTS])
     assign_narrow(plan, plan.model.optimizer.variables, snapshot.arrays["optimizer"])

@@ -31,8 +31,8 @@ class RunningTotal:
 
     Args:
         x: rows, (rows, …).
-        means: take the place of indices.
-        outputs: number of outputs of the model.
+        means: replace indices.
+        outputs: the model's output count.
     """
 
     def __init__(self, x: Rows, means: TargetMeans, outputs: int) -> None:
@@ -57,13 +57,13 @@ class TreeLoop:
 
     Args:
         grower: grows the trees.
-        means: take the place of indices before the trees.
+        means: replace indices before the trees.
         measured: training rows on which loss and metrics are measured.
         validation: rows to predict after each epoch; None if all rows are used for training.
-        task: kind of prediction.
+        task: the prediction task.
         boosting: whether rounds are summed and linked to predictions; otherwise they are averaged.
-        outputs: number of outputs of the model.
-        epochs: number of epochs of the training.
+        outputs: the model's output count.
+        epochs: epochs to train.
     """
 
     step_mode = "trees"

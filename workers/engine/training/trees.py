@@ -46,8 +46,8 @@ class PreparedTrees(Prepared):
 
     Attributes:
         grower: grows them.
-        means: take the place of indices before the trees.
-        weights: of the training rows; None if each counts once.
+        means: replace indices before the trees.
+        weights: for the training rows; None if each counts once.
         loops: the loop that `loop` has made last.
     """
 

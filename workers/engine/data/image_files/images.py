@@ -1,4 +1,4 @@
-"""Reads an archive of images: arrays of one size, their labels, and thumbnails."""
+"""Reads an image archive: equally large arrays, their labels, and thumbnails."""
 
 import hashlib
 import io
@@ -63,7 +63,7 @@ class BadImages(BadRows):
         self.rows.append((len(self.rows) + 1, reason, path))
 
     def check(self, rows: int, name: str) -> None:
-        """Check the share of the images that were left out; see `BadRows.check`."""
+        """Check the share of images that were left out; see `BadRows.check`."""
         count = len(self.rows)
         if count > self.allowed * (rows + count):
             _, reason, path = self.rows[0]
@@ -78,7 +78,7 @@ class ImageTable(Table):
     """A table with the column `image`, (rows, height, width, channels) uint8.
 
     Attributes:
-        statistics: of the originals.
+        statistics: describe the originals.
         sheet: the thumbnails as one JPEG file.
     """
 
@@ -88,7 +88,7 @@ class ImageTable(Table):
 
 @dataclass
 class _Found:
-    """The files of an archive, after the first reading."""
+    """An archive's files, after the first reading."""
 
     headers: dict[str, Header] = field(default_factory=dict)
     table: ArchiveFile | None = None
@@ -104,16 +104,16 @@ def read_images(
     target: str | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> ImageTable:
-    """Read an archive twice: the headers of all images, then, with their size chosen, the pixels.
+    """Read an archive twice: all image headers, then, with the size chosen, the pixels.
 
     Args:
         path: the archive.
-        folder: of the task, for a temporary file.
-        options: size of the arrays.
+        folder: the task's folder, for a temporary file.
+        options: the array size.
         bad: which images may be left out. It gets those that are.
-        limits: of the size in memory.
+        limits: the limits for the size in memory.
         target: the column whose values group the thumbnails; see `choose_label`.
-        progress: called with the finished share of the work.
+        progress: called with the finished share.
 
     Raises:
         BadData: the archive or an image is refused, or too many cannot be read.
@@ -183,7 +183,7 @@ def _label(archived: _Found, folder: Path, limits: FileLimits) -> LabelledImages
 
 
 def choose_shape(headers: Sequence[Header], options: ImageOptions, limits: FileLimits) -> ImageShape:
-    """Return the size of the arrays: the chosen one, or the median of the originals with a bound.
+    """Return the array size: the chosen one, or the originals' median with a bound.
 
     One channel is enough if all originals are grey.
 
@@ -212,7 +212,7 @@ def _sides(values: Sequence[int]) -> Sides:
 
 
 def _groups(columns: Mapping[str, Array], target: str | None) -> list[str]:
-    """Return the label of each image under which its thumbnail is shown; "" for all if it is a measure.
+    """Return each image's label, under which its thumbnail is shown; "" for all if it is a measure.
 
     Raises:
         BadData: there is no such column.
@@ -225,7 +225,7 @@ def _groups(columns: Mapping[str, Array], target: str | None) -> list[str]:
 
 
 class _PixelReader:
-    """Decodes the images of an archive into one array, and the first ones of each label to thumbnails.
+    """Decodes an archive's images into one array, and the first ones with each label to thumbnails.
 
     Attributes:
         pixels: (images, height, width, channels) uint8.
@@ -242,7 +242,7 @@ class _PixelReader:
         self._tiles: dict[str, list[Array]] = {}
 
     def read(self, file: ArchiveFile, bad: BadImages) -> None:
-        """Decode one file of the archive, if it is an image with a label."""
+        """Decode one archive file, if it is an image with a label."""
         row = self._rows.get(file.path)
         if row is None:
             return
@@ -258,7 +258,7 @@ class _PixelReader:
             self._tiles.setdefault(label, []).append(decode(file.body, self._tile))
 
     def layout(self) -> Thumbnails:
-        """Return the labels of the thumbnails."""
+        """Return the thumbnails' labels."""
         tiles = sorted(self._tiles.items())
         return Thumbnails(
             side=TILE,
@@ -281,7 +281,7 @@ class _PixelReader:
 
 
 def _first_of_each(groups: Sequence[str]) -> dict[int, str]:
-    """Return the rows of the thumbnails with their labels: the first of each, for the first labels."""
+    """Return the thumbnails' rows with their labels: each label's first rows, for the first labels."""
     labels = {*sorted({*groups})[:SHOWN_LABELS]}
     counts: Counter[str] = Counter()
     label_of_row = {}
@@ -293,7 +293,7 @@ def _first_of_each(groups: Sequence[str]) -> dict[int, str]:
 
 
 def count_equal_images(pixels: Array, y: Array) -> int:
-    """Return the number of images that equal an earlier one with the same target."""
+    """Return how many images equal an earlier one with the same target."""
     keys = {
         hashlib.blake2b(image.tobytes() + value.tobytes(), digest_size=16).digest()
         for image, value in zip(pixels, y, strict=True)

@@ -1,4 +1,4 @@
-"""Computes Pearson's correlations of numeric columns, of the rows that have both values."""
+"""Computes Pearson's correlations between numeric columns, on the rows that have both values."""
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -12,12 +12,12 @@ LEAST_VARIANCE = 1e-9
 
 
 def correlations(names: list[str], columns: list[Array], numeric: int) -> Correlations | None:
-    """Return the correlations of the columns with the largest ones; None of fewer than two columns.
+    """Return the correlations between the columns that have the largest; None for fewer than two columns.
 
     Args:
-        names: of the columns.
+        names: the column names.
         columns: numbers with NaN for missing ones, (rows,) each.
-        numeric: number of numeric columns in the table.
+        numeric: how many numeric columns the table has.
     """
     if len(names) < 2:
         return None
@@ -35,7 +35,7 @@ def correlations(names: list[str], columns: list[Array], numeric: int) -> Correl
 
 
 def correlate(columns: list[Array]) -> Array:
-    """Return Pearson's r of each pair of columns, (columns, columns); NaN where it is not defined."""
+    """Return Pearson's r for each column pair, (columns, columns); NaN where it is not defined."""
     standardized = np.stack([_standardized(column) for column in columns])
     is_number = ~np.isnan(standardized)
     z, has = np.nan_to_num(standardized), is_number.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Computes the overview of a dataset version."""
+"""Computes a dataset version's overview."""
 
 from collections.abc import Iterator, Mapping
 from typing import get_args
@@ -34,12 +34,12 @@ from workers.engine.errors import BadSpec
 
 
 def of_table(columns: Mapping[str, Array], y: Array, profile: Profile) -> Iterator[Overview]:
-    """Yield the overview of a table, each time with further sections, until none is pending.
+    """Yield a table's overview, each time with further sections, until none is pending.
 
     Args:
         columns: by name, (rows,) each.
         y: the encoded target, (rows, …).
-        profile: roles and types of the columns.
+        profile: column roles and types.
     """
     rows = sample(len(y), len(columns), SAMPLE_ROWS)
     overview = Overview(
@@ -59,7 +59,7 @@ def of_table(columns: Mapping[str, Array], y: Array, profile: Profile) -> Iterat
 
 
 def of_arrays(columns: Mapping[str, Array], x: Array, y: Array, profile: Profile) -> Iterator[Overview]:
-    """Yield the overview of data whose features are arrays, `x`: of the parts of its split alone."""
+    """Yield the overview for data whose features are arrays, `x`: it describes only the split's parts."""
     overview = Overview(
         rows=len(y), sample_rows=0, split=resolved(Split(), profile), pending=("gaps", "parts", "repeats")
     )
@@ -74,7 +74,7 @@ def _gaps(columns: Mapping[str, Array]) -> Gaps | None:
 
 
 def sample(rows: int, columns: int, most: int | None = None) -> Array:
-    """Return the numbers of some rows drawn at random, ascending, as many as have at most `CELLS` values."""
+    """Return some row numbers drawn at random, ascending, as many as have at most `CELLS` values."""
     count = min(rows, max(CELLS // max(columns, 1), 1), most or rows)
     if count == rows:
         return np.arange(rows)
@@ -82,7 +82,7 @@ def sample(rows: int, columns: int, most: int | None = None) -> Array:
 
 
 def _information(drawn: Mapping[str, Array], y: Array, profile: Profile) -> list[Information]:
-    """Return the information of each column about the target, most first; none about several labels."""
+    """Return each column's information about the target, most first; none about several labels."""
     if profile.task == "multilabel":
         return []
     bins = bins_for(len(y))
@@ -121,13 +121,13 @@ def _numbers(column: Array) -> Array:
 def with_parts[Found: SplitOverview](
     overview: Found, columns: Mapping[str, Array], y: Array, profile: Profile, x: Array | None = None
 ) -> Iterator[Found]:
-    """Yield an overview with the parts of its split, and then with the rows that are in several parts.
+    """Yield an overview with its split's parts, and then with the rows that are in several parts.
 
     Args:
         overview: names the split.
         columns: by name, (rows,) each.
         y: the encoded target, (rows, …).
-        profile: roles and types of the columns.
+        profile: column roles and types.
         x: the features, if they are arrays; None for a table.
     """
     try:
@@ -155,5 +155,5 @@ def _keys(columns: Mapping[str, Array], y: Array, profile: Profile, rows: Array,
 
 
 def _among(parts: Parts, rows: Array) -> Parts:
-    """Return the positions in `rows` of the rows of each part."""
+    """Return each part's positions in `rows`."""
     return Parts(*(np.flatnonzero(np.isin(rows, part)) for part in parts))

@@ -1,7 +1,7 @@
 """Converts columns between NumPy and Arrow. Both directions keep every value and every NumPy type.
 
 Numbers keep their bits, so missing ones are NaN in Arrow too. Missing texts are empty texts, and missing
-times are null. Rows that are arrays are lists of a fixed size.
+times are null. Rows that are arrays are lists with a fixed size.
 """
 
 import math
@@ -33,12 +33,12 @@ def to_arrow(column: Array) -> Any:
 
 
 def field_of(field: str, column: Array, **metadata: str) -> Any:
-    """Return the Arrow field of a column, with what `to_numpy` needs.
+    """Return a column's Arrow field, with what `to_numpy` needs.
 
     Args:
         field: its name.
         column: its first rows are enough.
-        metadata: added to that of the field.
+        metadata: added to the field's.
     """
     import pyarrow as pa
 
@@ -50,11 +50,11 @@ def field_of(field: str, column: Array, **metadata: str) -> Any:
 
 
 def to_numpy(values: Any, field: Any) -> Array:
-    """Return an Arrow column as the array of which `to_arrow` and `field_of` made it, (rows, …).
+    """Return an Arrow column as the array from which `to_arrow` and `field_of` made it, (rows, …).
 
     Args:
         values: an Arrow array, or a chunked one.
-        field: of the file.
+        field: the file's field.
 
     Raises:
         ValueError: the field does not describe its values.
@@ -74,7 +74,7 @@ def to_numpy(values: Any, field: Any) -> Array:
 
 
 def texts_of(values: Any) -> Array:
-    """Return an Arrow array of texts as an array of variable width, (rows,)."""
+    """Return an Arrow text array as an array with variable width, (rows,)."""
     texts = np.empty(len(values), TEXT)
     start = 0
     # In parts, since a Python object takes more memory than its text.
@@ -97,7 +97,7 @@ def _is_array(values: Any) -> bool:
 
 
 def _plain(values: Array) -> Array:
-    """Return values of a type that Arrow has."""
+    """Return values with a type that Arrow has."""
     if values.dtype.kind == "M":
         return cast("Array", np.ascontiguousarray(values).view(np.int64))
     return np.ascontiguousarray(values, _plain_dtype(values.dtype))

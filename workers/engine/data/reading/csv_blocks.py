@@ -55,10 +55,10 @@ class Converted(NamedTuple):
     """The columns of a block.
 
     Attributes:
-        rows: the number of rows.
-        columns: numbers as float64 with NaN for gaps, whole numbers as int64, texts as Arrow arrays of type
+        rows: the row count.
+        columns: numbers as float64 with NaN for gaps, whole numbers as int64, texts as Arrow arrays with type
             large_string without nulls.
-        gaps: the rows of each column of whole numbers that have no value, by the place of the column.
+        gaps: for each column with whole numbers, by its place, the rows that have no value.
     """
 
     rows: int
@@ -93,10 +93,10 @@ class CsvLayout:
 
     Attributes:
         path: the file.
-        dialect: of its rows.
-        names: of the columns.
-        fields: names of all fields of a row, more than `names` if each row ends with a delimiter.
-        empty_lines: number of empty lines before the first row.
+        dialect: its rows' dialect.
+        names: the column names.
+        fields: the names for all fields in a row, more than `names` if each row ends with a delimiter.
+        empty_lines: how many empty lines precede the first row.
     """
 
     path: Path
@@ -122,9 +122,9 @@ def read_blocks(
 
     Args:
         layout: the file.
-        columns: get the columns, if none of the errors below is raised.
-        limits: of the size of the columns.
-        threads: number of blocks that are converted at the same time.
+        columns: get the columns, unless an error below is raised.
+        limits: the limits for the column sizes.
+        threads: how many blocks are converted at the same time.
 
     Returns:
         The number of rows.
@@ -309,11 +309,11 @@ def _parsed(
     """Return columns of a block as an Arrow table. Texts are as in the file, and null for missing ones.
 
     Args:
-        layout: of the file.
-        block: some of its rows.
-        kinds: of the columns.
-        names: of the columns that are returned.
-        is_first: whether the block is the begin of the file.
+        layout: the file's layout.
+        block: some rows.
+        kinds: the column kinds.
+        names: the columns that are returned.
+        is_first: whether the file begins with the block.
         missing: fields that are null.
     """
     import pyarrow as pa

@@ -38,8 +38,8 @@ class BadRows:
     """Rows with another number of fields than the header.
 
     Attributes:
-        allowed: the share of all rows that may be left out.
-        rows: line number, reason and text of each.
+        allowed: the share that may be left out.
+        rows: line number, reason and text for each.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = ("line", "reason", "text")
@@ -59,8 +59,8 @@ class BadRows:
         """Check the share of the rows that were left out.
 
         Args:
-            rows: number of rows that were read.
-            name: of the file.
+            rows: how many rows were read.
+            name: the file's name.
 
         Raises:
             BadData: it is larger than allowed.
@@ -93,10 +93,10 @@ def read_csv(
 
     Args:
         path: the file.
-        limits: of its size.
-        request: parts of the dialect that are known; the others are detected.
+        limits: the size limits.
+        request: the known dialect settings; the others are detected.
         bad: which rows may be left out; none by default. It gets those that are.
-        spill: where the columns of a large file are; without it they are in memory.
+        spill: where a large file's columns are; without it they are in memory.
 
     Raises:
         BadData: the file is too large, its header is empty or repeats a name, or a row has another number of
@@ -159,8 +159,8 @@ def _detect(
 
     Args:
         path: the file.
-        request: the known parts of the dialect.
-        whole: whether the encoding is that of the whole file, and not that of its first bytes alone.
+        request: the known dialect settings.
+        whole: whether the encoding must fit the whole file, and not its first bytes alone.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -234,12 +234,12 @@ def _read(
 
     Args:
         path: the file.
-        dialect: of its rows.
-        fields: names of all fields of a row.
-        empty_lines: the number of empty lines before the first row.
-        bad: gets the rows with another number of fields.
-        spill: where the texts of a large file are; None for memory.
-        limits: of their size.
+        dialect: its rows' dialect.
+        fields: the names for all fields in a row.
+        empty_lines: how many empty lines precede the first row.
+        bad: gets the rows that have more or fewer fields.
+        spill: where a large file's texts are; None for memory.
+        limits: the limits for their size.
     """
     from pyarrow import ArrowInvalid, string
     from pyarrow import csv as arrow_csv
@@ -281,10 +281,10 @@ def _spilled(batches: Any, path: Path, name: str, limits: FileLimits) -> Any:
     """Return batches as a table over a mapped file.
 
     Args:
-        batches: a reader of them.
-        path: of the new file.
-        name: of the file that is read, for messages.
-        limits: of its size in memory.
+        batches: reads them.
+        path: the new file's path.
+        name: the source file's name, for messages.
+        limits: the size limits in memory.
     """
     import pyarrow as pa
 

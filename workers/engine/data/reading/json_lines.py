@@ -36,9 +36,9 @@ def read_json_lines(
 
     Args:
         path: the file.
-        limits: of its size.
+        limits: the size limits.
         bad: which lines may be left out; none by default. It gets those that are.
-        spill: where the columns of a large file are; without it they are in memory.
+        spill: where a large file's columns are; without it they are in memory.
 
     Raises:
         BadData: the file is too large, or a line is no flat JSON object.
@@ -130,7 +130,7 @@ def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dic
 
     Args:
         line: the line.
-        kinds: the types of the values of each key in the lines before.
+        kinds: each key's value types in the lines before.
         lists: the keys whose values are lists, to which new ones are added.
     """
     try:
@@ -179,10 +179,10 @@ def _column(name: str, values: list[Any], kinds: set[type], limits: FileLimits, 
 
     Args:
         name: the key.
-        values: some of its values.
-        kinds: the types of all of its values.
-        limits: of the texts.
-        first: number of the first row.
+        values: some values that it has.
+        kinds: the types that its values have.
+        limits: the limits for the texts.
+        first: the first row's number.
     """
     dtype = _dtype(kinds)
     if dtype is not None:

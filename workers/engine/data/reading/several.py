@@ -85,10 +85,10 @@ def read_csv_files(
 
     Args:
         paths: the files in their order.
-        limits: of their sum.
-        request: parts of the dialect that are known.
+        limits: the limits for all files together.
+        request: the known dialect settings.
         bad: which rows may be left out; it gets those that are.
-        spill: where the columns of a large table are.
+        spill: where a large table's columns are.
 
     Raises:
         TooLarge: the files are above the limit.
@@ -169,9 +169,9 @@ def read_json_files(paths: Sequence[Path], limits: FileLimits, bad: BadRows, spi
 
     Args:
         paths: the files in their order.
-        limits: of their sum.
+        limits: the limits for all files together.
         bad: which lines may be left out; it gets those that are.
-        spill: where the columns of a large table are.
+        spill: where a large table's columns are.
 
     Raises:
         TooLarge: the files are above the limit.
@@ -214,13 +214,13 @@ def join(paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Sp
 
     Args:
         paths: the files in their order.
-        read: reads one, within the part of the limits that the files before it leave.
-        limits: of their sum.
-        spill: where the columns of a large table are.
+        read: reads one, within the limits that the files before it leave.
+        limits: the limits for all files together.
+        spill: where a large table's columns are.
 
     Raises:
         TooLarge: the files together are above the limit.
-        BadData: a file has other columns than the first one, or columns of another kind or shape.
+        BadData: a file has other columns than the first one, or columns with another kind or shape.
     """
     _check_sizes(paths, limits)
     tables = _read_each(paths, read, limits, spill)

@@ -17,9 +17,9 @@ def with_embeddings(site: Site, normalized: Any, *, tokens: bool) -> Any:
     None if nothing is left of the input.
 
     Args:
-        site: of the model; its profile lists the positions that are indices.
+        site: the model's site; its profile lists the positions that are indices.
         normalized: the model's input after the normalization, (rows, positions), or (rows, steps, positions).
-        tokens: whether a text becomes the average of the vectors of its words; else it is left out.
+        tokens: whether a text becomes the average over its words' vectors; else it is left out.
     """
     if not site.profile.embedded:
         return normalized

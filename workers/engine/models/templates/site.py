@@ -26,9 +26,9 @@ class Site:
     """Properties that all layers of one model share.
 
     Attributes:
-        precision: dtype policies of the layers.
-        profile: of the data set.
-        args: arguments of the template, resolved.
+        precision: the layers' dtype policies.
+        profile: the data set's profile.
+        args: the template's arguments, resolved.
         inputs: the model's input before the normalization, (rows, …) float32.
     """
 
@@ -53,7 +53,7 @@ def set_traced(model: Any, info: TemplateInfo, args: Frozen) -> None:
 
     Args:
         model: built from arguments that differ from `args` only in `info.traced`.
-        info: of its template.
+        info: its template's properties.
         args: resolved.
     """
     for layer in layers_inside(model, include_self=False):

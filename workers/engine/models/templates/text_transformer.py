@@ -18,8 +18,8 @@ def text_transformer(site: Site, args: TextTransformerArgs, others: Any) -> Any:
     """Return words → `blocks` × (attention, two dense layers) → norm → mean, beside the other columns.
 
     Args:
-        site: of the model; all its columns of tokens are read as one text.
-        args: of the template.
+        site: the model's site; all token columns are read as one text.
+        args: the template's arguments.
         others: the other columns, (rows, numbers); None if there are none.
     """
     texts = [token_ids(site.inputs, block) for block in site.profile.tokens]

@@ -13,7 +13,7 @@ def token_ids(inputs: Any, block: InputBlock) -> Any:
 
     Args:
         inputs: the model's input, (rows, positions) float32, or (rows, steps, positions).
-        block: the positions of the text.
+        block: the text's positions.
     """
     # Of the input itself: a 16-bit float cannot represent all indices. Unlike a layer, an operation does not
     # cast its input to the type it computes in.
@@ -29,8 +29,8 @@ def mean_of_words(vectors: Any, ids: Any) -> Any:
     """Return the average over the words of each text, (rows, width); 0 for a text without words.
 
     Args:
-        vectors: of each position, (rows, length, width).
-        ids: of the words, (rows, length); positions with 0 do not count.
+        vectors: each position's vector, (rows, length, width).
+        ids: the words' indices, (rows, length); positions with 0 do not count.
     """
     is_word = keras.ops.cast(keras.ops.expand_dims(keras.ops.not_equal(ids, MISSING), -1), vectors.dtype)
     count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)

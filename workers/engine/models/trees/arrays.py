@@ -15,12 +15,12 @@ class Tree(NamedTuple):
     followed.
 
     Attributes:
-        feature: position of the input, (nodes,) int32.
+        feature: input position, (nodes,) int32.
         threshold: (nodes,) float32.
-        left: number of a node, (nodes,) int32.
+        left: a node's number, (nodes,) int32.
         right: likewise.
         missing_left: (nodes,) bool.
-        value: prediction of a leaf, (nodes, outputs) float64.
+        value: a leaf's prediction, (nodes, outputs) float64.
         depth: steps from the root to the deepest leaf.
     """
 
@@ -46,7 +46,7 @@ class Tree(NamedTuple):
         """Return a tree made of arrays as scikit-learn has them, (nodes,) each.
 
         Args:
-            feature: of a leaf it is ignored, as are threshold and children.
+            feature: ignored for a leaf, as are threshold and children.
             threshold: float64.
             children: left and right.
             is_leaf: whether a node is a leaf.

@@ -52,12 +52,12 @@ def build_trees(
     """Return the functional model `m_<name>`: from raw inputs to final predictions.
 
     Args:
-        rounds: the trees of each round, with as many outputs in total in every round.
-        input_shape: of one row.
-        task: kind of prediction.
+        rounds: each round's trees, with as many outputs in total in every round.
+        input_shape: one row's shape.
+        task: the prediction task.
         boosting: whether the rounds are summed and linked to predictions; otherwise they are averaged.
-        name: of the model, without `m_`.
-        means: take the place of indices before the trees.
+        name: the model's name, without `m_`.
+        means: replace indices before the trees.
 
     Raises:
         BadSpec: the trees have too many nodes.

@@ -52,7 +52,7 @@ class TargetMeans:
             x: (rows, positions).
             targets: (rows, columns).
             weights: (rows,).
-            seed: of the folds.
+            seed: for the folds.
         """
         folds = np.random.default_rng(seed).permutation(len(x)) % FOLDS
         means = [np.empty((len(x), targets.shape[1]), np.float32) for _ in self.blocks]

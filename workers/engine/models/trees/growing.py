@@ -49,8 +49,8 @@ class TrainingRows:
         x: (rows, features) float32.
         y: class numbers, (rows,), or targets, (rows, outputs).
         weights: (rows,); None if all are equal.
-        task: kind of prediction.
-        outputs: number of outputs of the model.
+        task: the prediction task.
+        outputs: the model's output count.
     """
 
     x: Array
@@ -74,9 +74,9 @@ def grower(args: TreesArgs, rows: TrainingRows, seed: int) -> Grower:
     """Return the grower for the method in `args`.
 
     Args:
-        args: of the template.
+        args: the template's arguments.
         rows: the training rows.
-        seed: of the choice of rows and features.
+        seed: for drawing rows and features.
     """
     return Boosting(args, rows, seed) if args.method == "boosting" else Forest(args, rows, seed)
 
