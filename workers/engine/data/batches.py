@@ -1,6 +1,6 @@
 """Divides the training rows into equal batches, in an order that depends only on seed and epoch.
 
-An epoch's last batch is filled with rows that have weight 0. So one compiled step serves all batches, they can
+An epoch's last batch is filled with rows of weight 0. So one compiled step serves all batches, they can
 be divided among any number of devices, and every row is used once per epoch. With the loss averaged over the
 weights (`mean_with_sample_weight`) the gradient equals the incomplete batch's.
 """
@@ -59,7 +59,7 @@ class Batches:
         self._kept = epoch, parts
 
     def order(self, epoch: int) -> Array:
-        """Return the row numbers for `epoch` (counted from 1) in the order in which they are used, (rows,)."""
+        """Return the row numbers for `epoch` (counted from 1) in the order they are used, (rows,)."""
         rows = np.arange(len(self.x))
         if not self.shuffle:
             return rows

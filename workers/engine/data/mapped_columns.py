@@ -125,7 +125,7 @@ class MappedColumns(Mapping[str, "MappedColumn"]):
         return lambda batches, positions: values.take(starts[batches] + positions)
 
     def _of_any_values(self, place: int) -> Take:
-        """Return the function that reads a column with texts, times, truth values or arrays, batch by batch."""
+        """Return the function that reads a column with texts, times, booleans or arrays, batch by batch."""
         import pyarrow as pa
 
         chunks, field = self._chunks[place], self._fields[place]

@@ -1,6 +1,6 @@
-"""Checks what code of users returns as data: features and targets of a part.
+"""Checks what user code returns as data: a part's features and targets.
 
-Nothing of the code is called here. It may return anything, so each message names the value and its part.
+No user code is called here. It may return anything, so each message names the value and its part.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ MAX_AXES = 4
 
 @dataclass(frozen=True)
 class Pair:
-    """Features and targets of one part: a column each, or arrays.
+    """One part's features and targets: a column each, or arrays.
 
     Attributes:
         columns: one feature array, (rows, …), or an Arrow column for each feature, by name.
@@ -36,7 +36,7 @@ class Pair:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """The row count."""
         return len(self.y)
 
     @property
@@ -46,7 +46,7 @@ class Pair:
 
 
 def pair_of(returned: Any, what: str, limits: FileLimits) -> Pair:
-    """Return the features and targets of a part.
+    """Return a part's features and targets.
 
     Args:
         returned: by the code: `(x, y)`.
@@ -146,7 +146,7 @@ def _targets(y: Any, what: str) -> Any:
 
 
 def _is_frame(value: Any) -> bool:
-    """Return whether a value is a table of pandas, which need not be imported."""
+    """Return whether a value is a pandas table, without importing pandas."""
     return type(value).__name__ == "DataFrame" and hasattr(value, "items")
 
 
@@ -181,7 +181,7 @@ def _array(value: Any, name: str, what: str) -> Array:
 
 
 def _type_of(array: Array) -> str:
-    """Return the values of an array for a message: those of objects by the type of the first."""
+    """Return an array's values for a message; objects appear as the first one's type."""
     if array.dtype.kind != "O":
         return f"{array.dtype} values"
     first = next(iter(array.flat), None)
@@ -189,7 +189,7 @@ def _type_of(array: Array) -> str:
 
 
 def _column(values: Any, name: str, what: str) -> Any:
-    """Return values as a column of Arrow with numbers, texts or times.
+    """Return values as an Arrow column with numbers, texts or times.
 
     Raises:
         BadData: they are something else.
@@ -220,7 +220,7 @@ def _column(values: Any, name: str, what: str) -> Any:
 
 
 def _for_arrow(array: Any) -> Any:
-    """Return values of which Arrow makes a column; it knows no texts of variable width."""
+    """Return values from which Arrow makes a column; it knows no texts with variable width."""
     kind = getattr(array.dtype, "kind", "")
     if kind == "T":
         return array.tolist()
@@ -234,7 +234,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _stored(column: Any) -> Any | None:
-    """Return a column with a type that the data of a project have; None for other values."""
+    """Return a column with a type that a project's data have; None for other values."""
     import pyarrow as pa
 
     kinds, kind = pa.types, column.type
@@ -249,7 +249,7 @@ def _stored(column: Any) -> Any | None:
 
 
 def values_of(column: Any) -> Array:
-    """Return the values of a column of Arrow as an array, with NaN and "" for missing numbers and texts."""
+    """Return an Arrow column's values as an array, with NaN and "" for missing numbers and texts."""
     import pyarrow as pa
 
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -1,4 +1,4 @@
-"""Proposes the role and the type of each column of a table, as far as a person has not chosen them."""
+"""Proposes a role and a type for each table column, as far as a person has not chosen them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ ID_NAME_IN_CAMEL_CASE = re.compile(r"[a-z](Id|ID|Key|Index|Nr|No)$")
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """Role and type of a column, and why it is left out of the features."""
+    """A column's role and type, and why it is left out of the features."""
 
     role: ColumnRole
     type: ColumnType
@@ -41,7 +41,7 @@ class ColumnSchema:
 
 @dataclass(frozen=True)
 class Schema:
-    """A table whose columns have values of their types.
+    """A table whose column values have the column types.
 
     Attributes:
         table: the columns.
@@ -55,7 +55,7 @@ class Schema:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features, in the order of the table."""
+        """The feature names, in the table's order."""
         return tuple(name for name, column in self.columns.items() if column.role == "feature")
 
 
@@ -71,7 +71,7 @@ def propose(
     features: Sequence[str] | None,
     requests: Sequence[ColumnRequest] = (),
 ) -> Schema:
-    """Return role and type of each column.
+    """Return each column's role and type.
 
     Args:
         table: as it was read; its columns have one value for each row.
@@ -104,7 +104,7 @@ def propose(
 
 
 def with_role(columns: Mapping[str, ColumnSchema], role: ColumnRole) -> str | None:
-    """Return the name of the first column that has a role; None if there is none."""
+    """Return the first column that has a role, by name; None if there is none."""
     return next((name for name, column in columns.items() if column.role == role), None)
 
 
@@ -135,7 +135,7 @@ def _check_lone_roles(
 def _typed(
     name: str, columns: Mapping[str, Array], request: ColumnRequest
 ) -> tuple[Array | None, ColumnType]:
-    """Return the values of a column, None for those that it has, and its type."""
+    """Return a column's values, None for those that it has, and its type."""
     if request.type is not None:
         return _converted(name, columns, request.type)
     if (distinct := words(columns, name)) is not None:

@@ -50,7 +50,7 @@ USUAL_LENGTH = 95
 
 
 class TableTarget(NamedTuple):
-    """The encoded target of a table; see `encode.encode_target`."""
+    """A table's encoded target; see `encode.encode_target`."""
 
     y: Array
     task: Task
@@ -65,7 +65,7 @@ class TableTarget(NamedTuple):
 def make_table_profile(
     schema: Schema, target: TableTarget, limits: FileLimits, pool: ThreadPoolExecutor
 ) -> Profile:
-    """Return the profile of a table.
+    """Return a table's profile.
 
     Args:
         schema: the table with its column roles and types.
@@ -129,7 +129,7 @@ def make_table_profile(
 
 
 def _values_of(column: Column) -> int | None:
-    """Return the number of different values, a missing one included, which is no value of a category."""
+    """Return how many different values there are, with a missing one, which is no category's value."""
     if column.distinct is None or column.type != "category":
         return column.distinct
     return column.distinct + bool(column.missing)
@@ -148,7 +148,7 @@ def _scalars(table: Table) -> Table:
 
 
 def _several_labels(schema: Schema, task: Task) -> list[str]:
-    """Return a hint if the classes of a target seem to be lists of labels."""
+    """Return a hint if a target's classes seem to be label lists."""
     if task not in ("binary", "multiclass") or not seems_divided(schema.table.columns[schema.target]):
         return []
     return [
@@ -158,7 +158,7 @@ def _several_labels(schema: Schema, task: Task) -> list[str]:
 
 
 def _in_order_of_time(schema: Schema) -> list[str]:
-    """Return a hint if the rows follow a date: rows between those of the training are easier to predict."""
+    """Return a hint if the rows follow a date: rows between training rows are easier to predict."""
     if any(column.role in ("time", "split") for column in schema.columns.values()):
         return []
     for name in schema.features:
@@ -192,7 +192,7 @@ def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
 
 
 def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> Column:
-    """Return role, type and statistics of a column."""
+    """Return a column's role, type and statistics."""
     described_by = {"role": schema.role, "type": schema.type, "reason": schema.reason}
     category_words = words(columns, name) if schema.type == "category" else None
     if category_words is not None:
@@ -223,7 +223,7 @@ def _of_numbers(name: str, column: Array, kind: ColumnType) -> Column:
 
 
 def _counts(column: Array) -> Counter[str]:
-    """Return the number of rows of each text, in the order of their first rows."""
+    """Return how many rows have each text, ordered by their first rows."""
     counts: Counter[str] = Counter()
     # In parts, since a Python object takes more memory than its text.
     for start in range(0, len(column), PART_ROWS):
@@ -232,7 +232,7 @@ def _counts(column: Array) -> Counter[str]:
 
 
 def _of_categories(counts: Counter[str]) -> dict[str, object]:
-    """Return the counts from which the encoding of a category is planned, and its most frequent values."""
+    """Return the counts from which a category's encoding is planned, and its most frequent values."""
     counts.pop("", None)
     frequent = sum(1 for number in counts.values() if number >= MIN_ROWS)
     values = [word for word, _ in counts.most_common(MAX_VALUES) if len(word) <= MAX_VALUE_CHARACTERS]
@@ -240,7 +240,7 @@ def _of_categories(counts: Counter[str]) -> dict[str, object]:
 
 
 def _of_texts(column: Array) -> dict[str, object]:
-    """Return the counts of texts: n-grams, words, the range of their lengths; and the most frequent words."""
+    """Return the counts for texts: n-grams, words, the length range; and the most frequent words."""
     frequency = frequencies(column.tolist(), "words")
     often = [name for name, number in frequency.items() if number >= MIN_TEXTS]
     words = sorted((-number, word) for word, number in frequency.items() if " " not in word)
@@ -257,13 +257,13 @@ def _of_texts(column: Array) -> dict[str, object]:
 
 
 def _usual_length(texts: Array) -> int:
-    """Return the number of words that 95 % of the texts with words do not exceed."""
+    """Return the word count that 95 % of the texts with words do not exceed."""
     lengths = [length for text in texts.tolist() if (length := len(words_of(text)))]
     return int(np.percentile(lengths, USUAL_LENGTH, method="higher")) if lengths else 1
 
 
 class Selection(NamedTuple):
-    """The columns that an experiment selects of a table: their encoding, the target, and the new profile."""
+    """The columns that an experiment selects from a table: encoding, target, and new profile."""
 
     plans: tuple[ColumnPlan, ...]
     target: TableTarget
@@ -273,7 +273,7 @@ class Selection(NamedTuple):
 def select(
     columns: Mapping[str, Array], y: Array, profile: Profile, spec: DataSpec, texts: TextEncode = "words"
 ) -> Selection:
-    """Return the columns that a spec selects of a table, and a profile that describes them.
+    """Return the columns that a spec selects from a table, and a profile that describes them.
 
     Args:
         columns: the stored columns by name.
@@ -313,7 +313,7 @@ def select(
 
 
 def encoded_bytes(profile: Profile, spec: DataSpec, texts: TextEncode = "words") -> int:
-    """Return the size of all rows of a table in memory, encoded as a spec selects; see `select`.
+    """Return how large all table rows are in memory, encoded as a spec selects; see `select`.
 
     Raises:
         BadSpec: a column does not exist, or an option does not fit its type.
@@ -334,7 +334,7 @@ def _width_in_memory(plans: Sequence[ColumnPlan], spec: DataSpec) -> int:
 
 
 def _check_width(plans: Sequence[ColumnPlan], profile: Profile, spec: DataSpec) -> None:
-    """Check the number of positions of the input.
+    """Check how many positions the input has.
 
     Raises:
         BadSpec: all rows together would be too large.

@@ -1,4 +1,4 @@
-"""Leaves out the rows of a table that have no target, if their sender has chosen to."""
+"""Leaves out table rows that have no target, if their sender has chosen to."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from workers.engine.errors import BadData, TargetGaps
 
 
 class Kept(NamedTuple):
-    """The rows that have a target, and the number of the others."""
+    """The rows that have a target, and how many have none."""
 
     schema: Schema
     left_out: int

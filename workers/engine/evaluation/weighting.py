@@ -57,5 +57,5 @@ def of_each_value(weights: Weights, values: Array) -> Weights:
 
 
 def of_rows(weights: Weights, rows: Array) -> Weights:
-    """Return the weights of some rows."""
+    """Return the weights for some rows."""
     return None if weights is None else weights[rows]

@@ -1,9 +1,9 @@
 """Finds the hyperparameters that code declares, by building its model with several values.
 
 KerasTuner finds one when the code asks for it. It builds once with the defaults, and then until each
-conditional scope was active once; further ones may appear during a search. The space of a search is known
-before it begins, so here the values of numbers and choices are tried too: `units_2` may be asked for only if
-`layers` is 3.
+conditional scope was active once; further ones may appear during a search. Here the search space is needed
+before the search begins, so the values for numbers and choices are tried too: `units_2` may be asked for only
+if `layers` is 3.
 """
 
 import time
@@ -163,7 +163,7 @@ class SpaceExplorer:
 
 
 def values_of(parameter: Any) -> list[Value]:
-    """Return the values of a hyperparameter of KerasTuner that may reveal others, ascending."""
+    """Return the values with which a KerasTuner hyperparameter may reveal others, ascending."""
     kind = type(parameter).__name__
     if kind == "Boolean":
         return [False, True]

@@ -1,4 +1,4 @@
-"""Builds the output layer of a model, and what follows it."""
+"""Builds a model's output layer, and what follows it."""
 
 from collections.abc import Collection, Iterator
 from itertools import count
@@ -42,7 +42,7 @@ def head(features: Any, profile: Profile, scaling: Scaling, *, taken: Collection
 
 
 def in_unit_of_target(outputs: Any, scaling: Scaling, **named: Any) -> Any:
-    """Return standardized predictions of a regression in the target's own unit; others unchanged."""
+    """Return a regression's standardized predictions in the target's own unit; others unchanged."""
     if scaling.y_mean is None or scaling.y_variance is None:
         return outputs
     return keras.layers.Normalization(

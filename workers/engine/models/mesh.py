@@ -15,7 +15,7 @@ class LinearLayoutMap(distribution.LayoutMap):
     """Keras' map from patterns to layouts, with patterns that are matched in linear time."""
 
     def __getitem__(self, path: str) -> Any:
-        """Return the layout of a path, or None.
+        """Return a path's layout, or None.
 
         Raises:
             ValueError: several rules match it.

@@ -1,4 +1,4 @@
-"""Creates the optimizer of a fit spec with its learning rate schedule."""
+"""Creates the optimizer for a fit spec with its learning rate schedule."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ RATE_FACTOR = "rate_factor"
 
 
 def make_optimizer(fit: FitSpec, steps: int) -> Any:
-    """Return the optimizer of a fit spec.
+    """Return the optimizer for a fit spec.
 
     Args:
         fit: the spec.
@@ -56,10 +56,10 @@ def make_optimizer(fit: FitSpec, steps: int) -> Any:
 
 
 def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
-    """Multiply the learning rate and the weight decay of layers that have a `RATE_FACTOR_ARGUMENT`.
+    """Multiply the learning rate and the weight decay in layers that have a `RATE_FACTOR_ARGUMENT`.
 
-    The factor is an attribute of the optimizer, which compiled steps replace by an argument. It changes no
-    variable of the optimizer, so checkpoints are those of any training.
+    The factor is an optimizer attribute, which compiled steps replace by an argument. It changes no
+    optimizer variable, so checkpoints are the same as for any training.
 
     Args:
         optimizer: made by `make_optimizer`.
@@ -97,13 +97,13 @@ def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
 
 
 def set_rate_factor(optimizer: Any, args: Frozen) -> None:
-    """Set the factor of the learning rate of some layers to that of these arguments, if there is one."""
+    """Set some layers' learning rate factor to the one in these arguments, if there is one."""
     if hasattr(optimizer, RATE_FACTOR_ARGUMENT):
         setattr(optimizer, RATE_FACTOR, getattr(args, getattr(optimizer, RATE_FACTOR_ARGUMENT)))
 
 
 def ensure_built(model: Any) -> None:
-    """Create the optimizer's variables, once: with loss scaling Keras would create some of them again."""
+    """Create the optimizer's variables, once: with loss scaling Keras would create some again."""
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
 
@@ -118,13 +118,13 @@ def _keep_weights(variables: Any) -> None:
 
 
 def learning_rate(fit: FitSpec, steps: int) -> Any:
-    """Return the learning rate: a number, or a Keras schedule of the steps, counted from 0."""
+    """Return the learning rate: a number, or a Keras schedule over the steps, counted from 0."""
     make = _SCHEDULES.get(type(fit.schedule))
     return fit.learning_rate if make is None else make(fit, fit.schedule, steps)
 
 
 def is_scheduled(fit: FitSpec) -> bool:
-    """Return whether the learning rate is a function of the steps; if not, it is an optimizer variable."""
+    """Return whether the learning rate depends on the step; if not, it is an optimizer variable."""
     return type(fit.schedule) in _SCHEDULES
 
 

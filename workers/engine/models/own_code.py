@@ -1,4 +1,4 @@
-"""Imports code of users, and builds its models.
+"""Imports user code, and builds its models.
 
 It executes that code, so only processes in a sandbox may use it. `own_objects` loads model files with it.
 """
@@ -42,12 +42,12 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass
 class _Loaded:
-    """A version of code.
+    """A code version.
 
     Attributes:
         folder: has its files.
         digest: the version's digest.
-        path: its entries in the path of modules.
+        path: its entries in the module path.
         modules, registered: its imported modules and the objects that it has registered in Keras, while it is
             not in use.
         notes: errors in its files that do not prevent their use.
@@ -64,7 +64,7 @@ class _Loaded:
         self.path.append(str(self.folder))
 
     def add(self) -> None:
-        """Make its modules and registered objects those of this process."""
+        """Make its modules and registered objects this process' own."""
         sys.path[:0] = self.path
         sys.modules.update(self.modules)
         object_registration.GLOBAL_CUSTOM_OBJECTS.update(self.registered)
@@ -96,7 +96,7 @@ _KEPT: list[_Loaded] = []
 
 @contextmanager
 def using_code(code: "OwnCode | None", into: Path | None = None) -> Iterator[None]:
-    """Let models be built and loaded with a version of code. Its imported modules are kept for the next task.
+    """Let models be built and loaded with a code version. Its imported modules are kept for the next task.
 
     Args:
         code: None changes nothing.
@@ -114,7 +114,7 @@ def using_code(code: "OwnCode | None", into: Path | None = None) -> Iterator[Non
 
 @contextmanager
 def using_folder(folder: Path) -> Iterator[None]:
-    """Let models be built and loaded with the code in a folder. After the block, nothing of it is left."""
+    """Let models be built and loaded with the code in a folder. After the block, nothing is left from it."""
     with _in_use(_Loaded(folder)):
         yield
 
@@ -132,7 +132,7 @@ def _in_use(loaded: _Loaded) -> Iterator[None]:
 
 
 def is_active() -> bool:
-    """Return whether code of users is in use: then this process runs in a sandbox."""
+    """Return whether user code is in use: then this process runs in a sandbox."""
     return bool(_IN_USE)
 
 
@@ -165,7 +165,7 @@ def _folder() -> Path:
 
 @contextmanager
 def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
-    """Raise every error of the code that is called inside as a `CodeFailure`.
+    """Raise every error from the code that is called inside as a `CodeFailure`.
 
     Args:
         kind: the error class.
@@ -218,7 +218,7 @@ def _of_network(error: BaseException) -> str:
 
 
 def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return the lines of a traceback that are in the code's own files."""
+    """Return the traceback lines that are in the code's own files."""
     folder = _folder()
     frames = traceback.extract_tb(error.__traceback__)
     return [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
@@ -230,7 +230,7 @@ def _relative(file: str) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """Return the lines of a traceback in the code's own files, and the error."""
+    """Return the traceback lines in the code's own files, and the error."""
     frames = _own_frames(error)
     for frame in frames:
         frame.filename = _relative(frame.filename)
@@ -240,7 +240,7 @@ def trace_of(error: BaseException) -> str:
 
 
 def entry_of(model: "CodeModel") -> Any:
-    """Return an instance of the HyperModel class that a model names, or one of its function `build_model`.
+    """Return an instance of the HyperModel class that a model names, or one for its function `build_model`.
 
     Raises:
         CodeImportFailure: the code cannot be imported, or has no such entry.
@@ -259,14 +259,14 @@ def entry_of(model: "CodeModel") -> Any:
 
 
 class _Function:
-    """Gives a function `build_model` the methods of a HyperModel."""
+    """Gives a function `build_model` the methods that a HyperModel has."""
 
     def __init__(self, function: Any) -> None:
         self.build = function
 
 
 def has_own_fit(hypermodel: Any) -> bool:
-    """Return whether a class trains its models by a method `fit` of its own."""
+    """Return whether a class trains its models by its own method `fit`."""
     import keras_tuner
 
     fit = getattr(type(hypermodel), "fit", None)
@@ -274,7 +274,7 @@ def has_own_fit(hypermodel: Any) -> bool:
 
 
 def function_of(entry: str) -> Callable[..., Any]:
-    """Return a function of the code, `name` or `path:name`.
+    """Return a function from the code, `name` or `path:name`.
 
     Raises:
         CodeImportFailure: the code cannot be imported, or has no such function.
@@ -288,13 +288,13 @@ def function_of(entry: str) -> Callable[..., Any]:
 
 @contextmanager
 def working_in_code() -> Iterator[None]:
-    """Make the folder of the code the working folder, so that it finds the files beside it by their names."""
+    """Make the code's folder the working folder, so that it finds the files beside it by their names."""
     with contextlib.chdir(_folder()):
         yield
 
 
 def _file_of(path: str, name: str) -> str:
-    """Return the path of the file that defines an entry.
+    """Return which file defines an entry, by its path.
 
     Args:
         path: the file's path; empty for the first that defines it.
@@ -309,7 +309,7 @@ def _file_of(path: str, name: str) -> str:
 
 
 def definitions() -> dict[str, list[str]]:
-    """Return the files that define each name, in the order of their paths. They are read, not executed."""
+    """Return the files that define each name, ordered by their paths. They are read, not executed."""
     folder, files_of_name = _folder(), dict[str, list[str]]()
     for path in sorted(folder.rglob("*.py")):
         for name in _defined(path):
@@ -318,7 +318,7 @@ def definitions() -> dict[str, list[str]]:
 
 
 def _defined(file: Path) -> set[str]:
-    """Return the names of the functions and classes that a file defines; none if it cannot be parsed."""
+    """Return which functions and classes a file defines, by name; none if it cannot be parsed."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
@@ -328,12 +328,12 @@ def _defined(file: Path) -> set[str]:
 
 
 def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
-    """Return the module of a file of the code, imported as `python file` would find its neighbours.
+    """Return the module for a code file, imported as `python file` would find its neighbours.
 
     Args:
         file: its path in the version.
         needed: if all these names are defined, a later error at module level is only noted: a
-            pasted guide ends with a search of its own, on data that are not there.
+            pasted guide ends with its own search, on data that are not there.
 
     Raises:
         CodeImportFailure: its execution fails.
@@ -382,19 +382,19 @@ def _execute(file: str, path: Path, into: list[ModuleType]) -> None:
 
 
 def _is_own(name: str) -> bool:
-    """Return whether an imported module or package is part of the code."""
+    """Return whether an imported module or package belongs to the code."""
     module, folder = sys.modules[name], _folder()
     places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
     return any(isinstance(place, str) and Path(place).is_relative_to(folder) for place in places)
 
 
 class _SearchOfCode(Exception):
-    """The code has called a search of KerasTuner."""
+    """The code has called a KerasTuner search."""
 
 
 @contextmanager
 def _without_searches(path: Path) -> Iterator[None]:
-    """Refuse searches of KerasTuner while a file is imported: the experiment is the search."""
+    """Refuse KerasTuner searches while a file is imported: the experiment is the search."""
     if b"keras_tuner" not in path.read_bytes():
         yield
         return
@@ -413,5 +413,5 @@ def _without_searches(path: Path) -> Iterator[None]:
 
 
 def notes() -> Sequence[str]:
-    """Return the errors of the imported files after which their other lines were not executed."""
+    """Return the errors in the imported files after which their other lines were not executed."""
     return tuple(_active().notes)

@@ -1,6 +1,6 @@
-"""Finds the classes and functions of a user's code that a model file names. Call it only in a sandbox.
+"""Finds the classes and functions in a user's code that a model file names. Call it only in a sandbox.
 
-Files of code are read first, and only those that define a wanted name are imported: a script beside them
+Code files are read first, and only those that define a wanted name are imported: a script beside them
 would otherwise run.
 """
 
@@ -18,7 +18,7 @@ from workers.engine.models import keras_private, own_code
 
 
 class Reference(NamedTuple):
-    """An object that a file names: the module of its class, its name there, and its name in the file."""
+    """An object that a file names: its class's module, its name there, and its name in the file."""
 
     module: str
     name: str
@@ -27,10 +27,10 @@ class Reference(NamedTuple):
 
 @contextmanager
 def objects_for(path: Path) -> Iterator[None]:
-    """Let Keras load a `.keras` file with the objects of the code in use, if there is some.
+    """Let Keras load a `.keras` file with the objects from the code in use, if there is some.
 
     Raises:
-        CodeImportFailure: a module of the code cannot be imported.
+        CodeImportFailure: a module in the code cannot be imported.
     """
     if not own_code.is_active():
         yield
@@ -45,7 +45,7 @@ def _config_of(file: Path) -> Any:
 
 
 def referenced_objects(config: Any) -> set[Reference]:
-    """Return the objects that a model's config names, apart from those of Keras."""
+    """Return the objects that a model's config names, apart from Keras' own."""
     references, todo = set(), [config]
     while todo:
         part = todo.pop()
@@ -88,7 +88,7 @@ def _objects(references: set[Reference]) -> dict[str, Any]:
 
 
 def _file_of(module: str, files: Sequence[str]) -> str:
-    """Return the file of a module; the first file if none has its name."""
+    """Return a module's file; the first file if none has its name."""
     named = [file for file in files if f".{_dotted(file)}".endswith(f".{module}")]
     return min(named, key=len) if named else files[0]
 
@@ -99,7 +99,7 @@ def _dotted(file: str) -> str:
 
 
 def custom_objects_of(model: Any) -> Sequence[str]:
-    """Return the names of the layers, losses and metrics of a model that are not of Keras."""
+    """Return which layers, losses and metrics in a model are not from Keras, by name."""
     parts = keras_private.layers_inside(model, include_self=False)
     for metrics in keras_private.metrics_given(model):
         parts += [metric for metric in metrics or () if not isinstance(metric, str)]

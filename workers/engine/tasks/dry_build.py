@@ -94,7 +94,7 @@ def _shape(shape: Any) -> tuple[int | None, ...]:
 
 
 def shape_width(shape: DataShape) -> int:
-    """Return the number of outputs of a model for data of this shape."""
+    """Return a model's output count for data of this shape."""
     return 1 if shape.task == "binary" else shape.outputs
 
 

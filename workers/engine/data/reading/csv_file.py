@@ -1,4 +1,4 @@
-"""Reads tables of text, such as CSV and TSV, in any of the supported dialects."""
+"""Reads text tables, such as CSV and TSV, in any supported dialect."""
 
 import codecs
 import csv
@@ -35,7 +35,7 @@ REMEDY = "correct the file, or read it with a larger share in Damaged rows (max_
 
 @dataclass
 class BadRows:
-    """Rows with another number of fields than the header.
+    """Rows that have more or fewer fields than the header.
 
     Attributes:
         allowed: the share that may be left out.
@@ -56,7 +56,7 @@ class BadRows:
         return "skip" if self.allowed else "error"
 
     def check(self, rows: int, name: str) -> None:
-        """Check the share of the rows that were left out.
+        """Check the share of rows that were left out.
 
         Args:
             rows: how many rows were read.
@@ -89,7 +89,7 @@ def read_csv(
     bad: BadRows | None = None,
     spill: Spill | None = None,
 ) -> Table:
-    """Read a table of text.
+    """Read a text table.
 
     Args:
         path: the file.
@@ -99,9 +99,9 @@ def read_csv(
         spill: where a large file's columns are; without it they are in memory.
 
     Raises:
-        BadData: the file is too large, its header is empty or repeats a name, or a row has another number of
+        BadData: the file is too large, its header is empty or repeats a name, or a row has more or fewer
             fields than the header.
-        DamagedFile: it is not a table of text.
+        DamagedFile: it is not a text table.
     """
     check_size(path, limits)
     bad = bad or BadRows()
@@ -127,7 +127,7 @@ def read_csv(
 
 
 def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: Spill) -> Table | None:
-    """Return the table of a large file in the usual form; None if it needs the general way."""
+    """Return a large file's table if the file has the usual form; None if it needs the general way."""
     # The encoding of the sample: a block that has another one is refused.
     dialect, rows, start = _detect(path, request, whole=False)
     names = _names(rows, dialect, path.name, limits)
@@ -143,7 +143,7 @@ def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: S
 
 
 def layout_of(path: Path, limits: FileLimits, request: DialectRequest) -> tuple[Dialect, list[str]]:
-    """Return the dialect of a file, and the names of its columns.
+    """Return a file's dialect and column names.
 
     Raises:
         BadData: its header is empty or repeats a name.
@@ -172,7 +172,7 @@ def _detect(
 
 
 def _encoding(file: IO[bytes], start: bytes) -> Encoding:
-    """Return the encoding of a whole file: its first bytes may be plain ASCII."""
+    """Return a whole file's encoding: its first bytes may be plain ASCII."""
     encoding = encoding_of(start, is_all=False)
     if encoding != "utf-8":
         return encoding
@@ -201,12 +201,12 @@ def _names(rows: list[list[str]], dialect: Dialect, file: str, limits: FileLimit
 
 
 def _ends_empty(rows: list[list[str]]) -> bool:
-    """Return whether the last field of all rows below the header is empty."""
+    """Return whether the last field is empty in all rows below the header."""
     return all(row[-1] == "" for row in rows[1:])
 
 
 def _fields(names: list[str], rows: list[list[str]], dialect: Dialect) -> list[str]:
-    """Return names of all fields of a row, also of one that is behind a delimiter at its end."""
+    """Return the names for all fields in a row, also for one behind a delimiter at its end."""
     return [*names, *(f"\0{number}" for number in range(_spare_fields(rows, len(names), dialect)))]
 
 
@@ -217,7 +217,7 @@ def _spare_fields(rows: list[list[str]], names: int, dialect: Dialect) -> int:
 
 
 def _empty_lines(start: str) -> int:
-    """Return the number of empty lines before the first row."""
+    """Return how many empty lines precede the first row."""
     return len(re.findall(r"\r\n|\r|\n", start[: len(start) - len(start.lstrip("\r\n"))]))
 
 
@@ -230,7 +230,7 @@ def _read(
     spill: Spill | None,
     limits: FileLimits,
 ) -> Any:
-    """Return the rows as a pyarrow table of texts, null for missing ones.
+    """Return the rows as a pyarrow table with texts, null for missing ones.
 
     Args:
         path: the file.
@@ -300,9 +300,9 @@ def _spilled(batches: Any, path: Path, name: str, limits: FileLimits) -> Any:
 def _with_lines(
     rows: list[tuple[int, str, str]], path: Path, dialect: Dialect, empty_lines: int
 ) -> list[tuple[int, str, str]]:
-    """Return bad rows with the number of their first line in place of the number of the row.
+    """Return bad rows with their first line's number in place of the row's.
 
-    pyarrow counts neither empty lines between rows nor those inside of quotes.
+    pyarrow counts neither empty lines between rows nor those inside quotes.
     """
     lines, numbers = {}, {number for number, _, _ in rows}
     allow_long_fields(path)
@@ -331,7 +331,7 @@ def has_spaces_before_quotes(rows: str, dialect: Dialect) -> bool:
 
 
 def _without_spaces(path: Path, dialect: Dialect, rows: str, folder: Path) -> Path:
-    """Return a file of the same rows that has no spaces between a delimiter and a quote, for pyarrow."""
+    """Return a file with the same rows but without spaces between a delimiter and a quote, for pyarrow."""
     if not has_spaces_before_quotes(rows, dialect):
         return path
     copy = folder / path.name

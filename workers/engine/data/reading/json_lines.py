@@ -32,7 +32,7 @@ def read_json_lines(
     bad: BadRows | None = None,
     spill: Spill | None = None,
 ) -> Table:
-    """Read a file of JSON objects, one for each line. A key that an object lacks is a missing value.
+    """Read a file with JSON objects, one for each line. A key that an object lacks is a missing value.
 
     Args:
         path: the file.
@@ -61,7 +61,7 @@ def read_json_lines(
 
 
 def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[type]], int]:
-    """Return the types of the values of each key, None if a value is missing, and the number of rows."""
+    """Return each key's value types, None if a value is missing, and the row count."""
     kinds: dict[str, set[type]] = {}
     present: Counter[str] = Counter()
     lists: set[str] = set()
@@ -90,7 +90,7 @@ def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[
 def _in_parts(
     path: Path, kinds: Mapping[str, set[type]], limits: FileLimits, bad: BadRows, spill: Spill
 ) -> SpilledColumns:
-    """Return the columns of a large file, of which some lines are in memory at a time."""
+    """Return a large file's columns; only some lines are in memory at a time."""
     columns = SpilledColumns(spill.folder)
     dtypes = {name.strip(): _dtype(types) for name, types in kinds.items()}
     first = size = 0
@@ -120,13 +120,13 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _objects(path: Path, bad: BadRows) -> Iterator[dict[str, Any]]:
-    """Yield the objects of all lines but the bad ones."""
+    """Yield the objects in all lines but the bad ones."""
     left_out = {number for number, _, _ in bad.rows}
     return (orjson.loads(line) for number, line in _lines(path) if number not in left_out)
 
 
 def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dict[str, Any] | str:
-    """Return the object of a line, or the reason why it cannot be read.
+    """Return a line's object, or the reason why it cannot be read.
 
     Args:
         line: the line.
@@ -158,14 +158,14 @@ def _mixed(value: dict[str, Any], kinds: Mapping[str, set[type]], lists: set[str
 
 
 def _is_nested(value: Any) -> bool:
-    """Return whether a value is more than a list of words and numbers, as targets with several labels are."""
+    """Return whether a value is more than a list with words and numbers, as multilabel targets are."""
     if isinstance(value, list):
         return any(item is None or isinstance(item, list | dict) for item in value)
     return isinstance(value, dict)
 
 
 def _dtype(kinds: set[type]) -> np.dtype[Any] | None:
-    """Return the type of a column whose values have these types; None for texts."""
+    """Return the column type for values with these types; None for texts."""
     types = kinds - {type(None)}
     if kinds == {bool}:
         return np.dtype(bool)
@@ -175,7 +175,7 @@ def _dtype(kinds: set[type]) -> np.dtype[Any] | None:
 
 
 def _column(name: str, values: list[Any], kinds: set[type], limits: FileLimits, first: int = 0) -> Array:
-    """Return values of a key: numbers or booleans if all are, else texts with "" for missing ones.
+    """Return a key's values: numbers or booleans if all are, else texts with "" for missing ones.
 
     Args:
         name: the key.

@@ -12,9 +12,9 @@ from workers.engine.models.templates.tokens import mean_of_words, positions, tok
 
 
 def with_embeddings(site: Site, normalized: Any, *, tokens: bool) -> Any:
-    """Return the normalized input with a vector in place of the indices of each column, (rows, numbers).
+    """Return the normalized input with a vector in place of each column's indices, (rows, numbers).
 
-    None if nothing is left of the input.
+    None if no input is left.
 
     Args:
         site: the model's site; its profile lists the positions that are indices.
@@ -47,7 +47,7 @@ def _parts(site: Site, normalized: Any, tokens: bool) -> Iterator[Any]:
 
 
 def _vectors(site: Site, block: InputBlock, number: int) -> Any:
-    """Return a vector for each index of a column, (rows, positions, width), or (rows, steps, …)."""
+    """Return a vector for each index in a column, (rows, positions, width), or (rows, steps, …)."""
     layer = keras.layers.Embedding(
         block.size, embedding_width(block.size), **site.named(f"embedding_{number}")
     )

@@ -1,4 +1,4 @@
-"""Builds the layers of the template `text_transformer`.
+"""Builds the layers for the template `text_transformer`.
 
 Normalization comes before attention and dense layers: Xiong et al. 2020, On Layer Normalization in the
 Transformer Architecture.
@@ -36,7 +36,7 @@ def text_transformer(site: Site, args: TextTransformerArgs, others: Any) -> Any:
 
 
 def _words(site: Site, args: TextTransformerArgs, texts: list[Any], ids: Any) -> Any:
-    """Return the sum of the vectors of each word and of its position, (rows, length, dim)."""
+    """Return each word's vector plus its position's vector, (rows, length, dim)."""
     layer = keras.layers.Embedding
     vectors = [
         layer(block.size, args.dim, **site.named(f"text_{number}"))(text)

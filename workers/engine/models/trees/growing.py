@@ -1,7 +1,7 @@
 """Grows trees with scikit-learn, a few more at each call.
 
 The parts of scikit-learn that are named with an underscore are private, since it has no public access to the
-trees of gradient boosting. A test compares the predictions of both.
+trees in gradient boosting. A test compares the predictions from both.
 """
 
 import os
@@ -61,13 +61,13 @@ class TrainingRows:
 
 
 class Grower(Protocol):
-    """Grows the trees of one model. How many are grown in one call has no effect on them."""
+    """Grows one model's trees. How many are grown in one call has no effect on them."""
 
     def grow(self, rounds: int) -> None:
         """Grow trees until there are so many rounds; one round follows each epoch."""
 
     def trees(self, number: int) -> Sequence[Tree]:
-        """Return the trees of a round, from 0 on: one tree for each output, or one for all outputs."""
+        """Return a round's trees, from 0 on: one tree for each output, or one for all outputs."""
 
 
 def grower(args: TreesArgs, rows: TrainingRows, seed: int) -> Grower:
@@ -82,7 +82,7 @@ def grower(args: TreesArgs, rows: TrainingRows, seed: int) -> Grower:
 
 
 def threads() -> int:
-    """Return the number of threads that this process may use: those of its slots."""
+    """Return how many threads this process may use: as many as its slots have."""
     # OpenMP's threads wait in loops: one more than there are free cores makes boosting 40 times slower.
     return int(os.environ.get("OMP_NUM_THREADS", "1"))
 
@@ -90,7 +90,7 @@ def threads() -> int:
 class Boosting:
     """Gradient boosting with one tree for each output and round.
 
-    Several labels, or several targets, have a model of their own each.
+    Each label, or each target, has its own model if there are several.
     """
 
     def __init__(self, args: TreesArgs, rows: TrainingRows, seed: int) -> None:
@@ -138,7 +138,7 @@ class Boosting:
 
 @dataclass(frozen=True)
 class _Part:
-    """One model of scikit-learn: all classes, or one label or target.
+    """One scikit-learn model: all classes, or one label or target.
 
     Attributes:
         model: None if the training rows have only one class.
@@ -153,7 +153,7 @@ class _Part:
     bins: Bins | None
 
     def trees(self, number: int, columns: int) -> list[Tree]:
-        """Return the trees of a round, one for each of `columns` outputs."""
+        """Return a round's trees, one for each of `columns` outputs."""
         if columns == 1:
             return [self._constant(number) if self.model is None else self._tree(number, 0)]
         # A class that only other rows have gets no tree, and two classes share one.
@@ -231,7 +231,7 @@ class Forest:
         ]
 
     def _values(self, tree: Any) -> Array:
-        """Return the prediction of each node, (nodes, outputs)."""
+        """Return each node's prediction, (nodes, outputs)."""
         if not self._classifies:
             return np.asarray(tree.value[:, :, 0] * self._scale)
         shares = np.zeros((tree.node_count, max(self._rows.outputs, 2)))
