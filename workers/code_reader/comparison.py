@@ -1,4 +1,4 @@
-"""Compares the files of two versions line by line, and changed lines word by word, in bounded time."""
+"""Compares two versions' files line by line, and changed lines word by word, in bounded time."""
 
 import codecs
 import difflib
@@ -64,7 +64,7 @@ class _Room:
 
 
 def compare(request: CompareRequest) -> Comparison:
-    """Return the differences of all files, with at most so much text that a page can show it."""
+    """Return all files' differences, with at most so much text that a page can show it."""
     room, budget = _Room(), Budget(ALL_SECONDS)
     files = []
     for file in request.files:
@@ -118,7 +118,7 @@ def _is_large(place: str | None) -> bool:
 
 
 def _lines(place: str | None) -> list[str] | None:
-    """Return the lines of a file without their ends; None if it is not text."""
+    """Return a file's lines without their ends; None if it is not text."""
     if place is None:
         return []
     text = text_of(Path(place).read_bytes())
@@ -191,7 +191,7 @@ def _shown(
 def _surroundings(
     block: Block, old: list[str], *, is_first: bool, is_last: bool
 ) -> Iterator[DifferenceLine | None]:
-    """Yield the lines of an equal block next to changes; None where lines are left out."""
+    """Yield an equal block's lines next to changes; None where lines are left out."""
     _, a, b, c, _ = block
     before = 0 if is_first else min(CONTEXT, b - a)
     after = 0 if is_last else min(CONTEXT, b - a)
@@ -216,7 +216,7 @@ def _same(old: list[str], here: int, there: int) -> DifferenceLine:
 def _changed(
     block: Block, old: list[str], new: list[str], most: int, budget: Budget
 ) -> Iterator[DifferenceLine]:
-    """Yield the removed and then the added lines of a block, at most so many of each."""
+    """Yield a block's removed and then its added lines, at most so many each."""
     _, a, b, c, d = block
     # Lines are paired in their order, if there are as many of them: then each may have changed a little.
     pairs = b - a if b - a == d - c else 0
@@ -239,7 +239,7 @@ def _cut(line: str) -> str:
 
 
 def _marks(old: str, new: str, budget: Budget) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the places of the words that differ; none if the lines have little in common."""
+    """Return where the words differ; none if the lines have little in common."""
     words, others = _WORD.findall(old), _WORD.findall(new)
     if max(len(words), len(others)) > MOST_WORDS or budget.is_spent:
         return [], []

@@ -1,4 +1,4 @@
-"""Finds the functions, classes and scripts of a version that Trainyard can use."""
+"""Finds the functions, classes and scripts in a version that Trainyard can use."""
 
 import ast
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ class _Class:
 
 
 class Definitions:
-    """The classes of all modules of a version, so that bases in other files are found."""
+    """The classes in all modules of a version, so that bases in other files are found."""
 
     def __init__(self, modules: list[Module]) -> None:
         self._modules = {_dotted(module.path): module for module in modules}
@@ -75,7 +75,7 @@ class Definitions:
                     self._by_name.setdefault(node.name, defined)
 
     def entries_of(self, module: Module) -> list[CodeEntry]:
-        """Return the entries of one module, in the order of its lines."""
+        """Return one module's entries, ordered by their lines."""
         entries = list(self._in(module))
         if (script := script_of(module)) is not None:
             entries.append(script)
@@ -111,7 +111,7 @@ class Definitions:
         )
 
     def _lineage(self, first: _Class) -> list[_Class]:
-        """Return a class and its bases inside of the version, nearest first."""
+        """Return a class and its bases inside the version, nearest first."""
         lineage: list[_Class] = []
         waiting, seen = [first], {id(first.node)}
         while waiting and len(lineage) < MOST_BASES:
@@ -124,7 +124,7 @@ class Definitions:
         return lineage
 
     def _own(self, here: _Class, base: ast.expr) -> _Class | None:
-        """Return a base as a class of the version: of the same file, else by its imports."""
+        """Return a base as a class in the version: from the same file, else by its imports."""
         module = here.module
         if isinstance(base, ast.Name):
             parent = self._classes.get((module.path, base.id))
@@ -188,7 +188,7 @@ def _folder(module: Module) -> str:
 
 
 def _kind_of(name: str) -> EntryKind | None:
-    """Return the kind of a class that inherits from a class of Keras or KerasTuner with this full name."""
+    """Return the kind for a class that inherits from a Keras or KerasTuner class with this full name."""
     package, _, last = name.rpartition(".")
     if last == HYPERMODEL or package.startswith(TUNER_APPLICATIONS):
         return "hypermodel"
@@ -239,7 +239,7 @@ def _why_not_callable(node: Function, argument: str) -> str:
 
 
 def arguments_of(module: Module, node: Function) -> list[CodeArgument]:
-    """Return the arguments of a function, with defaults and annotations as they are written."""
+    """Return a function's arguments, with defaults and annotations as they are written."""
     signature = node.args
     positional = [*signature.posonlyargs, *signature.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(signature.defaults))

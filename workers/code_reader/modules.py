@@ -70,7 +70,7 @@ class Module:
         return printable(text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…")
 
     def full_name(self, node: ast.expr) -> str:
-        """Return the full name of a name or an attribute, such as `keras.layers.Layer`; empty for others."""
+        """Return the full name for a name or an attribute, such as `keras.layers.Layer`; empty for others."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -105,5 +105,5 @@ def printable(text: str) -> str:
 
 
 def constant(node: ast.expr | None) -> object:
-    """Return the value of a constant; None for anything else."""
+    """Return a constant's value; None for anything else."""
     return node.value if isinstance(node, ast.Constant) else None

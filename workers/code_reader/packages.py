@@ -22,7 +22,7 @@ class UnreadablePackages(Exception):
 
 
 def requirements(file: SourceFile) -> CodePackages:
-    """Return the lines of a requirements.txt without comments.
+    """Return the lines in a requirements.txt without comments.
 
     Raises:
         UnreadablePackages: it is not text.

@@ -1,4 +1,4 @@
-"""Collects the files of a version, and looks for the parts that Trainyard knows."""
+"""Collects a version's files, and looks for the parts that Trainyard knows."""
 
 import platform
 from pathlib import Path
@@ -27,7 +27,7 @@ PARSE_SECONDS = 10.0
 
 
 def read(request: ReadRequest) -> Reading:
-    """Return the files of a version and the findings about them.
+    """Return a version's files and the findings about them.
 
     Raises:
         BadArchive: a file is refused; the message names it and the reason.
@@ -87,7 +87,7 @@ def _entries(modules: list[Module], problems: list[CodeProblem]) -> list[CodeEnt
 
 
 def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:
-    """Return the entries with so many arguments that lists of versions can load them."""
+    """Return the entries with so many arguments that version lists can load them."""
     left, bounded = MAX_ARGUMENTS_OF_ALL, []
     for entry in entries:
         arguments = entry.arguments[: min(MAX_ARGUMENTS, left)]
@@ -98,7 +98,7 @@ def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:
 
 
 def _packages(files: list[SourceFile], problems: list[CodeProblem]) -> CodePackages | None:
-    """Return the packages of the first file in the outermost folder that lists any."""
+    """Return the packages in the first file in the outermost folder that lists any."""
     by_path = {file.path: file for file in files}
     for name, parse in (("requirements.txt", packages.requirements), ("pyproject.toml", packages.project)):
         if (file := by_path.get(name)) is None:

@@ -17,7 +17,7 @@ NO_ARGUMENT = {"?": "None", "*": "[]"}
 def script_of(module: Module) -> CodeEntry | None:
     """Return a module as a script; None if it does nothing when it is started.
 
-    It has `if __name__ == "__main__":`, or reads its arguments outside of functions.
+    It has `if __name__ == "__main__":`, or reads its arguments outside functions.
     """
     start = next((node for node in module.tree.body if _is_start(node) or _reads_arguments(node)), None)
     if start is None:
@@ -40,7 +40,7 @@ def _is_start(node: ast.stmt) -> bool:
 
 
 def _reads_arguments(node: ast.stmt) -> bool:
-    """Return whether a statement of a module calls `parse_args` when the module is imported."""
+    """Return whether a module's statement calls `parse_args` when the module is imported."""
     # The content of a function or a class is not executed then.
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):
         return False
@@ -51,7 +51,7 @@ def _reads_arguments(node: ast.stmt) -> bool:
 
 
 def _arguments(module: Module) -> tuple[list[CodeArgument], int]:
-    """Return the arguments whose names are constants, and the number of the others."""
+    """Return the arguments whose names are constants, and how many others there are."""
     calls = [
         node
         for node in ast.walk(module.tree)

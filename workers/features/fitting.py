@@ -1,4 +1,4 @@
-"""Fits a pipeline to the rows of the training part."""
+"""Fits a pipeline to the training rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -33,10 +33,10 @@ Step = Callable[[], None]
 
 
 class Column(Protocol):
-    """The values of a column, which may be in a file."""
+    """A column's values, which may be in a file."""
 
     def __getitem__(self, rows: Any, /) -> Array:
-        """Return the values of some rows."""
+        """Return the values in some rows."""
 
 
 def fit(
@@ -89,7 +89,7 @@ def _fit(plan: ColumnPlan, stored: Column, rows: Array, before_each: Step) -> Fe
 
 
 def _parts(stored: Column, rows: Array, before_each: Step) -> Iterator[Array]:
-    """Yield the values of a column, some rows at once."""
+    """Yield a column's values, some rows at once."""
     for start in range(0, len(rows), PART_ROWS):
         before_each()
         yield stored[rows[start : start + PART_ROWS]]
@@ -135,9 +135,9 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
 def _frequent(
     plan: ColumnPlan, stored: Column, rows: Array, before_each: Step, *, at_least: int
 ) -> tuple[str, ...]:
-    """Return the most frequent words of a column, those in equally many rows in alphabetical order.
+    """Return a column's most frequent words, those in equally many rows in alphabetical order.
 
-    Of very many different ones the rarest so far are forgotten; see `ngrams.frequencies`.
+    If there are very many, the rarest so far are forgotten; see `ngrams.frequencies`.
     """
     # As the pipeline reads them: two whole numbers above 2^53 may be one float.
     counts = occurrences(

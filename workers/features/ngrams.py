@@ -1,4 +1,4 @@
-"""Counts the n-grams of texts, and their weights by TF-IDF."""
+"""Counts the n-grams in texts, and their weights by TF-IDF."""
 
 import math
 import re
@@ -24,16 +24,16 @@ MAX_WORD = 100
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in their order. Upper and lower case are equal."""
+    """Return a text's words in their order. Upper and lower case are equal."""
     return WORD.findall(text[:MAX_TEXT].casefold())
 
 
 def names_of(text: str, analyzer: Analyzer) -> set[str]:
-    """Return the different n-grams of a text.
+    """Return the different n-grams in a text.
 
     Args:
         text: any text; upper and lower case are equal.
-        analyzer: words: single words and pairs of neighbours; characters: 3 to 5 neighbouring characters of a
+        analyzer: words: single words and neighbouring pairs; characters: 3 to 5 neighbouring characters in a
             word, with a space at its ends.
     """
     words = words_of(text)
@@ -59,7 +59,7 @@ _kept_parts_of = lru_cache(maxsize=KEPT_WORDS)(_parts_of)
 def frequencies(texts: Iterable[str], analyzer: Analyzer) -> Counter[str]:
     """Return in how many texts each n-gram occurs.
 
-    Of more than `MAX_COUNTED` different ones the rarest so far are forgotten, so their numbers may be too
+    Beyond `MAX_COUNTED` different ones the rarest so far are forgotten, so their numbers may be too
     small. The result depends on the texts and their order alone.
     """
     return occurrences(names_of(text, analyzer) for text in texts)
@@ -119,17 +119,17 @@ def choose(text_counts: Mapping[str, int], count: int, texts: int) -> dict[str, 
 
 
 class NgramWeights:
-    """Computes the weights of known n-grams in texts."""
+    """Computes the weights for known n-grams in texts."""
 
     def __init__(self, analyzer: Analyzer, ngrams: Sequence[str], weights: Sequence[float]) -> None:
-        """Take the n-grams in the order of their positions, with their inverse document frequencies."""
+        """Take the n-grams ordered by their positions, with their inverse document frequencies."""
         self._count = {"words": self._of_words, "characters": self._of_characters}[analyzer]
         self._positions = {name: position for position, name in enumerate(ngrams)}
         self._weights = weights
         self._kept_parts = lru_cache(maxsize=KEPT_WORDS)(self._known_parts)
 
     def weigh(self, text: str) -> dict[int, float]:
-        """Return the position and value of each known n-gram of a text; the sum of squares is 1."""
+        """Return position and value for each known n-gram in a text; the squares add up to 1."""
         counts = self._count(words_of(text))
         values = {position: count * self._weights[position] for position, count in counts.items()}
         # An exact sum does not depend on the order of the words.

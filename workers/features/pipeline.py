@@ -1,4 +1,4 @@
-"""Executes a fitted pipeline: columns of a table become the input of a model.
+"""Executes a fitted pipeline: table columns become a model's input.
 
 Each row is computed by itself, so a row gives the same bits alone and among others, in training and serving.
 """
@@ -49,16 +49,16 @@ class Pipeline:
 
     @property
     def columns(self) -> dict[str, ColumnType]:
-        """Return the types of the columns by name."""
+        """Return the column types by name."""
         return {feature.column: feature.type for feature in self.features.columns}
 
     def of_stored(self, columns: Mapping[str, Array]) -> Array:
         """Return the input for stored columns, (rows, width) float32; (rows, …) uint8 for images.
 
-        Of windows, these are their single rows.
+        For windows, these are their single rows.
 
         Args:
-            columns: by name, (rows,) each, and (rows, …) for images; others than those of the pipeline are
+            columns: by name, (rows,) each, and (rows, …) for images; others than the pipeline's are
                 ignored.
 
         Raises:
@@ -83,7 +83,7 @@ class Pipeline:
         return self.of_json({name: [row.get(name) for row in rows] for name in columns}, len(rows))
 
     def of_json(self, columns: Mapping[str, Sequence[object]], rows: int) -> Array:
-        """Return the input for lists of JSON values, (rows, …) float32.
+        """Return the input for lists with JSON values, (rows, …) float32.
 
         Args:
             columns: by name; a missing column is all null.
@@ -100,9 +100,9 @@ class Pipeline:
         return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in types.items()])
 
     def of_windows(self, instances: Sequence[Sequence[Mapping[str, object]]]) -> Array:
-        """Return the input for windows of JSON objects, (windows, rows of a window, width) float32.
+        """Return the input for windows with JSON objects, (windows, window rows, width) float32.
 
-        Of more rows than a window has, the last ones are used.
+        If there are more rows than a window has, the last ones are used.
 
         Raises:
             BadValue: a window has too few rows, a key is unknown, or a value does not have its
@@ -124,7 +124,7 @@ class Pipeline:
 
     @property
     def rows_of_window(self) -> int:
-        """Return how many rows are the input of one prediction: 1 without windows."""
+        """Return how many rows one prediction takes: 1 without windows."""
         return 1 if self.features.window is None else self.features.window.rows
 
     def of_nothing(self, rows: int) -> Array:
@@ -160,7 +160,7 @@ def _stored_pixels(images: Array, feature: ImageFeature) -> Array:
 
 
 def _sent_pixels(values: Sequence[object], feature: ImageFeature) -> Array:
-    """Return images of a request, (rows, height, width, channels) float32."""
+    """Return images from a request, (rows, height, width, channels) float32."""
     pixels = np.empty((len(values), feature.height, feature.width, feature.channels), np.float32)
     for row, value in enumerate(values):
         try:
@@ -171,7 +171,7 @@ def _sent_pixels(values: Sequence[object], feature: ImageFeature) -> Array:
 
 
 def _body(value: object) -> bytes:
-    """Return the file of an image: from an object with its base64, or as it is."""
+    """Return an image's file: from an object with its base64, or as it is."""
     match value:
         case bytes():
             return value

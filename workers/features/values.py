@@ -1,7 +1,7 @@
-"""The columns of a table as arrays, from stored arrays and from JSON values. Both give the same arrays.
+"""Table columns as arrays, from stored arrays and from JSON values. Both give the same arrays.
 
-Numbers, integers and booleans are float64 with NaN for a missing value; categories and texts are texts of
-variable width with "" for a missing one; dates are datetime64 in microseconds of UTC with NaT for a missing
+Numbers, integers and booleans are float64 with NaN for a missing value; categories and texts are texts with
+variable width with "" for a missing one; dates are datetime64 in UTC microseconds with NaT for a missing
 one.
 """
 
@@ -25,11 +25,11 @@ FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01", "us"), np.datetime64("9999-1
 
 
 class BadValue(ValueError):
-    """A value does not have the type of its column."""
+    """A value does not have its column's type."""
 
 
 def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
-    """Return a stored column as values of its type, (rows,).
+    """Return a stored column as values with its type, (rows,).
 
     Args:
         column: as a profile stored it, (rows,).
@@ -56,7 +56,7 @@ def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
 
 
 def as_words(values: Array) -> Array:
-    """Return values as words, (rows,) of variable width: numbers as categories of numbers are written.
+    """Return values as words, (rows,) with variable width: numbers as number categories are written.
 
     Args:
         values: categories or numbers, as the other functions here return them.
@@ -67,7 +67,7 @@ def as_words(values: Array) -> Array:
 
 
 def from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
-    """Return JSON values as values of a column, (rows,).
+    """Return JSON values as column values, (rows,).
 
     Args:
         values: one for each row; None for a missing one.

@@ -1,7 +1,7 @@
-"""Asks the process of a model in a sandbox for predictions, and checks everything that it sends.
+"""Asks a model's process in a sandbox for predictions, and checks everything that it sends.
 
-The process executes code of users, so nothing of it is trusted. Its supervisor gives the connection to it,
-and reports why it has ended, over a socket of its own.
+The process executes user code, so nothing from it is trusted. Its supervisor gives the connection to it,
+and reports why it has ended, over its own socket.
 """
 
 import json
@@ -62,7 +62,7 @@ class ModelClient:
 
     @classmethod
     def connect(cls, address: Path, waiting: Callable[[], None] = lambda: None) -> Self:
-        """Connect to the socket of a supervisor, and let the process begin to load its model.
+        """Connect to a supervisor's socket, and let the process begin to load its model.
 
         Raises:
             ModelFailed: the process could not be started.
@@ -102,7 +102,7 @@ class ModelClient:
         return signature
 
     def predict(self, tensors: Sequence[Array]) -> list[Array]:
-        """Return the outputs of a loaded model for one batch, in the order of its signature.
+        """Return a loaded model's outputs for one batch, ordered as in its signature.
 
         Args:
             tensors: one array for each input, (rows, …) with at most `MAX_ROWS` rows.
@@ -209,7 +209,7 @@ class ModelClient:
 
 
 def _received(control: socket.socket, waiting: Callable[[], None]) -> tuple[bytes, list[int]]:
-    """Wait for the first message of a supervisor, and for the connection in it.
+    """Wait for a supervisor's first message, and for the connection in it.
 
     Raises:
         TimeoutError: there was none.

@@ -42,7 +42,7 @@ class InvalidFrame(Exception):
 
 
 def encode(header: dict[str, Any], tensors: Sequence[Array] = ()) -> list[bytes | memoryview]:
-    """Return one frame as a list of buffers.
+    """Return one frame as a buffer list.
 
     Args:
         header: the operation and its fields; must be JSON.
@@ -94,7 +94,7 @@ def _dtype(name: Any) -> np.dtype[Any]:
 
 
 class Decoder:
-    """Turns a stream of chunks into frames with bodies of at most `max_body` bytes."""
+    """Turns streamed chunks into frames whose bodies have at most `max_body` bytes."""
 
     def __init__(self, max_body: int = MAX_BODY) -> None:
         self.max_body = max_body
@@ -123,7 +123,7 @@ class Decoder:
 
 
 def _whole(chunk: bytes) -> Frame | None:
-    """Return the frame of a chunk that is exactly one, as most are."""
+    """Return the frame in a chunk that is exactly one, as most are."""
     if len(chunk) < PREFIX.size:
         return None
     head, body = lengths(chunk[: PREFIX.size])
@@ -134,7 +134,7 @@ def _whole(chunk: bytes) -> Frame | None:
 
 
 class FrameReader:
-    """Reads frames from a blocking socket. The tensors of a frame are valid until the next one is read."""
+    """Reads frames from a blocking socket. A frame's tensors are valid until the next one is read."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Compares the outputs that a model process has sent with the signature of its model."""
+"""Compares the outputs that a model process has sent with its model's signature."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ Array = npt.NDArray[Any]
 
 
 def problem_of(outputs: Sequence[Array], specs: Sequence[TensorSpec], rows: int) -> str:
-    """Return why these are not the outputs of a batch; an empty text if they are.
+    """Return why these are not a batch's outputs; an empty text if they are.
 
     Args:
         outputs: the arrays that were sent.

@@ -1,4 +1,4 @@
-"""Compares the approved signature with the one of the model file."""
+"""Compares the approved signature with the one in the model file."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ class SignatureMismatch(Exception):
 
 
 def check_signature(approved: dict[str, Any], signature: Signature) -> Signature:
-    """Return the signature to serve: the approved names with the types of the model.
+    """Return the signature to serve: the approved names with the model's types.
 
     Raises:
-        SignatureMismatch: the number or shapes of the tensors differ.
+        SignatureMismatch: the tensors differ in number or shape.
     """
     if not approved:
         return signature

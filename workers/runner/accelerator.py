@@ -34,7 +34,7 @@ def use_accelerator(environment: Environment) -> None:
 
 
 def expected_platform(environment: Environment, variables: Mapping[str, str]) -> str | None:
-    """Return the platform that JAX must use, by JAX's name of it; None if it may use the CPU."""
+    """Return the platform that JAX must use, by JAX's name for it; None if it may use the CPU."""
     if environment.platform is not None:
         platform = {"cuda": "gpu"}.get(environment.platform, environment.platform)
         return None if platform == "cpu" else platform

@@ -1,6 +1,6 @@
 """Sets the process environment that a task needs, before Keras and JAX are imported.
 
-JAX reads the environment once, so it is fixed for the life of the process.
+JAX reads the environment once, so it is fixed while the process lives.
 """
 
 import os
@@ -17,7 +17,7 @@ OLD_MEMORY_FRACTION = "XLA_PYTHON_CLIENT_MEM_FRACTION"
 
 
 class Environment(NamedTuple):
-    """The settings of a process that cannot change once JAX is imported.
+    """A process' settings that cannot change once JAX is imported.
 
     Attributes:
         threads: the CPU thread count.
@@ -46,7 +46,7 @@ class Environment(NamedTuple):
         return cls(task.threads, platform, device_count, mesh.preallocate, mesh.memory_fraction)
 
     def apply(self) -> None:
-        """Set the environment variables of this process."""
+        """Set this process' environment variables."""
         # NPROC sizes XLA's thread pool. Measured with jaxlib 0.12.0.1 on two cores (5 × two products of 1500²
         # matrices; wall and CPU seconds): nothing set 0.58, 1.14; NPROC=1 1.04, 1.04. Without effect on XLA
         # were --xla_cpu_multi_thread_eigen=false with intra_op_parallelism_threads=1 (0.44, 0.86) and
@@ -75,11 +75,11 @@ class Environment(NamedTuple):
 
     @staticmethod
     def grows_on_demand(variables: Mapping[str, str]) -> bool:
-        """Return whether JAX allocates GPU memory on demand instead of most of a GPU at its start."""
+        """Return whether JAX allocates GPU memory on demand instead of most of it at the start."""
         return variables.get(PREALLOCATE, "false").lower() in ("false", "0")
 
     def xla_flags(self) -> list[str]:
-        """Return the operator's XLA flags, followed by the number of simulated devices."""
+        """Return the operator's XLA flags, followed by the simulated device count."""
         name = "--xla_force_host_platform_device_count"
         # The number that the task needs replaces the operator's.
         other_flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(name)]

@@ -1,4 +1,4 @@
-"""Sets the kernel's limits of this process. Any process may lower its own, whichever user it has."""
+"""Sets the kernel's limits for this process. Any process may lower its own, whichever user it has."""
 
 import resource
 from pathlib import Path

@@ -48,7 +48,7 @@ def _device(device: Any, visible: Sequence[str]) -> dict[str, Any]:
 # Cached, because the lookup reads every folder of sys.path. Forks inherit the result.
 @functools.cache
 def versions() -> dict[str, str]:
-    """Return the installed versions of the packages a result depends on."""
+    """Return the installed versions for the packages a result depends on."""
     return {name: version(name) for name in PACKAGES}
 
 

@@ -46,7 +46,7 @@ class Runner:
             self._writer.flush()
 
     def _warm_up(self, request: Rehearse) -> Ready | Failed:
-        """Prepare for tasks of an environment before there is one."""
+        """Prepare for tasks in an environment before there is one."""
         # Only standbys need it, and other runners start faster without it.
         from workers.runner import standby
 
@@ -59,7 +59,7 @@ class Runner:
         return Ready(time=time.time())
 
     def _final_event(self, start: Start) -> RunnerEvent:
-        """Run the task and return its final event. Every exception of a task is handled here."""
+        """Run the task and return its final event. Every exception in a task is handled here."""
         try:
             if start.limits is not None:
                 # Only tasks with limits need it, and other runners start faster without it.
