@@ -41,7 +41,7 @@ def estimate_step_mode(model: Any, rows: int) -> StepMode:
 
 
 def is_long_step(seconds: float, arrays: int) -> bool:
-    """Return whether steps are so long that many of them per call cannot be clearly faster.
+    """Return whether steps are so long that many per call cannot be clearly faster.
 
     Args:
         seconds: how long a step takes with one step per call.
@@ -52,7 +52,7 @@ def is_long_step(seconds: float, arrays: int) -> bool:
 
 
 def _convolution_flops(layer: Any) -> int:
-    """Estimate the floating point operations of a convolution in a training step, per row; 0 for others."""
+    """Estimate a convolution's floating point operations in a training step, per row; 0 for others."""
     if not hasattr(layer, "kernel_size"):
         return 0
     try:

@@ -18,7 +18,7 @@ CALL_SECONDS = 0.005
 
 
 class Variant(NamedTuple):
-    """A way to do a number of equal units of work, such as steps or epochs.
+    """A way to do equal units of work, such as steps or epochs.
 
     Attributes:
         run: does this many units on copies of the state; returns the seconds without the copies.
@@ -33,7 +33,7 @@ class TimingComparison:
     """Measures a default and a candidate in turn.
 
     Between two measurements the training continues. The first call of a variant compiles it and does not
-    count. The next measurement is of a single unit; after it, a candidate that is clearly slower is dropped.
+    count. The next measurement takes a single unit; after it, a candidate that is clearly slower is dropped.
 
     Args:
         training_time: the program's; limits the time that timing takes.
@@ -68,7 +68,7 @@ class TimingComparison:
             seconds_left: until the current training ends.
 
         Returns:
-            The duration of a unit of the candidate divided by that of the default; None until it is known.
+            How long a unit takes in the candidate, divided by the default's time; None until it is known.
         """
         is_default = self._first_candidate is not None and len(self._default) == len(self._candidate)
         variant, times = (default, self._default) if is_default else (candidate, self._candidate)

@@ -1,6 +1,6 @@
-"""Trains an epoch of several trainings in one call: Keras' `train_step` under `jax.vmap`.
+"""Trains an epoch for several trainings in one call: Keras' `train_step` under `jax.vmap`.
 
-The trainings share a program and its rows. Each has its own state, hyperparameters and order of rows. Whether
+The trainings share a program and its rows. Each has its own state, hyperparameters and row order. Whether
 one call is faster than one call for each training depends on the model and the device, so it is timed on the
 model itself and stored in `TimingResults`.
 """
@@ -30,7 +30,7 @@ MAX_VMAPPED_SECONDS = 2.0
 
 
 class StackedState(NamedTuple):
-    """The state of one training inside the stacked states of several.
+    """One training's state inside the stacked states of several.
 
     It stays stacked between vmapped epochs and is copied out only when it is needed alone.
 
@@ -54,7 +54,7 @@ EpochResult = tuple[State | StackedState, dict[str, float], Array]
 
 
 class EpochInputs(NamedTuple):
-    """Inputs of an epoch that belong to one training.
+    """An epoch's inputs that belong to one training.
 
     Attributes:
         state: before the epoch.
@@ -70,7 +70,7 @@ class EpochInputs(NamedTuple):
 
 
 class SharedInputs(NamedTuple):
-    """Inputs of an epoch that all trainings of a call share.
+    """An epoch's inputs that all trainings in a call share.
 
     Attributes:
         x, y: features and targets on the device.
@@ -85,7 +85,7 @@ class SharedInputs(NamedTuple):
 
 
 class VmappedProgram:
-    """Runs an epoch of several trainings of one program.
+    """Runs an epoch for several trainings with one program.
 
     Args:
         epoch: one training's epoch, `ModelFunctions.epoch`.
@@ -153,7 +153,7 @@ class VmappedProgram:
         ]
 
     def measure(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs_left: int) -> None:
-        """Do the next measurement of one call for `count` trainings, unless its cost is known.
+        """Measure one call for `count` trainings once more, unless its cost is known.
 
         Nothing is done while it does not pay yet, or if a call would take too long.
 
@@ -199,7 +199,7 @@ class VmappedProgram:
             self._timings.set_relative_cost(count, cost)
 
     def _time(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs: int) -> float:
-        """Return how long `epochs` epochs of `count` trainings take, in seconds."""
+        """Return how long `epochs` epochs take for `count` trainings, in seconds."""
         state = unstacked(inputs.state)
         copies = [inputs._replace(state=copied(state)) for _ in range(count)]
         now = timing_clock()
@@ -253,5 +253,5 @@ def _stacked(states: Sequence[State | StackedState]) -> State:
 
 
 def unstacked(state: State | StackedState) -> State:
-    """Return the state of one training, copied to the host if it is part of a stack."""
+    """Return one training's state, copied to the host if it is part of a stack."""
     return state.to_host() if isinstance(state, StackedState) else state

@@ -29,7 +29,7 @@ class Batches:
         x: features, (rows, …).
         y: targets, (rows, …).
         weights: sample weights, (rows,) float32.
-        size: rows per batch, which the devices that share it divide.
+        size: rows per batch; a multiple of the number of devices that share it.
         seed: for the row order.
         shuffle: whether each epoch has a new random order.
         parts: positions at which the parts of the rows' file begin, followed by the number of

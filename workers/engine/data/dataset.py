@@ -148,7 +148,7 @@ class EncodedTable:
     Attributes:
         plans: how each column becomes numbers.
         columns: the stored columns by name, (rows,) each, and (rows, …) for images; if the file does
-            not fit into memory are `MappedColumns`.
+            not fit into memory, a `MappedColumns`.
         pipeline: fitted on the training rows.
         windows: the rows in each window that is predicted from; None if each input is one row.
         is_streamed: whether the rows are encoded when they are used. A file whose columns do not fit

@@ -30,7 +30,7 @@ class MappedColumns(Mapping[str, "MappedColumn"]):
         bounds: each batch's first row number, followed by the row count.
 
     Raises:
-        BadData: it is not a version's readable file.
+        BadData: it is not a readable dataset file.
     """
 
     def __init__(self, path: Path) -> None:

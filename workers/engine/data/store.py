@@ -26,7 +26,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
 
 
 def npz_digest(arrays: Mapping[str, Array]) -> str:
-    """Return the SHA-256 for the file that `write_npz` would write."""
+    """Return the SHA-256 of the file that `write_npz` would write."""
     file = io.BytesIO()
     _write_archive(file, arrays)
     return hashlib.sha256(file.getbuffer()).hexdigest()

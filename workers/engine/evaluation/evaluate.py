@@ -1,4 +1,4 @@
-"""Evaluates predictions of any task. Needs no model."""
+"""Evaluates predictions for any task. Needs no model."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -60,7 +60,7 @@ def evaluate(
 
 
 def scores(evaluation: EvaluationReport) -> dict[str, float | None]:
-    """Return the metrics of an evaluation without intervals: `{"accuracy": 0.97, …}`."""
+    """Return an evaluation's metrics without intervals: `{"accuracy": 0.97, …}`."""
     return {name: metric.value for name, metric in evaluation.metrics.items()}
 
 
@@ -72,7 +72,7 @@ def write_predictions(
     y_pred: npt.ArrayLike,
     class_labels: Sequence[str] = (),
 ) -> None:
-    """Write a CSV file with the row number, the true value, the prediction and the probabilities of each row.
+    """Write a CSV file with each row's number, true value, prediction and probabilities.
 
     Args:
         path: the file's path.
@@ -118,7 +118,7 @@ def _lines(
 
 
 def _named(task: Task, values: Array, names: Sequence[str], *, predicted: bool = False) -> list[str]:
-    """Return the name of each row's class; for multilabel its labels, joined by `|`."""
+    """Return each row's class name; for multilabel its labels, joined by `|`."""
     if task == "multilabel":
         return ["|".join(str(names[int(k)]) for k in np.flatnonzero(row > 0.5)) for row in values]
     numbers = predicted_classes(values) if predicted else values.reshape(-1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Defines the gates of a promotion as pure functions of metrics and predictions. Needs no model."""
+"""Defines a promotion's gates as pure functions that take metrics and predictions. Needs no model."""
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,7 @@ def floor_gate(floor: Floor, measured: ChallengerMetric) -> GateOutcome:
 def slice_gate(
     slice_rule: Slice, measured: ChallengerMetric, champion: float | None, tolerance: float
 ) -> GateOutcome:
-    """Pass if a metric on the rows of a slice reaches its limit and that of the champion.
+    """Pass if a metric on a slice's rows reaches its limit and the champion's.
 
     Args:
         slice_rule: column and value that choose the rows, and the rule for them.
@@ -117,10 +117,10 @@ def slice_gate(
 
 
 def latency_gate(p95: float, ceiling: float | None, detail: str) -> GateOutcome:
-    """Pass if the 95th percentile of the time for one row is not above the ceiling, if there is one.
+    """Pass if the 95th percentile of one row's time is not above the ceiling, if there is one.
 
     Args:
-        p95: for the time that one row takes, in milliseconds.
+        p95: the 95th percentile, in milliseconds.
         ceiling: in milliseconds; None if none is set.
         detail: names further times and the hardware.
     """
@@ -141,9 +141,9 @@ def baseline_gate(
 ) -> GateOutcome:
     """Pass if the model is significantly better than the best constant prediction.
 
-    The constant is the class frequencies of the training rows, or the mean of their targets. For classes, a
+    The constant is the training rows' class frequencies, or their mean target. For classes, a
     significant gain in log loss also passes: if one class has 99 % of the rows, accuracy can hardly improve.
-    Precision and recall of a constant can be 1, so ROC AUC takes their place.
+    A constant's precision and recall can be 1, so ROC AUC takes their place.
 
     Args:
         metric: the metric that the gates compare.

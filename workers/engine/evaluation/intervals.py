@@ -1,4 +1,4 @@
-"""Computes confidence intervals of metrics that are measured on a finite number of rows."""
+"""Computes confidence intervals for metrics that are measured on finitely many rows."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -37,7 +37,7 @@ def metric_entry(
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a proportion (Wilson 1927).
+    """Return a proportion's 95 % score interval (Wilson 1927).
 
     It is valid near 0 and 1, where the normal approximation leaves [0, 1].
 
@@ -56,7 +56,7 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 def bootstrap(
     statistic: Callable[[RowIndices], float], rows: int, seed: int, *, draws: int = MAX_DRAWS
 ) -> tuple[float, float]:
-    """Return the 95 % percentile interval of a statistic over resampled rows (Efron 1979).
+    """Return a statistic's 95 % percentile interval over resampled rows (Efron 1979).
 
     Args:
         statistic: maps row numbers, drawn with replacement, to a number; NaN if it is undefined.
@@ -74,7 +74,7 @@ def bootstrap(
 
 
 def bootstrap_groups(statistic: Callable[[Counts], float], sizes: Counts, seed: int) -> tuple[float, float]:
-    """Return the interval of `bootstrap` for a statistic that depends only on how often each group is drawn.
+    """Return `bootstrap`'s interval for a statistic that depends only on how often each group is drawn.
 
     Rows with equal values form a group, for example those with the same true and predicted class. The number
     of rows drawn from each group has a multinomial distribution. It is drawn directly, so a resample takes as

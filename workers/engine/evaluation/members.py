@@ -1,4 +1,4 @@
-"""Compares the members of an ensemble on their stored validation predictions and fits their weights."""
+"""Compares an ensemble's members on their stored validation predictions and fits their weights."""
 
 import math
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class BadMembers(EngineError):
 
 @dataclass(frozen=True)
 class MemberPredictions:
-    """Validation predictions of all members on the same rows.
+    """All members' validation predictions on the same rows.
 
     Attributes:
         task: the prediction task.
@@ -74,7 +74,7 @@ class MemberPredictions:
 
     @property
     def row_weights(self) -> Weights:
-        """The values of `weights`."""
+        """The array in `weights`; None without weights."""
         return None if self.weights is None else self.weights.values
 
 
@@ -151,7 +151,7 @@ def _weight_fit(
     best: str,
     seed: int,
 ) -> WeightFit:
-    """Return the losses of the weights, beside those of equal weights and of the best member alone."""
+    """Return the weights' losses, beside those with equal weights and for the best member alone."""
     task = members.task
     # Equal weights are not fitted, so no rows have to be left out.
     rows = members.row_weights
@@ -199,7 +199,7 @@ def _candidates(
 
 
 def _mean_gain(gains: Floats, seed: int, weights: Weights) -> MetricValue:
-    """Return the mean of the rows' gains, (rows,), with its interval.
+    """Return the rows' mean gain, (rows,), with its interval.
 
     The gains are resampled, not the two losses: so rows that are hard for both cancel out.
     """

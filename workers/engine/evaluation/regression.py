@@ -37,7 +37,7 @@ def r_squared(truth: Floats, guess: Floats, weights: Weights = None) -> float:
 
 
 def rmse(truth: Floats, guess: Floats, weights: Weights = None) -> float:
-    """Return the root of the mean squared error over rows and outputs, in the target's unit."""
+    """Return the root mean squared error over rows and outputs, in the target's unit."""
     return math.sqrt(mean((truth - guess) ** 2, weights))
 
 
@@ -76,9 +76,9 @@ def _summary(residuals: Floats) -> ResidualSummary:
 
 
 def _output(name: str, truth: Floats, guess: Floats, seed: int, weights: Weights) -> OutputReport:
-    """Return the metrics of one target column, and the residuals y - ŷ of its finite predictions.
+    """Return one target column's metrics, and the residuals y - ŷ for its finite predictions.
 
-    The distribution of the residuals counts each row once.
+    The residuals' distribution counts each row once.
     """
     # A diverged model predicts NaN or infinity, for which neither a histogram nor percentiles are defined.
     finite_rows = np.flatnonzero(np.isfinite(guess))

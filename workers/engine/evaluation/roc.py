@@ -1,4 +1,4 @@
-"""Computes the ROC curve of a binary classifier and the area under it, with its interval."""
+"""Computes a binary classifier's ROC curve and the area under it, with its interval."""
 
 import math
 from typing import NamedTuple
@@ -31,7 +31,7 @@ def roc_auc(positive: Bools, score: Floats, weights: Weights = None) -> float:
 
 
 class RocCurve(NamedTuple):
-    """(False positive rate, true positive rate) pairs, and the threshold of each but the first."""
+    """(False positive rate, true positive rate) pairs, and each one's threshold but the first's."""
 
     points: tuple[tuple[float, float], ...] = ()
     thresholds: tuple[float, ...] = ()
@@ -67,7 +67,7 @@ def auc_entry(positive: Bools, score: Floats, seed: int, weights: Weights = None
 
 
 class _Sorted:
-    """Rows in the order of their scores, for which the area under the ROC curve is computed several times."""
+    """Rows ordered by their scores, for which the area under the ROC curve is computed several times."""
 
     def __init__(self, positive: Bools, score: Floats) -> None:
         self.order = np.argsort(score)
@@ -86,7 +86,7 @@ class _Sorted:
 
 
 def _auc_interval(positive: Bools, score: Floats, seed: int, weights: Weights) -> tuple[float, float]:
-    """Return the bootstrap interval of the area under the ROC curve; NaN if a score is not finite."""
+    """Return the bootstrap interval for the area under the ROC curve; NaN if a score is not finite."""
     if not np.isfinite(score).all():
         return math.nan, math.nan
     # Sorted once: a resample only changes how often each row counts, not the order of the scores.

@@ -47,7 +47,7 @@ class InitialValues:
         """Read the initializers for all variables in these layers.
 
         Args:
-            layers: the model's layers. Its variables are not initialized yet, or `redraw` follows.
+            layers: the model's layers. The variables are not initialized yet, or `redraw` follows.
             stored: ids for the variables whose initial values come from a file, and are fixed.
         """
         self._stored = stored

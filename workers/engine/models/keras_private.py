@@ -92,7 +92,7 @@ def has_weight_decay(optimizer: Any, variable: Any) -> bool:
 
 
 def replace_weight_decay(optimizer: Any, apply: Callable[[Any], None]) -> None:
-    """Have an optimizer apply its weight decay with another function."""
+    """Have an optimizer apply its weight decay with another function of the variables."""
     optimizer._apply_weight_decay = apply
 
 

@@ -1,4 +1,4 @@
-"""Reports the files in a script's folder of outputs as artifacts, within bounds."""
+"""Reports the files in a script's output folder as artifacts, within bounds."""
 
 import os
 import stat
@@ -42,7 +42,7 @@ class Kept(NamedTuple):
 
 
 def report_outputs(report: Report, folder: Path, bounds: Bounds, *, prefix: str = "") -> None:
-    """Report the files of a folder as artifacts. A warning names those that are not kept, with the reasons.
+    """Report the files in a folder as artifacts. A warning names those that are not kept, with the reasons.
 
     Args:
         report: its folder contains `folder`.

@@ -43,7 +43,7 @@ class Ended(NamedTuple):
 
 
 class Program:
-    """One run of a program in a process group of its own.
+    """One program run in its own process group.
 
     Args:
         command: the program and its arguments.
@@ -176,7 +176,7 @@ def kill_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def adopt_orphans() -> None:
-    """Have processes whose parents have ended become children of this process, where the kernel can."""
+    """Have processes whose parents have ended become this process' children, where the kernel can."""
     # Without it, those that have left the group of their program are found by the sandbox alone.
     with contextlib.suppress(OSError, AttributeError):
         become_subreaper()
@@ -210,7 +210,7 @@ def _collect() -> None:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield the descendants of a process that have not ended; none where the kernel does not list them."""
+    """Yield a process' descendants that have not ended; none where the kernel does not list them."""
     for child in _children(pid):
         if not _has_ended(child):
             yield child
@@ -232,12 +232,12 @@ def _has_ended(pid: int) -> bool:
 
 
 def cpu_ticks(pids: Iterable[int]) -> int:
-    """Return the CPU time of processes, and of their children that have ended, in ticks of the clock."""
+    """Return the CPU time for processes, and for their children that have ended, in clock ticks."""
     return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _fields(pid)))
 
 
 def _fields(pid: int) -> list[str]:
-    """Return the state of a process and what follows it in its file `stat`; empty if it does not exist."""
+    """Return a process' state and what follows it in its file `stat`; empty if it does not exist."""
     try:
         # Before it is the name of the program, which may contain spaces and brackets.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

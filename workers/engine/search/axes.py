@@ -1,6 +1,6 @@
 """Converts hyperparameters to coordinates for models, without names, scales and steps.
 
-The coordinate of a countable hyperparameter is its index in our grid, that of any other its fraction of the
+A countable hyperparameter's coordinate is its index in our grid, any other's its fraction of the
 sampling scale. So a model does not round steps itself, and log and reverse log scales become linear.
 """
 
@@ -46,11 +46,11 @@ class Axis:
 
     @property
     def last(self) -> int:
-        """Last index of the grid; -1 for a continuous hyperparameter."""
+        """The grid's last index; -1 for a continuous hyperparameter."""
         return len(self.points) - 1
 
     def place(self, value: Value) -> int:
-        """Return a value's index in the grid; of a value that is not in it, that of the nearest point."""
+        """Return a value's index in the grid; for a value that is not in it, the nearest point's."""
         if isinstance(self.points, range):
             return min(max(round((int(value) - self.points.start) / self.points.step), 0), self.last)
         if isinstance(self.points, Steps):

@@ -1,4 +1,4 @@
-"""Measures the objective of a retrained model with its interval, to compare the model with its trial."""
+"""Measures a retrained model's objective with its interval, to compare the model with its trial."""
 
 import numpy as np
 

@@ -62,7 +62,7 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     """Quantize and save a model, load it, and compare it with the original on the same test rows.
 
     Returns:
-        The job's result: metrics, sizes, agreement and latency of both models.
+        The job's result: both models' metrics, sizes, agreement and latency.
 
     Raises:
         NotQuantizable: no int8 version predicts the same as this model after saving.
@@ -116,7 +116,7 @@ def compare(
     after: EvaluatedModel,
     layers: ComparedLayers,
 ) -> QuantizationReport:
-    """Measure the latency of both models and return the comparison.
+    """Measure both models' latency and return the comparison.
 
     Args:
         task: the task.
@@ -190,7 +190,7 @@ def sizes(original: Any, quantized: Any, original_path: Path, quantized_path: Pa
 
 
 def agreement(task: Task, y_true: Array, original: Array, quantized: Array) -> Agreement:
-    """Compare the predictions of two models for the same rows; for labels, the share is of all labels.
+    """Compare the predictions of two models for the same rows; for labels, the share counts all labels.
 
     Args:
         task: the prediction task.

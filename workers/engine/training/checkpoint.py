@@ -3,12 +3,12 @@
 `write` does, in this order:
 
 1. write arrays and state to `.tmp-<fence>-<step>` and sync them to disk,
-2. write manifest.json with the size and SHA-256 of each file, and sync it,
+2. write manifest.json with each file's size and SHA-256, and sync it,
 3. sync the folder, rename it to `<step>-<fence>`, and sync its parent.
 
-Files that the checkpoint before has already are linked, and the history of epochs is only appended to: see
+Files that the checkpoint before has already are linked, and the epoch history is only appended to: see
 `shared_files`. A reader uses a folder only if every file matches the manifest. Keras' `BackupAndRestore` and
-Orbax are not used: they lose the state of seed generators, or leave incomplete files when the process is
+Orbax are not used: they lose seed generators' state, or leave incomplete files when the process is
 killed.
 """
 
@@ -49,7 +49,7 @@ class DiskFull(EngineError):
 
 @dataclass
 class Snapshot:
-    """The contents of a checkpoint.
+    """A checkpoint's contents.
 
     Attributes:
         arrays: array groups by name (`model`, `optimizer`, `best`, …).
@@ -57,7 +57,7 @@ class Snapshot:
         history: each epoch's metrics.
         lasting: groups, by name, whose list is replaced whenever its contents change. Such a group is written
             once, and linked by the next checkpoints until it is replaced.
-        weights: SHA-256 for the file with the group `model`, as its writer recorded it; empty before it is
+        weights: SHA-256 of the file with the group `model`, as its writer recorded it; empty before it is
             written.
     """
 
@@ -74,7 +74,7 @@ class CommittedCheckpoint(NamedTuple):
     Attributes:
         folder: its path.
         manifest: its manifest file's SHA-256.
-        bytes: all its files' size.
+        bytes: total size of its files.
     """
 
     folder: Path
@@ -189,7 +189,7 @@ def _sync(path: Path) -> None:
 
 
 def is_intact(folder: Path, manifest: str | None = None) -> bool:
-    """Return whether every file of a checkpoint matches its manifest.
+    """Return whether every file in a checkpoint matches its manifest.
 
     Args:
         folder: the checkpoint's folder.
@@ -246,7 +246,7 @@ def read(folder: Path) -> Snapshot:
 
 
 def delete_old(parent: Path, fence: int, recorded: str | None, keep: int = KEEP) -> None:
-    """Delete old checkpoints, and incomplete ones of earlier attempts.
+    """Delete old checkpoints, and incomplete ones from earlier attempts.
 
     Args:
         parent: the training's checkpoint folder.

@@ -1,7 +1,7 @@
-"""Trains the executions of a trial in lockstep: one epoch of each in turn, in one call where that is faster.
+"""Trains a trial's executions in lockstep: one epoch each in turn, in one call where that is faster.
 
-Executions differ only in their seeds, so one program serves all of them, and under `jax.vmap` it can train
-them in one call (see `compiled.vmapped`). Each keeps its own order of rows, checkpoints, best epoch and end.
+Executions differ only in their seeds, so one program serves them all, and under `jax.vmap` it can train
+them in one call (see `compiled.vmapped`). Each keeps its own row order, checkpoints, best epoch and end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def _start_group(waiting: Sequence[Execution]) -> Sequence[Execution]:
 
 
 def _precompute_epoch(group: Sequence[Execution], active: Sequence[Execution]) -> None:
-    """Train the next epoch of the group in one call if that is still faster; the loops keep the results.
+    """Train the group's next epoch in one call if that is still faster; the loops keep the results.
 
     Args:
         group: all executions in the group.
@@ -83,7 +83,7 @@ def _precompute_epoch(group: Sequence[Execution], active: Sequence[Execution]) -
 
 
 def _run_epoch_of_each(executions: Sequence[Execution]) -> None:
-    """Run one epoch of each execution. If one fails or is interrupted, the others write a checkpoint."""
+    """Run one epoch for each execution. If one fails or is interrupted, the others write a checkpoint."""
     failure: EngineError | None = None
     interruption: TaskInterrupted | None = None
     unfinished: list[Execution] = []
@@ -131,7 +131,7 @@ def _vmap_is_faster(first: Execution, count: int) -> bool:
 
 
 def _vmappable_loop(execution: Execution) -> ProgramLoop | None:
-    """Return the loop of an execution if it may run a whole epoch per call and nothing acts between them."""
+    """Return an execution's loop if it may run a whole epoch per call and nothing acts between them."""
     training = execution.training
     loop = training.loop
     if not isinstance(loop, ProgramLoop) or loop.step_mode != "many" or training.acts_between_epochs:

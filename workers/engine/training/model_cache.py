@@ -2,8 +2,8 @@
 
 A search trains the same few shapes many times, with different seeds, learning rates and dropout rates. A
 cached model is reset: its variables get the values that a new model would start from, its traced
-hyperparameters and learning rate those of the spec. So each shape is built, traced and compiled once in a
-runner's lifetime.
+hyperparameters and learning rate the values in the spec. So each shape is built, traced and compiled once in
+a runner's lifetime.
 """
 
 import hashlib
@@ -37,9 +37,9 @@ MAX_BYTES = 256 << 20
 
 @dataclass
 class _CachedModel:
-    """A built model with the initial values of the variables that do not depend on the seed.
+    """A built model with the initial values for the variables that do not depend on the seed.
 
-    It has no rows: those of a fold would stay in memory while another fold is used.
+    It has no rows: a fold's rows would stay in memory while another fold is used.
 
     Attributes:
         model, scaling, initial, program: see `Prepared`.
@@ -82,7 +82,7 @@ class ModelCache:
         self._models: OrderedDict[str, _CachedModel] = OrderedDict()
 
     def load(self, file: DatasetFile, spec: ExperimentSpec, in_memory_bytes: int | None = None) -> Dataset:
-        """Return the data set of an experiment; the same object if it was the last one loaded.
+        """Return an experiment's data set; the same object if it was the last one loaded.
 
         Args:
             file, in_memory_bytes: see `load_dataset`.
@@ -136,7 +136,7 @@ class ModelCache:
 
 
 def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:
-    """Return a cached model in the state of a new one for `spec` and `seed`."""
+    """Return a cached model in the same state as a new one for `spec` and `seed`."""
     model = cached.model
     batches = batches_of(spec, dataset, rows, seed)
     widths = widths_of(spec, dataset.profile)

@@ -1,7 +1,7 @@
-"""Prepares trainings of models that code of users builds.
+"""Prepares trainings for models that user code builds.
 
 A model that the code compiles keeps its optimizer, loss and metrics; one that it does not compile gets those
-of the spec. Both are trained by the same loops as the templates. Models of a class with its own `fit`, or
+in the spec. Both are trained by the same loops as the templates. Models from a class with its own `fit`, or
 with its own steps, are trained by `own_fit`.
 """
 
@@ -63,9 +63,9 @@ _CACHE: OrderedDict[str, _Cached] = OrderedDict()
 
 @dataclass(frozen=True)
 class CodeEvaluationSet(EvaluationSet):
-    """Rows on which the loss and the metrics of a compiled model are computed after each epoch.
+    """Rows on which a compiled model's loss and metrics are computed after each epoch.
 
-    They are those of Keras over all rows. Weight penalties are not part of the loss, as with templates.
+    They are computed as in Keras, over all rows. The loss has no weight penalties, as with templates.
     """
 
     draws: ClassVar[int] = 200
@@ -115,14 +115,14 @@ class CodeEvaluationSet(EvaluationSet):
 
 
 def metric_names(build: CodeBuild) -> tuple[str, ...]:
-    """Return the names of the metrics that the code has compiled into its model, after it was called once."""
+    """Return the metric names that the code has compiled into its model, after it was called once."""
     metrics = compiled_metrics(build.model)
     return () if metrics is None or not metrics.built else tuple(metrics.result())
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedCode(Prepared):
-    """A model of code with its training data.
+    """A code model with its training data.
 
     Attributes:
         build: the model, and what its outputs mean.
@@ -133,7 +133,7 @@ class PreparedCode(Prepared):
     loss_function: Any = None
 
     def hook(self, rates: Sequence[float] = ()) -> EpochHook:
-        """See `Prepared.hook`. The optimizer of a compiled model is the code's own."""
+        """See `Prepared.hook`. A compiled model's optimizer is the code's own."""
         return super().hook(rates) if _uses_fit(self.build) else EpochHook()
 
     def loop(self, validation: EvaluationSet | None = None, *, epochs: int) -> Loop:
@@ -203,7 +203,7 @@ class UnmeasuredSet(EvaluationSet):
 
 
 def _uses_fit(build: CodeBuild) -> bool:
-    """Return whether the optimizer, the loss and the metrics are those of the spec."""
+    """Return whether the optimizer, the loss and the metrics come from the spec."""
     return build.is_plain and not build.is_compiled
 
 
@@ -215,7 +215,7 @@ def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
 
 
 def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: int) -> PreparedCode:
-    """Build a model with code of users for training on `rows`; see `prepare.prepare`.
+    """Build a model with user code for training on `rows`; see `prepare.prepare`.
 
     Raises:
         BadSpec: the spec asks for something that these data cannot provide.
@@ -252,9 +252,9 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
 
 
 def _cached(build: CodeBuild, loss: Any, batches: Batches, key: str) -> _Cached:
-    """Return the kept model of the same program with the values of a model that was just built.
+    """Return the cached model for the same program with the values from a model that was just built.
 
-    Executions of a trial share it, so it is compiled once, and they may be trained in one call.
+    A trial's executions share it, so it is compiled once, and they may be trained in one call.
     """
     ensure_built(build.model)
     cached = _CACHE.get(key)
@@ -269,7 +269,7 @@ def _cached(build: CodeBuild, loss: Any, batches: Batches, key: str) -> _Cached:
 
 
 def _assigned(cached: Any, fresh: Any) -> bool:
-    """Give a kept model the values of one that was just built; return whether it has the same variables."""
+    """Give a cached model the values from a new one; return whether it has the same variables."""
     groups = [(cached.variables, fresh.variables), (cached.optimizer.variables, fresh.optimizer.variables)]
     shapes = [[[(v.path, tuple(v.shape)) for v in group] for group in pair] for pair in groups]
     if any(old != new for old, new in shapes):
@@ -285,7 +285,7 @@ def _assigned(cached: Any, fresh: Any) -> bool:
 
 
 def _batches(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int, build: CodeBuild) -> Batches:
-    """Return the batches with the targets that the loss of the model takes."""
+    """Return the batches with the targets that the model's loss takes."""
     batches = batches_of(spec, dataset, rows, seed)
     _, y = dataset.take(rows)
     if not build.is_plain and not isinstance(batches.x, np.ndarray):

@@ -1,4 +1,4 @@
-"""Trains a model with the `fit` of a HyperModel class, or with one call of Keras' `fit`.
+"""Trains a model with a HyperModel class's `fit`, or with one call to Keras' `fit`.
 
 The whole training is one call, as in KerasTuner. A callback reports each epoch, keeps the best weights and
 serves requests. The call cannot be continued, so a training that was interrupted begins again.
@@ -125,7 +125,7 @@ class OwnFitTraining(Training):
         return returned
 
     def record(self, logs: Mapping[str, Any]) -> bool:
-        """Record the measures of an epoch; return whether the training should end now.
+        """Record an epoch's measures; return whether the training should end now.
 
         Raises:
             NanLoss: the loss is NaN or infinite.
@@ -216,7 +216,7 @@ class OwnFitTraining(Training):
 
 
 def _named(answer: Any, objective: str) -> dict[str, float]:
-    """Return the result of a `fit` as values by name, as KerasTuner understands it."""
+    """Return what a `fit` returned as values by name, as KerasTuner understands it."""
     if isinstance(answer, keras.callbacks.History):
         return {}
     if isinstance(answer, dict):
@@ -236,7 +236,7 @@ def _named(answer: Any, objective: str) -> dict[str, float]:
 
 
 def _with_objective(metrics: dict[str, float], objective: str) -> dict[str, float]:
-    """Return measures with that of the objective under its own name, if they have it only without `val_`."""
+    """Return measures with the objective's under its own name, if they have it only without `val_`."""
     plain = objective.removeprefix("val_")
     if objective in metrics or plain not in metrics or plain == LOSS or not objective:
         return metrics
@@ -247,7 +247,7 @@ def _with_objective(metrics: dict[str, float], objective: str) -> dict[str, floa
 
 
 class _EpochReporter(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Passes the measures of each epoch to the training."""
+    """Passes each epoch's measures to the training."""
 
     def __init__(self, training: OwnFitTraining) -> None:
         super().__init__()

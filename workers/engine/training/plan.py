@@ -47,15 +47,15 @@ class EvaluationSet:
     weights: Floats | None = None
 
     def measure(self, metrics: Sequence[str], predictions: Array) -> dict[str, float]:
-        """Return the loss and some metrics of predictions for these rows, by name."""
+        """Return the loss and some metrics for predictions on these rows, by name."""
         return compute_metrics(self.loss, metrics, self.y, predictions, self.scale, self.weights)
 
     def computes(self, name: str) -> bool:
-        """Return whether `score` computes the loss or metric of this name."""
+        """Return whether `score` computes the loss or metric with this name."""
         return name == "loss" or name in METRICS
 
     def score(self, name: str, y: Array, p: Array, weights: Weights) -> float:
-        """Return the loss or one metric of predictions of the saved model for any rows.
+        """Return the loss or one metric for the saved model's predictions on any rows.
 
         Args:
             name: `loss`, or a metric.
@@ -113,7 +113,7 @@ class TrainingPlan:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """Result of a training that has ended.
+    """What a training that has ended returns.
 
     Attributes:
         epochs: epochs trained.

@@ -84,7 +84,7 @@ class Prepared:
         )
 
     def saved_form(self, predictions: Array) -> Array:
-        """Return predictions of the trained model as the saved model makes them."""
+        """Return the trained model's predictions as the saved model makes them."""
         return predictions
 
     def predict(self, x: Rows, batch_size: int) -> Array:
@@ -99,11 +99,11 @@ class Prepared:
 
     @property
     def chooses_epoch(self) -> bool:
-        """Whether the model has the weights of its best epoch, if it may; otherwise of its last one."""
+        """Whether the model has its best epoch's weights, if it may; otherwise its last one's."""
         return True
 
     def training(self, plan: TrainingPlan) -> Training:
-        """Return the training of this model that `plan` defines."""
+        """Return this model's training that `plan` defines."""
         return Training(plan)
 
     def model_to_save(self, name: str) -> Any:
@@ -141,7 +141,7 @@ class Prepared:
         return hook_for(self.spec.fit, rates)
 
     def validation_metrics(self) -> frozenset[str] | None:
-        """Return the names of the metrics that validation computes; None if they are not known before."""
+        """Return the metric names that validation computes; None if they are not known before."""
         names = metric_names(self.spec.fit, self.dataset.task)
         return frozenset({"val_loss", *(f"val_{name}" for name in names)})
 
@@ -183,7 +183,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
 
 
 def batches_of(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Batches:
-    """Return the batches of a training on `rows`; see `prepare`."""
+    """Return the batches for training on `rows`; see `prepare`."""
     x, y = dataset.take(rows)
     return Batches(
         x=x,
@@ -224,10 +224,10 @@ def _shards(spec: ExperimentSpec) -> int:
 
 
 def sample_weights(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> Array:
-    """Return the weight of each training row, (rows,) float32: that of its class times its own.
+    """Return each training row's weight, (rows,) float32: its class's weight times its own.
 
-    Those of the column have the mean 1, so only their ratios count. The loss of a batch is divided by the sum
-    of its weights, which makes the same of all weights times a number.
+    The column's weights have the mean 1, so only their ratios count. A batch's loss is divided by the sum
+    of its weights, so all weights times a number give the same.
 
     Args:
         spec: has the class weights.

@@ -1,6 +1,6 @@
 """Trains trees: prepares a training without gradients, and runs it like any other.
 
-A checkpoint has the progress and a digest of the trees, not the trees: scikit-learn's models could only be
+A checkpoint has the progress and the trees' digest, not the trees: scikit-learn's models could only be
 stored as pickles. A resumed training grows the same trees again.
 """
 
@@ -174,7 +174,7 @@ class TreeTraining(Training):
         return cast("TreeLoop", self._plan.loop)
 
     def start(self, resume: Snapshot | None = None) -> None:
-        """See `Training.start`. It grows the trees of the snapshot again, if they are the same."""
+        """See `Training.start`. It grows the snapshot's trees again, if they are the same."""
         super().start(resume if resume is not None and self._regrows(resume) else None)
 
     def _regrows(self, snapshot: Snapshot) -> bool:

@@ -87,7 +87,7 @@ class ImageTable(Table):
 
 
 @dataclass
-class _Found:
+class _FirstReading:
     """An archive's files, after the first reading."""
 
     headers: dict[str, Header] = field(default_factory=dict)
@@ -155,8 +155,8 @@ def read_images(
     )
 
 
-def _read_headers(archive: ImageArchive, bad: BadImages, progress: Callable[[float], None]) -> _Found:
-    archived = _Found()
+def _read_headers(archive: ImageArchive, bad: BadImages, progress: Callable[[float], None]) -> _FirstReading:
+    archived = _FirstReading()
     for file in archive.files():
         if is_table(file.path):
             if archived.table is not None:
@@ -175,7 +175,7 @@ def _read_headers(archive: ImageArchive, bad: BadImages, progress: Callable[[flo
     return archived
 
 
-def _label(archived: _Found, folder: Path, limits: FileLimits) -> LabelledImages:
+def _label(archived: _FirstReading, folder: Path, limits: FileLimits) -> LabelledImages:
     paths = list(archived.headers)
     if archived.table is None:
         return label_by_folder(paths)

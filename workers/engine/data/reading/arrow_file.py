@@ -66,7 +66,7 @@ def read_columns(path: Path) -> dict[str, Array]:
     """Return a file's arrays, the names as `columns` and the columns as `column_<i>`.
 
     Raises:
-        BadData: it is not a version's readable file.
+        BadData: it is not a readable dataset file.
     """
     import pyarrow as pa
 

@@ -284,7 +284,7 @@ def _spilled(batches: Any, path: Path, name: str, limits: FileLimits) -> Any:
         batches: reads them.
         path: the new file's path.
         name: the source file's name, for messages.
-        limits: the size limits in memory.
+        limits: the limits for its size in memory.
     """
     import pyarrow as pa
 

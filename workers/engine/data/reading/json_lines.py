@@ -32,7 +32,7 @@ def read_json_lines(
     bad: BadRows | None = None,
     spill: Spill | None = None,
 ) -> Table:
-    """Read a file with JSON objects, one for each line. A key that an object lacks is a missing value.
+    """Read a file of JSON objects, one for each line. A key that an object lacks is a missing value.
 
     Args:
         path: the file.
