@@ -20,7 +20,7 @@ MAX_TRIALS = 2000
 TOP_SHARE, MIN_TOP = 0.1, 5
 """The best trials are a tenth of all, but at least five: Optuna's estimate of fewer is unstable."""
 SHUFFLES = 39
-"""Comparisons with as many trials drawn at random, to tell a difference from chance."""
+"""Comparisons with as many trials drawn at random, to distinguish a difference from chance."""
 
 Floats = NDArray[np.float64]
 Rank = Callable[[FrozenTrial], float]

@@ -37,7 +37,7 @@ class TimingComparison:
 
     Args:
         training_time: the program's; limits the time that timing takes.
-        work: how many times more a unit does in the candidate than in the default.
+        work: the work in a candidate's unit, as a multiple of a default's unit.
         guard: makes a context for each measurement.
     """
 
@@ -63,12 +63,12 @@ class TimingComparison:
         Args:
             default: the variant in use.
             candidate: the other one.
-            seconds: how long a unit takes in the default.
+            seconds: duration of a unit with the default.
             max_units: the most units in a measurement.
             seconds_left: until the current training ends.
 
         Returns:
-            How long a unit takes in the candidate, divided by the default's time; None until it is known.
+            The candidate's duration for a unit, divided by the default's; None until it is known.
         """
         is_default = self._first_candidate is not None and len(self._default) == len(self._candidate)
         variant, times = (default, self._default) if is_default else (candidate, self._candidate)

@@ -1,4 +1,4 @@
-"""Builds a model with user code for one data shape, and finds what its outputs mean."""
+"""Builds a model with user code for one data shape, and finds the meaning of its outputs."""
 
 import inspect
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class CodeBuild:
         shape: the data shape.
         is_compiled: whether the code has compiled it.
         own_fit: whether the class trains it by its own fit.
-        output: what its outputs mean.
+        output: the meaning of its outputs.
         one_hot: whether its loss takes one number for each class.
     """
 

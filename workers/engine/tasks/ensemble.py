@@ -158,7 +158,7 @@ def validation_metrics(
 
 
 def common_features(paths: Sequence[Path]) -> Features | None:
-    """Return all members' pipeline; None if they have none.
+    """Return the pipeline that all members have; None if they have none.
 
     Raises:
         BadMembers: the pipelines differ, so no input suits all members.

@@ -125,7 +125,7 @@ class PreparedCode(Prepared):
     """A code model with its training data.
 
     Attributes:
-        build: the model, and what its outputs mean.
+        build: the model and the meaning of its outputs.
         loss_function: for a model that the code compiles and whose steps run without Keras' `fit`.
     """
 

@@ -216,7 +216,7 @@ class OwnFitTraining(Training):
 
 
 def _named(answer: Any, objective: str) -> dict[str, float]:
-    """Return what a `fit` returned as values by name, as KerasTuner understands it."""
+    """Return the result of a `fit` as values by name, as KerasTuner understands it."""
     if isinstance(answer, keras.callbacks.History):
         return {}
     if isinstance(answer, dict):

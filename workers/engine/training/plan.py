@@ -113,7 +113,7 @@ class TrainingPlan:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a training that has ended returns.
+    """The result of a training that has ended.
 
     Attributes:
         epochs: epochs trained.
