@@ -20,7 +20,7 @@ def applied(mesh: dict[str, Any], **environment: str) -> dict[str, str]:
     objective = SearchPayload().objective(spec)
     task = TrainTask(folder="", spec=spec, dataset=dataset, retrain=None, objective=objective, model_name="t")
     with patch.dict(os.environ, environment, clear=True):
-        Environment.of(task).apply()
+        Environment.for_task(task).apply()
         return dict(os.environ)
 
 

@@ -1,1 +1,1 @@
-"""Reads code of users in a process with limits. It parses the code, and never imports or executes it."""
+"""Reads user code in a process with limits. It parses the code, and never imports or executes it."""

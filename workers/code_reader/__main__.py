@@ -1,4 +1,4 @@
-"""Answers one request about code of users, in a process of its own.
+"""Answers one request about user code, in its own process.
 
 Reads a `ReaderRequest` as JSON from standard input and writes the answer as JSON to standard output. A
 hostile file can end this process, and no other: the caller reports that.

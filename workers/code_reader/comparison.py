@@ -1,4 +1,4 @@
-"""Compares the files of two versions line by line, and changed lines word by word, in bounded time."""
+"""Compares two versions' files line by line, and changed lines word by word, in bounded time."""
 
 import codecs
 import difflib
@@ -64,7 +64,7 @@ class _Room:
 
 
 def compare(request: CompareRequest) -> Comparison:
-    """Return the differences of all files, with at most so much text that a page can show it."""
+    """Return all files' differences, with at most so much text that a page can show it."""
     room, budget = _Room(), Budget(ALL_SECONDS)
     files = []
     for file in request.files:
@@ -118,7 +118,7 @@ def _is_large(place: str | None) -> bool:
 
 
 def _lines(place: str | None) -> list[str] | None:
-    """Return the lines of a file without their ends; None if it is not text."""
+    """Return a file's lines without their ends; None if it is not text."""
     if place is None:
         return []
     text = text_of(Path(place).read_bytes())
@@ -159,13 +159,13 @@ def _common(old: list[str], new: list[str]) -> int:
 
 def _joined(blocks: list[Block]) -> list[Block]:
     """Return the blocks with equal ones that follow each other as one."""
-    found: list[Block] = []
+    merged: list[Block] = []
     for block in blocks:
-        if found and found[-1][0] == block[0] == "equal":
-            found[-1] = ("equal", found[-1][1], block[2], found[-1][3], block[4])
+        if merged and merged[-1][0] == block[0] == "equal":
+            merged[-1] = ("equal", merged[-1][1], block[2], merged[-1][3], block[4])
         else:
-            found.append(block)
-    return found
+            merged.append(block)
+    return merged
 
 
 def _shown(
@@ -191,7 +191,7 @@ def _shown(
 def _surroundings(
     block: Block, old: list[str], *, is_first: bool, is_last: bool
 ) -> Iterator[DifferenceLine | None]:
-    """Yield the lines of an equal block next to changes; None where lines are left out."""
+    """Yield an equal block's lines next to changes; None where lines are left out."""
     _, a, b, c, _ = block
     before = 0 if is_first else min(CONTEXT, b - a)
     after = 0 if is_last else min(CONTEXT, b - a)
@@ -216,7 +216,7 @@ def _same(old: list[str], here: int, there: int) -> DifferenceLine:
 def _changed(
     block: Block, old: list[str], new: list[str], most: int, budget: Budget
 ) -> Iterator[DifferenceLine]:
-    """Yield the removed and then the added lines of a block, at most so many of each."""
+    """Yield a block's removed and then its added lines, at most so many each."""
     _, a, b, c, d = block
     # Lines are paired in their order, if there are as many of them: then each may have changed a little.
     pairs = b - a if b - a == d - c else 0
@@ -224,11 +224,11 @@ def _changed(
     added = [_cut(line) for line in new[c : min(d, c + most)]]
     marks = [_marks(removed[i], added[i], budget) for i in range(min(pairs, most))]
     for i, text in enumerate(removed):
-        own = marks[i][0] if marks else []
-        yield DifferenceLine(change="removed", old=a + i + 1, new=None, text=text, marks=own)
+        line_marks = marks[i][0] if marks else []
+        yield DifferenceLine(change="removed", old=a + i + 1, new=None, text=text, marks=line_marks)
     for i, text in enumerate(added):
-        own = marks[i][1] if marks else []
-        yield DifferenceLine(change="added", old=None, new=c + i + 1, text=text, marks=own)
+        line_marks = marks[i][1] if marks else []
+        yield DifferenceLine(change="added", old=None, new=c + i + 1, text=text, marks=line_marks)
 
 
 def _cut(line: str) -> str:
@@ -239,7 +239,7 @@ def _cut(line: str) -> str:
 
 
 def _marks(old: str, new: str, budget: Budget) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the places of the words that differ; none if the lines have little in common."""
+    """Return where the words differ; none if the lines have little in common."""
     words, others = _WORD.findall(old), _WORD.findall(new)
     if max(len(words), len(others)) > MOST_WORDS or budget.is_spent:
         return [], []

@@ -1,11 +1,11 @@
-"""Finds the functions, classes and scripts of a version that Trainyard can use."""
+"""Finds the functions, classes and scripts in a version that Trainyard can use."""
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jobs.messages.code import MAX_TEXT, CodeArgument, CodeEntry, EntryKind
-from workers.code_reader.modules import Module, constant, shown
+from workers.code_reader.modules import Module, constant, printable
 from workers.code_reader.scripts import script_of
 
 type Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -61,7 +61,7 @@ class _Class:
 
 
 class Definitions:
-    """The classes of all modules of a version, so that bases in other files are found."""
+    """The classes in all modules of a version, so that bases in other files are found."""
 
     def __init__(self, modules: list[Module]) -> None:
         self._modules = {_dotted(module.path): module for module in modules}
@@ -70,16 +70,16 @@ class Definitions:
         for module in modules:
             for node in module.tree.body:
                 if isinstance(node, ast.ClassDef):
-                    each = _Class(module, node)
-                    self._classes.setdefault((module.path, node.name), each)
-                    self._by_name.setdefault(node.name, each)
+                    defined = _Class(module, node)
+                    self._classes.setdefault((module.path, node.name), defined)
+                    self._by_name.setdefault(node.name, defined)
 
     def entries_of(self, module: Module) -> list[CodeEntry]:
-        """Return the entries of one module, in the order of its lines."""
-        found = list(self._in(module))
+        """Return one module's entries, ordered by their lines."""
+        entries = list(self._in(module))
         if (script := script_of(module)) is not None:
-            found.append(script)
-        return found
+            entries.append(script)
+        return entries
 
     def _in(self, module: Module) -> Iterator[CodeEntry]:
         for node in module.tree.body:
@@ -97,7 +97,7 @@ class Definitions:
         registered = _registered(module, node)
         if kind is None and registered is None:
             return None
-        methods = sorted({name for each in lineage for name in _methods(each.node)} & set(METHODS))
+        methods = sorted({name for base in lineage for name in _methods(base.node)} & set(METHODS))
         is_hypermodel = kind == "hypermodel"
         return CodeEntry(
             kind=kind or "object",
@@ -111,26 +111,26 @@ class Definitions:
         )
 
     def _lineage(self, first: _Class) -> list[_Class]:
-        """Return a class and its bases inside of the version, nearest first."""
-        found: list[_Class] = []
+        """Return a class and its bases inside the version, nearest first."""
+        lineage: list[_Class] = []
         waiting, seen = [first], {id(first.node)}
-        while waiting and len(found) < MOST_BASES:
-            found.append(here := waiting.pop(0))
+        while waiting and len(lineage) < MOST_BASES:
+            lineage.append(here := waiting.pop(0))
             for base in here.node.bases:
-                own = self._own(here, base)
-                if own is not None and id(own.node) not in seen:
-                    seen.add(id(own.node))
-                    waiting.append(own)
-        return found
+                parent = self._own(here, base)
+                if parent is not None and id(parent.node) not in seen:
+                    seen.add(id(parent.node))
+                    waiting.append(parent)
+        return lineage
 
     def _own(self, here: _Class, base: ast.expr) -> _Class | None:
-        """Return a base as a class of the version: of the same file, else by its imports."""
+        """Return a base as a class in the version: from the same file, else by its imports."""
         module = here.module
         if isinstance(base, ast.Name):
-            own = self._classes.get((module.path, base.id))
+            parent = self._classes.get((module.path, base.id))
             # `class Dense(Dense)` inherits from the imported one.
-            if own is not None and own.node is not here.node:
-                return own
+            if parent is not None and parent.node is not here.node:
+                return parent
         name = module.full_name(base)
         if not name or name.startswith((*KERAS, *TUNER)):
             return None
@@ -145,8 +145,8 @@ class Definitions:
             module = self._module(package, folder)
             if module is None:
                 return None
-            if (found := self._classes.get((module.path, last))) is not None:
-                return found
+            if (defined := self._classes.get((module.path, last))) is not None:
+                return defined
             if (name := module.imported.get(last, "")).startswith((*KERAS, *TUNER)):
                 return None
             folder = _folder(module)
@@ -158,23 +158,23 @@ class Definitions:
         for name in (package, f"{folder}.{package}", package.partition(".")[2]):
             if name in self._modules:
                 return self._modules[name]
-        within = (known for known in self._modules if package and known.endswith(f".{package}"))
+        within = (dotted for dotted in self._modules if package and dotted.endswith(f".{package}"))
         return self._modules[first] if (first := next(within, None)) is not None else None
 
     def _kind(self, lineage: list[_Class]) -> EntryKind | None:
-        for each in lineage:
-            for base in each.node.bases:
-                if self._own(each, base) is None:
-                    kind = _kind_of(each.module.full_name(base))
+        for defined in lineage:
+            for base in defined.node.bases:
+                if self._own(defined, base) is None:
+                    kind = _kind_of(defined.module.full_name(base))
                     if kind is not None:
                         return kind
         return None
 
     def _constructor(self, lineage: list[_Class]) -> list[CodeArgument]:
-        for each in lineage:
-            for node in each.node.body:
+        for defined in lineage:
+            for node in defined.node.body:
                 if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-                    return arguments_of(each.module, node)[1:]
+                    return arguments_of(defined.module, node)[1:]
         return []
 
 
@@ -188,7 +188,7 @@ def _folder(module: Module) -> str:
 
 
 def _kind_of(name: str) -> EntryKind | None:
-    """Return the kind of a class that inherits from a class of Keras or KerasTuner with this full name."""
+    """Return the kind for a class that inherits from a Keras or KerasTuner class with this full name."""
     package, _, last = name.rpartition(".")
     if last == HYPERMODEL or package.startswith(TUNER_APPLICATIONS):
         return "hypermodel"
@@ -201,7 +201,7 @@ def _kind_of(name: str) -> EntryKind | None:
 
 
 def _methods(node: ast.ClassDef) -> set[str]:
-    return {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+    return {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
 
 
 def _function(module: Module, node: Function) -> CodeEntry | None:
@@ -226,39 +226,39 @@ def _function(module: Module, node: Function) -> CodeEntry | None:
 
 def _why_not_callable(node: Function, argument: str) -> str:
     """Return why a function cannot be called with one argument; empty if it can."""
-    given = node.args
-    positional = [*given.posonlyargs, *given.args]
-    required = len(positional) - len(given.defaults)
-    missing = [None for default in given.kw_defaults if default is None]
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    required = len(positional) - len(arguments.defaults)
+    missing = [None for default in arguments.kw_defaults if default is None]
     if isinstance(node, ast.AsyncFunctionDef):
         return "It is async; an ordinary function is needed."
-    has_none = not positional and given.vararg is None and node.name not in MAY_HAVE_NONE
+    has_none = not positional and arguments.vararg is None and node.name not in MAY_HAVE_NONE
     if has_none or required > 1 or missing:
         return f"It must be callable with one argument: {node.name}({argument})."
     return ""
 
 
 def arguments_of(module: Module, node: Function) -> list[CodeArgument]:
-    """Return the arguments of a function, with defaults and annotations as they are written."""
-    given = node.args
-    positional = [*given.posonlyargs, *given.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(given.defaults))
+    """Return a function's arguments, with defaults and annotations as they are written."""
+    signature = node.args
+    positional = [*signature.posonlyargs, *signature.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(signature.defaults))
     pairs = [
-        *zip(positional, [*defaults, *given.defaults], strict=True),
-        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+        *zip(positional, [*defaults, *signature.defaults], strict=True),
+        *zip(signature.kwonlyargs, signature.kw_defaults, strict=True),
     ]
-    found = [_argument(module, each, default) for each, default in pairs]
-    for stars, more in (("*", given.vararg), ("**", given.kwarg)):
+    arguments = [_argument(module, argument, default) for argument, default in pairs]
+    for stars, more in (("*", signature.vararg), ("**", signature.kwarg)):
         if more is not None:
-            found.append(_argument(module, more, None, stars))
-    return found
+            arguments.append(_argument(module, more, None, stars))
+    return arguments
 
 
-def _argument(module: Module, each: ast.arg, default: ast.expr | None, stars: str = "") -> CodeArgument:
+def _argument(module: Module, node: ast.arg, default: ast.expr | None, stars: str = "") -> CodeArgument:
     return CodeArgument(
-        name=f"{stars}{each.arg}"[:MAX_TEXT],
+        name=f"{stars}{node.arg}"[:MAX_TEXT],
         default=module.source(default),
-        annotation=module.source(each.annotation),
+        annotation=module.source(node.annotation),
     )
 
 
@@ -269,10 +269,10 @@ def _registered(module: Module, node: Function | ast.ClassDef) -> str | None:
         name = module.full_name(call.func if call else decorator)
         if name.rpartition(".")[2] != REGISTER:
             continue
-        given = {} if call is None else {each.arg: each.value for each in call.keywords}
+        keywords = {} if call is None else {keyword.arg: keyword.value for keyword in call.keywords}
         positional = [] if call is None else call.args
-        package = constant(positional[0] if positional else given.get("package"))
-        own = constant(positional[1] if len(positional) > 1 else given.get("name"))
+        package = constant(positional[0] if positional else keywords.get("package"))
+        registered_name = constant(positional[1] if len(positional) > 1 else keywords.get("name"))
         home = package if isinstance(package, str) else DEFAULT_PACKAGE
-        return shown(f"{home}>{own if isinstance(own, str) else node.name}")
+        return printable(f"{home}>{registered_name if isinstance(registered_name, str) else node.name}")
     return None

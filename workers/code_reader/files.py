@@ -1,4 +1,4 @@
-"""Collects the files of a version: single ones, those of a folder, and those inside of an archive."""
+"""Collects a version's files: single ones, those in a folder, and those inside an archive."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ LEFT_OUT_FILES = frozenset({"thumbs.db", "desktop.ini"})
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a version.
+    """A file in a version.
 
     Attributes:
         path: its checked path, with `/` between folders.
@@ -53,17 +53,17 @@ class SourceFile:
 
     @property
     def is_python(self) -> bool:
-        """Return whether its name is that of a Python file."""
+        """Return whether it has a Python file's name."""
         return self.path.endswith(".py")
 
     @property
     def lines(self) -> int | None:
-        """Return the number of its lines; None if it is not text."""
+        """Return its line count; None if it is not text."""
         return None if self.text is None else len(lines_of(self.text))
 
 
 def collect(sent: list[SentFile]) -> tuple[list[SourceFile], int]:
-    """Return the files of a version, sorted by their paths, and how many were left out.
+    """Return a version's files, sorted by their paths, and how many were left out.
 
     Raises:
         BadArchive: a file is refused, they are too many or too large, or there is no Python file.
@@ -147,7 +147,7 @@ def _check(bodies: dict[str, bytes]) -> None:
 
 
 def is_left_out(path: str) -> bool:
-    """Return whether a file is not part of the code: hidden, compiled, or of an operating system."""
+    """Return whether a file is no code file: hidden, compiled, or added by an operating system."""
     *folders, name = path.split("/")
     if any(folder.startswith(".") or folder in LEFT_OUT_FOLDERS for folder in folders):
         return True
@@ -156,7 +156,7 @@ def is_left_out(path: str) -> bool:
 
 
 def _without_common_folder(bodies: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the files without a folder around all of them, unless it is a package of Python."""
+    """Return the files without a folder around them all, unless it is a Python package."""
     folders = {path.split("/", 1)[0] if "/" in path else "" for path in bodies}
     if len(folders) != 1 or not (folder := folders.pop()) or f"{folder}/__init__.py" in bodies:
         return bodies
@@ -164,7 +164,7 @@ def _without_common_folder(bodies: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def text_of(body: bytes) -> str | None:
-    """Return the text of a file; None if it is not UTF-8, or has NUL characters."""
+    """Return a file's text; None if it is not UTF-8, or has NUL characters."""
     if b"\0" in body:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Divides a file into runs of text with a style each, by Pygments."""
+"""Divides a file into text runs with a style each, by Pygments."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ type Run = tuple[str, str]
 
 
 def highlight(request: HighlightRequest) -> Highlighted:
-    """Return the runs of each line. What takes too long, or has too many parts, has no styles."""
+    """Return each line's runs. What takes too long, or has too many parts, has no styles."""
     lines = lines_of(Path(request.place).read_bytes().decode("utf-8-sig", "replace"))
     is_cut = len(lines) > MAX_SHOWN_LINES
     text = with_visible_marks("\n".join(lines[:MAX_SHOWN_LINES]))
@@ -55,7 +55,7 @@ def highlight(request: HighlightRequest) -> Highlighted:
 
 
 class _StyledLines:
-    """Collects runs by line. It is valid after each of its steps: an alarm may come between any two."""
+    """Collects runs by line. It is valid after each step: an alarm may come between any two."""
 
     def __init__(self) -> None:
         self._lines: list[list[tuple[str, list[str]]]] = [[]]
@@ -63,12 +63,12 @@ class _StyledLines:
 
     @property
     def length(self) -> int:
-        """Return the number of characters, with the ends of lines."""
+        """Return how many characters there are, with line ends."""
         texts = (part for line in self._lines for _, parts in line for part in parts)
         return sum(map(len, texts)) + len(self._lines) - 1
 
     def add(self, css_class: str, text: str) -> None:
-        """Append a run, which may have several lines. Neighbours of one class become one run."""
+        """Append a run, which may have several lines. Neighbours with one class become one run."""
         for number, part in enumerate(text.split("\n")):
             if number:
                 self._lines.append([])
@@ -80,7 +80,7 @@ class _StyledLines:
                 self.count += 1
 
     def runs(self) -> list[list[Run]]:
-        """Return the runs of each line."""
+        """Return each line's runs."""
         return [[(css_class, "".join(parts)) for css_class, parts in line] for line in self._lines]
 
 

@@ -1,4 +1,4 @@
-"""Limits this process, and the time of single steps in it."""
+"""Limits this process, and the time for single steps in it."""
 
 import os
 import resource
@@ -21,7 +21,7 @@ class OutOfTime(Exception):
 
 
 def apply() -> None:
-    """Limit time, memory and files of this process, for good."""
+    """Limit this process' time, memory and files, for good."""
     os.nice(10)
     signal.alarm(WALL_SECONDS)
     for kind, most in (
@@ -36,7 +36,7 @@ def apply() -> None:
 
 
 class Budget:
-    """So many seconds of processor time from now on."""
+    """So many CPU seconds from now on."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.process_time() + seconds
@@ -49,7 +49,7 @@ class Budget:
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Interrupt the block after so many seconds of processor time.
+    """Interrupt the block after so many CPU seconds.
 
     Raises:
         OutOfTime: it was interrupted.

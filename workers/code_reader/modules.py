@@ -21,9 +21,9 @@ class Module:
     """A parsed file.
 
     Attributes:
-        path: of the file.
+        path: the file's path.
         tree: its syntax tree.
-        imported: the full name of each imported name, such as `HM` → `keras_tuner.HyperModel`. Names of the
+        imported: each imported name's full name, such as `HM` → `keras_tuner.HyperModel`. Names from the
             version itself begin with its outermost folder if they are imported with dots.
     """
 
@@ -48,7 +48,7 @@ class Module:
                 tree = ast.parse(file.text, filename=file.path)
         except SyntaxError as error:
             problem = CodeProblem(
-                path=file.path, line=error.lineno, column=error.offset, message=shown(error.msg)
+                path=file.path, line=error.lineno, column=error.offset, message=printable(error.msg)
             )
             raise Unreadable(problem) from error
         except (RecursionError, MemoryError, ValueError) as error:
@@ -67,10 +67,10 @@ class Module:
         lines[-1] = lines[-1][: node.end_col_offset]
         lines[0] = lines[0][node.col_offset :]
         text = " ".join(b"".join(lines).decode("utf-8", "replace").split())
-        return shown(text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…")
+        return printable(text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…")
 
     def full_name(self, node: ast.expr) -> str:
-        """Return the full name of a name or an attribute, such as `keras.layers.Layer`; empty for others."""
+        """Return the full name for a name or an attribute, such as `keras.layers.Layer`; empty for others."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -82,28 +82,28 @@ class Module:
 
 def _imports(tree: ast.Module, path: str) -> dict[str, str]:
     folders = path.split("/")[:-1]
-    found: dict[str, str] = {}
+    imported: dict[str, str] = {}
     # Also those inside of functions and conditions.
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.asname or alias.name.partition(".")[0]
-                found[name] = alias.name if alias.asname else name
+                imported[name] = alias.name if alias.asname else name
         elif isinstance(node, ast.ImportFrom):
             # One dot is the folder of the file, each further dot the folder around it.
             around = folders[: len(folders) + 1 - node.level] if node.level else []
             package = [*around, *filter(None, [node.module])]
             for alias in node.names:
-                found[alias.asname or alias.name] = ".".join([*package, alias.name])
-    return found
+                imported[alias.asname or alias.name] = ".".join([*package, alias.name])
+    return imported
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Return a text from the code that can be stored and shown: short, and without control characters."""
     # An escape in a constant may be a NUL or half a character, which no database and no JSON accepts.
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text[:MAX_TEXT])
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:MAX_TEXT])
 
 
 def constant(node: ast.expr | None) -> object:
-    """Return the value of a constant; None for anything else."""
+    """Return a constant's value; None for anything else."""
     return node.value if isinstance(node, ast.Constant) else None

@@ -7,7 +7,7 @@ from jobs.messages.code import MAX_TEXT, CodePackages, CodeProblem
 from jobs.messages.code_text import lines_of
 from jobs.spec.checks.packages import MAX_REQUIREMENTS
 from workers.code_reader.files import SourceFile
-from workers.code_reader.modules import shown
+from workers.code_reader.modules import printable
 
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
@@ -22,7 +22,7 @@ class UnreadablePackages(Exception):
 
 
 def requirements(file: SourceFile) -> CodePackages:
-    """Return the lines of a requirements.txt without comments.
+    """Return the lines in a requirements.txt without comments.
 
     Raises:
         UnreadablePackages: it is not text.
@@ -37,36 +37,36 @@ def project(file: SourceFile) -> CodePackages | None:
     """Return the dependencies in a pyproject.toml; None if it is about something else, such as a linter.
 
     Raises:
-        UnreadablePackages: it is not TOML, or its dependencies are no list of texts.
+        UnreadablePackages: it is not TOML, or its dependencies are not a list with texts only.
     """
     try:
         table = tomllib.loads(_text(file)).get("project")
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(message := str(error))
         line, column = (int(place[1]), int(place[2])) if place else (None, None)
-        raise _unreadable(file, shown(message), line, column) from error
+        raise _unreadable(file, printable(message), line, column) from error
     except RecursionError as error:
         raise _unreadable(file, "is nested too deeply") from error
     if table is None:
         return None
-    wanted = table.get("dependencies", []) if isinstance(table, dict) else None
-    if not isinstance(wanted, list) or not all(isinstance(each, str) for each in wanted):
+    requirements = table.get("dependencies", []) if isinstance(table, dict) else None
+    if not isinstance(requirements, list) or not all(isinstance(text, str) for text in requirements):
         raise _unreadable(file, "project.dependencies must be a list of texts")
     python = table.get("requires-python")
     return CodePackages(
         path=file.path,
-        requirements=_kept(file, wanted),
-        python=shown(python) if isinstance(python, str) else None,
+        requirements=_kept(file, requirements),
+        python=printable(python) if isinstance(python, str) else None,
     )
 
 
-def _kept(file: SourceFile, wanted: list[str]) -> list[str]:
+def _kept(file: SourceFile, requirements: list[str]) -> list[str]:
     """Return the requirements for storing. None is cut or left out, since they are installed."""
-    if len(wanted) > MAX_REQUIREMENTS:
+    if len(requirements) > MAX_REQUIREMENTS:
         raise _unreadable(file, f"has more than {MAX_REQUIREMENTS} requirements")
-    if long := next((each for each in wanted if len(each) > MAX_TEXT), None):
-        raise _unreadable(file, f"has a requirement with more than {MAX_TEXT} characters: {shown(long)}")
-    return [shown(each) for each in wanted]
+    if long := next((text for text in requirements if len(text) > MAX_TEXT), None):
+        raise _unreadable(file, f"has a requirement with more than {MAX_TEXT} characters: {printable(long)}")
+    return [printable(text) for text in requirements]
 
 
 def _text(file: SourceFile) -> str:

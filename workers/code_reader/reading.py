@@ -1,4 +1,4 @@
-"""Collects the files of a version, and looks for the parts that Trainyard knows."""
+"""Collects a version's files, and looks for the parts that Trainyard knows."""
 
 import platform
 from pathlib import Path
@@ -27,7 +27,7 @@ PARSE_SECONDS = 10.0
 
 
 def read(request: ReadRequest) -> Reading:
-    """Return the files of a version and the findings about them.
+    """Return a version's files and the findings about them.
 
     Raises:
         BadArchive: a file is refused; the message names it and the reason.
@@ -37,22 +37,22 @@ def read(request: ReadRequest) -> Reading:
     for number, file in enumerate(files):
         # Never by the name that the sender gave.
         (folder / str(number)).write_bytes(file.body)
-    kept = [
+    code_files = [
         KeptFile(path=file.path, number=number, bytes=len(file.body), lines=file.lines)
         for number, file in enumerate(files)
     ]
-    return Reading(files=kept, found=_find(files, left_out))
+    return Reading(files=code_files, found=_find(files, left_out))
 
 
 def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     modules, problems = _parse([file for file in files if file.is_python])
     entries = _entries(modules, problems)
-    wanted = _packages(files, problems)
+    code_packages = _packages(files, problems)
     return CodeFound(
         python=".".join(platform.python_version_tuple()[:2]),
         entries=_bounded(entries[:MAX_FOUND]),
         problems=problems[:MAX_FOUND],
-        packages=wanted,
+        packages=code_packages,
         left_out=left_out,
     )
 
@@ -76,36 +76,36 @@ def _parse(files: list[SourceFile]) -> tuple[list[Module], list[CodeProblem]]:
 
 def _entries(modules: list[Module], problems: list[CodeProblem]) -> list[CodeEntry]:
     definitions = Definitions(modules)
-    found: list[CodeEntry] = []
+    entries: list[CodeEntry] = []
     for module in modules:
         try:
-            found += definitions.entries_of(module)
+            entries += definitions.entries_of(module)
         except (RecursionError, MemoryError):
             message = "is nested too deeply to look for anything in it"
             problems.append(CodeProblem(path=module.path, message=message))
-    return found
+    return entries
 
 
 def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:
-    """Return the entries with so many arguments that lists of versions can load them."""
+    """Return the entries with so many arguments that version lists can load them."""
     left, bounded = MAX_ARGUMENTS_OF_ALL, []
     for entry in entries:
-        kept = entry.arguments[: min(MAX_ARGUMENTS, left)]
-        left -= len(kept)
-        more = len(entry.arguments) - len(kept)
-        bounded.append(entry.model_copy(update={"arguments": kept, "more_arguments": more}))
+        arguments = entry.arguments[: min(MAX_ARGUMENTS, left)]
+        left -= len(arguments)
+        more = len(entry.arguments) - len(arguments)
+        bounded.append(entry.model_copy(update={"arguments": arguments, "more_arguments": more}))
     return bounded
 
 
 def _packages(files: list[SourceFile], problems: list[CodeProblem]) -> CodePackages | None:
-    """Return the packages of the first file in the outermost folder that lists any."""
+    """Return the packages in the first file in the outermost folder that lists any."""
     by_path = {file.path: file for file in files}
     for name, parse in (("requirements.txt", packages.requirements), ("pyproject.toml", packages.project)):
         if (file := by_path.get(name)) is None:
             continue
         try:
-            if (found := parse(file)) is not None:
-                return found
+            if (code_packages := parse(file)) is not None:
+                return code_packages
         except packages.UnreadablePackages as error:
             problems.append(error.problem)
     return None

@@ -3,7 +3,7 @@
 import ast
 
 from jobs.messages.code import CodeArgument, CodeEntry
-from workers.code_reader.modules import Module, constant, shown
+from workers.code_reader.modules import Module, constant, printable
 
 ADD = "add_argument"
 PARSE = ("parse_args", "parse_known_args")
@@ -17,7 +17,7 @@ NO_ARGUMENT = {"?": "None", "*": "[]"}
 def script_of(module: Module) -> CodeEntry | None:
     """Return a module as a script; None if it does nothing when it is started.
 
-    It has `if __name__ == "__main__":`, or reads its arguments outside of functions.
+    It has `if __name__ == "__main__":`, or reads its arguments outside functions.
     """
     start = next((node for node in module.tree.body if _is_start(node) or _reads_arguments(node)), None)
     if start is None:
@@ -40,7 +40,7 @@ def _is_start(node: ast.stmt) -> bool:
 
 
 def _reads_arguments(node: ast.stmt) -> bool:
-    """Return whether a statement of a module calls `parse_args` when the module is imported."""
+    """Return whether a module's statement calls `parse_args` when the module is imported."""
     # The content of a function or a class is not executed then.
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):
         return False
@@ -51,41 +51,41 @@ def _reads_arguments(node: ast.stmt) -> bool:
 
 
 def _arguments(module: Module) -> tuple[list[CodeArgument], int]:
-    """Return the arguments whose names are constants, and the number of the others."""
+    """Return the arguments whose names are constants, and how many others there are."""
     calls = [
         node
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == ADD
     ]
     calls.sort(key=lambda node: (node.lineno, node.col_offset))
-    found, dynamic = [], 0
+    arguments, dynamic = [], 0
     for call in calls:
         argument = _argument(module, call)
         if argument is None:
             dynamic += 1
         else:
-            found.append(argument)
-    return found, dynamic
+            arguments.append(argument)
+    return arguments, dynamic
 
 
 def _argument(module: Module, call: ast.Call) -> CodeArgument | None:
-    names = [constant(each) for each in call.args]
+    names = [constant(argument) for argument in call.args]
     texts = [name for name in names if isinstance(name, str)]
     if not texts or len(texts) < len(names):
         return None
     # The long name of an option: `--epochs`, not `-e`.
     name = max(texts, key=len)
-    given = {each.arg: each.value for each in call.keywords if each.arg is not None}
-    default = module.source(given.get("default"))
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    default = module.source(keywords.get("default"))
     if default is None and not name.startswith("-"):
-        default = NO_ARGUMENT.get(str(constant(given.get("nargs"))))
-    if default is None and name.startswith("-") and constant(given.get("required")) is not True:
-        default = NO_VALUE.get(str(constant(given.get("action"))), "None")
-    described = constant(given.get("help"))
+        default = NO_ARGUMENT.get(str(constant(keywords.get("nargs"))))
+    if default is None and name.startswith("-") and constant(keywords.get("required")) is not True:
+        default = NO_VALUE.get(str(constant(keywords.get("action"))), "None")
+    described = constant(keywords.get("help"))
     return CodeArgument(
-        name=shown(name),
+        name=printable(name),
         default=default,
-        annotation=module.source(given.get("type")),
-        help=shown(described) if isinstance(described, str) else None,
-        choices=module.source(given.get("choices")),
+        annotation=module.source(keywords.get("type")),
+        help=printable(described) if isinstance(described, str) else None,
+        choices=module.source(keywords.get("choices")),
     )

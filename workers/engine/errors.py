@@ -1,4 +1,4 @@
-"""Defines the errors of a task: each has a stable code and a message written for users."""
+"""Defines a task's errors: each has a stable code and a message written for users."""
 
 import errno
 
@@ -25,11 +25,11 @@ class BadData(RefusedInput):
 
 
 class TooLarge(BadData):
-    """A file is larger than the limits of the task; the message names both numbers."""
+    """A file is larger than the task's limits; the message names both numbers."""
 
 
 class DamagedFile(BadData):
-    """The bytes of a file are not in its format; the message names the file and the reason."""
+    """A file's bytes are not in its format; the message names the file and the reason."""
 
     code = "damaged_file"
 
@@ -53,7 +53,7 @@ class BadSpec(RefusedInput):
 
 
 class CodeFailure(EngineError):
-    """Code of users failed; `trace` has the lines of its traceback that are in its own files."""
+    """User code failed; `trace` has the traceback lines that are in its own files."""
 
     code = "code_failed"
 
@@ -87,7 +87,7 @@ class CodeDataFailure(CodeFailure):
 
 
 class WrongShape(CodeFailure):
-    """The model does not fit the shape of the data."""
+    """The model does not fit the data's shape."""
 
     code = "wrong_shape"
 
@@ -111,7 +111,7 @@ class NoAccelerator(EngineError):
 
 
 class ProgramFailed(CodeFailure):
-    """A program of a user has failed. `trace` is the end of its error output."""
+    """A user's program has failed. `trace` is the end of its error output."""
 
     def __init__(self, code: str, message: str, trace: str = "") -> None:
         super().__init__(message, trace)

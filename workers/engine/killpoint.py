@@ -12,10 +12,10 @@ _passed: dict[str, int] = {}
 
 def kill_if_configured(name: str) -> None:
     """Send SIGKILL to this process if `VARIABLE` names this point and this is the n-th pass."""
-    wanted = os.environ.get(VARIABLE)
-    if wanted is None:
+    setting = os.environ.get(VARIABLE)
+    if setting is None:
         return
-    point, _, count = wanted.partition(":")
+    point, _, count = setting.partition(":")
     if point == name:
         _passed[name] = _passed.get(name, 0) + 1
         if _passed[name] == int(count or 1):

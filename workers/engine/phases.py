@@ -1,4 +1,4 @@
-"""Announces phases of a training without steps, such as compiling, to a listener."""
+"""Announces a training's phases without steps, such as compiling, to a listener."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("_LISTENER", default=None)
 def announced_to(listener: Listener) -> Iterator[None]:
     """Return a context in which `listener` is called when a phase begins.
 
-    Programs are shared by trainings with different reports, so the report is not part of a program.
+    Trainings with different reports share programs, so a program has no report.
     """
     token = _LISTENER.set(listener)
     try:

@@ -21,7 +21,7 @@ class Report(Protocol):
     """Folder of the attempt; artifact paths are relative to it."""
 
     def for_trial(self, number: int) -> "Report":
-        """Return a report whose events belong to trial `number` of the search."""
+        """Return a report whose events belong to trial `number` in the search."""
 
     def trial_started(self) -> None:
         """Report that the trial has started."""
@@ -45,8 +45,8 @@ class Report(Protocol):
         """Report progress. A watchdog ends tasks that report none, so call it only after real work.
 
         Args:
-            done: number of units done; may have a fraction.
-            total: number of units planned.
+            done: units done; may have a fraction.
+            total: units planned.
             unit: its name, such as `epochs`.
         """
 
@@ -63,9 +63,9 @@ class Report(Protocol):
 
         Args:
             x: position on the axis; epochs count from 1.
-            values: value by name of the series.
-            axis: of `x`.
-            execution: number of the execution; None outside a search.
+            values: value by series name.
+            axis: what `x` counts.
+            execution: the execution number; None outside a search.
         """
 
     def log(self, line: str, *, level: Level = "info", source: str = "engine") -> None:
@@ -85,16 +85,16 @@ class Report(Protocol):
         metrics: Mapping[str, float] | None = None,
         best: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """Report the state of one execution of the trial.
+        """Report one execution's state in the trial.
 
         Args:
             execution: its number.
             state: its state.
             score: objective at the best epoch.
             best_epoch: counted from 1.
-            epochs: number of epochs trained.
-            metrics: metrics of the best epoch by name.
-            best: (epoch, value) of each epoch that improved the objective; pruners compare these.
+            epochs: epochs trained.
+            metrics: the best epoch's metrics by name.
+            best: (epoch, value) for each epoch that improved the objective; pruners compare these.
         """
 
     def checkpoint(
@@ -106,9 +106,9 @@ class Report(Protocol):
             folder: its final path.
             step: training steps completed.
             epoch: epochs completed.
-            manifest: SHA-256 of its manifest file.
-            size: bytes of all its files.
-            execution: number of the execution; None outside a search.
+            manifest: its manifest file's SHA-256.
+            size: bytes in all its files.
+            execution: the execution number; None outside a search.
         """
 
     def resumed(self, *, epoch: int, saved: str, loaded: str, execution: int | None = None) -> None:
@@ -118,15 +118,15 @@ class Report(Protocol):
             epoch: epochs completed.
             saved: SHA-256 of the weights in the checkpoint, as its writer recorded it.
             loaded: SHA-256 of the weights that the training continues with.
-            execution: number of the execution; None outside a search.
+            execution: the execution number; None outside a search.
         """
 
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
         """Report that the file `path`, relative to `folder`, is complete.
 
         Args:
-            role: purpose of the file.
-            path: of the file, relative to `folder`.
+            role: the file's purpose.
+            path: the file's path, relative to `folder`.
             name: under which it is offered for download.
             meta: JSON values that are stored with it.
         """
@@ -135,13 +135,13 @@ class Report(Protocol):
         """Return the pending request, if any. `checkpoint` is returned only once."""
 
     def recorded(self) -> Sequence[str]:
-        """Return the folders of this task's newest checkpoints that the database has recorded, newest last.
+        """Return the folders with this task's newest checkpoints that the database has recorded, newest last.
 
-        Paths may be relative to the folder of all checkpoints.
+        Paths may be relative to the folder with all checkpoints.
         """
 
     def curves(self) -> Sequence[Curve]:
-        """Return the learning curves of other executions received since the last call."""
+        """Return other executions' learning curves received since the last call."""
 
 
 class TaskInterrupted(BaseException):

@@ -1,1 +1,1 @@
-"""Turns rows of a table into the input of a model. Training and serving execute this code."""
+"""Turns table rows into a model's input. Training and serving execute this code."""

@@ -1,4 +1,4 @@
-"""The numbers of a date: its distance from another one, and its place in the year, the week and the day."""
+"""A date's numbers: its distance from another one, and its place in the year, the week and the day."""
 
 import math
 
@@ -12,7 +12,7 @@ DAYS_PER_YEAR, DAYS_PER_WEEK, MINUTES_PER_DAY = 366, 7, 1_440
 
 
 def _circle(count: int) -> Array:
-    """Return sine and cosine of `count` equal steps of a circle, (count, 2)."""
+    """Return sine and cosine for `count` equal steps on a circle, (count, 2)."""
     # From a table, so that equal dates give equal bits whatever the number of rows.
     turns = [2 * math.pi * step / count for step in range(count)]
     return np.asarray([[math.sin(turn), math.cos(turn)] for turn in turns])
@@ -22,10 +22,10 @@ _YEAR, _WEEK, _DAY = _circle(DAYS_PER_YEAR), _circle(DAYS_PER_WEEK), _circle(MIN
 
 
 def positions_of_dates(dates: Array, origin: np.datetime64) -> Array:
-    """Return the numbers of dates, (rows, 7) float64.
+    """Return the numbers for dates, (rows, 7) float64.
 
-    They are the days since `origin`, then sine and cosine of the day of the year, of the day of the week, and
-    of the minute of the day.
+    They are the days since `origin`, then sine and cosine for the day in the year, the day in the week, and
+    the minute in the day.
 
     Args:
         dates: without missing ones, (rows,) datetime64.

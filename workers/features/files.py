@@ -27,7 +27,7 @@ def add_features(path: Path, features: Features) -> None:
 
 
 def read_features(path: Path) -> Features | None:
-    """Return the pipeline of a model's file; None if it has none.
+    """Return the pipeline in a model's file; None if it has none.
 
     Raises:
         BadFeatures: it is too large or invalid.

@@ -1,4 +1,4 @@
-"""Fits a pipeline to the rows of the training part."""
+"""Fits a pipeline to the training rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -33,10 +33,10 @@ Step = Callable[[], None]
 
 
 class Column(Protocol):
-    """The values of a column, which may be in a file."""
+    """A column's values, which may be in a file."""
 
     def __getitem__(self, rows: Any, /) -> Array:
-        """Return the values of some rows."""
+        """Return the values in some rows."""
 
 
 def fit(
@@ -50,8 +50,8 @@ def fit(
     Args:
         plans: how each column becomes numbers, in the order of the input.
         columns: stored columns by name, (all rows,) each.
-        rows: numbers of the training rows, (rows,). No other row affects the pipeline.
-        before_each: called before each column, each part of a column that is read in parts, and each text.
+        rows: the training rows' numbers, (rows,). No other row affects the pipeline.
+        before_each: called before each column, each part that is read by itself, and each text.
     """
     fitted = []
     for plan in plans:
@@ -89,7 +89,7 @@ def _fit(plan: ColumnPlan, stored: Column, rows: Array, before_each: Step) -> Fe
 
 
 def _parts(stored: Column, rows: Array, before_each: Step) -> Iterator[Array]:
-    """Yield the values of a column, some rows at once."""
+    """Yield a column's values, some rows at once."""
     for start in range(0, len(rows), PART_ROWS):
         before_each()
         yield stored[rows[start : start + PART_ROWS]]
@@ -110,24 +110,24 @@ def _fit_image(plan: ColumnPlan) -> ImageFeature:
 
 
 def _fit_number(plan: ColumnPlan, numbers: Array) -> NumberFeature:
-    known = numbers[~np.isnan(numbers)]
+    present = numbers[~np.isnan(numbers)]
     fill = 0.0
     if plan.impute == "constant":
         fill = plan.constant
-    elif len(known):
-        fill = float(np.median(known) if plan.impute == "median" else known.mean())
+    elif len(present):
+        fill = float(np.median(present) if plan.impute == "median" else present.mean())
     return NumberFeature(column=plan.column, type=plan.type, fill=fill, indicator=plan.indicator)
 
 
 def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
-    known = np.sort(dates[~np.isnat(dates)])
-    if not len(known):
-        known = np.asarray(["1970-01-01"], DATE)
+    present = np.sort(dates[~np.isnat(dates)])
+    if not len(present):
+        present = np.asarray(["1970-01-01"], DATE)
     return DateFeature(
         column=plan.column,
         type=plan.type,
-        origin=str(known[-1]),
-        fill=str(known[len(known) // 2]),
+        origin=str(present[-1]),
+        fill=str(present[len(present) // 2]),
         indicator=plan.indicator,
     )
 
@@ -135,17 +135,17 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
 def _frequent(
     plan: ColumnPlan, stored: Column, rows: Array, before_each: Step, *, at_least: int
 ) -> tuple[str, ...]:
-    """Return the most frequent words of a column, those in equally many rows in alphabetical order.
+    """Return a column's most frequent words, those in equally many rows in alphabetical order.
 
-    Of very many different ones the rarest so far are forgotten; see `ngrams.frequencies`.
+    If there are very many, the rarest so far are forgotten; see `ngrams.frequencies`.
     """
     # As the pipeline reads them: two whole numbers above 2^53 may be one float.
-    found = occurrences(
+    counts = occurrences(
         as_words(from_stored(part, plan.type, plan.column)).tolist()
         for part in _parts(stored, rows, before_each)
     )
-    found.pop("", None)
-    often = sorted((-number, word) for word, number in found.items() if number >= at_least)
+    counts.pop("", None)
+    often = sorted((-number, word) for word, number in counts.items() if number >= at_least)
     return tuple(word for _, word in often[: plan.size - FIRST_WORD])
 
 

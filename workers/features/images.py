@@ -1,4 +1,4 @@
-"""Decodes images from outside to arrays of one size. Training, gates and serving execute this code.
+"""Decodes images from outside to equally large arrays. Training, gates and serving execute this code.
 
 Pillow decodes them. The size that the header states is checked before any pixel is decoded.
 """
@@ -49,7 +49,7 @@ _RIFF, _WEBP = b"RIFF", b"WEBP"
 
 
 class Header(NamedTuple):
-    """The properties of an image that its header states: its size when it is upright."""
+    """The properties that an image's header states: its size when it is upright."""
 
     format: str
     width: int
@@ -58,7 +58,7 @@ class Header(NamedTuple):
 
 
 def read_header(body: bytes) -> Header:
-    """Return the properties in the header of an image. No pixel is decoded.
+    """Return the properties in an image's header. No pixel is decoded.
 
     Raises:
         BadValue: it is no image, its header is damaged, or it is too large.
@@ -76,8 +76,8 @@ def decode(body: bytes, shape: ImageShape) -> Array:
     """Return an image as an array, (height, width, channels) uint8.
 
     Args:
-        body: the file of the image.
-        shape: of the array.
+        body: the image file's bytes.
+        shape: the array shape.
 
     Raises:
         BadValue: it is no image, it is damaged or too large.
@@ -93,7 +93,7 @@ def decode(body: bytes, shape: ImageShape) -> Array:
 
 
 def from_base64(text: str) -> bytes:
-    """Return the bytes of an image in a request.
+    """Return an image's bytes from a request.
 
     Raises:
         BadValue: they are no base64, or too many.
@@ -137,7 +137,7 @@ def _opened(body: bytes) -> Image.Image:
 
 
 def _webp_size(body: bytes) -> tuple[int, int] | None:
-    """Return width and height in the header of a WebP image; None for all others and damaged ones."""
+    """Return width and height from a WebP image's header; None for all others and damaged ones."""
     head = body[:32]
     if len(head) < 30 or head[:4] != _RIFF or head[8:12] != _WEBP:
         return None
@@ -178,13 +178,13 @@ def _reason(error: Exception) -> str:
 def _orientation(image: Image.Image) -> int:
     """Return the EXIF orientation; 1, which is upright, if there is none or the EXIF data are damaged."""
     try:
-        found = image.getexif().get(ORIENTATION, 1)
+        orientation = image.getexif().get(ORIENTATION, 1)
     except MemoryError:
         raise
     # EXIF data are no part of the pixels, and cameras and editors write many that are invalid.
     except Exception:  # noqa: BLE001
         return 1
-    return found if isinstance(found, int) and found in TURNS else 1
+    return orientation if isinstance(orientation, int) and orientation in TURNS else 1
 
 
 def _is_grey(image: Image.Image) -> bool:
@@ -225,7 +225,7 @@ def _prepared(image: Image.Image, mode: str) -> Image.Image:
 
 
 def _in_eight_bits(image: Image.Image) -> Image.Image:
-    """Return an image of 16 bits for a pixel with 8 bits, which Pillow's conversion would cut at 255."""
+    """Return an image with 16 bits for a pixel with 8 bits, which Pillow's conversion would cut at 255."""
     deep = np.asarray(image)
     grey = np.empty(deep.shape, np.uint8)
     # In parts, since the numbers between take several times the memory of the image.
@@ -262,7 +262,7 @@ def _scaled(
     mode: str,
     box: tuple[float, float, float, float] | None = None,
 ) -> Image.Image:
-    """Return a part of an image in another size, with transparent pixels on white."""
+    """Return part of an image in another size, with transparent pixels on white."""
     if image.size != size:
         image = image.resize(size, Image.Resampling.BILINEAR, box=box)
     if image.mode == "RGBA":

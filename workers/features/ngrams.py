@@ -1,4 +1,4 @@
-"""Counts the n-grams of texts, and their weights by TF-IDF."""
+"""Counts the n-grams in texts, and their weights by TF-IDF."""
 
 import math
 import re
@@ -24,16 +24,16 @@ MAX_WORD = 100
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in their order. Upper and lower case are equal."""
+    """Return a text's words in their order. Upper and lower case are equal."""
     return WORD.findall(text[:MAX_TEXT].casefold())
 
 
 def names_of(text: str, analyzer: Analyzer) -> set[str]:
-    """Return the different n-grams of a text.
+    """Return the different n-grams in a text.
 
     Args:
         text: any text; upper and lower case are equal.
-        analyzer: words: single words and pairs of neighbours; characters: 3 to 5 neighbouring characters of a
+        analyzer: words: single words and neighbouring pairs; characters: 3 to 5 neighbouring characters in a
             word, with a space at its ends.
     """
     words = words_of(text)
@@ -59,7 +59,7 @@ _kept_parts_of = lru_cache(maxsize=KEPT_WORDS)(_parts_of)
 def frequencies(texts: Iterable[str], analyzer: Analyzer) -> Counter[str]:
     """Return in how many texts each n-gram occurs.
 
-    Of more than `MAX_COUNTED` different ones the rarest so far are forgotten, so their numbers may be too
+    Beyond `MAX_COUNTED` different ones the rarest so far are forgotten, so their numbers may be too
     small. The result depends on the texts and their order alone.
     """
     return occurrences(names_of(text, analyzer) for text in texts)
@@ -71,21 +71,21 @@ def occurrences(names_of_texts: Iterable[Iterable[str]]) -> Counter[str]:
     Args:
         names_of_texts: names that are counted together before rare ones are forgotten.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for names in names_of_texts:
-        found.update(names)
-        if len(found) > MAX_COUNTED:
-            found = _without_rarest(found)
-    return found
+        counts.update(names)
+        if len(counts) > MAX_COUNTED:
+            counts = _without_rarest(counts)
+    return counts
 
 
-def _without_rarest(found: Counter[str]) -> Counter[str]:
+def _without_rarest(counts: Counter[str]) -> Counter[str]:
     """Return at most half of `MAX_COUNTED` n-grams: those in more texts than the others."""
     least = 1
-    while len(found) > MAX_COUNTED // 2:
+    while len(counts) > MAX_COUNTED // 2:
         least += 1
-        found = Counter({name: number for name, number in found.items() if number >= least})
-    return found
+        counts = Counter({name: number for name, number in counts.items() if number >= least})
+    return counts
 
 
 def vocabulary(texts: Iterable[str], count: int) -> tuple[str, ...]:
@@ -95,41 +95,41 @@ def vocabulary(texts: Iterable[str], count: int) -> tuple[str, ...]:
         texts: any texts.
         count: how many to return at most.
     """
-    found = occurrences(set(words_of(text)) for text in texts)
+    counts = occurrences(set(words_of(text)) for text in texts)
     often = [
-        (-number, word) for word, number in found.items() if number >= MIN_TEXTS and len(word) <= MAX_WORD
+        (-number, word) for word, number in counts.items() if number >= MIN_TEXTS and len(word) <= MAX_WORD
     ]
     return tuple(word for _, word in sorted(often)[:count])
 
 
-def choose(found: Mapping[str, int], count: int, texts: int) -> dict[str, float]:
+def choose(text_counts: Mapping[str, int], count: int, texts: int) -> dict[str, float]:
     """Return the n-grams in the most texts, with their weights.
 
     The weight is the inverse document frequency ln((1 + texts) / (1 + frequency)) + 1, as scikit-learn's
     `TfidfTransformer` computes it with `smooth_idf`.
 
     Args:
-        found: the number of texts for each n-gram.
+        text_counts: in how many texts each n-gram occurs.
         count: how many to return at most.
-        texts: number of all texts.
+        texts: how many texts there are in all.
     """
-    often = [(name, number) for name, number in found.items() if number >= MIN_TEXTS]
+    often = [(name, number) for name, number in text_counts.items() if number >= MIN_TEXTS]
     often.sort(key=lambda item: (-item[1], item[0]))
     return {name: math.log((1 + texts) / (1 + number)) + 1 for name, number in often[:count]}
 
 
 class NgramWeights:
-    """Computes the weights of known n-grams in texts."""
+    """Computes the weights for known n-grams in texts."""
 
     def __init__(self, analyzer: Analyzer, ngrams: Sequence[str], weights: Sequence[float]) -> None:
-        """Take the n-grams in the order of their positions, with their inverse document frequencies."""
+        """Take the n-grams ordered by their positions, with their inverse document frequencies."""
         self._count = {"words": self._of_words, "characters": self._of_characters}[analyzer]
         self._positions = {name: position for position, name in enumerate(ngrams)}
         self._weights = weights
         self._kept_parts = lru_cache(maxsize=KEPT_WORDS)(self._known_parts)
 
-    def of(self, text: str) -> dict[int, float]:
-        """Return the position and value of each known n-gram of a text; the sum of squares is 1."""
+    def weigh(self, text: str) -> dict[int, float]:
+        """Return position and value for each known n-gram in a text; the squares add up to 1."""
         counts = self._count(words_of(text))
         values = {position: count * self._weights[position] for position, count in counts.items()}
         # An exact sum does not depend on the order of the words.
@@ -137,17 +137,17 @@ class NgramWeights:
         return {position: value / length for position, value in values.items()}
 
     def _of_words(self, words: list[str]) -> dict[int, int]:
-        known, found = self._positions, Counter(_words_and_pairs(words))
-        return {known[name]: count for name, count in found.items() if name in known}
+        positions, counts = self._positions, Counter(_words_and_pairs(words))
+        return {positions[name]: count for name, count in counts.items() if name in positions}
 
     def _of_characters(self, words: list[str]) -> dict[int, int]:
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for word, count in Counter(words).items():
             parts = self._kept_parts if len(word) <= MAX_KEPT else self._known_parts
             for position in parts(word):
-                found[position] = found.get(position, 0) + count
-        return found
+                counts[position] = counts.get(position, 0) + count
+        return counts
 
     def _known_parts(self, word: str) -> tuple[int, ...]:
-        known = self._positions
-        return tuple(known[part] for part in _parts_of(word) if part in known)
+        positions = self._positions
+        return tuple(positions[part] for part in _parts_of(word) if part in positions)

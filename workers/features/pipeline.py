@@ -1,4 +1,4 @@
-"""Executes a fitted pipeline: columns of a table become the input of a model.
+"""Executes a fitted pipeline: table columns become a model's input.
 
 Each row is computed by itself, so a row gives the same bits alone and among others, in training and serving.
 """
@@ -49,20 +49,20 @@ class Pipeline:
 
     @property
     def columns(self) -> dict[str, ColumnType]:
-        """Return the types of the columns by name."""
+        """Return the column types by name."""
         return {feature.column: feature.type for feature in self.features.columns}
 
     def of_stored(self, columns: Mapping[str, Array]) -> Array:
         """Return the input for stored columns, (rows, width) float32; (rows, …) uint8 for images.
 
-        Of windows, these are their single rows.
+        For windows, these are their single rows.
 
         Args:
-            columns: by name, (rows,) each, and (rows, …) for images; others than those of the pipeline are
+            columns: by name, (rows,) each, and (rows, …) for images; others than the pipeline's are
                 ignored.
 
         Raises:
-            BadValue: a column has values of another type.
+            BadValue: a column has values with another type.
         """
         if (image := self.features.image) is not None:
             return _stored_pixels(columns[image.column], image)
@@ -74,38 +74,38 @@ class Pipeline:
         A missing key equals null.
 
         Raises:
-            BadValue: a key is unknown, or a value does not have the type of its column.
+            BadValue: a key is unknown, or a value does not have its column's type.
         """
-        known = self.columns
+        columns = self.columns
         for number, row in enumerate(rows):
-            if not row.keys() <= known.keys():
-                self._refuse_unknown([key for key in row if key not in known], f"row {number + 1}")
-        return self.of_json({name: [row.get(name) for row in rows] for name in known}, len(rows))
+            if not row.keys() <= columns.keys():
+                self._refuse_unknown([key for key in row if key not in columns], f"row {number + 1}")
+        return self.of_json({name: [row.get(name) for row in rows] for name in columns}, len(rows))
 
     def of_json(self, columns: Mapping[str, Sequence[object]], rows: int) -> Array:
-        """Return the input for lists of JSON values, (rows, …) float32.
+        """Return the input for lists with JSON values, (rows, …) float32.
 
         Args:
             columns: by name; a missing column is all null.
-            rows: number of values of each.
+            rows: how many values each has.
 
         Raises:
-            BadValue: a column is unknown, or a value does not have the type of its column.
+            BadValue: a column is unknown, or a value does not have its column's type.
         """
-        known = self.columns
-        self._refuse_unknown([name for name in columns if name not in known], "the request")
+        types = self.columns
+        self._refuse_unknown([name for name in columns if name not in types], "the request")
         absent = [None] * rows
         if (image := self.features.image) is not None:
             return _sent_pixels(columns.get(image.column, absent), image)
-        return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in known.items()])
+        return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in types.items()])
 
     def of_windows(self, instances: Sequence[Sequence[Mapping[str, object]]]) -> Array:
-        """Return the input for windows of JSON objects, (windows, rows of a window, width) float32.
+        """Return the input for windows with JSON objects, (windows, window rows, width) float32.
 
-        Of more rows than a window has, the last ones are used.
+        If there are more rows than a window has, the last ones are used.
 
         Raises:
-            BadValue: a window has too few rows, a key is unknown, or a value does not have the type of its
+            BadValue: a window has too few rows, a key is unknown, or a value does not have its
                 column.
         """
         size = self.rows_of_window
@@ -124,7 +124,7 @@ class Pipeline:
 
     @property
     def rows_of_window(self) -> int:
-        """Return how many rows are the input of one prediction: 1 without windows."""
+        """Return how many rows one prediction takes: 1 without windows."""
         return 1 if self.features.window is None else self.features.window.rows
 
     def of_nothing(self, rows: int) -> Array:
@@ -137,8 +137,8 @@ class Pipeline:
 
     def _refuse_unknown(self, names: list[str], where: str) -> None:
         if names:
-            known = ", ".join(list(self.columns)[:20])
-            raise BadValue(f"{where} has the unknown column {names[0]!r}; the columns are {known}")
+            listed = ", ".join(list(self.columns)[:20])
+            raise BadValue(f"{where} has the unknown column {names[0]!r}; the columns are {listed}")
 
     def _join(self, values: list[Array]) -> Array:
         out = np.zeros((len(values[0]), sum(self._widths)), np.float32)
@@ -160,7 +160,7 @@ def _stored_pixels(images: Array, feature: ImageFeature) -> Array:
 
 
 def _sent_pixels(values: Sequence[object], feature: ImageFeature) -> Array:
-    """Return images of a request, (rows, height, width, channels) float32."""
+    """Return images from a request, (rows, height, width, channels) float32."""
     pixels = np.empty((len(values), feature.height, feature.width, feature.channels), np.float32)
     for row, value in enumerate(values):
         try:
@@ -171,7 +171,7 @@ def _sent_pixels(values: Sequence[object], feature: ImageFeature) -> Array:
 
 
 def _body(value: object) -> bytes:
-    """Return the file of an image: from an object with its base64, or as it is."""
+    """Return an image's file: from an object with its base64, or as it is."""
     match value:
         case bytes():
             return value
@@ -233,12 +233,12 @@ def _date_encoder(feature: DateFeature) -> Encoder:
 
 def _indices(words: Sequence[str]) -> Callable[[Array], Array]:
     """Return the function that maps words, or numbers that are categories, to indices, (rows,) int64."""
-    known = {word: index for index, word in enumerate(words, start=FIRST_WORD)}
-    known[""] = MISSING
+    indices = {word: index for index, word in enumerate(words, start=FIRST_WORD)}
+    indices[""] = MISSING
 
     def lookup(column: Array) -> Array:
         words = as_words(column).tolist()
-        return np.fromiter((known.get(word, OTHER) for word in words), np.int64, len(words))
+        return np.fromiter((indices.get(word, OTHER) for word in words), np.int64, len(words))
 
     return lookup
 
@@ -272,12 +272,12 @@ def _hash_encoder(feature: HashFeature) -> Encoder:
 
 
 def _token_encoder(feature: TokenFeature) -> Encoder:
-    known = {word: index for index, word in enumerate(feature.words, start=FIRST_WORD)}
+    indices = {word: index for index, word in enumerate(feature.words, start=FIRST_WORD)}
 
     def encode(texts: Array, out: Array) -> None:
         for row, text in enumerate(texts.tolist()):
             words = words_of(text)[: feature.length]
-            out[row, : len(words)] = [known.get(word, OTHER) for word in words]
+            out[row, : len(words)] = [indices.get(word, OTHER) for word in words]
 
     return encode
 
@@ -298,7 +298,7 @@ def _ngram_encoder(feature: Ngrams) -> Encoder:
 
     def encode(texts: Array, out: Array) -> None:
         for row, text in enumerate(texts.tolist()):
-            values = weights.of(text)
+            values = weights.weigh(text)
             out[row, list(values)] = list(values.values())
 
     return encode

@@ -1,7 +1,7 @@
-"""The columns of a table as arrays, from stored arrays and from JSON values. Both give the same arrays.
+"""Table columns as arrays, from stored arrays and from JSON values. Both give the same arrays.
 
-Numbers, integers and booleans are float64 with NaN for a missing value; categories and texts are texts of
-variable width with "" for a missing one; dates are datetime64 in microseconds of UTC with NaT for a missing
+Numbers, integers and booleans are float64 with NaN for a missing value; categories and texts are texts with
+variable width with "" for a missing one; dates are datetime64 in UTC microseconds with NaT for a missing
 one.
 """
 
@@ -25,26 +25,26 @@ FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01", "us"), np.datetime64("9999-1
 
 
 class BadValue(ValueError):
-    """A value does not have the type of its column."""
+    """A value does not have its column's type."""
 
 
 def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
-    """Return a stored column as values of its type, (rows,).
+    """Return a stored column as values with its type, (rows,).
 
     Args:
         column: as a profile stored it, (rows,).
-        kind: of the column.
-        name: of the column, for messages.
+        kind: the column type.
+        name: the column's name, for messages.
 
     Raises:
-        BadValue: the values are of another type, such as those of another version of the data.
+        BadValue: the values have another type, for example because another data version stored them.
     """
     stored = column.dtype.kind
     if kind in NUMERIC and stored in "biuf":
         numbers = column.astype(np.float64)
         # A model computes with infinite values to NaN. The comparison is false for NaN too.
-        known = np.abs(numbers) <= LARGEST
-        return numbers if known.all() else np.where(known, numbers, np.nan)
+        in_range = np.abs(numbers) <= LARGEST
+        return numbers if in_range.all() else np.where(in_range, numbers, np.nan)
     if kind == "date" and stored == "M":
         dates = column.astype(DATE)
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
@@ -56,10 +56,10 @@ def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
 
 
 def as_words(values: Array) -> Array:
-    """Return values as words, (rows,) of variable width: numbers as categories of numbers are written.
+    """Return values as words, (rows,) with variable width: numbers as number categories are written.
 
     Args:
-        values: of a category or a number, as the other functions here return them.
+        values: categories or numbers, as the other functions here return them.
     """
     if values.dtype.kind == "T":
         return values
@@ -67,29 +67,29 @@ def as_words(values: Array) -> Array:
 
 
 def from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
-    """Return JSON values as values of a column, (rows,).
+    """Return JSON values as column values, (rows,).
 
     Args:
         values: one for each row; None for a missing one.
-        kind: of the column.
+        kind: the column type.
         column: its name, for messages.
 
     Raises:
         BadValue: a value has another type; the message names column and row.
     """
     read = _READERS[kind]
-    found = []
+    converted = []
     for row, value in enumerate(values):
         try:
-            found.append(read(value))
+            converted.append(read(value))
         except ValueError as error:
             raise BadValue(
                 f"column {column!r} takes {_TAKES[kind]}, but row {row + 1} has {_shown(value)}"
             ) from error
     if kind in NUMERIC:
-        return np.asarray(found, dtype=np.float64)
+        return np.asarray(converted, dtype=np.float64)
     try:
-        return np.asarray(found, dtype=DATE if kind == "date" else TEXT)
+        return np.asarray(converted, dtype=DATE if kind == "date" else TEXT)
     # Half of a pair of UTF-16, which JSON can write.
     except UnicodeEncodeError as error:
         raise BadValue(f"column {column!r} has a text that is not valid Unicode") from error

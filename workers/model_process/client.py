@@ -1,7 +1,7 @@
-"""Asks the process of a model in a sandbox for predictions, and checks everything that it sends.
+"""Asks a model's process in a sandbox for predictions, and checks everything that it sends.
 
-The process executes code of users, so nothing of it is trusted. Its supervisor gives the connection to it,
-and reports why it has ended, over a socket of its own.
+The process executes user code, so nothing from it is trusted. Its supervisor gives the connection to it,
+and reports why it has ended, over its own socket.
 """
 
 import json
@@ -45,7 +45,7 @@ class ModelClient:
     Args:
         control: the connection to the supervisor.
         model: the connection to the process.
-        file: the path of the model file in its sandbox.
+        file: the model file's path in its sandbox.
         waiting: called again and again while it waits.
     """
 
@@ -63,7 +63,7 @@ class ModelClient:
 
     @classmethod
     def connect(cls, address: Path, waiting: Callable[[], None] = lambda: None) -> Self:
-        """Connect to the socket of a supervisor, and let the process begin to load its model.
+        """Connect to a supervisor's socket, and let the process begin to load its model.
 
         Raises:
             ModelFailed: the process could not be started.
@@ -103,7 +103,7 @@ class ModelClient:
         return signature
 
     def predict(self, tensors: Sequence[Array]) -> list[Array]:
-        """Return the outputs of a loaded model for one batch, in the order of its signature.
+        """Return a loaded model's outputs for one batch, ordered as in its signature.
 
         Args:
             tensors: one array for each input, (rows, …) with at most `MAX_ROWS` rows.
@@ -149,7 +149,7 @@ class ModelClient:
         except OSError:
             raise ModelFailed(self._cause()) from None
 
-    def _answer(self, wanted: str, until: float, too_late: str) -> Frame:
+    def _answer(self, expected_op: str, until: float, too_late: str) -> Frame:
         """Return the answer to the last request.
 
         Raises:
@@ -163,7 +163,7 @@ class ModelClient:
             match frame.header.get("op"):
                 case "beat" | "compiling":
                     pass
-                case op if op == wanted and frame.header.get("id", self._requests) == self._requests:
+                case op if op == expected_op and frame.header.get("id", self._requests) == self._requests:
                     return frame
                 case "failed" | "error":
                     error = plain_text(str(frame.header.get("error", "")), limit=_MAX_TEXT)
@@ -210,7 +210,7 @@ class ModelClient:
 
 
 def _received(control: socket.socket, waiting: Callable[[], None]) -> tuple[bytes, list[int]]:
-    """Wait for the first message of a supervisor, and for the connection in it.
+    """Wait for a supervisor's first message, and for the connection in it.
 
     Raises:
         TimeoutError: there was none.

@@ -36,7 +36,7 @@ _COMPUTED_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32"}
 
 
 def served_dtype(name: str) -> str:
-    """Return the dtype in which a tensor of dtype `name` is transferred.
+    """Return the dtype in which a tensor with dtype `name` is transferred.
 
     Raises:
         ValueError: the dtype is not supported.

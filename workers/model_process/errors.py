@@ -1,4 +1,4 @@
-"""Errors of requests, with the HTTP statuses that TensorFlow Serving maps their codes to."""
+"""Request errors, with the HTTP statuses that TensorFlow Serving maps their codes to."""
 
 import re
 
@@ -7,7 +7,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[^\S ]|[\x00-\x1f\x7f-\x9f]")
 
 
 def plain_text(text: str, *, limit: int) -> str:
-    """Return a message as one line of at most `limit` characters, without control codes."""
+    """Return a message as one line with at most `limit` characters, without control codes."""
     return " ".join(_CONTROL.sub(" ", text).split())[:limit]
 
 
@@ -46,13 +46,13 @@ class NotFound(ServingError):
 
 
 class BodyTooLarge(ServingError):
-    """The request exceeds the limit of bytes or rows."""
+    """The request exceeds the byte limit or the row limit."""
 
     status = 413
 
 
 class UnsupportedEncoding(ServingError):
-    """The Content-Encoding of the request is unknown."""
+    """The request's Content-Encoding is unknown."""
 
     status = 415
 
@@ -64,7 +64,7 @@ class Saturated(ServingError):
 
 
 class NoRoom(Saturated):
-    """RESOURCE_EXHAUSTED: the bodies of other requests take too much memory. The body is not read."""
+    """RESOURCE_EXHAUSTED: other requests' bodies take too much memory. The body is not read."""
 
 
 class ClientGone(ServingError):
@@ -80,6 +80,6 @@ class Unavailable(ServingError):
 
 
 class DeadlineExceeded(ServingError):
-    """DEADLINE_EXCEEDED: the time limit of the caller or the server has passed."""
+    """DEADLINE_EXCEEDED: the caller's or the server's time limit has passed."""
 
     status = 504

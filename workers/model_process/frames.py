@@ -42,11 +42,11 @@ class InvalidFrame(Exception):
 
 
 def encode(header: dict[str, Any], tensors: Sequence[Array] = ()) -> list[bytes | memoryview]:
-    """Return one frame as a list of buffers.
+    """Return one frame as a buffer list.
 
     Args:
         header: the operation and its fields; must be JSON.
-        tensors: arrays of any shape; non-contiguous or big-endian ones are copied.
+        tensors: arrays with any shape; non-contiguous or big-endian ones are copied.
     """
     arrays = [np.ascontiguousarray(t, t.dtype.newbyteorder("<")) for t in tensors]
     named = [{"dtype": a.dtype.str, "shape": a.shape} for a in arrays]
@@ -61,7 +61,7 @@ def lengths(prefix: bytes | bytearray | memoryview, max_body: int = MAX_BODY) ->
     """Return the header's and the body's length.
 
     Raises:
-        InvalidFrame: a length exceeds the maximum of a frame.
+        InvalidFrame: a length exceeds a frame's maximum.
     """
     head, body = PREFIX.unpack(prefix)
     if head > MAX_HEADER or body > max_body:
@@ -73,7 +73,7 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
     """Decode a frame; its tensors are views of `body`.
 
     Raises:
-        InvalidFrame: NumPy cannot parse the name of a type. Other content raises what reading it does.
+        InvalidFrame: NumPy cannot parse a type's name. Other content raises what reading it does.
     """
     header = orjson.loads(head)
     tensors, offset = [], 0
@@ -86,15 +86,15 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
 
 def _dtype(name: Any) -> np.dtype[Any]:
     try:
-        found: np.dtype[Any] = np.dtype(name)
+        dtype: np.dtype[Any] = np.dtype(name)
     # NumPy evaluates the sizes in a name, such as "(2,3)f4", as a literal of Python.
     except SyntaxError as error:
         raise InvalidFrame("a type that is none") from error
-    return found
+    return dtype
 
 
 class Decoder:
-    """Turns a stream of chunks into frames with bodies of at most `max_body` bytes."""
+    """Turns streamed chunks into frames whose bodies have at most `max_body` bytes."""
 
     def __init__(self, max_body: int = MAX_BODY) -> None:
         self.max_body = max_body
@@ -123,7 +123,7 @@ class Decoder:
 
 
 def _whole(chunk: bytes) -> Frame | None:
-    """Return the frame of a chunk that is exactly one, as most are."""
+    """Return the frame in a chunk that is exactly one, as most are."""
     if len(chunk) < PREFIX.size:
         return None
     head, body = lengths(chunk[: PREFIX.size])
@@ -134,7 +134,7 @@ def _whole(chunk: bytes) -> Frame | None:
 
 
 class FrameReader:
-    """Reads frames from a blocking socket. The tensors of a frame are valid until the next one is read."""
+    """Reads frames from a blocking socket. A frame's tensors are valid until the next one is read."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -171,11 +171,11 @@ class FrameReader:
         self._ahead = frame[end:size]
         return decode(frame[PREFIX.size : middle], frame[middle:end])
 
-    def _fill(self, buffer: memoryview, size: int, wanted: int) -> int:
+    def _fill(self, buffer: memoryview, size: int, length: int) -> int:
         """Receive until a buffer has the wanted bytes; return its size."""
-        while size < wanted:
+        while size < length:
             # One call for all of them, although they may arrive in many parts.
-            received = self._connection.recv_into(buffer[size:wanted], 0, socket.MSG_WAITALL)
+            received = self._connection.recv_into(buffer[size:length], 0, socket.MSG_WAITALL)
             if not received:
                 raise ConnectionError("the peer closed inside a frame")
             size += received

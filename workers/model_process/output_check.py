@@ -1,4 +1,4 @@
-"""Compares the outputs that a model process has sent with the signature of its model."""
+"""Compares the outputs that a model process has sent with its model's signature."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,22 +12,22 @@ Array = npt.NDArray[Any]
 
 
 def problem_of(outputs: Sequence[Array], specs: Sequence[TensorSpec], rows: int) -> str:
-    """Return why these are not the outputs of a batch; an empty text if they are.
+    """Return why these are not a batch's outputs; an empty text if they are.
 
     Args:
         outputs: the arrays that were sent.
-        specs: the outputs of the signature.
-        rows: the number of rows of the batch.
+        specs: the signature's outputs.
+        rows: the batch's row count.
     """
     if len(outputs) != len(specs):
         return f"{len(outputs)} outputs instead of {len(specs)}"
     for output, spec in zip(outputs, specs, strict=True):
         if not _has_type(output, spec):
             return f"{spec.name!r} of type {output.dtype} instead of {spec.dtype}"
-        wanted = (rows, *spec.shape)
-        if not _has_shape(output, wanted):
-            shown = ", ".join("any" if size is None else str(size) for size in wanted)
-            return f"{spec.name!r} of shape {list(output.shape)} instead of [{shown}]"
+        shape = (rows, *spec.shape)
+        if not _has_shape(output, shape):
+            shape_text = ", ".join("any" if size is None else str(size) for size in shape)
+            return f"{spec.name!r} of shape {list(output.shape)} instead of [{shape_text}]"
     return ""
 
 
@@ -36,7 +36,7 @@ def _has_type(output: Array, spec: TensorSpec) -> bool:
     return output.dtype.kind in "buif" and output.dtype.itemsize <= np.dtype(spec.dtype).itemsize
 
 
-def _has_shape(output: Array, wanted: Sequence[int | None]) -> bool:
-    return output.ndim == len(wanted) and all(
-        size in (None, found) for size, found in zip(wanted, output.shape, strict=True)
+def _has_shape(output: Array, shape: Sequence[int | None]) -> bool:
+    return output.ndim == len(shape) and all(
+        size in (None, actual_size) for size, actual_size in zip(shape, output.shape, strict=True)
     )

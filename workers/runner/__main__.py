@@ -1,4 +1,4 @@
-"""Command line of a runner: `python -m workers.runner --events-fd N --parent PID`."""
+"""A runner's command line: `python -m workers.runner --events-fd N --parent PID`."""
 
 import argparse
 import faulthandler

@@ -25,16 +25,16 @@ def use_accelerator(environment: Environment) -> None:
     if expected is None:
         return
     try:
-        found = jax.default_backend()
+        backend = jax.default_backend()
     # An assertion of JAX fails if there is no device of the platform at all.
     except (RuntimeError, AssertionError) as error:
         raise NoAccelerator(_message(expected, f"cannot use it: {error}")) from error
-    if found != expected:
-        raise NoAccelerator(_message(expected, f"uses the {found.upper()}"))
+    if backend != expected:
+        raise NoAccelerator(_message(expected, f"uses the {backend.upper()}"))
 
 
 def expected_platform(environment: Environment, variables: Mapping[str, str]) -> str | None:
-    """Return the platform that JAX must use, by JAX's name of it; None if it may use the CPU."""
+    """Return the platform that JAX must use, by JAX's name for it; None if it may use the CPU."""
     if environment.platform is not None:
         platform = {"cuda": "gpu"}.get(environment.platform, environment.platform)
         return None if platform == "cpu" else platform
@@ -52,8 +52,8 @@ def _platform(variables: Mapping[str, str]) -> str | None:
 
 
 def _message(expected: str, reason: str) -> str:
-    given = os.environ.get("CUDA_VISIBLE_DEVICES") or "none"
+    visible_devices = os.environ.get("CUDA_VISIBLE_DEVICES") or "none"
     return (
-        f"this run needs a {expected.upper()} (CUDA_VISIBLE_DEVICES: {given}), but JAX {reason}. "
+        f"this run needs a {expected.upper()} (CUDA_VISIBLE_DEVICES: {visible_devices}), but JAX {reason}. "
         "Check nvidia-smi on the worker's machine, and the help page about GPUs"
     )

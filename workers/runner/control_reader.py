@@ -1,4 +1,4 @@
-"""Reads control lines of the supervisor from standard input, and treats SIGTERM as a stop."""
+"""Reads the supervisor's control lines from standard input, and treats SIGTERM as a stop."""
 
 import os
 import queue
@@ -43,7 +43,7 @@ class ControlReader:
         self.ended = False
 
     def start(self, stream: BinaryIO = sys.stdin.buffer) -> None:
-        """Start the reader thread, and install the handler of SIGTERM."""
+        """Start the reader thread, and install the SIGTERM handler."""
         signal.signal(signal.SIGTERM, self._on_sigterm)
         threading.Thread(target=self._read, args=(stream,), name="control", daemon=True).start()
 
@@ -56,7 +56,7 @@ class ControlReader:
         return start
 
     def mark_idle(self) -> None:
-        """Note that the task has ended: from now on, the end of standard input is a normal exit."""
+        """Note that the task has ended: from now on, end of file on standard input is a normal exit."""
         self._busy = False
 
     def reset(self) -> None:
@@ -78,14 +78,14 @@ class ControlReader:
         return None
 
     def curves(self) -> list[Curve]:
-        """Return the learning curves of other trainings that arrived since the last call."""
+        """Return other trainings' learning curves that arrived since the last call."""
         # The queue has no other consumer, so `qsize` items are there.
         return [self._curves.get_nowait() for _ in range(self._curves.qsize())]
 
     def recorded(self) -> list[str]:
-        """Return the recorded checkpoints of the running task, newest last.
+        """Return the running task's recorded checkpoints, newest last.
 
-        The list is not consumed: several trainings of a task look for their own checkpoints.
+        The list is not consumed: several trainings in a task look for their own checkpoints.
         """
         # `copy` is atomic. Iteration would fail if the reader thread appended meanwhile.
         return list(self._recorded.copy())

@@ -1,6 +1,6 @@
 """Sets the process environment that a task needs, before Keras and JAX are imported.
 
-JAX reads the environment once, so it is fixed for the life of the process.
+JAX reads the environment once, so it is fixed while the process lives.
 """
 
 import os
@@ -17,12 +17,12 @@ OLD_MEMORY_FRACTION = "XLA_PYTHON_CLIENT_MEM_FRACTION"
 
 
 class Environment(NamedTuple):
-    """The settings of a process that cannot change once JAX is imported.
+    """A process' settings that cannot change once JAX is imported.
 
     Attributes:
-        threads: number of CPU threads.
-        platform: JAX's name of the platform; None lets JAX choose.
-        simulated_devices: number of devices that the CPU is divided into.
+        threads: the CPU thread count.
+        platform: JAX's name for the platform; None lets JAX choose.
+        simulated_devices: how many devices the CPU is divided into.
         preallocate: whether JAX allocates GPU memory when it starts. False leaves it to the operator.
         memory_fraction: the largest share of each GPU's memory that JAX uses; None is JAX's default.
     """
@@ -34,7 +34,7 @@ class Environment(NamedTuple):
     memory_fraction: float | None = None
 
     @classmethod
-    def of(cls, task: Task) -> Self:
+    def for_task(cls, task: Task) -> Self:
         """Return the environment that `task` needs."""
         mesh = getattr(getattr(task, "spec", None), "mesh", None)
         if mesh is None:
@@ -42,11 +42,11 @@ class Environment(NamedTuple):
         # JAX calls NVIDIA's platform "cuda".
         platform = "cuda" if mesh.kind == "gpu" else mesh.kind
         # XLA divides the CPU into as many devices as the mesh has.
-        wanted = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
-        return cls(task.threads, platform, wanted, mesh.preallocate, mesh.memory_fraction)
+        device_count = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
+        return cls(task.threads, platform, device_count, mesh.preallocate, mesh.memory_fraction)
 
     def apply(self) -> None:
-        """Set the environment variables of this process."""
+        """Set this process' environment variables."""
         # NPROC sizes XLA's thread pool. Measured with jaxlib 0.12.0.1 on two cores (5 × two products of 1500²
         # matrices; wall and CPU seconds): nothing set 0.58, 1.14; NPROC=1 1.04, 1.04. Without effect on XLA
         # were --xla_cpu_multi_thread_eigen=false with intra_op_parallelism_threads=1 (0.44, 0.86) and
@@ -75,15 +75,15 @@ class Environment(NamedTuple):
 
     @staticmethod
     def grows_on_demand(variables: Mapping[str, str]) -> bool:
-        """Return whether JAX allocates GPU memory on demand instead of most of a GPU at its start."""
+        """Return whether JAX allocates GPU memory on demand instead of most of it at the start."""
         return variables.get(PREALLOCATE, "false").lower() in ("false", "0")
 
     def xla_flags(self) -> list[str]:
-        """Return the operator's XLA flags, followed by the number of simulated devices."""
+        """Return the operator's XLA flags, followed by the simulated device count."""
         name = "--xla_force_host_platform_device_count"
         # The number that the task needs replaces the operator's.
-        given = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(name)]
-        return [*given, f"{name}={self.simulated_devices}"]
+        other_flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(name)]
+        return [*other_flags, f"{name}={self.simulated_devices}"]
 
 
 def read_task(path: str) -> Task:

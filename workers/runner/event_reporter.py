@@ -39,7 +39,7 @@ MIN_PROGRESS_INTERVAL = 0.2
 
 
 def _mark_output(trial: int) -> None:
-    """Mark the lines printed from now on as those of a trial."""
+    """Mark the lines printed from now on as a trial's."""
     for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
         # A full disk, or output that a program has closed, must not end the training.
         with contextlib.suppress(OSError, ValueError):
@@ -48,7 +48,7 @@ def _mark_output(trial: int) -> None:
 
 
 class EventReporter:
-    """Sends the calls of the engine as events.
+    """Sends the engine's calls as events.
 
     The methods are described in `workers.engine.report.Report`.
     """

@@ -28,7 +28,7 @@ class EventWriter:
     A run that sends more than the supervisor accepts waits once `MOST_WAITING` items are queued.
 
     A single metric is written at once, like every other event. Metrics that follow shortly after are batched;
-    the next event or `flush` writes them first, so the order of events is kept.
+    the next event or `flush` writes them first, so the events stay in order.
     """
 
     def __init__(self, fd: int) -> None:
@@ -45,7 +45,7 @@ class EventWriter:
         self._urgent.set()
 
     def send_metrics(self, call: MetricCall) -> None:
-        """Queue the points of one call of `Report.metric`. This waits only while very many are queued."""
+        """Queue the points from one `Report.metric` call. This waits only while very many are queued."""
         self._wait_for_room()
         # `_urgent` is not set, so that metrics can be batched.
         self._queue.put(call)
@@ -79,7 +79,7 @@ class EventWriter:
             self._urgent.clear()
             items = [item, *(self._queue.get_nowait() for _ in range(self._queue.qsize()))]
             self._write_together(items)
-            if any(isinstance(each, MetricCall) for each in items):
+            if any(isinstance(call, MetricCall) for call in items):
                 next_metrics = time.monotonic() + BATCH_SECONDS
 
     def _write_together(self, items: list[Item]) -> None:

@@ -46,7 +46,7 @@ def _code_and_message(error: Exception) -> tuple[str, str]:
 
 
 def _file_of(error: OSError) -> str:
-    """Return the name of the file without its folders, which are those of a worker."""
+    """Return the file name without its folders, which belong to a worker."""
     return Path(str(error.filename)).name if error.filename else "a file of the task"
 
 

@@ -1,4 +1,4 @@
-"""The fork server of runners: imports their libraries once and forks runners on request.
+"""The fork server for runners: imports their libraries once and forks runners on request.
 
 Command line: `python -m workers.runner.forkserver --socket N --parent PID --environment JSON`. Libraries read
 the process environment when they are imported, so there is one fork server for each `Environment`. It never
@@ -52,7 +52,7 @@ def run(request: ForkRequest | ForkIntoSandbox, descriptors: Sequence[int], pare
 
 
 def runner_server(connection: socket.socket) -> Server[ForkRequest | ForkIntoSandbox]:
-    """Return the server that forks runners for the requests of `connection`."""
+    """Return the server that forks runners for requests on `connection`."""
     # Otherwise the end of a sandbox would wait until the machine's first process has noticed its orphans.
     become_subreaper()
     return Server(
@@ -61,7 +61,7 @@ def runner_server(connection: socket.socket) -> Server[ForkRequest | ForkIntoSan
 
 
 def prepare(request: ForkRequest | ForkIntoSandbox) -> None:
-    """Import what tasks with code of users need, before the first of them."""
+    """Import what tasks with user code need, before the first such task."""
     if isinstance(request, ForkIntoSandbox):
         from workers.runner.libraries import import_for_code
 
@@ -69,7 +69,7 @@ def prepare(request: ForkRequest | ForkIntoSandbox) -> None:
 
 
 def preload(environment: Environment) -> None:
-    """Import the libraries of runners, in the environment that they will have.
+    """Import the runners' libraries, in the environment that they will have.
 
     Raises:
         RuntimeError: the imports started a JAX backend, whose threads forks would lack.

@@ -1,4 +1,4 @@
-"""Sets the kernel's limits of this process. Any process may lower its own, whichever user it has."""
+"""Sets the kernel's limits for this process. Any process may lower its own, whichever user it has."""
 
 import resource
 from pathlib import Path
@@ -29,10 +29,10 @@ def apply(limits: ProcessLimits) -> None:
 
 def _lower(limit: int, soft: int, hard: int | None = None) -> None:
     _, present = resource.getrlimit(limit)
-    wanted = soft if hard is None else hard
+    hard_limit = soft if hard is None else hard
     if present != resource.RLIM_INFINITY:
-        soft, wanted = min(soft, present), min(wanted, present)
-    resource.setrlimit(limit, (soft, wanted))
+        soft, hard_limit = min(soft, present), min(hard_limit, present)
+    resource.setrlimit(limit, (soft, hard_limit))
 
 
 def _data_bytes() -> int | None:

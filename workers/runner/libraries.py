@@ -22,7 +22,7 @@ def configure_jax(compile_cache: str | None, matmul: str) -> None:
 def lasting_imports() -> Iterator[None]:
     """Import modules without looking for garbage, neither meanwhile nor later: they are never freed.
 
-    This saves a sixth of the time in which Keras is imported.
+    This saves a sixth of Keras' import time.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -36,7 +36,7 @@ def lasting_imports() -> Iterator[None]:
 
 @contextmanager
 def _hidden(*names: str) -> Iterator[None]:
-    """Make imports of modules fail, unless they have been imported before."""
+    """Make module imports fail, unless they have been imported before."""
     hidden = [name for name in names if name not in sys.modules]
     for name in hidden:
         # None makes an import raise ImportError.
@@ -52,7 +52,7 @@ def import_keras() -> None:
     """Import Keras as if scikit-learn and pandas were not installed.
 
     Keras imports both if it finds them, for wrappers and data frames that no task and no served model uses.
-    Without them, a process needs 1 s of CPU and 110 MB less. They can still be imported afterwards.
+    Without them, a process needs 1 CPU second and 110 MB less. They can still be imported afterwards.
 
     Keras makes initial values on the host from then on; see `host_values`.
     """
@@ -70,9 +70,9 @@ def keep_arrow_from_threads() -> None:
 
 
 def import_for_code() -> None:
-    """Import KerasTuner, which models of users are written with.
+    """Import KerasTuner, with which users' models are written.
 
-    It needs scikit-learn, so it takes a third of the time of Keras. An error is left to the process of the
+    It needs scikit-learn, so it takes a third as long as Keras. An error is left to the process of the
     task, which imports it again: a fork server must survive it.
     """
     if "keras_tuner" not in sys.modules:

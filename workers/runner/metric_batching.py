@@ -1,4 +1,4 @@
-"""Combines calls of `Report.metric` into `points` events, encoded as lines."""
+"""Combines `Report.metric` calls into `points` events, encoded as lines."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from jobs.spec.sections.measures import LONGEST_NAME
 
 
 class SeriesKey(NamedTuple):
-    """The properties that all series of a `points` event have in common."""
+    """The properties that all series in a `points` event have in common."""
 
     axis: Axis
     trial: int | None
@@ -19,7 +19,7 @@ class SeriesKey(NamedTuple):
 
 
 class MetricCall(NamedTuple):
-    """One call of `Report.metric`: a point for each name, all at the same x."""
+    """One `Report.metric` call: a point for each name, all at the same x."""
 
     series: SeriesKey
     x: float
@@ -29,7 +29,7 @@ class MetricCall(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Points of several series at the same x: one column per name, one row per call."""
+    """Points for several series at the same x: one column per name, one row per call."""
 
     names: tuple[str, ...]
     x: list[float]
@@ -38,7 +38,7 @@ class Table(NamedTuple):
 
 
 def encode_calls(calls: Iterable[MetricCall]) -> Iterator[bytes]:
-    """Return the event lines for `calls`. The points of each series keep their order."""
+    """Return the event lines for `calls`. Each series' points keep their order."""
     by_series: dict[SeriesKey, list[MetricCall]] = defaultdict(list)
     for call in calls:
         if call.names:

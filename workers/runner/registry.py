@@ -13,7 +13,7 @@ RunTask = Callable[[Any, Report], dict[str, Any]]
 
 
 def load(task: Task) -> RunTask:
-    """Import the engine function of a task."""
+    """Import a task's engine function."""
     module, _, function = (_program_engine(task) or KINDS[task.kind].engine).rpartition(".")
     run: RunTask = getattr(importlib.import_module(module), function)
     return run
@@ -25,12 +25,12 @@ def needs_jax(task: Task) -> bool:
 
 
 def runs_program(task: Task) -> bool:
-    """Return whether a task runs a program that trains by itself, as a process of its own."""
+    """Return whether a task runs a program that trains by itself, as its own process."""
     return _program_engine(task) is not None
 
 
 def _program_engine(task: Task) -> str | None:
-    """Return the dotted path of the function that runs the program of a task; None for other tasks."""
+    """Return the dotted path to the function that runs a task's program; None for other tasks."""
     facts, spec = KINDS[task.kind], getattr(task, "spec", None)
     engines: ProgramEngines | None = None if spec is None else spec.model.info.program
     if engines is None:
@@ -41,5 +41,5 @@ def _program_engine(task: Task) -> str | None:
 
 
 def modules_with_jax() -> list[str]:
-    """List the modules of the engine functions that need Keras and JAX."""
+    """List the modules with engine functions that need Keras and JAX."""
     return [facts.engine.rpartition(".")[0] for facts in KINDS.values() if facts.engine and facts.needs_jax]

@@ -31,7 +31,7 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": environment.threads,
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
-        "devices": [_device(each, visible) for each in devices],
+        "devices": [_device(device, visible) for device in devices],
         "seed": None if spec is None else spec.fit.seed,
         "spec_digest": None if spec is None else spec.digest(),
         "dataset_digest": None if dataset is None else dataset.digest,
@@ -39,16 +39,16 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
 
 
 def _device(device: Any, visible: Sequence[str]) -> dict[str, Any]:
-    found = {"id": device.id, "platform": device.platform, "kind": device.device_kind}
+    device_record = {"id": device.id, "platform": device.platform, "kind": device.device_kind}
     if device.platform == "gpu" and device.id < len(visible):
-        found["cuda_visible_device"] = visible[device.id]
-    return found
+        device_record["cuda_visible_device"] = visible[device.id]
+    return device_record
 
 
 # Cached, because the lookup reads every folder of sys.path. Forks inherit the result.
 @functools.cache
 def versions() -> dict[str, str]:
-    """Return the installed versions of the packages a result depends on."""
+    """Return the installed versions for the packages a result depends on."""
     return {name: version(name) for name in PACKAGES}
 
 

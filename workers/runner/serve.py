@@ -46,7 +46,7 @@ class Runner:
             self._writer.flush()
 
     def _warm_up(self, request: Rehearse) -> Ready | Failed:
-        """Prepare for tasks of an environment before there is one."""
+        """Prepare for tasks in an environment before there is one."""
         # Only standbys need it, and other runners start faster without it.
         from workers.runner import standby
 
@@ -59,7 +59,7 @@ class Runner:
         return Ready(time=time.time())
 
     def _final_event(self, start: Start) -> RunnerEvent:
-        """Run the task and return its final event. Every exception of a task is handled here."""
+        """Run the task and return its final event. Every exception in a task is handled here."""
         try:
             if start.limits is not None:
                 # Only tasks with limits need it, and other runners start faster without it.
@@ -82,14 +82,14 @@ class Runner:
 
     def _refusal(self, task: Task) -> Failed | None:
         """Return a failure if the task needs another environment than this process has."""
-        needed = Environment.of(task)
+        needed = Environment.for_task(task)
         if not needs_jax(task) or self._environment in (None, needed):
             return None
         message = f"this process was started for {self._environment}, but the task needs {needed}"
         return Failed(time=time.time(), code="environment", message=message)
 
     def _run(self, task: Task) -> dict[str, object]:
-        environment = Environment.of(task)
+        environment = Environment.for_task(task)
         if needs_jax(task):
             if self._environment is None:
                 environment.apply()

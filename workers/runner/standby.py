@@ -20,8 +20,8 @@ def warm_up(request: Rehearse) -> None:
     """Prepare for tasks. Only the process' memory is kept; its files are deleted.
 
     Raises:
-        RuntimeError: JAX would preallocate most of a GPU's memory for a task that may never come.
-        NoAccelerator: JAX cannot use the GPU of this standby.
+        RuntimeError: JAX would preallocate most GPU memory for a task that may never come.
+        NoAccelerator: JAX cannot use this standby's GPU.
     """
     set_process_name("ty-standby")
     # The priority is not lowered for a warm-up: the threads that XLA starts would keep it, and without

@@ -1,6 +1,6 @@
-"""Reports the metrics of a script to Trainyard. Without Trainyard, the lines are simply printed.
+"""Reports a script's metrics to Trainyard. Without Trainyard, the lines are simply printed.
 
-Copy this file beside a script to use it elsewhere; in a run of Trainyard it can always be imported. It needs
+Copy this file beside a script to use it elsewhere; in a Trainyard run it can always be imported. It needs
 Python 3.8 or newer and no other package.
 
     import trainyard_report
@@ -24,11 +24,11 @@ __all__ = ["data", "output", "report", "seed"]
 
 
 def report(step: int, **metrics: Any) -> None:
-    """Print the metrics of a step as one line of JSON.
+    """Print a step's metrics as one JSON line.
 
     Args:
         step: a whole number that grows, such as the epoch.
-        metrics: numbers by name. Numbers of NumPy, JAX and PyTorch are converted.
+        metrics: numbers by name. NumPy, JAX and PyTorch numbers are converted.
     """
     values = {name: float(value) for name, value in metrics.items()}
     # One write, so that lines of several threads do not mix.
@@ -37,7 +37,7 @@ def report(step: int, **metrics: Any) -> None:
 
 
 def output(name: str = "") -> str:
-    """Return the path of a file in the folder whose files are kept; without Trainyard, in `output`."""
+    """Return a file's path in the folder whose files are kept; without Trainyard, in `output`."""
     folder = Path(os.environ.get("TRAINYARD_OUTPUT") or "output")
     path = folder / name
     (path.parent if name else path).mkdir(parents=True, exist_ok=True)
@@ -45,10 +45,10 @@ def output(name: str = "") -> str:
 
 
 def data() -> "str | None":
-    """Return the path of the data as Parquet or NPZ; None if the experiment has none."""
+    """Return the path to the data as Parquet or NPZ; None if the experiment has none."""
     return os.environ.get("TRAINYARD_DATA") or None
 
 
 def seed(default: int = 0) -> int:
-    """Return the seed of this run. Each execution of a trial has another one."""
+    """Return this run's seed. Each execution of a trial has another one."""
     return int(os.environ.get("TRAINYARD_SEED") or default)

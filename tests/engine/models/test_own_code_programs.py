@@ -24,10 +24,10 @@ def test_the_executions_of_a_trial_share_a_program_and_differ_by_their_seeds(
 ) -> None:
     from workers.engine.training import own_code as training
 
-    training._KEPT.clear()
+    training._CACHE.clear()
     result, _ = trial(tmp_path, own_code.SEARCH_OF_LAYERS, "build_model", iris, seeds=(1, 2, 1))
     first, second, again = result["trials"][0]["executions"]
-    assert len(training._KEPT) == 1
+    assert len(training._CACHE) == 1
     assert first["score"] != second["score"]
     assert first["metrics"] == again["metrics"]
 

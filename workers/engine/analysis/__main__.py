@@ -1,4 +1,4 @@
-"""Computes hyperparameter importances in a process of its own.
+"""Computes hyperparameter importances in its own process.
 
 Reads an `ImportanceRequest` as JSON from standard input and writes one JSON object to standard output:
 

@@ -1,4 +1,4 @@
-"""Estimates the importance of each hyperparameter by PED-ANOVA, as Optuna computes it."""
+"""Estimates each hyperparameter's importance by PED-ANOVA, as Optuna computes it."""
 
 import math
 import warnings
@@ -20,18 +20,18 @@ MAX_TRIALS = 2000
 TOP_SHARE, MIN_TOP = 0.1, 5
 """The best trials are a tenth of all, but at least five: Optuna's estimate of fewer is unstable."""
 SHUFFLES = 39
-"""Comparisons with as many trials drawn at random, to tell a difference from chance."""
+"""Comparisons with as many trials drawn at random, to distinguish a difference from chance."""
 
 Floats = NDArray[np.float64]
 Rank = Callable[[FrozenTrial], float]
 
 
 def importance(request: ImportanceRequest) -> ImportanceAnswer:
-    """Compare the values of the best trials with those of all trials, for each hyperparameter.
+    """Compare the best trials' values with all trials' values, for each hyperparameter.
 
     PED-ANOVA: S. Watanabe, A. Bansal, F. Hutter, "PED-ANOVA: Efficiently Quantifying Hyperparameter
-    Importance in Arbitrary Subspaces", IJCAI 2023. Trials in which a hyperparameter is inactive are a region
-    of their own (conditional PED-ANOVA, KDD 2026). With several objectives, the best trials are those nearest
+    Importance in Arbitrary Subspaces", IJCAI 2023. Trials in which a hyperparameter is inactive are their own
+    region (conditional PED-ANOVA, KDD 2026). With several objectives, the best trials are those nearest
     to the Pareto front.
 
     Args:
@@ -40,7 +40,7 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
 
     Returns:
         Importances in descending order. Their sum is 1, or 0 if the best trials differ from the others in no
-        hyperparameter that they have. `chance` of each is the p-value of a permutation test: trials drawn at
+        hyperparameter that they have. `chance` for each is a permutation test's p-value: trials drawn at
         random take the place of the best ones.
 
     Raises:
@@ -78,7 +78,7 @@ def _study(request: ImportanceRequest, columns: Floats, scores: Floats) -> Study
 
 
 def _divergences(study: Study, top_share: float, rank: Rank | None = None) -> dict[str, float]:
-    """Return how much the values of the best trials differ from those of all, for each hyperparameter."""
+    """Return how much the best trials' values differ from all trials' values, for each hyperparameter."""
     with warnings.catch_warnings():
         # About few trials of a region, which it leaves out, and that low ranks are the best.
         warnings.simplefilter("ignore")

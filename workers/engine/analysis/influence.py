@@ -1,4 +1,4 @@
-"""Finds the tendency of the score over the values of one hyperparameter.
+"""Finds the score's tendency over one hyperparameter's values.
 
 The other hyperparameters vary too, so this describes the trials; it does not prove a cause.
 """
@@ -22,9 +22,9 @@ Floats = NDArray[np.float64]
 
 
 def of_number(values: Floats, goodness: Floats) -> Influence:
-    """Return whether higher or lower values of a number tend to score better.
+    """Return whether a number's higher or lower values tend to score better.
 
-    The interval of Spearman's rank correlation is that of D. G. Bonett and T. A. Wright, "Sample size
+    The interval for Spearman's rank correlation comes from D. G. Bonett and T. A. Wright, "Sample size
     requirements for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65, 2000.
 
     Args:
@@ -56,7 +56,7 @@ def of_choice(indices: Floats, goodness: Floats, choices: tuple[Value, ...]) -> 
     and those that cannot be distinguished from it (H. B. Mann, D. R. Whitney, 1947).
 
     Args:
-        indices: (trials,), the index of each trial's value; NaN where it was inactive.
+        indices: (trials,), each trial's value by its index; NaN where it was inactive.
         goodness: (trials,), greater is better.
         choices: the values.
     """

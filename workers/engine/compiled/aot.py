@@ -1,7 +1,7 @@
 """Compiles functions ahead of time and loads them in later processes without tracing.
 
 JAX's persistent cache finds a program by its computation, so each process must trace and lower a function to
-look it up: a quarter of a second of Python for the step of a small model. Here the compiled program is stored
+look it up: a quarter second in Python for a small model's step. Here the compiled program is stored
 under a digest of everything that determines it: the spec, the shapes, the source code, the libraries, JAX's
 settings and the processor.
 """
@@ -41,13 +41,13 @@ CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
 class AheadOfTimeFunction:
-    """A function that is compiled once for each shape of its arguments, or loaded if another process did so.
+    """A function that is compiled once for each argument shape, or loaded if another process did so.
 
     Args:
-        function: takes arrays and trees of arrays.
+        function: takes arrays and array trees.
         name: identifies the function among stored programs; must depend on everything that determines it
             except its arguments.
-        donated: index of the argument whose buffers the program may reuse, if any.
+        donated: index for the argument whose buffers the program may reuse, if any.
     """
 
     def __init__(self, function: Callable[..., Any], name: str, donated: int | None = None) -> None:
@@ -64,7 +64,7 @@ class AheadOfTimeFunction:
         return program(*arguments)
 
     def is_compiled(self, *arguments: Any) -> bool:
-        """Return whether a call with arguments of these shapes needs no compilation."""
+        """Return whether a call with these argument shapes needs no compilation."""
         return _shapes(arguments) in self._programs
 
     def _load_or_compile(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
@@ -100,7 +100,7 @@ def _shapes(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def json_digest(body: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a JSON object with sorted keys, as hex digits."""
+    """Return a JSON object's SHA-256 with sorted keys, as hex digits."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
@@ -136,7 +136,7 @@ def static_fingerprint() -> dict[str, Any]:
 
 @functools.cache
 def _relevant_settings() -> tuple[str, ...]:
-    """Return the names of the JAX settings that may change a program."""
+    """Return which JAX settings may change a program, by name."""
     names = jax.config.values
     return tuple(sorted(name for name in names if not any(word in name for word in IGNORED_SETTINGS)))
 

@@ -41,18 +41,18 @@ def estimate_step_mode(model: Any, rows: int) -> StepMode:
 
 
 def is_long_step(seconds: float, arrays: int) -> bool:
-    """Return whether steps are so long that many of them per call cannot be clearly faster.
+    """Return whether steps are so long that many per call cannot be clearly faster.
 
     Args:
-        seconds: duration of a step with one step per call.
-        arrays: number of arrays in the state.
+        seconds: how long a step takes with one step per call.
+        arrays: how many arrays the state has.
     """
     # All that many steps per call can save is the overhead of the calls.
     return arrays * CALL_SECONDS_PER_ARRAY < (1 - MAX_TIME_RATIO) * seconds
 
 
 def _convolution_flops(layer: Any) -> int:
-    """Estimate the floating point operations of a convolution in a training step, per row; 0 for others."""
+    """Estimate a convolution's floating point operations in a training step, per row; 0 for others."""
     if not hasattr(layer, "kernel_size"):
         return 0
     try:
@@ -82,7 +82,7 @@ def gathers_before_loop(epoch_bytes: int) -> bool:
     """Return whether an epoch's rows are gathered before its loop rather than batch by batch inside it.
 
     Args:
-        epoch_bytes: size of the features and targets of one epoch.
+        epoch_bytes: the size that one epoch's features and targets have.
     """
     # Inside the loop XLA gathers each batch on all threads, and waking them takes longer than a small step:
     # gathering first halves the CPU time of a dense network with 64 features. For larger data the copy costs

@@ -21,7 +21,7 @@ _BYPASS_JAX = ContextVar("_BYPASS_JAX", default=False)
 
 
 class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
-    """Stores each program in a file of `folder`, named by its key."""
+    """Stores each program in a file in `folder`, named by its key."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = self._path = folder  # JAX's messages read `_path`
@@ -64,7 +64,7 @@ class _JaxCache(FileCache):
 
 
 def enable(folder: str) -> None:
-    """Read and write compiled programs in `folder` from now on, in place of any other folder."""
+    """Read and write compiled programs in `folder` from now on, instead of any other folder."""
     if jax.config.jax_compilation_cache_dir == folder:
         return
     # The operator may have deleted the cache, and a runner cannot create it again. It works without one.

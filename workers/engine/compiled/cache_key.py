@@ -29,7 +29,7 @@ def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
     Args:
         spec: a trial's, with its hyperparameters filled in.
         dataset: the data set.
-        rows: numbers of the training rows, (rows,).
+        rows: the training rows' numbers, (rows,).
     """
     fit = spec.fit.model_dump(mode="json", exclude=set(IGNORED_FIT_FIELDS))
     # As the optimizer gets them: "0.0" and 0 are the same.

@@ -1,7 +1,7 @@
 """Lets the first of several processes compile a program, while the others wait to read it from the cache.
 
-The trials of a search start together and need the same programs. Without locks each of them would compile all
-of these, on cores that they share.
+A search's trials start together and need the same programs. Without locks each would compile all
+these, on cores that they share.
 """
 
 import fcntl
@@ -49,7 +49,7 @@ def first(file: Path) -> Iterator[bool]:
 
 
 def open_lock(file: Path) -> int | None:
-    """Open the file of a lock; return None if it cannot be used: then each process compiles for itself."""
+    """Open a lock's file; return None if it cannot be used: then each process compiles for itself."""
     try:
         # Runners may have users of their own. The access list of the folder, not this mode, decides which of
         # them open the file. Any of them may write to the folder, so the file may be a link, or a pipe whose

@@ -1,4 +1,4 @@
-"""Transfers the training rows of an epoch to the device."""
+"""Transfers an epoch's training rows to the device."""
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -19,13 +19,13 @@ first epoch begins when its first block has been read."""
 
 
 class Block(NamedTuple):
-    """Consecutive batches of an epoch.
+    """Consecutive batches in an epoch.
 
     Attributes:
-        first: number of the first batch in the epoch.
+        first: the epoch's first batch, by its number.
         end: number after the last batch.
-        batches: number of batches in the epoch.
-        data: arguments of a program: x and y, the row numbers of each batch, (batches, batch size), and their
+        batches: how many batches the epoch has.
+        data: a program's arguments: x and y, each batch's row numbers, (batches, batch size), and their
             weights, (batches, batch size).
     """
 
@@ -36,11 +36,11 @@ class Block(NamedTuple):
 
 
 class DeviceFeed:
-    """Provides the rows of `batches` on the device.
+    """Provides the rows in `batches` on the device.
 
     Args:
         batches: the training data.
-        epochs: number of the last epoch; blocks of later ones are not made in advance.
+        epochs: the last epoch; blocks for later ones are not made in advance.
 
     Attributes:
         resident: all features and targets on the device; None if they do not fit.
@@ -61,11 +61,11 @@ class DeviceFeed:
         self._block_bytes = STREAMED_BYTES if in_memory is None else RESIDENT_BYTES // 4
 
     def table(self, epoch: int) -> tuple[Array, Array]:
-        """Return the row numbers and weights of an epoch's batches. See `Batches.table`."""
+        """Return the row numbers and weights for an epoch's batches. See `Batches.table`."""
         return self._batches.table(epoch)
 
     def blocks(self, epoch: int, first: int) -> Generator[Block]:
-        """Yield the batches of an epoch from number `first` on: in one block, or in prefetched blocks.
+        """Yield an epoch's batches from number `first` on: in one block, or in prefetched blocks.
 
         Close the iterator if it is not used to its end.
         """
@@ -97,7 +97,7 @@ class DeviceFeed:
         self._blocks = None
 
     def _makers(self, epoch: int, first: int) -> Iterator[Callable[[], Block]]:
-        """Yield functions that make the blocks from a batch on, up to the end of the last epoch."""
+        """Yield functions that make the blocks from a batch on, until the last epoch ends."""
         x, y = self._batches.x, self._batches.y
         row_bytes = (x.nbytes + y.nbytes) // len(x)
         length = max(1, self._block_bytes // (self._batches.size * row_bytes))

@@ -1,4 +1,4 @@
-"""Defines a model's functions of arrays, which `program.Program` compiles: steps, prediction and metrics.
+"""Defines a model's array functions, which `program.Program` compiles: steps, prediction and metrics.
 
 They call Keras' own `train_step` and `stateless_call`, which are traced once. Everything that changes from
 step to step or from trial to trial is an argument: the state, the rows, the batches and the traced
@@ -18,10 +18,10 @@ from workers.engine.compiled.traced_hyperparameters import TracedHyperparameter,
 
 
 class ModelFunctions:
-    """The functions of one model. The names of the methods are part of the keys of stored programs.
+    """One model's functions. Stored programs have the method names in their keys.
 
     In all of them `state` is the training state, `hyperparameters` has the traced values, (hyperparameters,),
-    and `x` and `y` are the features and targets of all rows, (rows, …).
+    and `x` and `y` are all rows' features and targets, (rows, …).
 
     Args:
         model: built and compiled, on one device.
@@ -33,7 +33,7 @@ class ModelFunctions:
         self._traced = traced
 
     def step(self, state: State, hyperparameters: Any, x: Any, y: Any, rows: Any, weights: Any) -> State:
-        """Train on one batch: the rows `rows` of x and y with `weights`, both (batch size,)."""
+        """Train on one batch: the rows `rows` in x and y with `weights`, both (batch size,)."""
         return self._train(state, x[rows], y[rows], weights, hyperparameters)
 
     def steps(
@@ -47,7 +47,7 @@ class ModelFunctions:
         first: Any,
         end: Any,
     ) -> State:
-        """Train on the batches `first` to `end` - 1 of `rows` and `weights`, both (batches, batch size)."""
+        """Train on the batches `first` to `end` - 1 in `rows` and `weights`, both (batches, batch size)."""
         # `first` and `end` are arguments: one program serves any number of steps, and a resume in an epoch.
         gathered = gathers_before_loop(rows.size * (_row_bytes(x) + _row_bytes(y)))
         if gathered:
@@ -72,17 +72,17 @@ class ModelFunctions:
         end: Any,
         validation_x: Any,
     ) -> tuple[State, dict[str, Any], Any]:
-        """Do `steps`, `metric_results` and `predict` of the validation rows, (validation rows, …)."""
+        """Do `steps`, `metric_results` and, for the validation rows, `predict`, (validation rows, …)."""
         state = self.steps(state, hyperparameters, x, y, rows, weights, first, end)
         return state, self.metric_results(state[3]), self.predict(state[0], state[1], validation_x)
 
     def predict(self, trainable: Leaves, other: Leaves, x: Any) -> Any:
-        """Return the predictions for all rows of `x`, (rows, outputs), with these variables."""
+        """Return the predictions for all rows in `x`, (rows, outputs), with these variables."""
         outputs, _ = self._model.stateless_call(trainable, other, x.astype("float32"), training=False)
         return outputs
 
     def metric_results(self, metrics: Leaves) -> dict[str, Any]:
-        """Return loss and metrics by name from the values of the metrics' variables."""
+        """Return loss and metrics by name from the metrics' variables."""
         pairs = zip(self._model.metrics_variables, metrics, strict=True)
         with keras.StatelessScope(state_mapping=list(pairs)):
             results: dict[str, Any] = self._model.get_metrics_result()

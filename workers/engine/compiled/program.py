@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 class Program:
-    """The compiled functions of one model.
+    """One model's compiled functions.
 
-    The model must not change afterwards, except for the values of its variables.
+    The model must not change afterwards, except for its variables' values.
 
     Args:
         model: built and compiled, on one device.
@@ -36,9 +36,9 @@ class Program:
 
     Attributes:
         model: the model.
-        predict: compiled function of trainable variables, other variables and x.
-        call_length: number of steps in each call, shared by all trainings that do not fix it.
-        training_time: time that the trainings of the program have taken.
+        predict: compiled function; takes trainable variables, other variables and x.
+        call_length: steps in each call, shared by all trainings that do not fix it.
+        training_time: time that the program's trainings have taken.
         vmapped: trains several trainings in one call.
     """
 
@@ -77,11 +77,11 @@ class Program:
         return self._timings.step_mode or self._estimated_mode
 
     def hyperparameters(self) -> Array:
-        """Return the current values of the traced hyperparameters, (hyperparameters,) float32."""
+        """Return the traced hyperparameters' current values, (hyperparameters,) float32."""
         return np.array([hyperparameter.read() for hyperparameter in self._traced], dtype=np.float32)
 
     def state(self) -> State:
-        """Return a copy of the model's variables."""
+        """Copy the model's variables."""
         model = self.model
         # A copy: training functions donate the state they are given, which makes its buffers unusable.
         groups = model.trainable_variables, model.non_trainable_variables, model.optimizer.variables
@@ -89,7 +89,7 @@ class Program:
         return trainable, other, optimizer, self.initial_metrics()
 
     def initial_metrics(self) -> Leaves:
-        """Return the metrics' variables before the first batch of an epoch."""
+        """Return the metrics' variables before an epoch's first batch."""
         return list(self._initial_metrics)
 
     def write_to_model(self, state: State) -> None:
@@ -106,7 +106,7 @@ class Program:
                 variable.assign(np.asarray(leaf))
 
     def weights(self, state: State) -> list[Array]:
-        """Copy the model's weights out of a state to the host, in the order of `model.variables`."""
+        """Copy the model's weights out of a state to the host, ordered as in `model.variables`."""
         # That order mixes both groups. Keras variables are not hashable, so their ids are the keys.
         model, (trainable, other, _, _) = self.model, state
         leaf_of = {
@@ -131,7 +131,7 @@ class Program:
             state: donated.
             hyperparameters: see `hyperparameters`.
             data: x, y, row numbers (batches, batch size) and weights (batches, batch size).
-            steps: numbers of the batches to train on.
+            steps: the batches to train on, by their numbers.
         """
         began = time.perf_counter()
         state = self._run(mode, state, hyperparameters, data, steps)
@@ -155,7 +155,7 @@ class Program:
     ) -> tuple[State, dict[str, float], Array]:
         """Do `train` with many steps per call, `logs` and `predict` in one call.
 
-        For small models the overhead of three calls exceeds the computation.
+        For small models three calls' overhead exceeds the computation.
 
         Args:
             state, hyperparameters, data, steps: see `train`.
@@ -174,7 +174,7 @@ class Program:
         return state, {name: float(value) for name, value in logs.items()}, predictions
 
     def time_modes(self, state: State, hyperparameters: Array, data: Any, steps_left: int) -> None:
-        """Do the next measurement of the step modes, unless the faster one is known or it does not pay yet.
+        """Measure the step modes once more, unless the faster one is known or it does not pay yet.
 
         Args:
             state: copied, not donated.
@@ -217,7 +217,7 @@ class Program:
             self._timings.set_step_mode("one" if one_in_many < MAX_TIME_RATIO else "many")
 
     def _time(self, mode: StepMode, state: State, hyperparameters: Array, data: Any, steps: int) -> float:
-        """Return the duration of the first `steps` steps of `data` with a step mode, in seconds."""
+        """Return how long the first `steps` steps in `data` take with a step mode, in seconds."""
         # `_run` donates its state, and the training continues from the original.
         copy = copied(state)
         now = timing_clock()

@@ -1,4 +1,4 @@
-"""Types of the training state that Keras' `train_step` takes and returns."""
+"""Types for the training state that Keras' `train_step` takes and returns."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ State = tuple[Leaves, Leaves, Leaves, Leaves]
 
 
 def copied(arrays: Any) -> Any:
-    """Return a copy of each array of a tree, on the device.
+    """Copy each array in a tree, on the device.
 
-    `jax.numpy.array` compiles a program for each shape, which takes longer than an epoch of a small model.
+    `jax.numpy.array` compiles a program for each shape, which takes longer than a small model's epoch.
     """
     return jax.device_put(arrays, may_alias=False)

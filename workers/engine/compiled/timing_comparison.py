@@ -18,7 +18,7 @@ CALL_SECONDS = 0.005
 
 
 class Variant(NamedTuple):
-    """A way to do a number of equal units of work, such as steps or epochs.
+    """A way to do equal units of work, such as steps or epochs.
 
     Attributes:
         run: does this many units on copies of the state; returns the seconds without the copies.
@@ -33,11 +33,11 @@ class TimingComparison:
     """Measures a default and a candidate in turn.
 
     Between two measurements the training continues. The first call of a variant compiles it and does not
-    count. The next measurement is of a single unit; after it, a candidate that is clearly slower is dropped.
+    count. The next measurement takes a single unit; after it, a candidate that is clearly slower is dropped.
 
     Args:
-        training_time: of the program; limits the time that timing takes.
-        work: how many times the work of a unit of the default a unit of the candidate does.
+        training_time: the program's; limits the time that timing takes.
+        work: the work in a candidate's unit, as a multiple of a default's unit.
         guard: makes a context for each measurement.
     """
 
@@ -63,12 +63,12 @@ class TimingComparison:
         Args:
             default: the variant in use.
             candidate: the other one.
-            seconds: duration of a unit of the default.
-            max_units: the most units of a measurement.
+            seconds: duration of a unit with the default.
+            max_units: the most units in a measurement.
             seconds_left: until the current training ends.
 
         Returns:
-            The duration of a unit of the candidate divided by that of the default; None until it is known.
+            The candidate's duration for a unit, divided by the default's; None until it is known.
         """
         is_default = self._first_candidate is not None and len(self._default) == len(self._candidate)
         variant, times = (default, self._default) if is_default else (candidate, self._candidate)

@@ -1,4 +1,4 @@
-"""Stores the timing results of a model's programs, so each model is timed once on machines of a kind."""
+"""Stores the timing results of a model's programs, so each model is timed once for each kind of machine."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ UNKNOWN = "unknown"
 
 
 def cost_name(count: int) -> str:
-    """Return the name of the relative cost of `count` trainings."""
+    """Return the name under which the relative cost for `count` trainings is stored."""
     return f"cost-{count}"
 
 
 class TimingResults:
-    """Timing results of one model's programs, stored beside them.
+    """Timing results for one model's programs, stored beside them.
 
     Args:
-        key: `program_key` of the programs.
+        key: the programs' `program_key`.
 
     Attributes:
         step_mode: the faster mode; None until it has been timed.
@@ -42,7 +42,7 @@ class TimingResults:
         self._write(STEP_MODE, mode)
 
     def relative_cost(self, count: int) -> float | None:
-        """Return the time of a vmapped epoch of `count` trainings, in single epochs; None if unknown."""
+        """Return the time for a vmapped epoch with `count` trainings, in single epochs; None if unknown."""
         if count not in self._costs and (stored := self._read(cost_name(count))) is not None:
             # The file may be damaged, or its measurement unfinished: then the cost is timed again.
             with contextlib.suppress(ValueError):
@@ -50,19 +50,19 @@ class TimingResults:
         return self._costs.get(count)
 
     def set_relative_cost(self, count: int, cost: float) -> None:
-        """Store the relative cost of `count` trainings. See `relative_cost`."""
+        """Store the relative cost for `count` trainings. See `relative_cost`."""
         self._costs[count] = cost
         self._write(cost_name(count), repr(cost))
 
     @contextlib.contextmanager
     def assumed(self, name: str, value: str) -> Iterator[None]:
-        """Return a context of a risky measurement, in which other processes read `value` as its result.
+        """Return a context for a risky measurement, in which other processes read `value` as its result.
 
         If this process dies in it, no later one tries the same again. After any other end the result is
         unknown until it is set.
 
         Args:
-            name: `STEP_MODE`, or `cost_name` of a number of trainings.
+            name: `STEP_MODE`, or what `cost_name` returns.
             value: the result to assume.
         """
         self._write(name, value)

@@ -1,8 +1,8 @@
-"""Makes hyperparameters arguments of a compiled step instead of constants in it.
+"""Makes hyperparameters arguments to a compiled step instead of constants in it.
 
 Trials that differ only in these share one compiled program. Keras reads most hyperparameters from plain
 attributes while a step is traced; here a traced value replaces the attribute during tracing. The learning
-rate and the states of random generators already are variables in Keras.
+rate and the random generators' states already are variables in Keras.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ class _PositiveTracer:
 
 
 class TracedHyperparameter(Protocol):
-    """A hyperparameter that becomes an argument of the compiled step."""
+    """A hyperparameter that becomes an argument to the compiled step."""
 
     def read(self) -> float:
         """Return its current value."""
@@ -50,7 +50,7 @@ class TracedHyperparameter(Protocol):
 
 
 class TracedAttribute:
-    """A factor above 0 that is an attribute of a regularizer or an optimizer."""
+    """A factor above 0 that is a regularizer's or an optimizer's attribute."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner = owner
@@ -72,7 +72,7 @@ class TracedAttribute:
 
 
 class TracedKeepProbability:
-    """One minus the rate of a Dropout layer whose rate is above 0."""
+    """One minus a Dropout layer's rate, if the rate is above 0."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
@@ -103,7 +103,7 @@ class TracedKeepProbability:
 
 
 def find_traced_hyperparameters(model: Any) -> tuple[TracedHyperparameter, ...]:
-    """Return the hyperparameters of a compiled model that can be traced. Equal models have the same order."""
+    """Return a compiled model's hyperparameters that can be traced. Equal models have the same order."""
     # By exact type: a layer derived from Dropout, such as SpatialDropout2D, draws another mask.
     layers = [layer for layer in layers_inside(model) if type(layer) is keras.layers.Dropout]
     dropouts = [layer for layer in layers if layer.rate > 0]

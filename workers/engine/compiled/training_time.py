@@ -18,15 +18,15 @@ MAX_CALL_SECONDS = 10.0
 
 
 class CallLength:
-    """Number of steps in one call of a program, found by doubling unless it is fixed.
+    """How many steps one call to a program has, found by doubling unless it is fixed.
 
     Args:
-        fixed: the number of steps, lowered only if a call takes longer than `MAX_CALL_SECONDS`; None finds
+        fixed: the step count, lowered only if a call takes longer than `MAX_CALL_SECONDS`; None finds
             it.
 
     Attributes:
-        steps: number of steps of the next call.
-        settled: whether the number is fixed, or a call has reached half of the target duration.
+        steps: steps in the next call.
+        settled: whether the number is fixed, or a call has reached half the target duration.
         is_fixed: whether it was given.
     """
 
@@ -35,7 +35,7 @@ class CallLength:
         self.is_fixed = self.settled = fixed is not None
 
     def record(self, steps: int, seconds: float) -> None:
-        """Adjust the number of steps after a call of `steps` steps that took `seconds`."""
+        """Adjust the step count after a call with `steps` steps that took `seconds`."""
         if not self.is_fixed and seconds < TARGET_CALL_SECONDS / 2:
             # `steps` may be fewer than allowed, at the end of an epoch: then nothing is learned about more.
             self.steps = max(self.steps, 2 * steps)
@@ -47,13 +47,13 @@ class CallLength:
 
 
 class TrainingTime:
-    """Time that all trainings of a program have taken so far, and how much of it timing may cost.
+    """Time that all trainings with a program have taken so far, and how much timing may cost.
 
     Attributes:
         seconds: without the first call, which includes compilation.
         steps: steps done in that time.
         timing_seconds: spent on compiling and timing other ways to train.
-        fastest_step: shortest mean duration of the steps of a call, in seconds.
+        fastest_step: shortest mean duration that a step had in any call, in seconds.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class TrainingTime:
         self._first_call_seconds: float | None = None
 
     def record(self, steps: int, seconds: float) -> None:
-        """Add a call of `steps` steps that took `seconds`."""
+        """Add a call with `steps` steps that took `seconds`."""
         if self._first_call_seconds is None:
             self._first_call_seconds = seconds
             return
@@ -74,19 +74,19 @@ class TrainingTime:
 
     @property
     def seconds_per_step(self) -> float:
-        """Mean duration of a step. `steps` must not be 0."""
+        """A step's mean duration. `steps` must not be 0."""
         return self.seconds / self.steps
 
     @property
     def compile_seconds(self) -> float:
-        """Estimated duration of compiling another way to train the same model: that of the first call."""
+        """Estimated time for compiling another way to train the same model: as for the first call."""
         return max(self._first_call_seconds or 0.0, MIN_COMPILE_SECONDS)
 
     def timing_pays(self, cost: float, rest: float) -> bool:
         """Return whether another `cost` seconds may be spent on timing now.
 
         Args:
-            cost: estimated duration of the next measurement, with compilation if it is needed.
+            cost: how long the next measurement takes, estimated, with compilation if it is needed.
             rest: estimated seconds until the current training ends.
         """
         total, limit = self.timing_seconds + cost, TIMING_SHARE * self.seconds

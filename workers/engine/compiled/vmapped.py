@@ -1,6 +1,6 @@
-"""Trains an epoch of several trainings in one call: Keras' `train_step` under `jax.vmap`.
+"""Trains an epoch for several trainings in one call: Keras' `train_step` under `jax.vmap`.
 
-The trainings share a program and its rows. Each has its own state, hyperparameters and order of rows. Whether
+The trainings share a program and its rows. Each has its own state, hyperparameters and row order. Whether
 one call is faster than one call for each training depends on the model and the device, so it is timed on the
 model itself and stored in `TimingResults`.
 """
@@ -30,13 +30,13 @@ MAX_VMAPPED_SECONDS = 2.0
 
 
 class StackedState(NamedTuple):
-    """The state of one training inside the stacked states of several.
+    """One training's state inside the stacked states of several.
 
     It stays stacked between vmapped epochs and is copied out only when it is needed alone.
 
     Attributes:
-        stack: states of all trainings, each leaf (trainings, …).
-        position: of this training in the stack.
+        stack: all trainings' states, each leaf (trainings, …).
+        position: this training's position in the stack.
     """
 
     stack: State
@@ -54,12 +54,12 @@ EpochResult = tuple[State | StackedState, dict[str, float], Array]
 
 
 class EpochInputs(NamedTuple):
-    """Inputs of an epoch that belong to one training.
+    """An epoch's inputs that belong to one training.
 
     Attributes:
         state: before the epoch.
         hyperparameters: traced values, (hyperparameters,).
-        rows: row numbers of each batch, (batches, batch size).
+        rows: each batch's row numbers, (batches, batch size).
         weights: their weights, (batches, batch size).
     """
 
@@ -70,12 +70,12 @@ class EpochInputs(NamedTuple):
 
 
 class SharedInputs(NamedTuple):
-    """Inputs of an epoch that all trainings of a call share.
+    """An epoch's inputs that all trainings in a call share.
 
     Attributes:
         x, y: features and targets on the device.
         validation_x: rows to predict after the epoch.
-        initial_metrics: the metrics' variables before the first batch of an epoch.
+        initial_metrics: the metrics' variables before an epoch's first batch.
     """
 
     x: Any
@@ -85,14 +85,14 @@ class SharedInputs(NamedTuple):
 
 
 class VmappedProgram:
-    """Runs an epoch of several trainings of one program.
+    """Runs an epoch for several trainings with one program.
 
     Args:
-        epoch: an epoch of one training, `ModelFunctions.epoch`.
+        epoch: one training's epoch, `ModelFunctions.epoch`.
         compiled_epoch: the same, compiled.
         compile_function: makes an `AheadOfTimeFunction` under the program's key.
-        timings: timing results of the program.
-        training_time: of the program; limits the time that timing takes.
+        timings: the program's timing results.
+        training_time: the program's; limits the time that timing takes.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class VmappedProgram:
 
         Args:
             count: trainings that the program is compiled for.
-            active: how many of them still train; the results of the others are discarded.
+            active: how many still train; the others' results are discarded.
         """
         cost = self._timings.relative_cost(count)
         return cost is not None and cost < MAX_TIME_RATIO * active
@@ -153,15 +153,15 @@ class VmappedProgram:
         ]
 
     def measure(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs_left: int) -> None:
-        """Do the next measurement of one call for `count` trainings, unless its cost is known.
+        """Measure one call for `count` trainings once more, unless its cost is known.
 
         Nothing is done while it does not pay yet, or if a call would take too long.
 
         Args:
-            inputs: of any of the trainings; not donated.
-            count: number of trainings.
+            inputs: any training's inputs; not donated.
+            count: how many trainings there are.
             shared: see `train`.
-            epochs_left: sum of the epochs until all trainings end.
+            epochs_left: all trainings' epochs until they end, summed.
         """
         spent = self._training_time
         if self.is_timed(count) or not spent.steps:
@@ -199,7 +199,7 @@ class VmappedProgram:
             self._timings.set_relative_cost(count, cost)
 
     def _time(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs: int) -> float:
-        """Return how long `epochs` epochs of `count` trainings take, in seconds."""
+        """Return how long `epochs` epochs take for `count` trainings, in seconds."""
         state = unstacked(inputs.state)
         copies = [inputs._replace(state=copied(state)) for _ in range(count)]
         now = timing_clock()
@@ -253,5 +253,5 @@ def _stacked(states: Sequence[State | StackedState]) -> State:
 
 
 def unstacked(state: State | StackedState) -> State:
-    """Return the state of one training, copied to the host if it is part of a stack."""
+    """Return one training's state, copied to the host if it is part of a stack."""
     return state.to_host() if isinstance(state, StackedState) else state

@@ -1,8 +1,8 @@
-"""Divides the training rows into batches of equal size, in an order that depends only on seed and epoch.
+"""Divides the training rows into equal batches, in an order that depends only on seed and epoch.
 
-The last batch of an epoch is filled with rows of weight 0. So one compiled step serves all batches, they can
+An epoch's last batch is filled with rows of weight 0. So one compiled step serves all batches, they can
 be divided among any number of devices, and every row is used once per epoch. With the loss averaged over the
-weights (`mean_with_sample_weight`) the gradient equals that of the incomplete batch.
+weights (`mean_with_sample_weight`) the gradient equals the incomplete batch's.
 """
 
 import math
@@ -30,9 +30,9 @@ class Batches:
         y: targets, (rows, …).
         weights: sample weights, (rows,) float32.
         size: rows per batch; a multiple of the number of devices that share it.
-        seed: of the order of rows.
+        seed: for the row order.
         shuffle: whether each epoch has a new random order.
-        parts: positions at which the parts of the file begin in which the rows are, followed by the number of
+        parts: positions at which the parts of the rows' file begin, followed by the number of
             rows; None for rows whose place in the order does not matter.
     """
 
@@ -47,19 +47,19 @@ class Batches:
 
     @property
     def steps(self) -> int:
-        """Number of batches per epoch."""
+        """The batch count per epoch."""
         return math.ceil(len(self.x) / self.size)
 
     def parts_of(self, epoch: int) -> Array | None:
-        """Return the parts that the order of `epoch` depends on; see `parts`."""
+        """Return the parts that the order in `epoch` depends on; see `parts`."""
         return self._kept[1] if self._kept is not None and self._kept[0] == epoch else self.parts
 
     def keep_parts(self, epoch: int, parts: Array | None) -> None:
-        """Give `epoch` the order of these parts, in which another run began it; other epochs keep theirs."""
+        """Give `epoch` these parts' order, in which another run began it; other epochs keep theirs."""
         self._kept = epoch, parts
 
     def order(self, epoch: int) -> Array:
-        """Return the row numbers of `epoch` (counted from 1) in the order in which they are used, (rows,)."""
+        """Return the row numbers for `epoch` (counted from 1) in the order they are used, (rows,)."""
         rows = np.arange(len(self.x))
         if not self.shuffle:
             return rows
@@ -69,7 +69,7 @@ class Batches:
         return rng.permutation(rows) if parts is None else _in_windows(rng, parts)
 
     def table(self, epoch: int) -> tuple[Array, Array]:
-        """Return the row numbers of the batches of `epoch`, and their weights; both (steps, size).
+        """Return the row numbers for each batch in `epoch`, and their weights; both (steps, size).
 
         The last batch is filled by repeating its own rows, with weight 0.
         """
@@ -85,12 +85,12 @@ class Batches:
         return rows.astype(np.int32).reshape(shape), weights.reshape(shape)
 
     def draw(self, epoch: int, first: int = 0) -> Iterator[Batch]:
-        """Yield the batches (x, y, weights) of `epoch` from batch number `first` (counted from 0) on."""
+        """Yield the batches (x, y, weights) for `epoch` from batch number `first` (counted from 0) on."""
         for make in self.makers(epoch, first):
             yield make()
 
     def makers(self, epoch: int, first: int = 0) -> Iterator[Callable[[], Batch]]:
-        """Yield functions that return the batches of `epoch`; see `draw`."""
+        """Yield functions that return the batches for `epoch`; see `draw`."""
         for rows, weights in zip(*(part[first:] for part in self.table(epoch)), strict=True):
             yield partial(self._batch, rows, weights)
 
@@ -99,12 +99,12 @@ class Batches:
 
 
 def _in_windows(rng: np.random.Generator, parts: Array) -> Array:
-    """Return the positions of all rows in a random order that reads only a few parts of a file at a time.
+    """Return all positions in a random order that reads only a few file parts at a time.
 
-    The parts are permuted, and the rows of each `WINDOW_PARTS` neighbours in this order together.
+    The parts are permuted; then each `WINDOW_PARTS` neighbours in this order permute their rows together.
 
     Args:
-        rng: the source of the order.
+        rng: draws the order.
         parts: see `Batches.parts`.
     """
     order = rng.permutation(len(parts) - 1)
@@ -116,28 +116,28 @@ def _in_windows(rng: np.random.Generator, parts: Array) -> Array:
     return np.concatenate(windows)
 
 
-def batch_size_for(wanted: int, rows: int, shards: int) -> int:
+def batch_size_for(requested: int, rows: int, shards: int) -> int:
     """Return the batch size: the one wanted, but at most `rows` rounded up to a multiple of `shards`.
 
     Args:
-        wanted: rows per batch in the spec.
-        rows: number of rows to batch.
-        shards: number of devices that share a batch.
+        requested: rows per batch in the spec.
+        rows: how many rows to batch.
+        shards: how many devices share a batch.
     """
-    return min(wanted, math.ceil(rows / shards) * shards)
+    return min(requested, math.ceil(rows / shards) * shards)
 
 
 def row_weights(
     y: Array, classes: int, rule: str | dict[str, float] | None, labels: tuple[str, ...]
 ) -> Array:
-    """Return the weight of each row, (rows,) float32: 1, or the weight of its class.
+    """Return each row's weight, (rows,) float32: 1, or its class's weight.
 
     Args:
         y: class numbers, (rows,).
-        classes: number of classes.
-        rule: None for weight 1; "balanced" for the same total weight for each class, that is
+        classes: how many classes there are.
+        rule: None for weight 1; "balanced" for the same total weight in each class, that is
             rows / (classes · rows of the class); or weights by class label.
-        labels: of the classes.
+        labels: the class labels.
     """
     if rule is None:
         return np.ones(len(y), dtype=np.float32)

@@ -1,7 +1,7 @@
 """Loads the data sets that scikit-learn's package contains: real data without a network.
 
 The files are read directly. scikit-learn's loaders return the same values, but importing them takes three
-seconds of CPU, and an installation loads five data sets at its first start.
+CPU seconds, and an installation loads five data sets at its first start.
 """
 
 import gzip
@@ -27,12 +27,12 @@ _CELL_COLUMNS = ("mean_{}", "{}_error", "worst_{}")
 
 @dataclass(frozen=True)
 class BundledInfo:
-    """Description of a bundled data set.
+    """Describes a bundled data set.
 
     Attributes:
-        task: kind of prediction.
-        target: name of the target column.
-        features: names of the other columns, in order.
+        task: the prediction task.
+        target: the target column's name.
+        features: the other columns, in order.
     """
 
     task: Task
@@ -88,7 +88,7 @@ def load_bundled(name: str) -> tuple[Table, BundledInfo]:
 
 
 def _read_labelled(file: str) -> tuple[Array, Array]:
-    """Return features and labels of a file whose first line has the counts and the class names."""
+    """Return features and labels from a file whose first line has the counts and the class names."""
     text = (_folder() / file).read_text(encoding="utf-8")
     classes = np.asarray(text.partition("\n")[0].split(",")[2:], dtype=np.str_)
     rows = np.loadtxt(io.StringIO(text), delimiter=",", skiprows=1)
@@ -101,8 +101,8 @@ def _read_numbers(file: str, **options: Any) -> Array:
 
 
 def _folder() -> Path:
-    """Return the folder of scikit-learn's data files, without importing scikit-learn."""
-    found = find_spec("sklearn")
-    if found is None or found.origin is None:
+    """Return scikit-learn's data folder, without importing scikit-learn."""
+    spec = find_spec("sklearn")
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError("scikit-learn, which contains the bundled data sets, is not installed")
-    return Path(found.origin).parent / "datasets" / "data"
+    return Path(spec.origin).parent / "datasets" / "data"

@@ -43,15 +43,15 @@ class Dataset:
     """A loaded dataset version.
 
     Attributes:
-        x: features; see `encode.Encoded`. Those of a table that does not fit into memory are read from its
+        x: features; see `encode.Encoded`. If a table does not fit into memory, they are read from its
             file.
         y: targets; see `encode.Encoded`.
         profile: describes these arrays.
-        parts: row numbers of the training, validation and test parts.
-        digest: SHA-256 of the file.
+        parts: row numbers for training, validation and testing.
+        digest: the file's SHA-256.
         groups: the split's group column, (rows,), whose equal values stay together; else None.
-        table: the columns and the pipeline that made `x` of them; None for data of arrays.
-        weights: of all rows; None if each counts once.
+        table: the columns and the pipeline that made `x` from them; None for arrays.
+        weights: row weights; None if each counts once.
     """
 
     x: Rows
@@ -65,7 +65,7 @@ class Dataset:
     _cache: dict[bytes, tuple[Rows, Array]] = field(default_factory=dict, repr=False, compare=False)
 
     def take(self, rows: Array) -> tuple[Rows, Array]:
-        """Return x and y of some rows. The same rows return the same arrays, which saves memory."""
+        """Return x and y for some rows. The same rows return the same arrays, which saves memory."""
         # Several executions train on the same rows, and each copy may be as large as the data set.
         key = hashlib.sha256(rows.tobytes()).digest()
         if key not in self._cache:
@@ -73,12 +73,12 @@ class Dataset:
         return self._cache[key]
 
     def weights_of(self, rows: Array) -> RowWeights | None:
-        """Return the weights of some rows; None if each counts once.
+        """Return the weights for some rows; None if each counts once.
 
         Raises:
-            BadSpec: all of them have weight 0.
+            BadSpec: all have weight 0.
         """
-        return None if self.weights is None else self.weights.of(rows)
+        return None if self.weights is None else self.weights.select(rows)
 
     @property
     def is_streamed(self) -> bool:
@@ -87,24 +87,24 @@ class Dataset:
 
     @property
     def task(self) -> Task:
-        """Kind of prediction."""
+        """The prediction task."""
         return self.profile.task
 
     @property
     def features(self) -> Features | None:
-        """The pipeline that a model of these data needs; None for data of arrays."""
+        """The pipeline that a model needs for these data; None for arrays."""
         return None if self.table is None else self.table.pipeline.features
 
     def rows_for(self, features: Features | None, rows: Array) -> Rows:
-        """Return the input of a model for some rows, (rows, …).
+        """Return a model's input for some rows, (rows, …).
 
         Args:
             features: the pipeline in the model's file, which another experiment may have fitted; None for a
-                model without one, which takes the encoded features of these data.
-            rows: numbers of the rows.
+                model without one, which takes these data's encoded features.
+            rows: the row numbers.
 
         Raises:
-            BadData: the pipeline needs a column that these data lack, or have with values of another type.
+            BadData: the pipeline needs a column that these data lack, or have with another type.
         """
         if features is None:
             return selected(self.x, rows)
@@ -125,7 +125,7 @@ class Dataset:
             raise BadData(f"the model takes other values than these data have: {error}") from error
 
     def fitted_on(self, rows: Array) -> "Dataset":
-        """Return the data set with its pipeline fitted on other rows: the training rows of a fold."""
+        """Return the data set with its pipeline fitted on other rows: a fold's training rows."""
         if self.table is None or self.table.is_fixed or np.array_equal(rows, self.parts.train):
             return self
         key = hashlib.sha256(rows.tobytes()).hexdigest()
@@ -143,17 +143,17 @@ class Dataset:
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """The columns of a table and the pipeline that encodes them.
+    """A table's columns and the pipeline that encodes them.
 
     Attributes:
         plans: how each column becomes numbers.
-        columns: the stored columns by name, (rows,) each, and (rows, …) for images; those of a file that does
-            not fit into memory are `MappedColumns`.
+        columns: the stored columns by name, (rows,) each, and (rows, …) for images; if the file does
+            not fit into memory, a `MappedColumns`.
         pipeline: fitted on the training rows.
-        windows: the rows of the windows that are the input of a prediction; None if it is one row.
-        is_streamed: whether the rows are encoded when they are used. The columns of a file that does not fit
+        windows: the rows in each window that is predicted from; None if each input is one row.
+        is_streamed: whether the rows are encoded when they are used. A file whose columns do not fit
             into memory may have an input that does.
-        is_fixed: whether the pipeline is that of an earlier model, which no rows are fitted for.
+        is_fixed: whether the pipeline comes from an earlier model, and is not fitted to these rows.
         refitted: data sets whose pipeline was fitted on other rows.
     """
 
@@ -191,7 +191,7 @@ class EncodedTable:
         *,
         is_streamed: bool,
     ) -> Self:
-        """Return a table that is encoded by the pipeline of an earlier model.
+        """Return a table that an earlier model's pipeline encodes.
 
         Raises:
             BadData: the pipeline needs a column or windows that these data lack.
@@ -199,11 +199,11 @@ class EncodedTable:
         pipeline = Pipeline(features)
         if absent := [name for name in pipeline.columns if name not in columns]:
             raise BadData(f"the model takes the column {absent[0]!r}, which these data do not have")
-        given = None if windows is None else windows.window.rows
-        wanted = None if features.window is None else features.window.rows
-        if given != wanted:
+        here = None if windows is None else windows.window.rows
+        needed = None if features.window is None else features.window.rows
+        if here != needed:
             raise BadData(
-                f"the model takes {_of_rows(wanted)}, but this experiment makes {_of_rows(given)}; change "
+                f"the model takes {_of_rows(needed)}, but this experiment makes {_of_rows(here)}; change "
                 "data.window"
             )
         return cls(plans, columns, pipeline, windows, is_streamed, is_fixed=True)
@@ -211,7 +211,7 @@ class EncodedTable:
     def encode(self) -> Rows:
         """Return the input for all rows, (rows, width) float32; (rows, …) uint8 for images.
 
-        For windows it is (rows, rows of a window, width) float32, without meaning for rows that no window
+        For windows it is (rows, window rows, width) float32, without meaning for rows that no window
         predicts.
         """
         pipeline, columns = self.pipeline, self.columns
@@ -241,12 +241,12 @@ def load_dataset(
     """Read a dataset file, select its columns and split its rows according to `spec`.
 
     Args:
-        file: path, digest and profile of the dataset version.
+        file: the dataset version's path, digest and profile.
         spec: target, features, task, preprocessing and split.
-        texts: the encoding of texts for which the spec chooses none; a template has its own.
-        in_memory_bytes: of a table with a larger file, only the encoded features are in memory. If these are
+        texts: the text encoding where the spec chooses none; a template has its own.
+        in_memory_bytes: if the table's file is larger, only the encoded features are in memory. If these are
             larger, rows are read from the file when they are used. None for all rows in memory.
-        features: the pipeline of an earlier model that encodes the columns; None fits one to the training
+        features: an earlier model's pipeline, which encodes the columns; None fits one to the training
             part.
 
     Raises:
@@ -277,9 +277,9 @@ def load_dataset(
     selected = (spec.target, spec.features, spec.task)
     if any(new not in (None, old) for old, new in zip(encoded_for, selected, strict=True)):
         x, y, profile = _reencode(raw, profile, spec)
-    wanted = resolved(spec.split, profile)
-    parts = split(y, raw, profile.task, wanted)
-    groups = raw[wanted.group] if wanted.group is not None else None
+    request = resolved(spec.split, profile)
+    parts = split(y, raw, profile.task, request)
+    groups = raw[request.group] if request.group is not None else None
     return Dataset(x, y, profile, parts, file.digest, groups)
 
 
@@ -312,8 +312,8 @@ def _load_table(
     *,
     is_streamed: bool = False,
 ) -> Dataset:
-    wanted, values = resolved(spec.split, profile), WholeColumns(raw)
-    parts = split(chosen.target.y, values, chosen.target.task, wanted)
+    request, values = resolved(spec.split, profile), WholeColumns(raw)
+    parts = split(chosen.target.y, values, chosen.target.task, request)
     window, windows = resolved_window(spec, profile), None
     if window is not None and is_windowed(spec, profile):
         windows = windows_over(values, described(window))
@@ -324,21 +324,21 @@ def _load_table(
     else:
         table = EncodedTable.of_pipeline(features, chosen.plans, raw, windows, is_streamed=is_streamed)
         described_by = described_by.model_copy(update={"input_shape": features.input_shape, "blocks": ()})
-    groups = values[wanted.group] if wanted.group is not None else None
+    groups = values[request.group] if request.group is not None else None
     weight = profile.weight
     weights = RowWeights.of_column(weight, values[weight]) if weight is not None else None
     try:
         x = table.encode()
     except BadValue as error:
         raise BadData(f"the model takes other values than these data have: {error}") from error
-    made = Dataset(x, chosen.target.y, described_by, parts, digest, groups, table, weights)
+    dataset = Dataset(x, chosen.target.y, described_by, parts, digest, groups, table, weights)
     for rows in (parts.train, parts.validation, parts.test):
-        made.weights_of(rows)
-    return made
+        dataset.weights_of(rows)
+    return dataset
 
 
 def _windows_for(pipeline: Pipeline, windows: Windows, columns: Mapping[str, Rows], rows: Array) -> Array:
-    """Return the windows that predict some rows, (rows, rows of a window, width) float32.
+    """Return the windows that predict some rows, (rows, window rows, width) float32.
 
     Raises:
         BadData: a row has no window.
@@ -362,8 +362,8 @@ def columns_of(arrays: Mapping[str, Array], *, has_images: bool) -> dict[str, Ar
     """Return the columns in a data set's file by name.
 
     Args:
-        arrays: the content of the file.
-        has_images: whether it was made of an archive of images.
+        arrays: the file's content.
+        has_images: whether it was made from an image archive.
 
     Returns:
         Values, (rows,) each, and images, (rows, …) uint8.
@@ -373,7 +373,7 @@ def columns_of(arrays: Mapping[str, Array], *, has_images: bool) -> dict[str, Ar
 
 
 class UploadedColumns:
-    """The columns of a data set as they were uploaded."""
+    """A data set's columns as they were uploaded."""
 
     def __init__(self, file: DatasetFile | None) -> None:
         self._columns: Mapping[str, Rows] = {} if file is None else _uploaded(file)
@@ -389,12 +389,12 @@ class UploadedColumns:
             BadData: there is no such column.
         """
         if name not in self._columns:
-            known = ", ".join(list(self._columns)[:20]) or "none"
-            raise BadData(f"the data set has no column {name!r}; the columns are {known}")
+            names = ", ".join(list(self._columns)[:20]) or "none"
+            raise BadData(f"the data set has no column {name!r}; the columns are {names}")
         return self._columns[name]
 
     def values(self, name: str) -> Array:
-        """Return the values of a column, (rows,).
+        """Return a column's values, (rows,).
 
         Raises:
             BadData: there is no such column, or it holds arrays.
@@ -412,15 +412,15 @@ def _uploaded(file: DatasetFile) -> Mapping[str, Rows]:
     return columns_of(read_arrays(path), has_images=has_images)
 
 
-def equal_to(values: Array, wanted: str) -> Array:
-    """Return which values equal `wanted`: numbers by their value, all others by their text, (rows,)."""
+def equal_to(values: Array, value_text: str) -> Array:
+    """Return which values equal `value_text`: numbers by their value, all others by their text, (rows,)."""
     if values.dtype.kind in "iufb":
         try:
-            number = float({"true": "1", "false": "0"}.get(wanted.strip().lower(), wanted))
+            number = float({"true": "1", "false": "0"}.get(value_text.strip().lower(), value_text))
         except ValueError:
             return np.zeros(len(values), bool)
         return np.asarray(values.astype(np.float64) == number)
-    return np.array([str(value) == wanted for value in values], bool)
+    return np.array([str(value) == value_text for value in values], bool)
 
 
 def _reencode(raw: dict[str, Array], profile: Profile, spec: DataSpec) -> tuple[Array, Array, Profile]:

@@ -32,18 +32,18 @@ MAX_CLASSES_OF_NUMBERS = 20
 
 @dataclass(frozen=True)
 class Encoded:
-    """The encoded arrays of a data set.
+    """A data set's encoded arrays.
 
     Attributes:
         x: features, (rows, …) float32, or uint8 for images of bytes. Sequences are (rows, steps, numbers).
         y: targets. Binary and multiclass: class numbers, (rows,) int32; multilabel: 0 or 1, (rows, labels)
             float32; regression: in the target's own unit, (rows, targets) float32.
-        kind: kind of features.
-        task: kind of prediction.
-        target: name of the target column.
-        features: names of the feature columns.
-        inputs: names of the encoded inputs, more than features where text is one-hot encoded.
-        class_labels: names of the classes or labels.
+        kind: the feature kind.
+        task: the prediction task.
+        target: the target column's name.
+        features: the feature columns.
+        inputs: the encoded inputs' names, more than features where text is one-hot encoded.
+        class_labels: the class or label names.
         findings: messages about columns that were left out.
     """
 
@@ -59,7 +59,7 @@ class Encoded:
 
     @property
     def outputs(self) -> int:
-        """Number of classes, of labels, or of target columns."""
+        """How many classes, labels or target columns there are."""
         return len(self.class_labels) if self.class_labels else int(self.y.shape[1])
 
 
@@ -93,12 +93,12 @@ def encode(
 
     Args:
         table: the columns.
-        target: name of the target column; None for `y`, `target`, `label`, `class` or the last column.
-        features: names of the feature columns; None for all usable ones.
-        task: kind of prediction; None to guess it from the target.
+        target: the target column's name; None for `y`, `target`, `label`, `class` or the last column.
+        features: the feature columns; None for all usable ones.
+        task: the prediction task; None to guess it from the target.
         limits: how many bytes the encoded features may have.
-        types: of arrays whose rows have two axes, as far as a person has chosen them.
-        without: name of a column that is no feature.
+        types: types that a person has chosen for arrays whose rows have two axes.
+        without: a column that is no feature.
 
     Raises:
         BadData: the features are too large, or a column does not exist, has missing values, or cannot be a
@@ -108,7 +108,7 @@ def encode(
     if without is not None and without in (target, *(features or ())):
         raise BadData(f"column {without!r} has the role split, and is also a feature or the target")
     y, task, labels = encode_target(target, table.columns[target], task)
-    usable = replace(table, columns={name: each for name, each in table.columns.items() if name != without})
+    usable = replace(table, columns={name: rows for name, rows in table.columns.items() if name != without})
     chosen = _encode_features(usable, target, features, limits)
     x, kind = _join(chosen, types or {})
     return Encoded(
@@ -125,7 +125,7 @@ def encode(
 
 
 def choose_target(table: Table, target: str | None) -> str:
-    """Return the name of the target: the given one, a usual one, or the last column.
+    """Return the target's name: the requested one, a usual one, or the last column.
 
     Raises:
         BadData: there is no such column.
@@ -144,9 +144,9 @@ def encode_target(name: str, column: Array, task: Task | None) -> tuple[Array, T
     """Encode a target column.
 
     Args:
-        name: of the column.
+        name: the column's name.
         column: its values, (rows,) or (rows, targets).
-        task: kind of prediction; None to guess it.
+        task: the prediction task; None to guess it.
 
     Returns:
         y, the task and the class labels; see `Encoded`.
@@ -225,9 +225,9 @@ def _label(number: object) -> str:
 def _encode_features(
     table: Table, target: str, features: tuple[str, ...] | None, limits: FileLimits
 ) -> _Features:
-    wanted = features or tuple(name for name in table.columns if name != target)
+    feature_names = features or tuple(name for name in table.columns if name != target)
     chosen = _Features(limits)
-    for name in wanted:
+    for name in feature_names:
         if name not in table.columns:
             raise BadData(f"no feature column {name!r}; there are {some(list(table.columns))}")
         if name == target:
@@ -280,7 +280,7 @@ def array_types(table: Table, requests: Sequence[ColumnRequest]) -> dict[str, Ar
     Raises:
         BadData: an array does not exist, or cannot have this role or type.
     """
-    found = {}
+    types = {}
     for request in requests:
         if request.name not in table.columns:
             raise BadData(f"no column {request.name!r}; there are {some(list(table.columns))}")
@@ -294,8 +294,8 @@ def array_types(table: Table, requests: Sequence[ColumnRequest]) -> dict[str, Ar
                 f"array {request.name!r}, whose rows have {axes} axes, cannot be of type {request.type}; the "
                 "types image and sequence are for rows of 2 axes"
             )
-        found[request.name] = cast("ArrayType", request.type)
-    return found
+        types[request.name] = cast("ArrayType", request.type)
+    return types
 
 
 def _join(chosen: _Features, types: Mapping[str, ArrayType]) -> tuple[Array, DataKind]:
@@ -344,5 +344,5 @@ def _reject_missing(name: str, column: Array, role: str) -> None:
 
 
 def some(names: list[str]) -> str:
-    """Return the first of some names, for a message."""
+    """Return the first few names, for a message."""
     return ", ".join(names[:20]) + (" …" if len(names) > 20 else "")

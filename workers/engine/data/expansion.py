@@ -21,12 +21,12 @@ LARGEST_ALLOCATION = 2**63 - 64
 
 
 def check_expanded(name: str, size: int, limits: FileLimits) -> None:
-    """Check the size of a file's data in memory.
+    """Check how large a file's data are in memory.
 
     Args:
-        name: of the file, or of the part of it that is read.
+        name: names the file, or the part that is read.
         size: bytes in memory.
-        limits: the limits of the task.
+        limits: the task's limits.
 
     Raises:
         TooLarge: it is above the limit.
@@ -36,11 +36,11 @@ def check_expanded(name: str, size: int, limits: FileLimits) -> None:
 
 
 def too_large(fact: str, limits: FileLimits) -> TooLarge:
-    """Return the error of data above the limit.
+    """Return the error for data above the limit.
 
     Args:
         fact: a clause that names the data and their bytes.
-        limits: the limits of the task.
+        limits: the task's limits.
     """
     return TooLarge(
         f"{fact}; at most {limits.expanded_bytes:,} are read. Upload fewer rows or columns, or have an "
@@ -50,12 +50,12 @@ def too_large(fact: str, limits: FileLimits) -> TooLarge:
 
 @contextlib.contextmanager
 def allocations(name: str, limits: FileLimits) -> Iterator[None]:
-    """Refuse a file for which Arrow cannot allocate the memory that a part of it asks for.
+    """Refuse a file for which Arrow cannot allocate the memory that a part asks for.
 
     A compressed part states its size, which Arrow allocates before it unpacks anything.
 
     Raises:
-        BadData: the size is above the limit of the task.
+        BadData: the size is above the task's limit.
         MemoryError: it is not, but the process has no memory.
     """
     try:
@@ -69,12 +69,12 @@ def allocations(name: str, limits: FileLimits) -> Iterator[None]:
 
 
 def check_csv(path: Path, columns: int, limits: FileLimits) -> None:
-    """Check the size of a CSV file's data: a row of two bytes takes as many values as the header has names.
+    """Check a CSV file's data size: a row with two bytes takes as many values as the header has names.
 
     Args:
         path: the file.
-        columns: number of names in its header.
-        limits: the limits of the task.
+        columns: how many names its header has.
+        limits: the task's limits.
 
     Raises:
         BadData: it is above the limit.
@@ -88,12 +88,12 @@ def check_csv(path: Path, columns: int, limits: FileLimits) -> None:
 
 
 def check_parquet(name: str, metadata: Any, limits: FileLimits) -> None:
-    """Check the size of a Parquet file's data by the numbers in its metadata.
+    """Check a Parquet file's data size by the numbers in its metadata.
 
     Args:
-        name: of the file.
+        name: the file's name.
         metadata: a `pyarrow.parquet.FileMetaData`.
-        limits: the limits of the task.
+        limits: the task's limits.
 
     Raises:
         BadData: it is above the limit, or there are too many columns.
@@ -109,14 +109,14 @@ def read_npy(file: IO[bytes], *, name: str, size: int, limits: FileLimits) -> Ar
     """Read an array whose header promises no more data than the file has.
 
     Args:
-        file: the content of an `.npy` file from its start.
-        name: of the array, for messages.
-        size: bytes of the content.
-        limits: the limits of the task.
+        file: an `.npy` file's content from its start.
+        name: the array's name, for messages.
+        size: the content's size in bytes.
+        limits: the task's limits.
 
     Raises:
         BadData: the array is too large, or contains Python objects.
-        ValueError: the header is damaged, or does not fit the size of the file.
+        ValueError: the header is damaged, or does not fit the file size.
     """
     version = np.lib.format.read_magic(file)
     read_header = {

@@ -1,7 +1,7 @@
-"""Divides rows into folds for cross-validation. A pure function of the data, the split and the repeat.
+"""Divides rows into folds for cross-validation. Data, split and repeat alone determine them.
 
-Folds follow the settings of the split: groups stay together, classes keep their proportions. The test rows of
-the split are not in any fold.
+Folds follow the split's settings: groups stay together, classes keep their proportions. The split's test rows
+are not in any fold.
 """
 
 from typing import NamedTuple
@@ -25,10 +25,10 @@ class Fold(NamedTuple):
 
 
 def rows_for(turn: Turn, dataset: Dataset, spec: ExperimentSpec) -> Fold:
-    """Return the rows of one execution of a trial: those of its fold, or of the split without folds.
+    """Return the rows for one execution in a trial: its fold's, or the split's without folds.
 
     Args:
-        turn: fold and repeat of the execution.
+        turn: the execution's fold and repeat.
         dataset: the data set with its split.
         spec: the experiment.
 
@@ -59,11 +59,11 @@ def assign_folds(
     """Assign each row to a fold.
 
     Args:
-        y: targets of the training and validation rows, (rows, …).
+        y: targets for training and validation, (rows, …).
         groups: rows with equal values stay together, (rows,); None for a split without groups.
         task: classes are spread evenly over the folds if it has classes.
         spec: the split; its stratification and seed apply to the folds too.
-        count: number of folds.
+        count: how many folds to make.
         repeat: counted from 1; each repeat divides the rows differently.
 
     Returns:
@@ -81,9 +81,9 @@ def assign_folds(
         fold_of_row = _round_robin(np.concatenate(by_class), count)
     else:
         fold_of_row = _round_robin(rng.permutation(len(y)), count)
-    if (made := len(np.unique(fold_of_row))) < count:
+    if (folds := len(np.unique(fold_of_row))) < count:
         what = f"groups in {spec.group!r}" if groups is not None else "rows"
-        raise BadSpec(f"{count} folds need at least as many {what} outside the test part; there are {made}")
+        raise BadSpec(f"{count} folds need at least as many {what} outside the test part; there are {folds}")
     return fold_of_row
 
 

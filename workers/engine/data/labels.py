@@ -17,15 +17,15 @@ MOST = 0.3
 
 
 def is_list_column(column: Array) -> bool:
-    """Return whether each value of a column is a JSON list of words, numbers or booleans."""
+    """Return whether each column value is a JSON list with words, numbers or booleans."""
     return _lists(column) is not None
 
 
 def several_labels(name: str, column: Array) -> tuple[Array, tuple[str, ...]]:
-    """Return the labels of each row, (rows, labels) float32 of 0 and 1, and their names, sorted.
+    """Return each row's labels, (rows, labels) float32 with 0 and 1, and their names, sorted.
 
     Args:
-        name: of the column.
+        name: the column's name.
         column: JSON lists, or texts with a separator, (rows,). An empty list has no label.
 
     Raises:
@@ -62,7 +62,7 @@ def separator_of(texts: list[str]) -> str | None:
 
 
 def seems_divided(column: Array) -> bool:
-    """Return whether values of a column look like several labels in a text, such as "a;b".
+    """Return whether column values look like several labels in a text, such as "a;b".
 
     A comma is too common in names to count.
     """
@@ -76,7 +76,7 @@ def seems_divided(column: Array) -> bool:
 def _divided(texts: list[str]) -> list[list[str]]:
     mark = separator_of(texts)
     parts = [text.split(mark) if mark is not None else [text] for text in texts]
-    return [[label for each in row if (label := each.strip())] for row in parts]
+    return [[label for part in row if (label := part.strip())] for row in parts]
 
 
 def _lists(column: Array) -> list[list[str]] | None:

@@ -1,4 +1,4 @@
-"""Writes the rows that code of users has loaded to a file as people upload it, with the part of each row."""
+"""Writes the rows that user code has loaded to a file as people upload it, with each row's part."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,9 +41,9 @@ class LoadedFile:
 def write(
     pairs: Mapping[Part, Pair], folder: Path, limits: FileLimits, prediction: Task | None = None
 ) -> LoadedFile:
-    """Write the rows of all parts to one file, with a column that names the part of each row.
+    """Write all parts' rows to one file, with a column that names each row's part.
 
-    A part that is not there gets a fifth of the training rows, class by class if there are classes. With the
+    A missing part gets a fifth of the training rows, class by class if there are classes. With the
     training part alone there is no such column: each experiment then splits the rows.
 
     Raises:
@@ -89,7 +89,7 @@ def _counts(names: Array | None, rows: int) -> dict[Part, int]:
 
 
 def _check_alike(first: Pair, other: Pair, part: Part) -> None:
-    """Check that a part has the columns of the training part, in the same form."""
+    """Check that a part has the same columns as the training part, in the same form."""
     if (here := list(other.columns)) != list(first.columns):
         different = _some([*(set(here) ^ set(first.columns))]) or "in another order"
         raise BadData(f"x has other columns for {part!r} than for 'train': {different}")
@@ -97,20 +97,20 @@ def _check_alike(first: Pair, other: Pair, part: Part) -> None:
         (f"x[{name!r}]" if len(here) > 1 else "x", column, other.columns[name])
         for name, column in first.columns.items()
     ]
-    for name, trained, given in [*compared, ("y", first.y, other.y)]:
-        shapes = [each.shape[1:] if isinstance(each, np.ndarray) else () for each in (trained, given)]
+    for name, trained, others in [*compared, ("y", first.y, other.y)]:
+        shapes = [array.shape[1:] if isinstance(array, np.ndarray) else () for array in (trained, others)]
         if shapes[0] != shapes[1]:
             raise BadData(
                 f"{name} has rows of the shape {shapes[1]} for {part!r}, and {shapes[0]} for 'train'"
             )
-        if _family(trained) != _family(given):
+        if _family(trained) != _family(others):
             raise BadData(
-                f"{name} contains {_family(given)} for {part!r}, and {_family(trained)} for 'train'"
+                f"{name} contains {_family(others)} for {part!r}, and {_family(trained)} for 'train'"
             )
 
 
 def _family(column: Any) -> str:
-    """Return the kind of the values of a column, for a comparison."""
+    """Return a column's value kind, for a comparison."""
     import pyarrow as pa
 
     if isinstance(column, np.ndarray):
@@ -126,14 +126,14 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _check_size(columns: Mapping[str, Iterable[Any]], limits: FileLimits) -> None:
-    size = sum(int(each.nbytes) for parts in columns.values() for each in parts)
+    size = sum(int(part.nbytes) for parts in columns.values() for part in parts)
     check_expanded("load_data", size, limits)
 
 
 def _parts_of_rows(
     pairs: Mapping[Part, Pair], present: Sequence[Part]
 ) -> tuple[Array | None, tuple[str, ...]]:
-    """Return the part of each row, and notes; None with the training part alone."""
+    """Return each row's part, and notes; None with the training part alone."""
     if len(present) == 1:
         return None, ()
     names = np.concatenate([np.full(pairs[part].rows, part, "U10") for part in present])
@@ -173,13 +173,13 @@ def _drawn(y: Any, train: Array) -> Array:
 
 
 def _joined(parts: Sequence[Any]) -> Array:
-    """Return the values of all parts as an array that an NPZ file can have."""
-    arrays = [each if isinstance(each, np.ndarray) else values_of(each) for each in parts]
-    return np.concatenate([_fixed(each) if each.dtype.kind == "T" else each for each in arrays])
+    """Return all parts' values as an array that an NPZ file can have."""
+    arrays = [part if isinstance(part, np.ndarray) else values_of(part) for part in parts]
+    return np.concatenate([_fixed(part) if part.dtype.kind == "T" else part for part in arrays])
 
 
 def _fixed(texts: Array) -> Array:
-    """Return texts of fixed width: those of variable width have no form in such a file."""
+    """Return texts with fixed width: such a file has no form for others."""
     return texts.astype(f"U{max(int(np.strings.str_len(texts).max()), 1)}")
 
 

@@ -1,4 +1,4 @@
-"""Reads single rows of the columns of a version's file, which is mapped into memory.
+"""Reads single rows from the columns in a version's file, which is mapped into memory.
 
 The pages belong to the file, so the kernel can drop them at any time, and no column need fit into memory.
 """
@@ -20,17 +20,17 @@ type Take = Callable[[Array, Array], Array]
 
 
 class MappedColumns(Mapping[str, "MappedColumn"]):
-    """The columns of a version's file by name.
+    """The columns in a version's file by name.
 
     Args:
         path: an Arrow IPC file, uncompressed.
 
     Attributes:
-        rows: number of rows.
-        bounds: number of the first row of each batch of the file, followed by the number of rows.
+        rows: the row count.
+        bounds: each batch's first row number, followed by the row count.
 
     Raises:
-        BadData: it is not a readable file of a version.
+        BadData: it is not a readable dataset file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,40 +59,40 @@ class MappedColumns(Mapping[str, "MappedColumn"]):
         return MappedColumn(self, name, self._chunk(self._columns[name], 0, 0))
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names of the columns."""
+        """Yield the column names."""
         return iter(self._columns)
 
     def __len__(self) -> int:
-        """Return the number of columns."""
+        """Return the column count."""
         return len(self._columns)
 
     def take(self, names: Sequence[str], rows: Array) -> dict[str, Array]:
-        """Return some rows of some columns.
+        """Return some rows from some columns.
 
         Args:
-            names: of the columns.
-            rows: numbers of the rows, (rows,).
+            names: the column names.
+            rows: the row numbers, (rows,).
         """
         batches = np.searchsorted(self.bounds, rows, side="right") - 1
         positions = rows - self.bounds[batches]
         return {name: self._take(self._columns[name])(batches, positions) for name in names}
 
     def array(self, name: str) -> Array:
-        """Return an encoded array of the file, such as `y`, (rows, …).
+        """Return an encoded array from the file, such as `y`, (rows, …).
 
         Raises:
-            BadData: it has none of this name.
+            BadData: it has none with this name.
         """
         if name not in self._arrays:
             raise BadData(f"the file of the data set has no array {name!r}")
         return self._whole(self._arrays[name])
 
     def head(self, name: str, rows: int) -> Array | None:
-        """Return the first rows of an encoded array; None if there is none of this name."""
+        """Return an encoded array's first rows; None if none has this name."""
         return self._chunk(self._arrays[name], 0, rows) if name in self._arrays else None
 
     def column(self, name: str) -> Array:
-        """Return all rows of a column, (rows, …)."""
+        """Return a column's rows, (rows, …)."""
         return self._whole(self._columns[name])
 
     def _whole(self, place: int) -> Array:
@@ -111,7 +111,7 @@ class MappedColumns(Mapping[str, "MappedColumn"]):
         return self._takes[place]
 
     def _of_numbers(self, place: int) -> Take | None:
-        """Return what reads a column of plain numbers; None if it is another one."""
+        """Return the function that reads a column with plain numbers; None for other columns."""
         dtype = _number_type(self._fields[place])
         chunks = self._chunks[place]
         if dtype is None or any(chunk.null_count for chunk in chunks):
@@ -125,7 +125,7 @@ class MappedColumns(Mapping[str, "MappedColumn"]):
         return lambda batches, positions: values.take(starts[batches] + positions)
 
     def _of_any_values(self, place: int) -> Take:
-        """Return what reads a column of texts, times, truth values or arrays, batch by batch."""
+        """Return the function that reads a column with texts, times, booleans or arrays, batch by batch."""
         import pyarrow as pa
 
         chunks, field = self._chunks[place], self._fields[place]
@@ -138,15 +138,15 @@ class MappedColumns(Mapping[str, "MappedColumn"]):
             starts = np.flatnonzero(np.diff(batches[order], prepend=-1))
             for start, stop in pairwise([*starts.tolist(), len(order)]):
                 inside = order[start:stop]
-                found = chunks[batches[inside[0]]].take(pa.array(positions[inside]))
-                out[inside] = to_numpy(found, field)
+                values = chunks[batches[inside[0]]].take(pa.array(positions[inside]))
+                out[inside] = to_numpy(values, field)
             return out
 
         return take
 
 
 class MappedColumn:
-    """One column of a mapped file, (rows, …), read where it is selected; see `rows.Rows`."""
+    """One column in a mapped file, (rows, …), read where it is selected; see `rows.Rows`."""
 
     def __init__(self, columns: MappedColumns, name: str, example: Array) -> None:
         self._columns, self._name = columns, name
@@ -172,7 +172,7 @@ class MappedColumn:
 
 
 def _places(schema: Any) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the places of the columns, and of the encoded arrays, in the schema of a file."""
+    """Return where a file's schema has the columns and the encoded arrays."""
     columns, arrays = {}, {}
     for place, field in enumerate(schema):
         metadata = field.metadata or {}
@@ -184,7 +184,7 @@ def _places(schema: Any) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _number_type(field: Any) -> np.dtype[Any] | None:
-    """Return the type of a column whose values are in one buffer for each batch; None for others."""
+    """Return a column's type if its values are in one buffer for each batch; None for others."""
     import pyarrow as pa
 
     metadata = field.metadata or {}

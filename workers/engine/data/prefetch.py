@@ -10,7 +10,7 @@ AHEAD = 2
 
 
 class Waiting:
-    """The time that a user of prefetched items has waited.
+    """The time that the consumer has waited for prefetched items.
 
     Attributes:
         seconds: since the last `reset`.
@@ -28,8 +28,8 @@ def prefetched[Item](makers: Iterable[Callable[[], Item]], waiting: Waiting) -> 
     """Yield what each of `makers` returns, in order. They are called in one thread, up to `AHEAD` in advance.
 
     Args:
-        makers: make the items; an error of one is raised where its item would be yielded.
-        waiting: the time of waiting for items is added to it.
+        makers: make the items; an error is raised where the item would be yielded.
+        waiting: the time spent on waiting for items is added to it.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
     ahead: deque[Future[Item]] = deque()

@@ -1,4 +1,4 @@
-"""Makes the description of a table with many columns small enough to be stored."""
+"""Makes the description small enough to be stored if a table has many columns."""
 
 import json
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ FEW_ROWS = 5
 
 
 def stored(profile: Profile) -> dict[str, Any]:
-    """Return a profile as JSON, without parts of it if the whole would be too large.
+    """Return a profile as JSON, without some parts if the whole would be too large.
 
     Left out are, in this order: fields that have their default, all but a few rows of the preview, the
-    histograms and values of the columns after the first, and the preview.
+    histograms and values for the columns after the first, and the preview.
 
     Raises:
         BadData: it is too large without them.

@@ -1,6 +1,6 @@
-"""Checks what code of users returns as data: features and targets of a part.
+"""Checks what user code returns as data: a part's features and targets.
 
-Nothing of the code is called here. It may return anything, so each message names the value and its part.
+No user code is called here. It may return anything, so each message names the value and its part.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ MAX_AXES = 4
 
 @dataclass(frozen=True)
 class Pair:
-    """Features and targets of one part: a column each, or arrays.
+    """One part's features and targets: a column each, or arrays.
 
     Attributes:
-        columns: one array of features, (rows, …), or an Arrow column for each feature, by name.
+        columns: one feature array, (rows, …), or an Arrow column for each feature, by name.
         y: the targets, an Arrow column or an array (rows, targets).
     """
 
@@ -36,7 +36,7 @@ class Pair:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """The row count."""
         return len(self.y)
 
     @property
@@ -46,12 +46,12 @@ class Pair:
 
 
 def pair_of(returned: Any, what: str, limits: FileLimits) -> Pair:
-    """Return the features and targets of a part.
+    """Return a part's features and targets.
 
     Args:
         returned: by the code: `(x, y)`.
         what: the call, for messages, such as "load_data('train')".
-        limits: of the number of columns.
+        limits: the column limits.
 
     Raises:
         BadData: it is something else, or cannot be stored.
@@ -64,7 +64,7 @@ def pair_of(returned: Any, what: str, limits: FileLimits) -> Pair:
     columns = _features(x, what, limits)
     targets = _targets(y, what)
     lengths = {
-        f"column {name!r} of x" if len(columns) > 1 else "x": len(each) for name, each in columns.items()
+        f"column {name!r} of x" if len(columns) > 1 else "x": len(column) for name, column in columns.items()
     }
     for name, rows in lengths.items():
         if rows != len(targets):
@@ -146,7 +146,7 @@ def _targets(y: Any, what: str) -> Any:
 
 
 def _is_frame(value: Any) -> bool:
-    """Return whether a value is a table of pandas, which need not be imported."""
+    """Return whether a value is a pandas table, without importing pandas."""
     return type(value).__name__ == "DataFrame" and hasattr(value, "items")
 
 
@@ -181,7 +181,7 @@ def _array(value: Any, name: str, what: str) -> Array:
 
 
 def _type_of(array: Array) -> str:
-    """Return the values of an array for a message: those of objects by the type of the first."""
+    """Return an array's values for a message; objects appear as the first one's type."""
     if array.dtype.kind != "O":
         return f"{array.dtype} values"
     first = next(iter(array.flat), None)
@@ -189,7 +189,7 @@ def _type_of(array: Array) -> str:
 
 
 def _column(values: Any, name: str, what: str) -> Any:
-    """Return values as a column of Arrow with numbers, texts or times.
+    """Return values as an Arrow column with numbers, texts or times.
 
     Raises:
         BadData: they are something else.
@@ -204,9 +204,9 @@ def _column(values: Any, name: str, what: str) -> Any:
     try:
         column = pa.array(_for_arrow(array), from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        found = _type_of(np.asarray(array))
+        types = _type_of(np.asarray(array))
         raise BadData(
-            f"{name} of {what} contains {found}, which are not all of one type: {_first_line(error)}"
+            f"{name} of {what} contains {types}, which are not all of one type: {_first_line(error)}"
         ) from error
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -214,13 +214,13 @@ def _column(values: Any, name: str, what: str) -> Any:
         raise BadData(f"{name} of {what} has no values")
     stored = _stored(column)
     if stored is None:
-        found = _type_of(np.asarray(array))
-        raise BadData(f"{name} of {what} contains {found}; supported are numbers, texts and dates")
+        types = _type_of(np.asarray(array))
+        raise BadData(f"{name} of {what} contains {types}; supported are numbers, texts and dates")
     return stored
 
 
 def _for_arrow(array: Any) -> Any:
-    """Return values of which Arrow makes a column; it knows no texts of variable width."""
+    """Return values from which Arrow makes a column; it knows no texts with variable width."""
     kind = getattr(array.dtype, "kind", "")
     if kind == "T":
         return array.tolist()
@@ -234,7 +234,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _stored(column: Any) -> Any | None:
-    """Return a column with a type that the data of a project have; None for other values."""
+    """Return a column with a type that a project's data have; None for other values."""
     import pyarrow as pa
 
     kinds, kind = pa.types, column.type
@@ -249,11 +249,11 @@ def _stored(column: Any) -> Any | None:
 
 
 def values_of(column: Any) -> Array:
-    """Return the values of a column of Arrow as an array, with NaN and "" for missing numbers and texts."""
+    """Return an Arrow column's values as an array, with NaN and "" for missing numbers and texts."""
     import pyarrow as pa
 
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return np.asarray([each or "" for each in column.to_pylist()], dtype=TEXT)
+        return np.asarray([text or "" for text in column.to_pylist()], dtype=TEXT)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

@@ -1,4 +1,4 @@
-"""Hashes the rows of a table, column by column, to find equal rows."""
+"""Hashes a table's rows, column by column, to find equal rows."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,13 +12,13 @@ PART_ROWS = 65_536
 
 
 class RowHashes:
-    """Hashes of 64 bits of rows whose columns are added one after the other.
+    """Hashes with 64 bits for rows whose columns are added one after the other.
 
-    Rows that are equal in all of these columns have equal hashes. Of ten million different rows, two have an
-    equal hash with a probability of 1 to 370,000.
+    Rows that are equal in all these columns have equal hashes. Among ten million different rows, two have an
+    equal hash with probability 1 to 370,000.
 
     Attributes:
-        hashes: of the rows so far, (rows,) uint64.
+        hashes: the row hashes so far, (rows,) uint64.
         all_differ: whether all rows are known to differ: further columns cannot change that, and are ignored.
     """
 
@@ -46,7 +46,7 @@ class RowHashes:
         return new
 
     def count_repeated(self) -> int:
-        """Return the number of rows that equal an earlier one."""
+        """Return how many rows equal an earlier one."""
         return 0 if self.all_differ else len(repeated(self.hashes))
 
 
@@ -57,7 +57,7 @@ def repeated(hashes: Array) -> Array:
 
 
 def count_equal_rows(columns: Iterable[Array]) -> int:
-    """Return the number of rows that equal an earlier row in all of these columns, (rows,) each."""
+    """Return how many rows equal an earlier row in all these columns, (rows,) each."""
     rows: RowHashes | None = None
     for column in columns:
         rows = rows or RowHashes(len(column))
@@ -68,7 +68,7 @@ def count_equal_rows(columns: Iterable[Array]) -> int:
 
 
 def bits_of(column: Array) -> Array:
-    """Return 64 bits of each value, (rows,) uint64: equal for equal values, and hashes for texts."""
+    """Return 64 bits for each value, (rows,) uint64: equal for equal values, and hashes for texts."""
     match column.dtype.kind:
         case "f":
             numbers = column.astype(np.float64)
@@ -94,9 +94,9 @@ def _bits_of_texts(texts: Array) -> Any:
 
 
 def _mix(hashes: Array, bits: Array) -> None:
-    """Mix the values of another column into the hashes of rows, in place; both (rows,) uint64.
+    """Mix another column's values into the row hashes, in place; both (rows,) uint64.
 
-    The steps are the finalizer of MurmurHash3.
+    The steps are MurmurHash3's finalizer.
     """
     hashes *= np.uint64(0x9E3779B97F4A7C15)
     hashes ^= bits

@@ -1,4 +1,4 @@
-"""Defines the rows of a data set: an array in memory, or rows that are read and encoded when they are used.
+"""Defines a data set's rows: an array in memory, or rows that are read and encoded when they are used.
 
 Both are selected by row numbers, so a training does not depend on where its rows are.
 """
@@ -19,39 +19,39 @@ SCANNED_BYTES = 16 << 20
 
 
 class Rows(Protocol):
-    """Rows of equal shape, as `numpy.ndarray` has them along its first axis."""
+    """Rows with equal shapes, as `numpy.ndarray` has them along its first axis."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of rows, followed by the shape of a row."""
+        """The row count, followed by a row's shape."""
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The axis count."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
+        """The value type."""
 
     @property
     def nbytes(self) -> int:
-        """Size of all rows in memory."""
+        """All rows' size in memory."""
 
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Return the row count."""
 
     def __getitem__(self, rows: Any, /) -> Array:
         """Return some rows, by their numbers or by a slice."""
 
 
 class StreamedRows:
-    """Rows of a mapped file, which are read and encoded when they are selected.
+    """Rows in a mapped file, which are read and encoded when they are selected.
 
     Args:
-        columns: of the file.
-        names: of the columns that are encoded.
-        encode: makes the input of these columns, (rows,) each.
-        rows: numbers of the rows in the file, ascending; None for all.
+        columns: the file's columns.
+        names: the columns that are encoded.
+        encode: makes the input from these columns, (rows,) each.
+        rows: row numbers in the file, ascending; None for all.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class StreamedRows:
 
     @property
     def parts(self) -> Array:
-        """Positions of these rows at which the batches of the file begin, followed by the number of rows."""
+        """Positions in these rows at which the file's batches begin, followed by the row count."""
         bounds = self._columns.bounds
         return bounds if self._rows is None else np.searchsorted(self._rows, bounds)
 
@@ -106,7 +106,7 @@ class StreamedRows:
         return out
 
     def select(self, rows: Array) -> "StreamedRows":
-        """Return some of these rows, without reading them."""
+        """Return some rows, without reading them."""
         chosen = rows if self._rows is None else self._rows[rows]
         return StreamedRows(self._columns, self._names, self._encode, chosen)
 
@@ -155,7 +155,7 @@ class Reordered:
 
 
 class WholeColumns(Mapping[str, Array]):
-    """Columns of which each is read as a whole when it is used; those with several axes are not listed."""
+    """Columns that are each read as a whole when they are used; those with several axes are not listed."""
 
     def __init__(self, columns: Mapping[str, Rows]) -> None:
         self._columns = columns
@@ -169,7 +169,7 @@ class WholeColumns(Mapping[str, Array]):
         return (name for name, column in self._columns.items() if column.ndim == 1)
 
     def __len__(self) -> int:
-        """Return the number of columns."""
+        """Return the column count."""
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
@@ -188,7 +188,7 @@ def selected(x: Rows, rows: Array) -> Rows:
 
 
 def in_parts(x: Rows) -> Iterator[Array]:
-    """Yield all rows in order, in parts of bounded size."""
+    """Yield all rows in order, in bounded parts."""
     row_bytes = max(x.nbytes // max(len(x), 1), 1)
     length = max(SCANNED_BYTES // row_bytes, 1)
     announce = Repeated("loading")
@@ -198,7 +198,7 @@ def in_parts(x: Rows) -> Iterator[Array]:
 
 
 def in_memory(x: Rows) -> Array:
-    """Return all rows. They are read in parts, so nothing else of their size is in memory."""
+    """Return all rows. They are read in parts, so nothing else as large is in memory."""
     out, stop = np.empty(x.shape, x.dtype), 0
     for part in in_parts(x):
         start, stop = stop, stop + len(part)

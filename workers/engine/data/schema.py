@@ -1,4 +1,4 @@
-"""Proposes the role and the type of each column of a table, as far as a person has not chosen them."""
+"""Proposes a role and a type for each table column, as far as a person has not chosen them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ ID_NAME_IN_CAMEL_CASE = re.compile(r"[a-z](Id|ID|Key|Index|Nr|No)$")
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """Role and type of a column, and why it is left out of the features."""
+    """A column's role and type, and why it is left out of the features."""
 
     role: ColumnRole
     type: ColumnType
@@ -41,12 +41,12 @@ class ColumnSchema:
 
 @dataclass(frozen=True)
 class Schema:
-    """A table whose columns have values of their types.
+    """A table whose column values have the column types.
 
     Attributes:
         table: the columns.
         columns: role and type by name.
-        target: name of the target column.
+        target: the target column's name.
     """
 
     table: Table
@@ -55,7 +55,7 @@ class Schema:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features, in the order of the table."""
+        """The feature names, in the table's order."""
         return tuple(name for name, column in self.columns.items() if column.role == "feature")
 
 
@@ -71,23 +71,23 @@ def propose(
     features: Sequence[str] | None,
     requests: Sequence[ColumnRequest] = (),
 ) -> Schema:
-    """Return role and type of each column.
+    """Return each column's role and type.
 
     Args:
-        table: as it was read, with columns of one value for each row.
-        target: name of the target; None for the column whose role was requested, or a usual name.
-        features: names of the features; None for all columns that are not left out for a reason.
+        table: as it was read; its columns have one value for each row.
+        target: the target's name; None for the column whose role was requested, or a usual name.
+        features: the feature names; None for all columns that are not left out for a reason.
         requests: roles and types that a person chose.
 
     Raises:
-        BadData: a column does not exist, or its values are not of the requested type.
+        BadData: a column does not exist, or its values do not have the requested type.
     """
     chosen = {request.name: request for request in requests}
     for name in (*chosen, *(features or ())):
         if name not in table.columns:
             raise BadData(f"no column {name!r}; there are {some(list(table.columns))}")
-    wanted = [request.name for request in requests if request.role == "target"]
-    target = choose_target(table, target or (wanted[0] if wanted else None))
+    targets = [request.name for request in requests if request.role == "target"]
+    target = choose_target(table, target or (targets[0] if targets else None))
     typed = editable(table.columns)
     schema: dict[str, ColumnSchema] = {}
     for name in table.columns:
@@ -104,7 +104,7 @@ def propose(
 
 
 def with_role(columns: Mapping[str, ColumnSchema], role: ColumnRole) -> str | None:
-    """Return the name of the first column that has a role; None if there is none."""
+    """Return the first column that has a role, by name; None if there is none."""
     return next((name for name, column in columns.items() if column.role == role), None)
 
 
@@ -135,11 +135,11 @@ def _check_lone_roles(
 def _typed(
     name: str, columns: Mapping[str, Array], request: ColumnRequest
 ) -> tuple[Array | None, ColumnType]:
-    """Return the values of a column, None for those that it has, and its type."""
+    """Return a column's values, None for those that it has, and its type."""
     if request.type is not None:
         return _converted(name, columns, request.type)
-    if (found := words(columns, name)) is not None:
-        values, kind = recognize_words(found)
+    if (distinct := words(columns, name)) is not None:
+        values, kind = recognize_words(distinct)
     else:
         column = columns[name]
         typed = recognize(column)
@@ -175,11 +175,11 @@ def _role(
     if requested is not None:
         reason = None if requested == "feature" else f"it was given the role {requested}"
         return ColumnSchema("ignore" if requested == "target" else requested, kind, reason)
-    known = words(columns, name)
-    column = columns[name] if known is None else known.values
+    distinct_words = words(columns, name)
+    column = columns[name] if distinct_words is None else distinct_words.values
     if is_list_column(column):
         return ColumnSchema("ignore", kind, "it has lists, which are for a target with several labels")
-    repeats = known is not None and len(known.values) < len(known.codes)
+    repeats = distinct_words is not None and len(distinct_words.values) < len(distinct_words.codes)
     if not repeats and (reason := _identifies_rows(name, column, kind)):
         return ColumnSchema("id", kind, reason)
     # Nearly every column has a value in its first rows, so the whole of it is seldom searched.

@@ -1,6 +1,6 @@
-"""Keeps the columns of a large table in files, which are mapped into memory.
+"""Keeps a large table's columns in files, which are mapped into memory.
 
-A table may be larger than the memory of a worker, but is described column by column. So a column is in memory
+A table may be larger than a worker's memory, but is described column by column. So a column is in memory
 only while it is used, and its pages belong to the file, which the kernel can drop at any time.
 """
 
@@ -35,7 +35,7 @@ class Spill:
     Attributes:
         folder: for the columns.
         threads: that convert values.
-        from_bytes: the size of files from which on they are read so.
+        from_bytes: the smallest size at which files are read so.
     """
 
     folder: Path
@@ -43,12 +43,12 @@ class Spill:
     from_bytes: int = SPILLED_BYTES
 
     def for_size(self, size: int) -> "Spill | None":
-        """Return this for a file of `size` bytes; None if the columns of the file are kept in memory."""
+        """Return this for a file with `size` bytes; None if the file's columns are kept in memory."""
         return self if size >= self.from_bytes else None
 
 
 class SpilledColumns(Mapping[str, Array]):
-    """Columns of equal length by name, (rows, …) each, the larger ones in files of a folder.
+    """Equally long columns by name, (rows, …) each, the larger ones in files in a folder.
 
     Numbers and times are arrays over the mapped file. Texts are decoded whenever their column is read; those
     whose rows are arrays stay in memory.
@@ -71,7 +71,7 @@ class SpilledColumns(Mapping[str, Array]):
         texts = self._decoded.get(name)
         if texts is None:
             texts = texts_of(column)
-            if sum(each.nbytes for each in tuple(self._decoded.values())) + texts.nbytes > DECODED_BYTES:
+            if sum(part.nbytes for part in tuple(self._decoded.values())) + texts.nbytes > DECODED_BYTES:
                 self._decoded.clear()
             self._decoded[name] = texts
         return texts
@@ -95,26 +95,26 @@ class SpilledColumns(Mapping[str, Array]):
         return iter(self._columns)
 
     def __len__(self) -> int:
-        """Return the number of columns."""
+        """Return the column count."""
         return len(self._columns)
 
     def copy(self) -> "SpilledColumns":
-        """Return the same columns, of which some can then be replaced."""
+        """Return a copy in which columns can be replaced."""
         new = SpilledColumns(Path(tempfile.mkdtemp(dir=self._folder)))
         new._columns, new._words = dict(self._columns), dict(self._words)
         return new
 
     def rows(self, name: str) -> int:
-        """Return the number of rows of a column."""
+        """Return a column's row count."""
         return len(self._columns[name])
 
     def head(self, name: str, rows: int) -> Array:
-        """Return the first rows of a column."""
+        """Return a column's first rows."""
         column = self._columns[name]
         return column[:rows] if isinstance(column, np.ndarray) else texts_of(column.slice(0, rows))
 
     def words(self, name: str) -> Words | None:
-        """Return a column of texts as words; None if it has other values, or too many different ones."""
+        """Return a text column as words; None if it has other values, or too many different ones."""
         column = self._columns[name]
         if isinstance(column, np.ndarray):
             return None
@@ -123,7 +123,7 @@ class SpilledColumns(Mapping[str, Array]):
         return self._words[name]
 
     def take(self, name: str, rows: Array) -> Array:
-        """Return some rows of a column, given by their numbers."""
+        """Return some rows from a column, given by their numbers."""
         column = self._columns[name]
         if isinstance(column, np.ndarray):
             return np.asarray(column[rows])
@@ -131,14 +131,14 @@ class SpilledColumns(Mapping[str, Array]):
         return words.rows(rows) if words is not None else texts_of(column.take(rows))
 
     def part(self, name: str, start: int, stop: int) -> Any:
-        """Return some rows of a column as an Arrow array."""
+        """Return some rows from a column as an Arrow array."""
         column = self._columns[name]
         if isinstance(column, np.ndarray):
             return to_arrow(column[start:stop])
         return _part_of_texts(column, start, stop)
 
     def new_file(self) -> Path:
-        """Return the path of a new file in the folder."""
+        """Return a path for a new file in the folder."""
         self._files += 1
         return self._folder / f"{self._files}.column"
 
@@ -146,16 +146,16 @@ class SpilledColumns(Mapping[str, Array]):
         """Add a column whose values are in a file.
 
         Args:
-            name: of the column.
+            name: the column's name.
             path: the file.
-            dtype: of the values.
-            row: the shape of a row.
+            dtype: the value type.
+            row: the shape that a row has.
         """
         values = np.memmap(path, dtype, mode="r") if path.stat().st_size else np.empty(0, dtype)
         self._columns[name] = np.asarray(values).reshape(-1, *row)
 
     def add_texts(self, name: str, utf8: Path, ends: Path) -> None:
-        """Add a column of texts from a file of their bytes and one of their ends, int64 after a first 0."""
+        """Add a text column from a file with the bytes and one with the ends, int64 after a first 0."""
         self._columns[name] = _mapped_texts(utf8, ends)
 
     def _spilled_words(self, column: Any) -> Words | None:
@@ -178,14 +178,14 @@ def _is_large(column: Array) -> bool:
 
 
 def _part_of_texts(texts: Any, start: int, stop: int) -> Any:
-    """Return some texts as an array that has no other bytes, which a slice of Arrow has."""
+    """Return some texts as an array that has no other bytes, unlike an Arrow slice."""
     import pyarrow as pa
 
     _, offsets, body = texts.buffers()
     ends = np.frombuffer(offsets, np.int64)[start : stop + 1]
     first, last = int(ends[0]), int(ends[-1])
-    own = [None, pa.py_buffer(ends - first), body.slice(first, last - first)]
-    return pa.Array.from_buffers(pa.large_string(), stop - start, own)
+    buffers = [None, pa.py_buffer(ends - first), body.slice(first, last - first)]
+    return pa.Array.from_buffers(pa.large_string(), stop - start, buffers)
 
 
 def _mapped_texts(utf8: Path, ends: Path) -> Any:
@@ -198,7 +198,7 @@ def _mapped_texts(utf8: Path, ends: Path) -> Any:
 
 
 class NumberWriter:
-    """Appends the values of one column to a file."""
+    """Appends one column's values to a file."""
 
     def __init__(self, columns: SpilledColumns, dtype: np.dtype[Any]) -> None:
         self._columns, self._dtype = columns, dtype
@@ -221,7 +221,7 @@ class NumberWriter:
 
 
 class TextWriter:
-    """Appends the texts of one column to a file, and their ends to another one."""
+    """Appends one column's texts to a file, and their ends to another one."""
 
     ROWS = 65_536
 
@@ -233,7 +233,7 @@ class TextWriter:
         self._files[1].write(np.zeros(1, np.int64).data)
 
     def append(self, texts: Any) -> None:
-        """Append an Arrow array of type large_string without nulls."""
+        """Append an Arrow array with type large_string, without nulls."""
         if not len(texts):
             return
         _, offsets, body = texts.buffers()
@@ -267,11 +267,11 @@ Writer = NumberWriter | TextWriter
 def writers(
     columns: SpilledColumns, dtypes: Mapping[str, np.dtype[Any] | None]
 ) -> Iterator[dict[str, Writer]]:
-    """Open a writer for each column, and add the columns at the end of the block unless it raised.
+    """Open a writer for each column, and add the columns when the block ends unless it raised.
 
     Args:
-        columns: get the columns, in the order of `dtypes`.
-        dtypes: of the values; None for texts.
+        columns: get the columns, in the same order as `dtypes`.
+        dtypes: the value types; None for texts.
     """
     opened: dict[str, Writer] = {}
     try:
@@ -287,25 +287,25 @@ def writers(
 
 
 def head(columns: Mapping[str, Array], name: str, rows: int) -> Array:
-    """Return the first rows of a column without reading the others."""
+    """Return a column's first rows without reading the others."""
     return columns.head(name, rows) if isinstance(columns, SpilledColumns) else columns[name][:rows]
 
 
 def words(columns: Mapping[str, Array], name: str) -> Words | None:
-    """Return a column of texts of a large table as words; None for other columns."""
+    """Return a large table's text column as words; None for other columns."""
     return columns.words(name) if isinstance(columns, SpilledColumns) else None
 
 
 def take(columns: Mapping[str, Array], name: str, rows: Array) -> Array:
-    """Return some rows of a column, given by their numbers, without reading the others."""
+    """Return some rows from a column, given by their numbers, without reading the others."""
     return columns.take(name, rows) if isinstance(columns, SpilledColumns) else columns[name][rows]
 
 
 def editable(columns: Mapping[str, Array]) -> "dict[str, Array] | SpilledColumns":
-    """Return the same columns, of which some can then be replaced."""
+    """Return a copy in which columns can be replaced."""
     return columns.copy() if isinstance(columns, SpilledColumns) else dict(columns)
 
 
 def length(columns: Mapping[str, Array], name: str) -> int:
-    """Return the number of rows of a column without reading it."""
+    """Return a column's row count without reading it."""
     return columns.rows(name) if isinstance(columns, SpilledColumns) else len(columns[name])

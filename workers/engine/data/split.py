@@ -1,4 +1,4 @@
-"""Divides rows into training, validation and test parts. A pure function of the data and the spec."""
+"""Divides rows into training, validation and test parts. The data and the spec alone determine them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -20,14 +20,14 @@ NAMES_OF_PARTS = {
 
 
 class Parts(NamedTuple):
-    """Row numbers of each part, ascending. Each row is in at most one part."""
+    """Each part's row numbers, ascending. Each row is in at most one part."""
 
     train: Array
     validation: Array
     test: Array
 
     def train_and_validation(self) -> Array:
-        """Return the row numbers of both parts together, ascending."""
+        """Return both parts' row numbers together, ascending."""
         return np.sort(np.concatenate([self.train, self.validation]))
 
 
@@ -36,9 +36,9 @@ def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Pa
 
     Args:
         y: targets, (rows, …).
-        columns: columns of the data set by name, (rows,) each.
+        columns: the data set's columns by name, (rows,) each.
         task: rows are stratified only if it has classes.
-        spec: kind of split, shares and seed.
+        spec: split kind, shares and seed.
 
     Raises:
         BadSpec: a column is missing, or a part would be empty.
@@ -65,11 +65,11 @@ def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Pa
 
 
 def named_parts(column: str | None, values: Mapping[str, Array]) -> tuple[int, int, int] | None:
-    """Return the rows of training, validation and test that the column with the role split names.
+    """Return the training, validation and test rows that the column with the role split names.
 
     Args:
         column: its name; None without one, then the result is None.
-        values: columns of the data set by name.
+        values: the data set's columns by name.
 
     Raises:
         BadData: a value names no part, or a part has no row.
@@ -88,8 +88,8 @@ def named_parts(column: str | None, values: Mapping[str, Array]) -> tuple[int, i
 
 def _named(columns: Mapping[str, Array], name: str) -> Array:
     if name not in columns:
-        known = ", ".join(list(columns)[:20]) or "none"
-        raise BadSpec(f"the split names column {name!r}; the data set has {known}")
+        names = ", ".join(list(columns)[:20]) or "none"
+        raise BadSpec(f"the split names column {name!r}; the data set has {names}")
     # A column of a mapped file is read each time.
     column = columns[name]
     if (gaps := np.flatnonzero(missing(column))).size:
@@ -98,7 +98,7 @@ def _named(columns: Mapping[str, Array], name: str) -> Array:
 
 
 def _sizes(rows: int, spec: Split) -> tuple[int, int]:
-    """Return the number of validation and of test rows. With three rows or more, no part is empty."""
+    """Return how many rows validation and test have. With three rows or more, no part is empty."""
     least = 1 if rows >= 3 else 0
     # Of a few rows, two rounded shares may be all of them.
     test = min(max(round(rows * spec.test), least), rows - 2 * least)
@@ -107,7 +107,7 @@ def _sizes(rows: int, spec: Split) -> tuple[int, int]:
 
 
 def _cut(order: Array, spec: Split) -> Parts:
-    """Use the first rows of `order` for training and the last for testing."""
+    """Use the first rows in `order` for training and the last for testing."""
     validation, test = _sizes(len(order), spec)
     train = len(order) - validation - test
     return Parts(order[:train], order[train : train + validation], order[train + validation :])
@@ -116,7 +116,7 @@ def _cut(order: Array, spec: Split) -> Parts:
 def _by_group(groups: Array, column: str, spec: Split) -> Parts:
     """Assign whole groups, in random order, to test and then to validation until each has its share.
 
-    Each part has at least one group, whatever the sizes of the groups are.
+    Each part has at least one group, whatever the group sizes are.
     """
     values, member = np.unique(groups, return_inverse=True)
     if len(values) < MIN_GROUPS:
@@ -139,8 +139,8 @@ def _by_group(groups: Array, column: str, spec: Split) -> Parts:
 
 def _by_column(names: Array, column: str) -> Parts:
     lowered = np.strings.lower(np.strings.strip(names.astype(TEXT)))
-    known = [word for words in NAMES_OF_PARTS.values() for word in words]
-    if (unknown := np.flatnonzero(~np.isin(lowered, known))).size:
+    part_words = [word for words in NAMES_OF_PARTS.values() for word in words]
+    if (unknown := np.flatnonzero(~np.isin(lowered, part_words))).size:
         row = int(unknown[0])
         raise BadSpec(
             f"column {column!r} has the value {names[row]!s} in row {row + 1}; "

@@ -1,4 +1,4 @@
-"""Describes the columns of a data set: statistics, a preview, duplicates and findings."""
+"""Describes a data set's columns: statistics, a preview, duplicates and findings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ IMBALANCE = 10
 
 
 def describe_column(name: str, column: Array, distinct: int | None = None) -> Column:
-    """Return the statistics of one column; for arrays, over all values.
+    """Return one column's statistics; for arrays, over all values.
 
     Args:
-        name: of the column.
+        name: the column's name.
         column: its values, (rows, …).
-        distinct: number of different values of a column of texts, if it is known.
+        distinct: how many different values a text column has, if known.
     """
     if column.ndim == 1 and column.dtype.kind in NUMBERS:
         return describe_numbers(name, column, ascending(column))
@@ -50,23 +50,23 @@ def describe_column(name: str, column: Array, distinct: int | None = None) -> Co
         shape=column.shape[1:],
         missing=int(np.count_nonzero(gaps)),
     )
-    known = column[~gaps] if basic.missing else column
+    present = column[~gaps] if basic.missing else column
     if column.dtype.kind not in NUMBERS:
         if distinct is None and column.ndim == 1:
             distinct = _distinct(column)
-        measured = _of_dates(known) if column.dtype.kind == "M" and len(known) else {}
+        measured = _of_dates(present) if column.dtype.kind == "M" and len(present) else {}
         return basic.model_copy(update=measured | {"distinct": distinct})
-    values = known.astype(np.float64, copy=False).ravel()
+    values = present.astype(np.float64, copy=False).ravel()
     return basic.model_copy(update=of_numbers(values) if len(values) else {})
 
 
 class Ascending(NamedTuple):
-    """The numbers of a column in ascending order, from which most of its statistics follow.
+    """A column's numbers in ascending order, from which most statistics follow.
 
     Attributes:
         values: those that are not NaN: float64, or whole numbers that float64 lacks.
         finite: the finite ones as float64.
-        rows: the number of rows, those with NaN included.
+        rows: the row count, with NaN rows included.
     """
 
     values: Array
@@ -75,12 +75,12 @@ class Ascending(NamedTuple):
 
     @property
     def distinct(self) -> int:
-        """Number of different values, NaN included."""
+        """How many different values there are, NaN included."""
         return count_distinct(self.values) + (len(self.values) < self.rows)
 
 
 def ascending(column: Array) -> Ascending:
-    """Return the numbers of a column, (rows,), in ascending order."""
+    """Return a column's numbers, (rows,), in ascending order."""
     values = np.sort(column.astype(np.float64, copy=False))
     if column.dtype.kind != "f":
         # As floats, two whole numbers above the largest exact one may be equal.
@@ -92,22 +92,22 @@ def ascending(column: Array) -> Ascending:
 
 
 def describe_numbers(name: str, column: Array, ordered: Ascending) -> Column:
-    """Return the statistics of a column of numbers, (rows,)."""
+    """Return a number column's statistics, (rows,)."""
     finite = ordered.finite
     values = column.astype(np.float64, copy=False)
-    known = values if len(finite) == len(values) else values[np.isfinite(values)]
-    measured = of_numbers(known, finite) if len(finite) else {}
+    finite_values = values if len(finite) == len(values) else values[np.isfinite(values)]
+    measured = of_numbers(finite_values, finite) if len(finite) else {}
     gaps = len(values) - len(finite)
     described = Column(name=name, dtype=str(column.dtype), missing=gaps, distinct=ordered.distinct)
     return described.model_copy(update=measured)
 
 
 def count_distinct(values: Array, least: int = 1) -> int:
-    """Return the number of different values that at least this many rows have.
+    """Return how many different values occur in at least this many rows.
 
     Args:
         values: in ascending order, (rows,), without NaN.
-        least: number of rows.
+        least: the fewest rows.
     """
     rows = len(values) - least + 1
     if rows < 1:
@@ -120,7 +120,7 @@ def count_distinct(values: Array, least: int = 1) -> int:
 
 
 def _of_dates(dates: Array) -> dict[str, Any]:
-    """Return the range and the histogram of dates, (rows,)."""
+    """Return the range and the histogram for dates, (rows,)."""
     first, last = dates.min(), dates.max()
     # As numbers of 64 bits: the difference of two dates may be larger than a duration.
     places = dates.astype(np.int64).astype(np.float64)
@@ -129,7 +129,7 @@ def _of_dates(dates: Array) -> dict[str, Any]:
 
 
 def of_numbers(values: Array, ordered: Array | None = None) -> dict[str, Any]:
-    """Return range, mean, deviation and histogram of numbers without missing ones, (rows,) float64.
+    """Return range, mean, deviation and histogram for numbers without missing ones, (rows,) float64.
 
     Args:
         values: the numbers.
@@ -159,15 +159,15 @@ def of_numbers(values: Array, ordered: Array | None = None) -> dict[str, Any]:
 
 
 def standard_deviation(values: Array) -> float:
-    """Return the standard deviation of numbers, (rows,) float64, to the same bit as NumPy.
+    """Return the numbers' standard deviation, (rows,) float64, to the same bit as NumPy.
 
-    NumPy makes an array of all squared deviations, whose pages take longer than its numbers.
+    NumPy makes an array with all squared deviations, whose pages take longer than its numbers.
     """
     return float(np.sqrt(_squared_deviations(values, values.mean()) / len(values)))
 
 
 def _squared_deviations(values: Array, mean: Any) -> Any:
-    """Return the sum of the squared deviations from a mean, added in the order of NumPy's pairwise sum."""
+    """Return the squared deviations from a mean, summed in the same order as NumPy's pairwise sum."""
     if len(values) <= PART_ROWS:
         deviations = values - mean
         deviations *= deviations
@@ -178,7 +178,7 @@ def _squared_deviations(values: Array, mean: Any) -> Any:
 
 
 def _distinct(column: Array) -> int:
-    """Return the number of different texts or times, (rows,)."""
+    """Return how many different texts or times there are, (rows,)."""
     if not is_text(column):
         return len(np.unique(column))
     words: set[str] = set()
@@ -188,12 +188,12 @@ def _distinct(column: Array) -> int:
 
 
 def describe_pixels(name: str, images: Array) -> Column:
-    """Return the statistics of images, (rows, height, width, channels) uint8, over all pixels."""
+    """Return the statistics for images, (rows, height, width, channels) uint8, over all pixels."""
     counts = count_values(images)
     total = counts.sum(axis=0, keepdims=True)
     mean, variance = moments(total)
-    found = np.flatnonzero(total[0])
-    low, high = int(found[0]), int(found[-1])
+    used_values = np.flatnonzero(total[0])
+    low, high = int(used_values[0]), int(used_values[-1])
     bins = BINS if high > low else 1
     histogram = np.histogram(
         np.arange(VALUES), bins=bins, range=(low, high + (high == low)), weights=total[0]
@@ -234,7 +234,7 @@ def _json(value: Any) -> Any:
 
 
 def count_duplicates(x: Array, y: Array) -> int:
-    """Return the number of rows that have the same features and target as an earlier row."""
+    """Return how many rows have the same features and target as an earlier row."""
     rows = len(x)
     # Each row becomes one block of bytes, which is compared faster than its columns one by one.
     both = np.concatenate(
@@ -262,12 +262,12 @@ def find_issues(
 
     Args:
         table: the columns.
-        target: name of the target column.
-        features: names of the features.
-        class_labels: names of the classes or labels.
-        class_counts: number of rows of each; empty for regression.
-        duplicates: number of duplicate rows.
-        distinct: number of different values of each column, a missing one included; None for arrays.
+        target: the target column's name.
+        features: the feature names.
+        class_labels: the class or label names.
+        class_counts: rows for each; empty for regression.
+        duplicates: the duplicate row count.
+        distinct: how many values each column has, a missing one included; None for arrays.
     """
     messages = []
     constant = 0
@@ -296,7 +296,7 @@ def find_issues(
 
 
 def _same_partition(column: Array, target: Array, distinct: int) -> bool:
-    """Return whether the values of `column` and `target`, `distinct` of each, correspond one to one."""
+    """Return whether the `distinct` values in `column` and in `target` correspond one to one."""
     # In a few rows, and below for a target with hardly any repeated value, this happens by chance.
     if target.ndim > 1 or len(target) < 10:
         return False
@@ -310,7 +310,7 @@ def _same_partition(column: Array, target: Array, distinct: int) -> bool:
 
 
 def class_counts(y: Array, task: Task, outputs: int) -> tuple[int, ...]:
-    """Return the number of rows of each class or label; empty for regression."""
+    """Return how many rows each class or label has; empty for regression."""
     if task in ("binary", "multiclass"):
         return tuple(int(n) for n in np.bincount(y, minlength=outputs))
     if task == "multilabel":

@@ -1,4 +1,4 @@
-"""Reads the file of a dataset version, and reads and writes NPZ files; equal data gives equal bytes."""
+"""Reads a dataset version's file, and reads and writes NPZ files; equal data gives equal bytes."""
 
 import hashlib
 import io
@@ -46,9 +46,9 @@ def _write_archive(target: Path | io.BytesIO, arrays: Mapping[str, Array]) -> No
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """Read all arrays of the file of a dataset version, or of an NPZ file.
+    """Read all arrays from a dataset version's file, or from an NPZ file.
 
-    Versions of earlier releases are NPZ files with the same arrays.
+    Earlier releases wrote NPZ files with the same arrays.
 
     Raises:
         BadData: it is neither.
@@ -63,6 +63,6 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file as hex digits."""
+    """Return a file's SHA-256 as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Reads tables of named columns from Parquet, Arrow and NumPy files, with size limits and without pickle."""
+"""Reads tables with named columns from Parquet, Arrow and NumPy files, with size limits, without pickle."""
 
 import json
 from collections import Counter
@@ -44,12 +44,12 @@ NUMBERS = "biuf"
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length by name. The first axis of a column is the row.
+    """Equally long columns by name. A column's first axis is the row.
 
     Attributes:
         columns: the columns by name.
-        dialect: how the rows were written, for tables of text.
-        bad_rows: number of rows that were left out, because they could not be read.
+        dialect: how the rows were written, for text tables.
+        bad_rows: how many rows were left out, because they could not be read.
     """
 
     columns: Mapping[str, Array]
@@ -67,15 +67,15 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """The row count."""
         return length(self.columns, next(iter(self.columns)))
 
 
 def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
-    """Check that every column has a name of its own.
+    """Check that all column names differ.
 
     Raises:
-        BadData: it has not, or there are too many columns.
+        BadData: two are equal, or there are too many columns.
     """
     check_count(len(names), file, limits)
     if long := next((name for name in names if len(name) > MAX_NAME), None):
@@ -90,7 +90,7 @@ def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
 
 
 def check_count(columns: int, file: str, limits: FileLimits) -> None:
-    """Check the number of columns.
+    """Check the column count.
 
     Raises:
         BadData: there are too many.
@@ -100,12 +100,12 @@ def check_count(columns: int, file: str, limits: FileLimits) -> None:
 
 
 def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | None = None) -> Table:
-    """Read a Parquet file of columns with single values, or lists of labels.
+    """Read a Parquet file whose columns have single values, or label lists.
 
     Args:
         path: the file.
-        limits: of its size.
-        spill: where the columns of a large file are, which are read one after the other; without it they are
+        limits: the size limits.
+        spill: where a large file's columns are, which are read one after the other; without it they are
             in memory.
 
     Raises:
@@ -142,12 +142,12 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
 
 
 def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | None = None) -> Table:
-    """Read an Arrow IPC file or stream of columns with single values, or lists of labels.
+    """Read an Arrow IPC file or stream whose columns have single values, or label lists.
 
     Args:
         path: the file.
-        limits: of its size.
-        spill: where the columns of a large file are; without it they are in memory.
+        limits: the size limits.
+        spill: where a large file's columns are; without it they are in memory.
 
     Raises:
         BadData: the file is too large, or a column is nested in another way.
@@ -181,7 +181,7 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
 
 
 def _bytes_of_views(batch: Any) -> int:
-    """Return the bytes of texts that are views, many of which may show the same bytes."""
+    """Return the bytes in texts that are views; many may show the same bytes."""
     import pyarrow as pa
 
     size = 0
@@ -194,7 +194,7 @@ def _bytes_of_views(batch: Any) -> int:
 
 
 def _batches(source: Any) -> Any:
-    """Return the batches of a stream or a file of Arrow."""
+    """Return the batches from an Arrow stream or file."""
     import pyarrow as pa
 
     try:
@@ -207,7 +207,7 @@ def _batches(source: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Batches:
-    """The batches of an Arrow file, in the form of a stream."""
+    """The batches from an Arrow file, as a stream has them."""
 
     schema: Any
     batches: Iterator[Any]
@@ -220,7 +220,7 @@ def read_array(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
     """Read one NumPy array, (rows, columns), as the columns `column_1`, `column_2`, ….
 
     Raises:
-        BadData: the file is too large, or the array has no columns of numbers or texts.
+        BadData: the file is too large, or the array has no columns with numbers or texts.
         DamagedFile: it is not an NPY file.
     """
     check_size(path, limits)
@@ -239,7 +239,7 @@ def read_array(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
 
 
 def _has_variable_width(kind: Any) -> bool:
-    """Return whether an Arrow type is one of texts or of bytes, whose values may be of any length."""
+    """Return whether an Arrow type is for texts or bytes, whose values may have any length."""
     import pyarrow as pa
 
     variants = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
@@ -247,7 +247,7 @@ def _has_variable_width(kind: Any) -> bool:
 
 
 def _data_columns(schema: Any) -> list[str]:
-    """Return the names of the fields that a frame has as columns, and not as its index."""
+    """Return the field names that a frame has as columns, and not as its index."""
     # An index without a name has a field, whose name is in no frame; a range has no field.
     described = (schema.pandas_metadata or {}).get("index_columns", ())
     indices = {index for index in described if isinstance(index, str)}
@@ -260,10 +260,10 @@ def _from_columns(
     """Return a table whose columns are read one after the other.
 
     Args:
-        names: of the fields.
+        names: the field names.
         read: returns an Arrow table that has a field.
         path: the file, for messages.
-        limits: of the size of all columns.
+        limits: the limits for the size with all columns.
         folder: for the columns.
     """
     columns, size = SpilledColumns(folder), 0
@@ -278,7 +278,7 @@ def _from_columns(
 
 
 def _without_index(table: Any) -> Any:
-    """Return a table whose metadata of pandas, which have the types, make an index of no column."""
+    """Return a table whose pandas metadata, which have the types, make no column an index."""
     metadata = dict(table.schema.metadata or {})
     if b"pandas" in metadata:
         described = json.loads(metadata[b"pandas"])
@@ -325,7 +325,7 @@ def _column(name: str, series: Any, limits: FileLimits) -> Array:
 
 
 def _categories(name: str, series: Any, limits: FileLimits) -> Array:
-    """Convert a series of categories to texts."""
+    """Convert a category series to texts."""
     # pandas numbers a missing value -1, which is the index of the last word.
     words = text_array([*map(str, series.cat.categories), ""])
     codes = series.cat.codes.to_numpy()
@@ -337,7 +337,7 @@ def _categories(name: str, series: Any, limits: FileLimits) -> Array:
 
 
 def read_npz(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
-    """Read named arrays whose first axis is the row. Arrays of Python objects are rejected.
+    """Read named arrays whose first axis is the row. Arrays with Python objects are rejected.
 
     Raises:
         BadData: the file is too large, or an array has no rows or an unsupported type.
@@ -385,7 +385,7 @@ def _times(name: str, array: Array) -> Array:
     """Return times in a usual unit: NumPy also has years and attoseconds, which it cannot convert to days.
 
     Raises:
-        BadData: a time is outside of the years that microseconds can count, or there is no unit.
+        BadData: a time is outside the years that microseconds can count, or there is no unit.
     """
     unit, _ = np.datetime_data(array.dtype)
     if unit in USUAL_UNITS:
@@ -398,7 +398,7 @@ def _times(name: str, array: Array) -> Array:
 
 
 def check_size(path: Path, limits: FileLimits) -> None:
-    """Check the size of a file.
+    """Check a file's size.
 
     Raises:
         TooLarge: it is above the limit.

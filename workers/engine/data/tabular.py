@@ -50,7 +50,7 @@ USUAL_LENGTH = 95
 
 
 class TableTarget(NamedTuple):
-    """The encoded target of a table; see `encode.encode_target`."""
+    """A table's encoded target; see `encode.encode_target`."""
 
     y: Array
     task: Task
@@ -58,17 +58,17 @@ class TableTarget(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        """Number of classes, of labels, or of target columns."""
+        """How many classes, labels or target columns there are."""
         return len(self.class_labels) if self.class_labels else int(self.y.shape[1])
 
 
 def make_table_profile(
     schema: Schema, target: TableTarget, limits: FileLimits, pool: ThreadPoolExecutor
 ) -> Profile:
-    """Return the profile of a table.
+    """Return a table's profile.
 
     Args:
-        schema: the table with the roles and types of its columns.
+        schema: the table with its column roles and types.
         target: the encoded target.
         limits: how many bytes the encoded features may have.
         pool: its threads describe one column each.
@@ -129,7 +129,7 @@ def make_table_profile(
 
 
 def _values_of(column: Column) -> int | None:
-    """Return the number of different values, a missing one included, which is no value of a category."""
+    """Return how many different values there are, with a missing one, which is no category's value."""
     if column.distinct is None or column.type != "category":
         return column.distinct
     return column.distinct + bool(column.missing)
@@ -148,7 +148,7 @@ def _scalars(table: Table) -> Table:
 
 
 def _several_labels(schema: Schema, task: Task) -> list[str]:
-    """Return a hint if the classes of a target seem to be lists of labels."""
+    """Return a hint if a target's classes seem to be label lists."""
     if task not in ("binary", "multiclass") or not seems_divided(schema.table.columns[schema.target]):
         return []
     return [
@@ -158,7 +158,7 @@ def _several_labels(schema: Schema, task: Task) -> list[str]:
 
 
 def _in_order_of_time(schema: Schema) -> list[str]:
-    """Return a hint if the rows follow a date: rows between those of the training are easier to predict."""
+    """Return a hint if the rows follow a date: rows between training rows are easier to predict."""
     if any(column.role in ("time", "split") for column in schema.columns.values()):
         return []
     for name in schema.features:
@@ -183,27 +183,27 @@ def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
     """Return a sentence for each column that is not a feature, and one for all after the first ones."""
     reasons = {name: column.reason for name, column in columns.items() if column.reason is not None}
     named = list(reasons.items())[: statistics.MOST_NAMED]
-    found = [f"Column {name!r} is left out of the features: {reason}." for name, reason in named]
+    sentences = [f"Column {name!r} is left out of the features: {reason}." for name, reason in named]
     if more := len(reasons) - len(named):
-        found.append(
+        sentences.append(
             f"{more:,} more columns are left out of the features; the table of columns has each reason."
         )
-    return found
+    return sentences
 
 
 def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> Column:
-    """Return role, type and statistics of a column."""
-    given = {"role": schema.role, "type": schema.type, "reason": schema.reason}
-    found = words(columns, name) if schema.type == "category" else None
-    if found is not None:
-        counts = found.counts()
+    """Return a column's role, type and statistics."""
+    described_by = {"role": schema.role, "type": schema.type, "reason": schema.reason}
+    category_words = words(columns, name) if schema.type == "category" else None
+    if category_words is not None:
+        counts = category_words.counts()
         described = Column(name=name, dtype="text", missing=counts[""])
-        return described.model_copy(update=given | _of_categories(counts))
+        return described.model_copy(update=described_by | _of_categories(counts))
     column = columns[name]
     if schema.type == "image":
         return statistics.describe_pixels(name, column).model_copy(update={"role": schema.role})
     if column.dtype.kind in NUMBERS:
-        return _of_numbers(name, column, schema.type).model_copy(update=given)
+        return _of_numbers(name, column, schema.type).model_copy(update=described_by)
     counted: dict[str, object] = {}
     if schema.type == "category":
         counted = _of_categories(_counts(column))
@@ -211,19 +211,19 @@ def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> C
         counted = _of_texts(column)
     distinct = counted.get("distinct")
     described = statistics.describe_column(name, column, distinct if isinstance(distinct, int) else None)
-    return described.model_copy(update=given | counted)
+    return described.model_copy(update=described_by | counted)
 
 
 def _of_numbers(name: str, column: Array, kind: ColumnType) -> Column:
     ordered = statistics.ascending(column)
-    found = statistics.describe_numbers(name, column, ordered)
+    described = statistics.describe_numbers(name, column, ordered)
     if kind != "integer":
-        return found
-    return found.model_copy(update={"frequent": statistics.count_distinct(ordered.values, MIN_ROWS)})
+        return described
+    return described.model_copy(update={"frequent": statistics.count_distinct(ordered.values, MIN_ROWS)})
 
 
 def _counts(column: Array) -> Counter[str]:
-    """Return the number of rows of each text, in the order of their first rows."""
+    """Return how many rows have each text, ordered by their first rows."""
     counts: Counter[str] = Counter()
     # In parts, since a Python object takes more memory than its text.
     for start in range(0, len(column), PART_ROWS):
@@ -232,7 +232,7 @@ def _counts(column: Array) -> Counter[str]:
 
 
 def _of_categories(counts: Counter[str]) -> dict[str, object]:
-    """Return the counts from which the encoding of a category is planned, and its most frequent values."""
+    """Return the counts from which a category's encoding is planned, and its most frequent values."""
     counts.pop("", None)
     frequent = sum(1 for number in counts.values() if number >= MIN_ROWS)
     values = [word for word, _ in counts.most_common(MAX_VALUES) if len(word) <= MAX_VALUE_CHARACTERS]
@@ -240,30 +240,30 @@ def _of_categories(counts: Counter[str]) -> dict[str, object]:
 
 
 def _of_texts(column: Array) -> dict[str, object]:
-    """Return the counts of texts: n-grams, words, the range of their lengths; and the most frequent words."""
-    found = frequencies(column.tolist(), "words")
-    often = [name for name, number in found.items() if number >= MIN_TEXTS]
-    words = sorted((-number, word) for word, number in found.items() if " " not in word)
-    shown = tuple(word for _, word in words[:WORDS_OF_A_TEXT] if len(word) <= MAX_VALUE_CHARACTERS)
+    """Return the counts for texts: n-grams, words, the length range; and the most frequent words."""
+    frequency = frequencies(column.tolist(), "words")
+    often = [name for name, number in frequency.items() if number >= MIN_TEXTS]
+    words = sorted((-number, word) for word, number in frequency.items() if " " not in word)
+    frequent_words = tuple(word for _, word in words[:WORDS_OF_A_TEXT] if len(word) <= MAX_VALUE_CHARACTERS)
     lengths = np.strings.str_len(column[column != ""])
     measured = statistics.of_numbers(lengths.astype(np.float64)) if len(lengths) else {}
     return {
         "ngrams": min(max(len(often), 1), MAX_NGRAMS),
         "vocabulary": max(sum(1 for name in often if " " not in name), 1),
         "length": _usual_length(column),
-        "values": shown,
+        "values": frequent_words,
         **measured,
     }
 
 
 def _usual_length(texts: Array) -> int:
-    """Return the number of words that 95 % of the texts with words do not exceed."""
+    """Return the word count that 95 % of the texts with words do not exceed."""
     lengths = [length for text in texts.tolist() if (length := len(words_of(text)))]
     return int(np.percentile(lengths, USUAL_LENGTH, method="higher")) if lengths else 1
 
 
 class Selection(NamedTuple):
-    """The columns that an experiment selects of a table: their encoding, the target, and the new profile."""
+    """The columns that an experiment selects from a table: encoding, target, and new profile."""
 
     plans: tuple[ColumnPlan, ...]
     target: TableTarget
@@ -273,14 +273,14 @@ class Selection(NamedTuple):
 def select(
     columns: Mapping[str, Array], y: Array, profile: Profile, spec: DataSpec, texts: TextEncode = "words"
 ) -> Selection:
-    """Return the columns that a spec selects of a table, and a profile that describes them.
+    """Return the columns that a spec selects from a table, and a profile that describes them.
 
     Args:
         columns: the stored columns by name.
         y: the stored target, encoded for the roles in the profile.
-        profile: of the table.
+        profile: the table's profile.
         spec: target, features, task and preprocessing.
-        texts: the encoding of texts for which the spec chooses none.
+        texts: the text encoding where the spec chooses none.
 
     Raises:
         BadSpec: a column does not exist, or an option does not fit its type or makes the input too large.
@@ -313,7 +313,7 @@ def select(
 
 
 def encoded_bytes(profile: Profile, spec: DataSpec, texts: TextEncode = "words") -> int:
-    """Return the size of all rows of a table in memory, encoded as a spec selects; see `select`.
+    """Return how large all table rows are in memory, encoded as a spec selects; see `select`.
 
     Raises:
         BadSpec: a column does not exist, or an option does not fit its type.
@@ -334,7 +334,7 @@ def _width_in_memory(plans: Sequence[ColumnPlan], spec: DataSpec) -> int:
 
 
 def _check_width(plans: Sequence[ColumnPlan], profile: Profile, spec: DataSpec) -> None:
-    """Check the number of positions of the input.
+    """Check how many positions the input has.
 
     Raises:
         BadSpec: all rows together would be too large.
@@ -344,13 +344,13 @@ def _check_width(plans: Sequence[ColumnPlan], profile: Profile, spec: DataSpec) 
 
 
 def _chosen(profile: Profile, spec: DataSpec, target: str) -> list[Column]:
-    known = {column.name: column for column in profile.columns}
+    by_name = {column.name: column for column in profile.columns}
     names = feature_names(spec, profile)
     for name in (target, *names, *spec.preprocessing):
-        if name not in known:
-            raise BadSpec(f"no column {name!r} in the data set; the columns are {', '.join([*known][:20])}")
+        if name not in by_name:
+            raise BadSpec(f"no column {name!r} in the data set; the columns are {', '.join([*by_name][:20])}")
     if spec.features and target in spec.features:
         raise BadSpec(f"{target!r} is the target and cannot also be a feature")
     if profile.weight is not None and profile.weight in (target, *names):
         raise BadSpec(f"{profile.weight!r} has the role weight and cannot also be a feature or the target")
-    return [known[name] for name in names]
+    return [by_name[name] for name in names]

@@ -1,4 +1,4 @@
-"""Leaves out the rows of a table that have no target, if their sender has chosen to."""
+"""Leaves out table rows that have no target, if their sender has chosen to."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from workers.engine.errors import BadData, TargetGaps
 
 
 class Kept(NamedTuple):
-    """The rows that have a target, and the number of the others."""
+    """The rows that have a target, and how many have none."""
 
     schema: Schema
     left_out: int
@@ -27,9 +27,9 @@ def with_target(schema: Schema, choice: RowsWithoutTarget, read: Table) -> Kept:
     """Return a table without the rows that have no target.
 
     Args:
-        schema: the table with the types of its columns.
+        schema: the table with its column types.
         choice: whether such rows may be left out.
-        read: the table as it was read, before its texts became values of these types.
+        read: the table as it was read, before its texts were converted to these types.
 
     Raises:
         TargetGaps: there are such rows, which may not be left out.

@@ -16,7 +16,7 @@ UTF8, ENDS = ".utf8", ".ends"
 
 
 def is_text(column: Array) -> bool:
-    """Return whether an array contains texts, of variable or of fixed width."""
+    """Return whether an array contains texts, with variable or fixed width."""
     return column.dtype.kind in "TU"
 
 
@@ -26,13 +26,13 @@ def text_array(texts: Iterable[str]) -> Array:
 
 
 def check_lengths(name: str, column: Array, limit: int, first: int = 0) -> None:
-    """Check that no text of a column is too long.
+    """Check that no text in a column is too long.
 
     Args:
-        name: of the column.
-        column: texts of variable width, (rows, …).
+        name: the column's name.
+        column: texts with variable width, (rows, …).
         limit: characters.
-        first: number of rows before those of `column`.
+        first: how many rows precede `column`.
 
     Raises:
         BadData: a text is longer; the message names its row.
@@ -47,7 +47,7 @@ def check_lengths(name: str, column: Array, limit: int, first: int = 0) -> None:
 
 
 def to_stored(name: str, column: Array) -> Iterator[tuple[str, Array]]:
-    """Yield the names and arrays that store a column: two for texts of variable width, else the column."""
+    """Yield the names and arrays that store a column: two for texts with variable width, else the column."""
     if column.dtype.kind != "T" or column.ndim != 1:
         yield name, column
         return
@@ -57,7 +57,7 @@ def to_stored(name: str, column: Array) -> Iterator[tuple[str, Array]]:
 
 
 def from_stored(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the columns whose stored arrays are given; the inverse of `to_stored`.
+    """Return the columns whose stored arrays are given: the inverse to `to_stored`.
 
     Raises:
         ValueError: the arrays do not describe texts.

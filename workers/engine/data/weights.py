@@ -12,7 +12,7 @@ from workers.engine.errors import BadData, BadSpec
 
 @dataclass(frozen=True)
 class RowWeights:
-    """The weights of some rows.
+    """The weights for some rows.
 
     Attributes:
         column: its name.
@@ -24,15 +24,15 @@ class RowWeights:
 
     @classmethod
     def of_column(cls, name: str, column: Array) -> Self:
-        """Return the weights of all rows; see `check_weights`.
+        """Return the weights for all rows; see `check_weights`.
 
-        Only their ratios count, so they are divided by the largest one: sums of them are then finite.
+        Only their ratios count, so they are divided by the largest one: their sums are then finite.
         """
         values = column.astype(np.float64)
         return cls(name, values / values.max())
 
-    def of(self, rows: Array) -> "RowWeights":
-        """Return the weights of some rows.
+    def select(self, rows: Array) -> "RowWeights":
+        """Return the weights for some rows.
 
         Raises:
             BadSpec: there are rows, and all of them have weight 0.
@@ -47,10 +47,10 @@ class RowWeights:
 
 
 def check_weights(name: str, column: Array, kind: ColumnType, used: Array) -> None:
-    """Check the values of a column with the role weight in the rows that are used.
+    """Check the values that a column with the role weight has in the rows that are used.
 
     Args:
-        name: of the column.
+        name: the column's name.
         column: its values, (rows,).
         kind: its type.
         used: whether each row is used, (rows,).
@@ -63,9 +63,9 @@ def check_weights(name: str, column: Array, kind: ColumnType, used: Array) -> No
     wrong = used & (~np.isfinite(column) | (column < 0))
     if wrong.any():
         row = int(wrong.argmax())
-        found = "no value" if np.isnan(column[row]) else f"the value {column[row]!s}"
+        problem = "no value" if np.isnan(column[row]) else f"the value {column[row]!s}"
         raise BadData(
-            f"column {name!r} has the role weight, and {found} in row {row + 1}; a weight is a finite "
+            f"column {name!r} has the role weight, and {problem} in row {row + 1}; a weight is a finite "
             "number, 0 or larger, in each row"
         )
     if not column[used].any():

@@ -1,7 +1,7 @@
-"""Finds the rows of each window over a table.
+"""Finds the rows in each window over a table.
 
-A window belongs to the row that it predicts: it ends `horizon` rows before it, in the order of time and among
-the rows of its group. So parts, folds and slices are those of single rows.
+A window belongs to the row that it predicts: it ends `horizon` rows before it, ordered by time and among
+the rows in its group. So parts, folds and slices are the same as for single rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,8 +28,8 @@ class Windows:
 
     Attributes:
         window: their description, which is part of the pipeline.
-        order: numbers of all rows by group and time, oldest first, (all rows,).
-        place: the place of each row in `order`, (all rows,).
+        order: all row numbers by group and time, oldest first, (all rows,).
+        place: each row's place in `order`, (all rows,).
         exists: whether there is a window that predicts a row, (all rows,).
     """
 
@@ -39,7 +39,7 @@ class Windows:
     exists: Array
 
     def of(self, rows: Array) -> Array:
-        """Return the rows of the windows that predict some rows, oldest first, (rows, rows of a window).
+        """Return the rows in the windows that predict some rows, oldest first, (rows, window rows).
 
         Args:
             rows: their numbers. The result is 0 for those that no window predicts.
@@ -50,11 +50,11 @@ class Windows:
         return np.where(exists, self.order[places], 0)
 
     def oldest(self, rows: Array) -> Array:
-        """Return the place of the oldest row of each window that predicts some rows, (rows,)."""
+        """Return the oldest row's place in each window that predicts some rows, (rows,)."""
         return self.place[rows] - (self.window.horizon + self.window.rows - 1)
 
     def in_parts(self, rows: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield the windows of some rows in parts of bounded size, each with its positions in `rows`."""
+        """Yield the windows for some rows in bounded parts, each with its positions in `rows`."""
         at_once = max(PART_CELLS // self.window.rows, 1)
         for start in range(0, len(rows), at_once):
             part = slice(start, start + at_once)
@@ -62,11 +62,11 @@ class Windows:
 
 
 def windows_over(columns: Mapping[str, Array], window: InputWindow) -> Windows:
-    """Return the windows over all rows of a table. Rows of the same time keep the order of the file.
+    """Return the windows over all table rows. Rows with the same time keep the file's order.
 
     Args:
         columns: by name, (rows,) each.
-        window: size of the windows, and the columns that order and divide the rows.
+        window: the window size, and the columns that order and divide the rows.
 
     Raises:
         BadData: a column does not exist, or has no value in some row.
@@ -89,7 +89,7 @@ def windows_over(columns: Mapping[str, Array], window: InputWindow) -> Windows:
 
 
 def number_type(rows: int) -> type[np.signedinteger[Any]]:
-    """Return the smallest type for the numbers of so many rows."""
+    """Return the smallest type that can number so many rows."""
     return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
 
 
@@ -104,13 +104,13 @@ def _column(columns: Mapping[str, Array], name: str) -> Array:
 
 
 def windows_of(encoded: Array, windows: Windows, rows: Array, position: Array | None = None) -> Array:
-    """Return the windows that predict some rows, (rows, rows of a window, width).
+    """Return the windows that predict some rows, (rows, window rows, width).
 
     Args:
-        encoded: rows of the table, (encoded rows, width).
-        windows: over the table.
-        rows: numbers of the predicted rows.
-        position: of each row of the table among the encoded rows; None if all are encoded.
+        encoded: table rows, (encoded rows, width).
+        windows: the table's windows.
+        rows: the predicted rows' numbers.
+        position: each table row's position among the encoded rows; None if all are encoded.
     """
     out = np.empty((len(rows), windows.window.rows, *encoded.shape[1:]), encoded.dtype)
     for part, inside in windows.in_parts(rows):
@@ -121,7 +121,7 @@ def windows_of(encoded: Array, windows: Windows, rows: Array, position: Array | 
 
 
 def described(window: Window) -> InputWindow:
-    """Return the description of a window whose columns are known.
+    """Return a window's description once its columns are known.
 
     Raises:
         BadSpec: no column orders the rows.
@@ -132,9 +132,9 @@ def described(window: Window) -> InputWindow:
 
 
 def with_windows(parts: Parts, windows: Windows) -> Parts:
-    """Return the rows of each part that a window predicts.
+    """Return each part's rows that a window predicts.
 
-    The rows of the window may be in the part of the predicted row or in an earlier one (training, validation,
+    The window's rows may be in the same part as the predicted row or in an earlier one (training, validation,
     test), as the past is known when a model is used, but in no later one.
 
     Raises:
@@ -148,8 +148,8 @@ def with_windows(parts: Parts, windows: Windows) -> Parts:
     latest = _latest_from(part_of_row[windows.order], windows.window.rows)
     usable = windows.exists.copy()
     usable[targets] = latest[windows.oldest(targets)] <= part_of_row[targets]
-    kept = Parts(*(rows[usable[rows]] for rows in parts))
-    for name, rows in kept._asdict().items():
+    usable_parts = Parts(*(rows[usable[rows]] for rows in parts))
+    for name, rows in usable_parts._asdict().items():
         if not len(rows):
             window = windows.window
             among = "" if window.group is None else f" of a value of {window.group!r}"
@@ -157,15 +157,15 @@ def with_windows(parts: Parts, windows: Windows) -> Parts:
                 f"the {name} part has no window of {window.rows} rows{among} that ends {window.horizon} rows "
                 "before the predicted row; choose a window of fewer rows, or a smaller horizon"
             )
-    return kept
+    return usable_parts
 
 
 def _latest_from(parts: Array, rows: int) -> Array:
     """Return the latest of each `rows` parts that follow each other, (windows,).
 
     Args:
-        parts: in the order of the rows, (all rows,).
-        rows: of a window.
+        parts: in row order, (all rows,).
+        rows: a window's length.
     """
     windows = max(len(parts) - rows + 1, 0)
     latest = parts[:windows].copy()

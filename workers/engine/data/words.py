@@ -1,6 +1,6 @@
 """Texts with few different values: each value once, and its number in every row.
 
-What follows from the values alone is computed once for each of them instead of once for each row.
+What follows from the values alone is computed once for each value instead of once for each row.
 """
 
 from collections import Counter
@@ -17,28 +17,28 @@ PART_ROWS = 262_144
 
 
 class Words(NamedTuple):
-    """A column of texts.
+    """A text column.
 
     Attributes:
-        values: the different texts in the order of their first rows.
-        codes: the position of each row's text in `values`, (rows,) int32.
+        values: the different texts, ordered by their first rows.
+        codes: each row's position in `values`, (rows,) int32.
     """
 
     values: Array
     codes: Array
 
     def rows(self, chosen: Any = slice(None)) -> Array:
-        """Return the texts of some rows."""
+        """Return the texts in some rows."""
         return np.asarray(self.values[self.codes[chosen]])
 
     def counts(self) -> Counter[str]:
-        """Return the number of rows of each value, in the order of `values`."""
+        """Return how many rows have each value, in the same order as `values`."""
         numbers = np.bincount(self.codes, minlength=len(self.values))
         return Counter(dict(zip(self.values.tolist(), numbers.tolist(), strict=True)))
 
 
 def words_of(texts: Any) -> Words | None:
-    """Return an Arrow array of texts without nulls as words; None if there are too many different ones."""
+    """Return an Arrow text array without nulls as words; None if there are too many different ones."""
     places: dict[str, int] = {}
     codes = np.empty(len(texts), np.int32)
     for start in range(0, len(texts), PART_ROWS):

@@ -39,7 +39,7 @@ def probabilities(y_pred: npt.ArrayLike) -> Floats:
     """Convert a classifier's output to one column per class, with rows that sum to 1.
 
     Args:
-        y_pred: probability of class 1, (rows,) or (rows, 1), or one per class, (rows, classes).
+        y_pred: class 1's probability, (rows,) or (rows, 1), or one per class, (rows, classes).
 
     Returns:
         (rows, classes) with at least two columns. Rows with NaN or infinite values are NaN.
@@ -60,7 +60,7 @@ def predicted_classes(y_pred: npt.ArrayLike) -> Ints:
 
 
 def row_losses(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Floats:
-    """Return each row's negative log probability of its true class, (rows,)."""
+    """Return each row's negative log probability for its true class, (rows,)."""
     p = probabilities(y_pred)
     truth = np.asarray(y_true).reshape(-1).astype(np.int64)
     return -np.log(np.clip(p[np.arange(len(p)), truth], EPSILON, 1.0))
@@ -78,7 +78,7 @@ def _macro_f1(hits: Array, predicted: Array, support: Array) -> float:
     """Return F1 averaged over the classes or labels that occur among the true or predicted ones.
 
     Args:
-        hits: how often each is predicted correctly, or the weight of these rows, (classes,).
+        hits: how often each is predicted correctly, or these rows' weight, (classes,).
         predicted: how often each is predicted, (classes,).
         support: how often each is true, (classes,).
     """
@@ -90,7 +90,7 @@ def _macro_f1(hits: Array, predicted: Array, support: Array) -> float:
 def _per_class(
     hits: Array, predicted: Array, support: Array, labels: Sequence[str], rows: Ints
 ) -> list[ClassScores]:
-    """Return the scores of each class; for the arguments see `_macro_f1`, `rows` are those of each class."""
+    """Return each class's scores; for the arguments see `_macro_f1`, `rows` are each class's rows."""
 
     def ratio(a: float, b: float) -> float | None:
         return a / b if b else None
@@ -108,14 +108,14 @@ def _per_class(
 
 
 def calibration(confidence: Floats, correct: Bools, weights: Weights = None) -> Calibration:
-    """Compare confidence with accuracy in bins of equal width.
+    """Compare confidence with accuracy in equally wide bins.
 
     Source: Guo et al. 2017, On Calibration of Modern Neural Networks, section 2.
 
     Args:
-        confidence: probability of the predicted class, (rows,).
+        confidence: the predicted class's probability, (rows,).
         correct: whether the prediction is correct, (rows,).
-        weights: of the rows, (rows,); None if each counts once.
+        weights: row weights, (rows,); None if each counts once.
 
     Returns:
         `ece`: the expected calibration error, which is the mean absolute gap weighted by rows; `bins`: the
@@ -149,7 +149,7 @@ def calibration(confidence: Floats, correct: Bools, weights: Weights = None) -> 
 
 
 def class_names(labels: Sequence[str], classes: int) -> list[str]:
-    """Return the labels as names of the classes, or their numbers if there is not one label for each."""
+    """Return the labels as class names, or the class numbers if there is not one label for each."""
     return [str(label) for label in labels] if len(labels) == classes else [str(i) for i in range(classes)]
 
 
@@ -184,12 +184,12 @@ def evaluate_classes(
     """Evaluate a classifier that predicts one class per row. The confusion matrix counts each row once.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: class numbers, shape (rows,) or (rows, 1).
         y_pred: probabilities, see `probabilities`.
         class_labels: one name per class, or empty.
-        seed: of the bootstrap.
-        weights: of the rows, (rows,); None if each counts once.
+        seed: for the bootstrap.
+        weights: row weights, (rows,); None if each counts once.
     """
     truth = np.asarray(y_true).reshape(-1).astype(np.int64)
     p, guess = probabilities(y_pred), predicted_classes(y_pred)
@@ -227,7 +227,7 @@ def evaluate_classes(
 
 
 def macro_f1_of_classes(truth: Ints, guess: Ints, classes: int, weights: Weights = None) -> float:
-    """Return macro F1 of class numbers, (rows,); see `predicted_classes`."""
+    """Return macro F1 for class numbers, (rows,); see `predicted_classes`."""
     table = _confusion(truth, guess, classes, weights)
     # Counted from `truth`: the table lacks rows without a predicted class.
     support = np.bincount(truth, weights, minlength=classes)
@@ -235,7 +235,7 @@ def macro_f1_of_classes(truth: Ints, guess: Ints, classes: int, weights: Weights
 
 
 def macro_f1_of_labels(truth: Bools, guess: Bools, weights: Weights = None) -> float:
-    """Return macro F1 of labels, (rows, labels)."""
+    """Return macro F1 for labels, (rows, labels)."""
     return _macro_f1(*(column_sums(flags, weights) for flags in (truth & guess, guess, truth)))
 
 
@@ -262,7 +262,7 @@ def _macro_f1_entry(truth: Ints, guess: Ints, classes: int, seed: int, weights: 
 def _two_by_two(
     rows: int, hits: Ints, predicted: Ints, support: Ints
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return [[true negatives, false positives], [false negatives, true positives]] of each label."""
+    """Return [[true negatives, false positives], [false negatives, true positives]] for each label."""
     return [
         ((int(rows - guessed - real + hit), int(guessed - hit)), (int(real - hit), int(hit)))
         for hit, guessed, real in zip(hits, predicted, support, strict=True)
@@ -276,7 +276,7 @@ def evaluate_labels(
     seed: int,
     weights: Weights = None,
 ) -> LabelEvaluation:
-    """Evaluate a multilabel classifier. The confusion of each label counts each row once.
+    """Evaluate a multilabel classifier. Each label's confusion counts each row once.
 
     `accuracy` is the share of correct labels, `exact_match` the share of rows with all labels correct.
 
@@ -284,8 +284,8 @@ def evaluate_labels(
         y_true: 0 or 1, (rows, labels).
         y_pred: probabilities, (rows, labels).
         class_labels: one name per label, or empty.
-        seed: of the bootstrap.
-        weights: of the rows, (rows,); None if each counts once.
+        seed: for the bootstrap.
+        weights: row weights, (rows,); None if each counts once.
     """
     p = np.asarray(y_pred, np.float64).reshape(len(np.asarray(y_pred)), -1)
     truth, guess = np.asarray(y_true).reshape(p.shape) > 0.5, p > 0.5

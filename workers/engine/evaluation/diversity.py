@@ -1,4 +1,4 @@
-"""Measures how different the errors of ensemble members are, from their stored predictions."""
+"""Measures how different ensemble members' errors are, from their stored predictions."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -15,7 +15,7 @@ from workers.engine.evaluation.regression import columns
 
 
 class PairDiversity(NamedTuple):
-    """How different the predictions of two members are; None where it is undefined."""
+    """How different two members' predictions are; None where it is undefined."""
 
     disagreement: float | None
     error_correlation: float | None
@@ -28,15 +28,15 @@ def diversity(
     """Compare each pair of members on the same rows. An ensemble gains from different errors.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: true values, (rows, …).
-        members: predictions of each member, (rows, …).
-        names: of the members.
+        members: each member's predictions, (rows, …).
+        names: the member names.
 
     Returns:
-        For each pair of classifiers the share of rows with different predictions, the correlation of errors
-        and Yule's Q; of regressors the mean difference in standard deviations of the target and the
-        correlation of residuals. Null where undefined, for example if a member makes no error.
+        For each classifier pair the share of rows with different predictions, the error correlation
+        and Yule's Q; for regressors the mean difference in target standard deviations and the
+        residual correlation. Null where undefined, for example if a member makes no error.
     """
     compare = _compare_regressors if task == "regression" else _compare_classifiers
     indices = list(combinations(range(len(members)), 2))
@@ -50,7 +50,7 @@ def diversity(
 
 
 def q_statistic(a_right: Bools, b_right: Bools) -> float | None:
-    """Return Yule's Q of two members' predictions.
+    """Return Yule's Q for two members' predictions.
 
     1: correct on the same rows; 0: independent; negative: correct on different rows. Source: Kuncheva and
     Whitaker 2003, Measures of Diversity in Classifier Ensembles.
@@ -69,7 +69,7 @@ def q_statistic(a_right: Bools, b_right: Bools) -> float | None:
 
 
 def correlation(a: Array, b: Array) -> float | None:
-    """Return Pearson's correlation of two arrays; None if one is constant or not finite."""
+    """Return Pearson's correlation between two arrays; None if one is constant or not finite."""
     a, b = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
     spread = a.std() * b.std()
     if not np.isfinite(spread) or spread == 0:

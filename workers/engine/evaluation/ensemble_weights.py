@@ -1,4 +1,4 @@
-"""Fits the weights of ensemble members to their stored validation predictions. Needs no model."""
+"""Fits ensemble members' weights to their stored validation predictions. Needs no model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class FittedWeights:
-    """Weights of the members.
+    """The members' weights.
 
     Attributes:
         weights: (members,), with sum 1.
         loss: on the rows they were fitted on.
-        evaluations: number of evaluations of the loss.
+        evaluations: how often the loss was evaluated.
     """
 
     weights: Floats
@@ -40,18 +40,18 @@ class FittedWeights:
 
 
 def loss_terms(task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLike]) -> Floats:
-    """Reduce each member's predictions to the terms that the loss of a weighted mean depends on.
+    """Reduce each member's predictions to the terms on which a weighted mean's loss depends.
 
-    The terms are linear in the weights: those of a weighted mean are the weighted mean of the terms.
+    The terms are linear in the weights: a weighted mean's terms are the terms' weighted mean.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: true values, (rows, …).
-        members: predictions of each member, (rows, …).
+        members: each member's predictions, (rows, …).
 
     Returns:
-        (members, rows, k). For classes, the probability of the true class (k = 1, or the number of labels);
-        for regression, the residual in standard deviations of the target (k = outputs).
+        (members, rows, k). For classes, the true class's probability (k = 1, or the label count);
+        for regression, the residual in target standard deviations (k = outputs).
     """
     if task == "regression":
         truth = columns(y_true)
@@ -68,26 +68,26 @@ def loss_terms(task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLik
 
 
 def pooled_loss(task: Task, terms: Floats, weights: Floats, rows: Weights = None) -> float:
-    """Return the loss of a weighted mean: log loss, or the standardized mean squared error for regression.
+    """Return a weighted mean's loss: log loss, or the standardized mean squared error for regression.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         terms: see `loss_terms`.
-        weights: of the members, (members,).
-        rows: weights of the rows, (rows,); None if each counts once.
+        weights: the members' weights, (members,).
+        rows: row weights, (rows,); None if each counts once.
     """
     return mean(pooled_losses(task, terms, weights), rows)
 
 
 def pooled_losses(task: Task, terms: Floats, weights: Floats) -> Floats:
-    """Return the loss of a weighted mean for each row, (rows,). See `pooled_loss`."""
+    """Return a weighted mean's loss for each row, (rows,). See `pooled_loss`."""
     pooled = np.tensordot(weights, terms, axes=1)
     losses: Floats = pooled**2 if task == "regression" else -np.log(np.clip(pooled, EPSILON, 1.0))
     return losses.mean(axis=-1)
 
 
 def weighted_mean(members: Sequence[npt.ArrayLike], weights: Floats) -> Floats:
-    """Return the weighted mean of the members' predictions, which have the same shape."""
+    """Return the members' weighted mean prediction; the predictions have the same shape."""
     return np.tensordot(weights, np.stack([np.asarray(m, np.float64) for m in members]), axes=1)
 
 
@@ -98,9 +98,9 @@ def fit_weights(task: Task, terms: Floats, rows: Weights = None) -> FittedWeight
     not move.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         terms: see `loss_terms`.
-        rows: weights of the rows, (rows,); None if each counts once.
+        rows: row weights, (rows,); None if each counts once.
     """
     count = len(terms)
     # The method finds a local minimum: it starts from equal weights, and once in favour of each member.
@@ -123,12 +123,12 @@ def equal_weights(task: Task, terms: Floats, rows: Weights = None) -> FittedWeig
 def held_out_losses(task: Task, terms: Floats, seed: int, weights_of_rows: Weights = None) -> Floats:
     """Return each row's loss under weights that were not fitted on it, by 5-fold cross-validation, (rows,).
 
-    The difference of their mean to the fitted loss shows how much the weights overfit the validation rows.
+    The gap between their mean and the fitted loss shows how much the weights overfit the validation rows.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         terms: see `loss_terms`.
-        seed: of the folds.
+        seed: for the folds.
         weights_of_rows: (rows,); None if each counts once.
     """
     rows = np.random.default_rng(seed).permutation(terms.shape[1])
@@ -156,10 +156,10 @@ def leave_one_out(task: Task, terms: Floats, weights: Floats, rows: Weights = No
     weights.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         terms: see `loss_terms`.
-        weights: of the members, (members,), with sum 1.
-        rows: weights of the rows, (rows,); None if each counts once.
+        weights: the members' weights, (members,), with sum 1.
+        rows: row weights, (rows,); None if each counts once.
     """
     full = pooled_loss(task, terms, weights, rows)
     gains = []

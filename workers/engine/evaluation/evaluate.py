@@ -1,4 +1,4 @@
-"""Evaluates predictions of any task. Needs no model."""
+"""Evaluates predictions for any task. Needs no model."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -34,13 +34,13 @@ def evaluate(
     """Compare predictions with the true values.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: class numbers, (rows,); 0 or 1, (rows, labels); or targets, (rows,) or (rows, outputs).
         y_pred: probabilities or predicted targets as the model returned them. A binary model may return one
             column (probability of class 1) or two.
-        class_labels: names of classes, labels or regression outputs.
-        seed: of every bootstrap; equal arguments give equal results.
-        weights: of the rows; None if each counts once. The field `weighted_by` lists the weighted parts.
+        class_labels: the classes, labels or regression outputs.
+        seed: for every bootstrap; equal arguments give equal results.
+        weights: row weights; None if each counts once. The field `weighted_by` lists the weighted parts.
 
     Raises:
         ValueError: the numbers of rows differ, or there are no rows.
@@ -60,7 +60,7 @@ def evaluate(
 
 
 def scores(evaluation: EvaluationReport) -> dict[str, float | None]:
-    """Return the metrics of an evaluation without intervals: `{"accuracy": 0.97, …}`."""
+    """Return an evaluation's metrics without intervals: `{"accuracy": 0.97, …}`."""
     return {name: metric.value for name, metric in evaluation.metrics.items()}
 
 
@@ -72,11 +72,11 @@ def write_predictions(
     y_pred: npt.ArrayLike,
     class_labels: Sequence[str] = (),
 ) -> None:
-    """Write a CSV file with the row number, the true value, the prediction and the probabilities of each row.
+    """Write a CSV file with each row's number, true value, prediction and probabilities.
 
     Args:
-        path: of the file.
-        task: kind of prediction.
+        path: the file's path.
+        task: the prediction task.
         rows: row numbers in the data set, (rows,).
         y_true, y_pred, class_labels: see `evaluate`.
     """
@@ -118,7 +118,7 @@ def _lines(
 
 
 def _named(task: Task, values: Array, names: Sequence[str], *, predicted: bool = False) -> list[str]:
-    """Return the name of each row's class; for multilabel its labels, joined by `|`."""
+    """Return each row's class name; for multilabel its labels, joined by `|`."""
     if task == "multilabel":
         return ["|".join(str(names[int(k)]) for k in np.flatnonzero(row > 0.5)) for row in values]
     numbers = predicted_classes(values) if predicted else values.reshape(-1).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Measures the metrics that gates compare, by name, with the interval of a value or of a difference.
+"""Measures the metrics that gates compare, by name, with the interval for a value or a difference.
 
-The names are those of `jobs.spec.sections.measures.TEST_METRICS`. Targets and predictions have the shapes
+The names come from `jobs.spec.sections.measures.TEST_METRICS`. Targets and predictions have the shapes
 that `evaluate.evaluate` takes.
 """
 
@@ -54,7 +54,7 @@ def _labels(y: Array, p: Array) -> tuple[Array, Array]:
 
 
 def _positives(y: Array, p: Array) -> tuple[Array, Array]:
-    """Return whether each row is of class 1, and its probability of class 1, (rows,)."""
+    """Return whether each row has class 1, and its probability for class 1, (rows,)."""
     return np.asarray(y).reshape(-1) == 1, probabilities(p)[:, 1]
 
 
@@ -68,7 +68,7 @@ def _top_5(y: Array, p: Array, weights: Weights) -> float:
 
 
 def _of_labels(compute: Callable[[Array, Array, Weights], float]) -> Measure:
-    """Return a measure that takes all labels of all rows as one array."""
+    """Return a measure that takes all rows' labels as one array."""
 
     def measure(y: Array, p: Array, weights: Weights) -> float:
         truth, guess = _labels(y, p)
@@ -110,7 +110,7 @@ _NUMBERS: dict[str, Measure] = {
 
 
 def metric_function(name: str, task: Task) -> Measure:
-    """Return the function of true and predicted values, and of weights, that computes a metric.
+    """Return the function that computes a metric from true and predicted values and weights.
 
     Raises:
         KeyError: the metric is not defined for this task.
@@ -124,12 +124,12 @@ def estimate(name: str, task: Task, y: Array, p: Array, seed: int = 0, weights: 
     Predictions that are not finite make the metric undefined, for some metrics.
 
     Args:
-        name: of the metric.
-        task: the kind of prediction.
-        y: targets of the rows.
+        name: the metric's name.
+        task: the prediction task.
+        y: the rows' targets.
         p: predictions for the rows.
-        seed: of the bootstrap.
-        weights: of the rows, (rows,); None if each counts once.
+        seed: for the bootstrap.
+        weights: row weights, (rows,); None if each counts once.
 
     Raises:
         KeyError: the metric is not defined for this task.
@@ -153,19 +153,19 @@ def estimate_gain(
     seed: int = 0,
     weights: Weights = None,
 ) -> Estimate:
-    """Return by how much `p` is better than `other` on the same rows, with the interval of the difference.
+    """Return by how much `p` is better than `other` on the same rows, with the difference's interval.
 
     Differences are resampled, not the two values: so rows that are hard for both cancel out.
 
     Args:
-        name: of the metric.
-        task: the kind of prediction.
-        y: targets of the rows.
+        name: the metric's name.
+        task: the prediction task.
+        y: the rows' targets.
         p: predictions for the rows.
         other: the predictions to compare with.
-        sign: 1 if higher values of the metric are better, else -1.
-        seed: of the bootstrap.
-        weights: of the rows, (rows,); None if each counts once.
+        sign: 1 if higher metric values are better, else -1.
+        seed: for the bootstrap.
+        weights: row weights, (rows,); None if each counts once.
     """
     compute = metric_function(name, task)
 
@@ -182,14 +182,14 @@ def constant_prediction(
 ) -> Array:
     """Return the best prediction that ignores the features, for `rows` rows.
 
-    It is the class frequencies of the training rows, the frequency of each label, or the mean of the targets.
+    It is the training rows' class frequencies, each label's frequency, or the mean target.
 
     Args:
-        task: the kind of prediction.
-        y_train: targets of the training rows, (training rows, …).
-        rows: number of rows to predict.
-        classes: number of classes; ignored for labels and regression.
-        weights: of the training rows, (training rows,); None if each counts once.
+        task: the prediction task.
+        y_train: the training rows' targets, (training rows, …).
+        rows: how many rows to predict.
+        classes: how many classes there are; ignored for labels and regression.
+        weights: for the training rows, (training rows,); None if each counts once.
 
     Returns:
         (rows, classes), (rows, labels) or (rows, outputs); all rows are equal.

@@ -1,4 +1,4 @@
-"""Describes the outcome of a promotion gate: its state, and the numbers that explain it."""
+"""Describes a promotion gate's outcome: its state, and the numbers that explain it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
@@ -12,7 +12,7 @@ State = Literal["passed", "failed", "skipped", "not_evaluated"]
 
 @dataclass(frozen=True)
 class Alternative:
-    """One comparison of a gate that passes if any of several does.
+    """One comparison in a gate that passes if any of several does.
 
     Attributes:
         metric: its name.
@@ -45,22 +45,22 @@ class Alternative:
 
 @dataclass(frozen=True)
 class GateOutcome:
-    """Result of one gate.
+    """One gate's result.
 
     Attributes:
-        name: of the gate.
-        state: of the gate.
+        name: the gate's name.
+        state: the gate's state.
         value: the challenger's value.
         limit: the value it was compared with.
         champion: the champion's value.
         detail: a message for users.
         rule: the rule that was applied, with its numbers.
-        metric: the name of the metric that `value` is of; empty if it is of none.
+        metric: the metric that `value` measures; empty if there is none.
         direction: its better direction.
         low: lower bound of the value's 95 % interval.
         high: upper bound.
-        rows: the number of test rows.
-        alternatives: the comparisons of which one must pass, if there are several.
+        rows: the test row count.
+        alternatives: the comparisons if there are several; one must pass.
     """
 
     name: str
@@ -91,13 +91,13 @@ class GateOutcome:
 
 
 class ChallengerMetric(NamedTuple):
-    """A metric of the challenger on `rows` test rows, with its interval.
+    """The challenger's metric on `rows` test rows, with its interval.
 
     Attributes:
         metric: its name.
         direction: its better direction.
-        value: of the challenger.
-        rows: number of test rows.
+        value: the challenger's value.
+        rows: the test row count.
         weighted_by: the column whose numbers weigh the rows; empty if each counts once.
     """
 
@@ -118,7 +118,7 @@ class ChallengerMetric(NamedTuple):
         return "at least" if self.direction == "max" else "at most"
 
     def outcome(self, name: str, state: State, **more: Any) -> GateOutcome:
-        """Return the outcome of the gate `name`; `more` are further attributes of it."""
+        """Return the outcome for the gate `name`; `more` are its further attributes."""
         return GateOutcome(
             name,
             state,
@@ -138,5 +138,5 @@ def weighting(column: str) -> str:
 
 
 def state_of(passed: bool) -> State:
-    """Return the state of a gate that was evaluated: `passed` or `failed`."""
+    """Return the state for a gate that was evaluated: `passed` or `failed`."""
     return "passed" if passed else "failed"

@@ -1,4 +1,4 @@
-"""Defines the gates of a promotion as pure functions of metrics and predictions. Needs no model."""
+"""Defines a promotion's gates as pure functions that take metrics and predictions. Needs no model."""
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,9 @@ def reaches(value: float, limit: float, direction: Direction) -> bool:
     """Return whether a value is at least as good as a limit; an undefined value is not.
 
     Args:
-        value: of the metric; NaN if undefined.
-        limit: of the metric.
-        direction: the better direction of the metric.
+        value: the metric's value; NaN if undefined.
+        limit: the metric's limit.
+        direction: the metric's better direction.
     """
     return value >= limit if direction == "max" else value <= limit
 
@@ -43,7 +43,7 @@ def metric_gate(measured: ChallengerMetric, champion: float, tolerance: float) -
     Args:
         measured: the challenger's value.
         champion: the champion's value; NaN if undefined.
-        tolerance: tolerated loss: of the metric itself if higher values are better (0.01 is one point of
+        tolerance: tolerated loss: in the metric itself if higher values are better (0.01 is one point of
             accuracy), else as a share of the champion's value.
     """
     metric, direction = measured.metric, measured.direction
@@ -85,7 +85,7 @@ def floor_gate(floor: Floor, measured: ChallengerMetric) -> GateOutcome:
 def slice_gate(
     slice_rule: Slice, measured: ChallengerMetric, champion: float | None, tolerance: float
 ) -> GateOutcome:
-    """Pass if a metric on the rows of a slice reaches its limit and that of the champion.
+    """Pass if a metric on a slice's rows reaches its limit and the champion's.
 
     Args:
         slice_rule: column and value that choose the rows, and the rule for them.
@@ -117,10 +117,10 @@ def slice_gate(
 
 
 def latency_gate(p95: float, ceiling: float | None, detail: str) -> GateOutcome:
-    """Pass if the 95th percentile of the time for one row is not above the ceiling, if there is one.
+    """Pass if the 95th percentile of one row's time is not above the ceiling, if there is one.
 
     Args:
-        p95: of the time for one row, in milliseconds.
+        p95: the 95th percentile, in milliseconds.
         ceiling: in milliseconds; None if none is set.
         detail: names further times and the hardware.
     """
@@ -141,17 +141,17 @@ def baseline_gate(
 ) -> GateOutcome:
     """Pass if the model is significantly better than the best constant prediction.
 
-    The constant is the class frequencies of the training rows, or the mean of their targets. For classes, a
+    The constant is the training rows' class frequencies, or their mean target. For classes, a
     significant gain in log loss also passes: if one class has 99 % of the rows, accuracy can hardly improve.
-    Precision and recall of a constant can be 1, so ROC AUC takes their place.
+    A constant's precision and recall can be 1, so ROC AUC takes their place.
 
     Args:
-        metric: the metric of the gates.
-        task: kind of prediction.
-        y_train: targets of the training rows.
-        y_test: targets of the test rows.
+        metric: the metric that the gates compare.
+        task: the prediction task.
+        y_train: the training rows' targets.
+        y_test: the test rows' targets.
         y_pred: predictions for the test rows.
-        weights: of the training rows and of the test rows; None if each row counts once.
+        weights: for the training and the test rows; None if each row counts once.
     """
     of_train, of_test = (None, None) if weights is None else (part.values for part in weights)
     truth, guess = np.asarray(y_test), np.asarray(y_pred)

@@ -1,4 +1,4 @@
-"""Computes confidence intervals of metrics that are measured on a finite number of rows."""
+"""Computes confidence intervals for metrics that are measured on finitely many rows."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -27,9 +27,9 @@ def metric_entry(
     """Return a metric with its interval.
 
     Args:
-        value: of the metric.
-        rows: number of rows it was measured on.
-        interval: bounds of its 95 % interval.
+        value: the metric's value.
+        rows: how many rows it was measured on.
+        interval: its 95 % interval.
         method: how the interval was computed.
     """
     low, high = interval if interval is not None else (math.nan, math.nan)
@@ -37,7 +37,7 @@ def metric_entry(
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a proportion (Wilson 1927).
+    """Return a proportion's 95 % score interval (Wilson 1927).
 
     It is valid near 0 and 1, where the normal approximation leaves [0, 1].
 
@@ -56,13 +56,13 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 def bootstrap(
     statistic: Callable[[RowIndices], float], rows: int, seed: int, *, draws: int = MAX_DRAWS
 ) -> tuple[float, float]:
-    """Return the 95 % percentile interval of a statistic over resampled rows (Efron 1979).
+    """Return a statistic's 95 % percentile interval over resampled rows (Efron 1979).
 
     Args:
         statistic: maps row numbers, drawn with replacement, to a number; NaN if it is undefined.
-        rows: number of rows to draw from.
-        seed: of the draws.
-        draws: the number of rows to draw in all; there are always 100 to 1,000 resamples.
+        rows: how many rows to draw from.
+        seed: for the draws.
+        draws: how many rows to draw in all; there are always 100 to 1,000 resamples.
 
     Returns:
         The 2.5 % and 97.5 % quantiles; NaN if the statistic is undefined for every resample.
@@ -74,16 +74,16 @@ def bootstrap(
 
 
 def bootstrap_groups(statistic: Callable[[Counts], float], sizes: Counts, seed: int) -> tuple[float, float]:
-    """Return the interval of `bootstrap` for a statistic that depends only on how often each group is drawn.
+    """Return `bootstrap`'s interval for a statistic that depends only on how often each group is drawn.
 
     Rows with equal values form a group, for example those with the same true and predicted class. The number
     of rows drawn from each group has a multinomial distribution. It is drawn directly, so a resample takes as
     long as there are groups, not rows.
 
     Args:
-        statistic: maps the number of rows drawn from each group, shaped as `sizes`, to a number.
-        sizes: number of rows of each group, of any shape.
-        seed: of the draws.
+        statistic: maps the row counts drawn from each group, shaped as `sizes`, to a number.
+        sizes: each group's row count, in any shape.
+        seed: for the draws.
     """
     rows = int(sizes.sum())
     generator = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Compares the members of an ensemble on their stored validation predictions and fits their weights."""
+"""Compares an ensemble's members on their stored validation predictions and fits their weights."""
 
 import math
 from collections.abc import Sequence
@@ -52,16 +52,16 @@ class BadMembers(EngineError):
 
 @dataclass(frozen=True)
 class MemberPredictions:
-    """Validation predictions of all members on the same rows.
+    """All members' validation predictions on the same rows.
 
     Attributes:
-        task: kind of prediction.
-        names: of the members.
-        titles: names of the members for people.
+        task: the prediction task.
+        names: the member names.
+        titles: the member names for people.
         rows: row numbers in the data set, (rows,).
         y_true: true values, (rows, …).
-        predictions: of each member, (rows, …).
-        weights: of the rows; None if each counts once.
+        predictions: each member's predictions, (rows, …).
+        weights: row weights; None if each counts once.
     """
 
     task: Task
@@ -74,7 +74,7 @@ class MemberPredictions:
 
     @property
     def row_weights(self) -> Weights:
-        """The values of `weights`."""
+        """The array in `weights`; None without weights."""
         return None if self.weights is None else self.weights.values
 
 
@@ -111,7 +111,7 @@ def compare_members(
     Args:
         members: their predictions.
         method: fitted or equal weights.
-        seed: of bootstraps and folds.
+        seed: for bootstraps and folds.
     """
     terms, rows = loss_terms(members.task, members.y_true, members.predictions), members.row_weights
     plain = equal_weights(members.task, terms, rows)
@@ -151,7 +151,7 @@ def _weight_fit(
     best: str,
     seed: int,
 ) -> WeightFit:
-    """Return the losses of the weights, beside those of equal weights and of the best member alone."""
+    """Return the weights' losses, beside those with equal weights and for the best member alone."""
     task = members.task
     # Equal weights are not fitted, so no rows have to be left out.
     rows = members.row_weights
@@ -199,7 +199,7 @@ def _candidates(
 
 
 def _mean_gain(gains: Floats, seed: int, weights: Weights) -> MetricValue:
-    """Return the mean of the rows' gains, (rows,), with its interval.
+    """Return the rows' mean gain, (rows,), with its interval.
 
     The gains are resampled, not the two losses: so rows that are hard for both cancel out.
     """
@@ -224,7 +224,7 @@ def ensemble_warnings(comparison: EnsembleReport, members: Sequence[Member]) -> 
     """Return warnings about an ensemble as (code, message) pairs.
 
     Args:
-        comparison: result of `compare_members`.
+        comparison: what `compare_members` returned.
         members: the members.
     """
     warnings = []

@@ -37,7 +37,7 @@ def r_squared(truth: Floats, guess: Floats, weights: Weights = None) -> float:
 
 
 def rmse(truth: Floats, guess: Floats, weights: Weights = None) -> float:
-    """Return the root of the mean squared error over rows and outputs, in the target's unit."""
+    """Return the root mean squared error over rows and outputs, in the target's unit."""
     return math.sqrt(mean((truth - guess) ** 2, weights))
 
 
@@ -76,9 +76,9 @@ def _summary(residuals: Floats) -> ResidualSummary:
 
 
 def _output(name: str, truth: Floats, guess: Floats, seed: int, weights: Weights) -> OutputReport:
-    """Return the metrics of one target column, and the residuals y - ŷ of its finite predictions.
+    """Return one target column's metrics, and the residuals y - ŷ for its finite predictions.
 
-    The distribution of the residuals counts each row once.
+    The residuals' distribution counts each row once.
     """
     # A diverged model predicts NaN or infinity, for which neither a histogram nor percentiles are defined.
     finite_rows = np.flatnonzero(np.isfinite(guess))
@@ -107,10 +107,10 @@ def evaluate_regression(
 
     Args:
         y_true: targets, shape (rows,) or (rows, outputs).
-        y_pred: predictions of the same size, in the target's unit.
+        y_pred: predictions with the same size, in the target's unit.
         names: one name per output, or empty.
-        seed: of the bootstrap and of the selection of pairs.
-        weights: of the rows, (rows,); None if each counts once.
+        seed: for the bootstrap and for drawing pairs.
+        weights: row weights, (rows,); None if each counts once.
     """
     truth, guess = columns(y_true), columns(y_pred)
     rows, outputs = truth.shape

@@ -1,4 +1,4 @@
-"""Computes the ROC curve of a binary classifier and the area under it, with its interval."""
+"""Computes a binary classifier's ROC curve and the area under it, with its interval."""
 
 import math
 from typing import NamedTuple
@@ -21,9 +21,9 @@ def roc_auc(positive: Bools, score: Floats, weights: Weights = None) -> float:
     than the Other.
 
     Args:
-        positive: whether each row is of the positive class, (rows,).
+        positive: whether each row has the positive class, (rows,).
         score: larger for rows that are more probably positive, (rows,).
-        weights: of the rows, (rows,); None if each counts once.
+        weights: row weights, (rows,); None if each counts once.
     """
     if not score.size or not np.isfinite(score).all():
         return math.nan
@@ -31,7 +31,7 @@ def roc_auc(positive: Bools, score: Floats, weights: Weights = None) -> float:
 
 
 class RocCurve(NamedTuple):
-    """(False positive rate, true positive rate) pairs, and the threshold of each but the first."""
+    """(False positive rate, true positive rate) pairs, and each one's threshold but the first's."""
 
     points: tuple[tuple[float, float], ...] = ()
     thresholds: tuple[float, ...] = ()
@@ -41,9 +41,9 @@ def roc_curve(positive: Bools, score: Floats, weights: Weights = None) -> RocCur
     """Return at most `CURVE_POINTS` points for a chart, from the highest threshold to the lowest.
 
     Args:
-        positive: whether each row is of the positive class, (rows,); both classes must occur.
+        positive: whether each row has the positive class, (rows,); both classes must occur.
         score: larger for rows that are more probably positive, (rows,).
-        weights: of the rows, (rows,), of both classes above 0; None if each counts once.
+        weights: row weights, (rows,), above 0 in both classes; None if each counts once.
     """
     order = np.argsort(-score, kind="stable")
     # A threshold cannot separate rows of equal score, so they give one point.
@@ -67,7 +67,7 @@ def auc_entry(positive: Bools, score: Floats, seed: int, weights: Weights = None
 
 
 class _Sorted:
-    """Rows in the order of their scores, for which the area under the ROC curve is computed several times."""
+    """Rows ordered by their scores, for which the area under the ROC curve is computed several times."""
 
     def __init__(self, positive: Bools, score: Floats) -> None:
         self.order = np.argsort(score)
@@ -86,7 +86,7 @@ class _Sorted:
 
 
 def _auc_interval(positive: Bools, score: Floats, seed: int, weights: Weights) -> tuple[float, float]:
-    """Return the bootstrap interval of the area under the ROC curve; NaN if a score is not finite."""
+    """Return the bootstrap interval for the area under the ROC curve; NaN if a score is not finite."""
     if not np.isfinite(score).all():
         return math.nan, math.nan
     # Sorted once: a resample only changes how often each row counts, not the order of the scores.

@@ -1,4 +1,4 @@
-"""Defines the gate that compares the signatures of challenger and champion, which clients depend on."""
+"""Defines the gate that compares the challenger's and the champion's signatures, which clients depend on."""
 
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.signature import Signature, TensorSpec
@@ -12,9 +12,9 @@ ACCEPTING: dict[ColumnType, frozenset[ColumnType]] = {
 
 
 def signature_gate(challenger: Signature, champion: Signature | None) -> GateOutcome:
-    """Pass if the challenger accepts all inputs of the champion, and answers in the same form.
+    """Pass if the challenger accepts all the champion's inputs, and answers in the same form.
 
-    Outputs are compared by name, also the only one: clients of the Open Inference Protocol read it by name.
+    Outputs are compared by name, also the only one: Open Inference Protocol clients read it by name.
     """
     rule = "all inputs of the champion are accepted, and the outputs have the same names and form"
     if champion is None:
@@ -42,7 +42,7 @@ def _input_problems(challenger: Signature, champion: Signature) -> list[str]:
 def _window_problems(challenger: Signature, champion: Signature) -> list[str]:
     """Return why clients that send the champion's windows, or its single rows, are refused or misled.
 
-    Of a longer window than its own, a version reads the last rows.
+    From a longer window than its own, a version reads the last rows.
     """
     old, new = champion.window, challenger.window
     if old is None or new is None:
@@ -86,7 +86,7 @@ def _output_problems(challenger: Signature, champion: Signature) -> list[str]:
 
 
 def _accepts(tensor: TensorSpec, sent: TensorSpec) -> bool:
-    """Return whether `tensor` accepts all inputs of `sent`: its sizes are equal or variable."""
+    """Return whether `tensor` accepts all inputs for `sent`: its sizes are equal or variable."""
     return (
         tensor.dtype == sent.dtype
         and len(tensor.shape) == len(sent.shape)

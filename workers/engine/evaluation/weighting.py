@@ -1,7 +1,7 @@
 """Computes means and sums over rows that count once each, or by their weights.
 
-The weights of rows are an argument of every metric, (rows,); None counts each row once. They have the meaning
-of scikit-learn's `sample_weight`: a row of weight 2 counts like two equal rows.
+Every metric takes row weights, (rows,); None counts each row once. They have the same meaning
+as scikit-learn's `sample_weight`: a row with weight 2 counts like two equal rows.
 """
 
 import math
@@ -26,7 +26,7 @@ def mean(values: npt.NDArray[Any], weights: Weights = None) -> float:
 
 
 def column_means(values: Array, weights: Weights = None) -> Floats:
-    """Return the mean of each column of values, (columns,)."""
+    """Return each column's mean, (columns,)."""
     if weights is None:
         return np.asarray(values.mean(axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -34,7 +34,7 @@ def column_means(values: Array, weights: Weights = None) -> Floats:
 
 
 def column_sums(values: Array, weights: Weights = None) -> Array:
-    """Return the sum of each column of values, (columns,)."""
+    """Return each column's sum, (columns,)."""
     return np.asarray(values.sum(axis=0) if weights is None else weights @ values)
 
 
@@ -52,10 +52,10 @@ def recall(truth: Bools, guess: Bools, weights: Weights = None) -> float:
 
 
 def of_each_value(weights: Weights, values: Array) -> Weights:
-    """Return the weights for values, (rows, …), that are in one row of an array; see `numpy.ravel`."""
+    """Return a weight for each of the values, (rows, …), flattened as by `numpy.ravel`."""
     return None if weights is None else np.repeat(weights, values.size // len(values))
 
 
 def of_rows(weights: Weights, rows: Array) -> Weights:
-    """Return the weights of some rows."""
+    """Return the weights for some rows."""
     return None if weights is None else weights[rows]

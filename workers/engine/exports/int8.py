@@ -110,7 +110,7 @@ SELECTIONS: dict[str, Callable[[Any], LayerFilter]] = {
 
 
 def _inside_attention(model: Any) -> set[int]:
-    """Return the ids of the layers that the model's attention layers contain."""
+    """Return the ids for the layers that the model's attention layers contain."""
     kinds = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
     attentions = [layer for layer in layers_inside(model) if isinstance(layer, kinds)]
     return {id(part) for layer in attentions for part in layers_inside(layer, include_self=False)}
@@ -144,7 +144,7 @@ def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
 
 
 def _models_by_layer(model: Any, names: tuple[str, ...] = ()) -> dict[int, tuple[str, ...]]:
-    """Return the names of the models inside `model` that contain a layer, by the id of the layer."""
+    """Return which models inside `model` contain a layer, by the layer's id."""
     models: dict[int, tuple[str, ...]] = {}
     for layer in model.layers:
         if isinstance(layer, keras.Model):

@@ -17,7 +17,7 @@ class ExportSource:
 
     Attributes:
         model: the model in memory. A format does not change it.
-        features: the pipeline that makes its input of the columns of a table; None without one.
+        features: the pipeline that makes its input from table columns; None without one.
         file: its stored file, from which copies are loaded; None if it has none yet.
         sample: rows for which predictions are compared, (rows, …); None if the caller compares them.
     """
@@ -66,7 +66,7 @@ class ExportedFile(NamedTuple):
 
     Attributes:
         model: as loaded from the file.
-        layers: for a quantization, the comparison of its layers.
+        layers: for a quantization, how its layers compare.
     """
 
     model: Any

@@ -21,7 +21,7 @@ def write_model(
         export_format: the entry in the table.
         source: the model.
         path: where the file is written; its folder is for temporary files.
-        options: an instance of the options class of the format; None: the defaults.
+        options: an instance of the format's options class; None: the defaults.
 
     Raises:
         EngineError: the format cannot hold this model; the message has the reason.

@@ -1,4 +1,4 @@
-"""Describes the graph of a model: its layers and operations, their sizes, and their connections."""
+"""Describes a model's graph: its layers and operations, their sizes, and their connections."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -16,14 +16,14 @@ MAX_NODES = 20_000
 
 
 class Architecture(NamedTuple):
-    """The described nodes of a model, and the number of those beyond the maximum."""
+    """A model's described nodes, and how many exceed the maximum."""
 
     nodes: tuple[GraphNode, ...]
     omitted: int
 
 
 class _Inside(NamedTuple):
-    """A model whose nodes are to be described: the index and the path of its own node."""
+    """A model whose nodes are to be described: its own node's index and path."""
 
     model: Any
     parent: int | None
@@ -31,7 +31,7 @@ class _Inside(NamedTuple):
 
 
 def architecture_of(model: Any) -> Architecture:
-    """Return the nodes of a model, and then those of the models inside it, level by level."""
+    """Return a model's nodes, and then those in the models inside it, level by level."""
     nodes: list[GraphNode] = []
     omitted = 0
     # A model without anything to train, such as trees, has no part that was frozen.
@@ -56,23 +56,23 @@ def architecture_of(model: Any) -> Architecture:
 
 
 def bytes_of(variables: Iterable[Any]) -> int:
-    """Return the bytes of variables in memory."""
+    """Return how many bytes variables have in memory."""
     return sum(math.prod(v.shape) * np.dtype(str(v.dtype)).itemsize for v in variables)
 
 
 def _operations(model: Any) -> list[Any]:
-    """Return the layers and operations of a model, each after its inputs."""
+    """Return a model's layers and operations, each after its inputs."""
     # A Sequential that was never called has layers without a graph.
     return list(getattr(graph_of(model), "operations", model.layers))
 
 
 def _calls(model: Any) -> dict[int, list[Any]]:
-    """Return the calls of each operation inside a model, by the id of the operation."""
-    found: dict[int, list[Any]] = {}
+    """Return the calls for each operation inside a model, by the operation's id."""
+    nodes_of_layer: dict[int, list[Any]] = {}
     for nodes in keras_private.calls_by_depth(graph_of(model)):
         for node in nodes:
-            found.setdefault(id(node.operation), []).append(node)
-    return found
+            nodes_of_layer.setdefault(id(node.operation), []).append(node)
+    return nodes_of_layer
 
 
 def _node(operation: Any, calls: list[Any], index: dict[int, int], inside: _Inside) -> GraphNode:
@@ -111,7 +111,7 @@ def _count(variables: Iterable[Any]) -> int:
 
 
 def _bytes_per_row(tensors: list[Any]) -> int | None:
-    """Return the bytes of tensors for one row; None if a size varies or the values have none."""
+    """Return how many bytes tensors have for one row; None if a size varies or the values have none."""
     total = 0
     for tensor in tensors:
         sizes, dtype = tensor.shape[1:], str(tensor.dtype)

@@ -1,4 +1,4 @@
-"""Builds the image augmentation layer, which is part of a model only while it trains.
+"""Builds the image augmentation layer, which a model has only while it trains.
 
 The layer comes before the normalization and acts only in Keras' training mode. `tasks.export` builds the
 model again without it, so serving, quantization and other formats never contain random layers.
@@ -17,7 +17,7 @@ Range = tuple[float, float]
 
 
 def augmentation(spec: Augmentation, value_range: Range) -> Any | None:
-    """Return one layer with all transformations of the spec, or None if it has none.
+    """Return one layer with all the spec's transformations, or None if it has none.
 
     Args:
         spec: the transformations and their strength.
@@ -52,11 +52,11 @@ def _layers(spec: Augmentation, value_range: Range) -> Iterator[Any]:
 
 
 def saved_variables(model: Any) -> list[Any]:
-    """Return the variables of `model` that its saved file has: all but the augmentation's seeds."""
+    """Return the variables that the saved file for `model` has: all but the augmentation's seeds."""
     not_saved = {id(v) for layer in model.layers if layer.name == NAME for v in layer.variables}
     return [variable for variable in model.variables if id(variable) not in not_saved]
 
 
 def seeded_layers(model: Any) -> list[Any]:
-    """Return the layers of `model` that are seeded by name: of the augmentation, each of its layers."""
+    """Return the layers in `model` that are seeded by name, with each layer inside the augmentation."""
     return [part for layer in model.layers for part in (layer.layers if layer.name == NAME else [layer])]

@@ -1,6 +1,6 @@
 """Provides the files with the weights that trainings start from, by the digest that their spec names.
 
-The supervisor has placed the file of a task. It is checked once in a process, before Keras reads it.
+The supervisor has placed the task's file. It is checked once in a process, before Keras reads it.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ _FILES: dict[str, Path] = {}
 
 
 def provide(file: BaseModelFile | None) -> None:
-    """Make the file of a task available to the models that it builds.
+    """Make a task's file available to the models that it builds.
 
     Raises:
         BadModel: its content has another digest, or it comes from elsewhere and is not accepted.
@@ -28,8 +28,8 @@ def provide(file: BaseModelFile | None) -> None:
         return
     path = Path(file.path)
     if _FILES.get(file.digest) != path:
-        if (found := file_digest(path)) != file.digest:
-            raise BadModel(f"the file's sha256 is {found}, but {file.digest} is the version's")
+        if (file_sha256 := file_digest(path)) != file.digest:
+            raise BadModel(f"the file's sha256 is {file_sha256}, but {file.digest} is the version's")
         # A foreign file is scanned before Keras reads it: its config could request more memory than there is.
         if file.foreign:
             check_budget(path, scan(path))
@@ -50,7 +50,7 @@ def path_of(digest: str | None) -> Path:
 
 
 def features_of(model: Model) -> Features | None:
-    """Return the pipeline of the version that a model starts from; None for other models, or without one.
+    """Return the pipeline in the version that a model starts from; None for other models, or without one.
 
     Raises:
         BadModel: the pipeline in the file is invalid.

@@ -39,19 +39,19 @@ def build(
 def build_restartable(
     spec: ExperimentSpec, profile: Profile, scaling: Scaling, *, name: str, seed: int, augmented: bool = False
 ) -> tuple[Any, InitialValues]:
-    """Return the functional model `m_<name>`, not compiled, and the initial values of its variables.
+    """Return the functional model `m_<name>`, not compiled, and its variables' initial values.
 
     The input is (rows, *profile.input_shape) float32, as stored. The output is float32: class probabilities,
-    (rows, classes); for binary the probability of the second class, (rows, 1); for multilabel one probability
+    (rows, classes); for binary the second class's probability, (rows, 1); for multilabel one probability
     per label; for regression the targets in their own unit.
 
     Args:
         spec: with all hyperparameters filled in.
-        profile: of the data set.
+        profile: the data set's profile.
         scaling: statistics for the normalization.
-        name: of the model, without `m_`.
-        seed: of the initial values and of all random layers.
-        augmented: whether to include the augmentation of the spec; saved models never do.
+        name: the model's name, without `m_`.
+        seed: for the initial values and all random layers.
+        augmented: whether to include the spec's augmentation; saved models never do.
 
     Raises:
         BadSpec: the template or the augmentation does not support the data.
@@ -109,8 +109,8 @@ def compile_model(
     Args:
         model: from `build`.
         spec: loss, metrics, optimizer and precision.
-        profile: of the data set.
-        scaling: statistics of the training rows.
+        profile: the data set's profile.
+        scaling: the training rows' statistics.
         steps: steps per epoch.
 
     Raises:
@@ -137,9 +137,9 @@ def compile_model(
 
 
 class _StandardizedLoss(keras.losses.Loss):
-    """A regression loss in units of the target's standard deviation.
+    """A regression loss whose unit is the target's standard deviation.
 
-    The model predicts in the target's own unit; without this, the size of the gradients would depend on it.
+    The model predicts in the target's own unit; without this, the gradients' size would depend on it.
     """
 
     def __init__(self, kind: Any, scale: Array) -> None:
@@ -148,7 +148,7 @@ class _StandardizedLoss(keras.losses.Loss):
         self._scale = scale.astype(np.float32)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Return the loss of each row, (rows,)."""
+        """Return each row's loss, (rows,)."""
         return self._each_row.call(y_true / self._scale, y_pred / self._scale)
 
 

@@ -1,4 +1,4 @@
-"""Builds a model with code of users for data of one shape, and finds the meaning of its outputs."""
+"""Builds a model with user code for one data shape, and finds the meaning of its outputs."""
 
 import inspect
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ class CodeBuild:
     """A model that code has built.
 
     Attributes:
-        model: takes the rows of the data; with the function `preprocess` of the code, if it has one.
+        model: takes the data's rows; with the code's function `preprocess`, if it has one.
         hypermodel: has built it.
         hyperparameters: KerasTuner's, with the values that were used.
-        shape: of the data.
+        shape: the data shape.
         is_compiled: whether the code has compiled it.
         own_fit: whether the class trains it by its own fit.
         output: the meaning of its outputs.
@@ -53,7 +53,7 @@ class CodeBuild:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the steps of its training can run without Keras' `fit`."""
+        """Whether its training steps can run without Keras' `fit`."""
         model = self.model
         if self.own_fit or any(_is_replaced(model, name) for name in OVERRIDES):
             return False
@@ -87,21 +87,21 @@ def _is_replaced(model: Any, name: str) -> bool:
 
 
 def hyperparameters_with(values: Values) -> Any:
-    """Return hyperparameters of KerasTuner that have these values when the code declares them."""
+    """Return KerasTuner hyperparameters that have these values when the code declares them."""
     import keras_tuner
 
-    made = keras_tuner.HyperParameters()
-    made.values = dict(values)
-    return made
+    hyperparameters = keras_tuner.HyperParameters()
+    hyperparameters.values = dict(values)
+    return hyperparameters
 
 
 def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeBuild:
-    """Build a model for data of this shape.
+    """Build a model for data with this shape.
 
     Args:
         hypermodel: from `own_code.entry_of`.
         hyperparameters: given to its `build`.
-        shape: of the data.
+        shape: the data shape.
 
     Raises:
         CodeBuildFailure: the code fails, or returns no model.
@@ -136,11 +136,11 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
 
 
 def _connected(hypermodel: Any, model: Any, shape: DataShape) -> tuple[Any, Any]:
-    """Return the model behind the function `preprocess` of the code, and its output for these rows."""
+    """Return the model behind the code's function `preprocess`, and its output for these rows."""
     rows = " × ".join(map(str, shape.input_shape))
-    known = getattr(model, "inputs", None) or ()
-    if len(known) > 1:
-        raise WrongShape(f"the model has {len(known)} inputs, but the data are one input of {rows} numbers")
+    tensors = getattr(model, "inputs", None) or ()
+    if len(tensors) > 1:
+        raise WrongShape(f"the model has {len(tensors)} inputs, but the data are one input of {rows} numbers")
     inputs = keras.Input(shape.input_shape, dtype="float32")
     preprocess = _preprocess_of(hypermodel)
     with calling(CodeBuildFailure, "preprocess(x)"):
@@ -161,32 +161,32 @@ def _preprocess_of(hypermodel: Any) -> Any:
     """Return the function `preprocess` beside the entry, if there is one."""
     entry = hypermodel.build if inspect.isfunction(hypermodel.build) else type(hypermodel)
     module = inspect.getmodule(entry)
-    found = getattr(module, "preprocess", None)
-    return found if inspect.isfunction(found) else None
+    function = getattr(module, "preprocess", None)
+    return function if inspect.isfunction(function) else None
 
 
 def _checked_width(outputs: Any, shape: DataShape) -> int:
-    """Return the number of outputs of a model.
+    """Return a model's output count.
 
     Raises:
         WrongShape: it does not fit the target.
     """
-    found = tuple(outputs.shape[1:])
+    row_shape = tuple(outputs.shape[1:])
     allowed = {"binary": (1, 2)}.get(shape.task, (shape.outputs,))
-    if len(found) != 1 or found[0] not in allowed:
-        wanted = " or ".join(map(str, allowed))
+    if len(row_shape) != 1 or row_shape[0] not in allowed:
+        widths = " or ".join(map(str, allowed))
         what = {"multiclass": f"{shape.outputs} classes", "multilabel": f"{shape.outputs} labels"}
         target = what.get(shape.task, f"a {shape.task} target")
         raise WrongShape(
-            f"the model returns rows of the shape {found}, but {target} need {wanted}: "
-            f"{_remedy(found, allowed)}"
+            f"the model returns rows of the shape {row_shape}, but {target} need {widths}: "
+            f"{_remedy(row_shape, allowed)}"
         )
-    return int(found[0])
+    return int(row_shape[0])
 
 
-def _remedy(found: tuple[int | None, ...], allowed: tuple[int, ...]) -> str:
-    """Return what to change: a dense layer keeps all dimensions of an image but the last."""
-    if len(found) > 1 and found[-1] in allowed:
+def _remedy(row_shape: tuple[int | None, ...], allowed: tuple[int, ...]) -> str:
+    """Return what to change: a dense layer keeps all image dimensions but the last."""
+    if len(row_shape) > 1 and row_shape[-1] in allowed:
         return "add a layer such as Flatten or GlobalAveragePooling before it"
     return "change its last layer"
 
@@ -217,7 +217,7 @@ def _ends_linear(model: Any) -> bool:
 
 
 def _takes_one_hot(model: Any, width: int) -> bool:
-    """Return whether the targets of a compiled model have one number for each class."""
+    """Return whether a compiled model's targets have one number for each class."""
     if width == 1 or model.loss is None:
         return False
     if _is_of_keras(model.loss):
@@ -228,7 +228,7 @@ def _takes_one_hot(model: Any, width: int) -> bool:
 
 
 def _name_of(part: Any) -> str:
-    """Return the name of a loss or metric in snake case."""
+    """Return a loss or metric name in snake case."""
     name = part if isinstance(part, str) else getattr(part, "__name__", type(part).__name__)
     return str(keras_private.to_snake_case(name))
 
@@ -251,10 +251,10 @@ def copy_compilation(model: Any, target: Any) -> None:
 
 
 def compile_for_batches(build: CodeBuild) -> Any:
-    """Compile a plain model so that rows of weight 0 do not count; return its loss.
+    """Compile a plain model so that rows with weight 0 do not count; return its loss.
 
-    The last batch of an epoch is filled with such rows. With the loss averaged over the weights, its gradient
-    is that of the smaller batch that Keras' `fit` would use.
+    An epoch's last batch is filled with such rows. With the loss averaged over the weights, its gradient
+    is the same as for the smaller batch that Keras' `fit` would use.
     """
     model = build.model
     plain, weighted = (list(metrics or ()) for metrics in keras_private.metrics_given(model))
@@ -275,7 +275,7 @@ def compile_for_batches(build: CodeBuild) -> Any:
 
 
 def _takes_weights(metric: Any) -> bool:
-    """Return whether a metric can ignore rows of weight 0. Keras wraps functions, so they can."""
+    """Return whether a metric can ignore rows with weight 0. Keras wraps functions, so they can."""
     if not isinstance(metric, keras.metrics.Metric):
         return True
     parameters = inspect.signature(metric.update_state).parameters.values()
@@ -283,7 +283,7 @@ def _takes_weights(metric: Any) -> bool:
 
 
 def finished(outputs: Any, output: Output, shape: DataShape) -> Any:
-    """Return the final predictions of a model as a tensor; see `finished_rows`."""
+    """Return a model's final predictions as a tensor; see `finished_rows`."""
     layers = keras.layers
     if output.endswith("logits"):
         one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
@@ -296,14 +296,14 @@ def finished(outputs: Any, output: Output, shape: DataShape) -> Any:
 
 
 def finished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
-    """Return predictions as the saved model makes them, of those of the model that was trained.
+    """Convert the trained model's predictions to those that the saved model makes.
 
-    They are probabilities; for binary data only that of the second class.
+    They are probabilities; for binary data only the second class has one.
 
     Args:
         rows: (rows, outputs).
         output: their meaning.
-        shape: of the data.
+        shape: the data shape.
     """
     if output.endswith("logits"):
         one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
@@ -312,7 +312,7 @@ def finished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
 
 
 def unfinished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
-    """Return predictions of which `finished_rows` makes `rows`, as the loss and the metrics take them."""
+    """Return predictions from which `finished_rows` makes `rows`, as the loss and the metrics take them."""
     if output.startswith("two_"):
         rows = np.concatenate([1 - rows, rows], axis=1)
     if not output.endswith("logits"):
@@ -328,9 +328,9 @@ def _softmax(rows: Array) -> Array:
 
 
 def finished_model(build: CodeBuild, name: str) -> Any:
-    """Return the functional model `m_<name>`: from the rows of the data to final predictions.
+    """Return the functional model `m_<name>`: from the data's rows to final predictions.
 
-    Neither it nor the model of the code inside it is compiled afterwards.
+    Neither it nor the code's model inside it is compiled afterwards.
     """
     for part in (build.model, *keras_private.layers_inside(build.model)):
         if isinstance(part, keras.Model):

@@ -1,9 +1,9 @@
 """Finds the hyperparameters that code declares, by building its model with several values.
 
 KerasTuner finds one when the code asks for it. It builds once with the defaults, and then until each
-conditional scope was active once; further ones may appear during a search. The space of a search is known
-before it begins, so here the values of numbers and choices are tried too: `units_2` may be asked for only if
-`layers` is 3.
+conditional scope was active once; further ones may appear during a search. Here the search space is needed
+before the search begins, so the values for numbers and choices are tried too: `units_2` may be asked for only
+if `layers` is 3.
 """
 
 import time
@@ -46,7 +46,7 @@ class SpaceExplorer:
         on_build: called before each use.
 
     Attributes:
-        builds: number of uses.
+        builds: how many uses there were.
         notes: sentences about values that failed, and about limits.
     """
 
@@ -81,14 +81,14 @@ class SpaceExplorer:
             CodeFailure: it fails with the defaults.
         """
         self.use(act, {})
-        while (wanted := self._next()) is not None:
+        while (candidate := self._next()) is not None:
             if self.builds >= MAX_BUILDS or time.monotonic() - self._began > MAX_SECONDS:
                 self.notes.append(
                     f"the dry build ended after {self.builds} builds: hyperparameters that appear only with "
                     "other values have their defaults in all trials"
                 )
                 return
-            self.attempt(act, wanted)
+            self.attempt(act, candidate)
         if largest := {name: value for name, value in self._candidates() if not isinstance(value, str)}:
             # Later candidates of a name are larger.
             self.attempt(act, largest)
@@ -111,32 +111,32 @@ class SpaceExplorer:
 
     def _candidates(self) -> Iterator[tuple[str, Value]]:
         yield from self._scopes
-        for each in list(self._known.space):
-            for value in values_of(each):
-                if value != each.default:
-                    yield each.name, value
+        for declared in list(self._known.space):
+            for value in values_of(declared):
+                if value != declared.default:
+                    yield declared.name, value
 
     def _with(self, values: Mapping[str, Value]) -> Any:
         """Return the known hyperparameters with these values, and with parents that activate them."""
-        wanted = dict(values)
-        for each in reversed(self._known.space):
-            if each.name in wanted:
-                for condition in each.conditions:
-                    wanted.setdefault(condition.name, condition.values[0])
-        made = self._known.copy()
-        made.values = {}
-        for each in made.space:
-            if made.is_active(each):
-                made.values[each.name] = wanted.get(each.name, each.default)
-        return made
+        chosen = dict(values)
+        for declared in reversed(self._known.space):
+            if declared.name in chosen:
+                for condition in declared.conditions:
+                    chosen.setdefault(condition.name, condition.values[0])
+        hyperparameters = self._known.copy()
+        hyperparameters.values = {}
+        for declared in hyperparameters.space:
+            if hyperparameters.is_active(declared):
+                hyperparameters.values[declared.name] = chosen.get(declared.name, declared.default)
+        return hyperparameters
 
     def _record(self, used: Any) -> None:
-        for each in used.space:
-            if not self._known._exists(each.name, each.conditions):
-                self._known._register(each)
+        for declared in used.space:
+            if not self._known._exists(declared.name, declared.conditions):
+                self._known._register(declared)
         # The value that activates a scope may not be among the candidates of its parent.
         for conditions in used.inactive_scopes:
-            self._scopes.update({(each.name, each.values[0]): None for each in conditions})
+            self._scopes.update({(declared.name, declared.values[0]): None for declared in conditions})
 
     def space(self) -> Space:
         """Return the declared hyperparameters as a search space.
@@ -155,15 +155,15 @@ class SpaceExplorer:
                     "each its own name"
                 )
         try:
-            found = keras_tuner_format.read(Item({"space": config["space"]}, ""))
+            search_format = keras_tuner_format.read(Item({"space": config["space"]}, ""))
         except FormatError as error:
             raise UnusableSpace(f"the hyperparameters of the code cannot be searched: {error}") from error
-        self.notes += found.notes
-        return _SPACE.validate_python(found.search["space"])
+        self.notes += search_format.notes
+        return _SPACE.validate_python(search_format.search["space"])
 
 
 def values_of(parameter: Any) -> list[Value]:
-    """Return the values of a hyperparameter of KerasTuner that may reveal others, ascending."""
+    """Return the values with which a KerasTuner hyperparameter may reveal others, ascending."""
     kind = type(parameter).__name__
     if kind == "Boolean":
         return [False, True]

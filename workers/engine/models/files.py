@@ -1,4 +1,4 @@
-"""Loads and saves stored models without an optimizer, and in safe mode unless the task has code of users."""
+"""Loads and saves stored models without an optimizer, and in safe mode unless the task has user code."""
 
 import os
 import tempfile
@@ -24,7 +24,7 @@ def load_model(path: Path, folder: Path) -> Any:
 
     Raises:
         ValueError, TypeError, OSError: from Keras, for files that it rejects or cannot read.
-        CodeImportFailure: a module of the code in use cannot be imported.
+        CodeImportFailure: a module in the used code cannot be imported.
     """
     with tempfile.TemporaryDirectory(dir=folder, prefix="load-") as place:
         link = Path(place) / STORED.file_name()
@@ -40,8 +40,8 @@ def save_model(model: Any, path: Path, features: Features | None = None) -> None
 
     Args:
         model: the model.
-        path: of the file.
-        features: the pipeline that makes the model's input of the columns of a table.
+        path: the file's path.
+        features: the pipeline that makes the model's input from table columns.
     """
     # Keras chooses the format by the suffix.
     partial = path.with_name(STORED.file_name(f"{path.stem}.partial"))

@@ -1,6 +1,6 @@
-"""Makes the model of a fine-tuning: a stored model, frozen up to a layer, with its own or a new head.
+"""Makes the model for a fine-tuning: a stored model, frozen up to a layer, with its own or a new head.
 
-Layers are numbered in the order in which Keras lists them, those of models inside the model in its place. The
+Layers are numbered in the order in which Keras lists them, those in an inner model in its place. The
 head is the last layer with weights, and what follows it.
 """
 
@@ -32,7 +32,7 @@ WITHOUT_TRAINING = ("Normalization",)
 
 
 class Part(NamedTuple):
-    """A layer that contains no other model, with its name after those of the models around it."""
+    """A layer that contains no other model, with its name after the surrounding models' names."""
 
     path: str
     layer: Any
@@ -44,7 +44,7 @@ def fine_tuned(
     """Return the model and its initial values: stored ones, but for a new head; see `build_restartable`.
 
     Raises:
-        BadModel: the file of the version cannot be loaded.
+        BadModel: the version's file cannot be loaded.
         BadSpec: the version does not suit these data or arguments.
     """
     args = cast("FineTuneArgs", spec.model.resolved())
@@ -83,13 +83,13 @@ def _check_input(base: Any, profile: Profile) -> None:
             f"the version has {len(base.inputs)} inputs and {len(base.outputs)} outputs; only models with "
             "one of each can be trained here"
         )
-    wanted, given = tuple(base.inputs[0].shape[1:]), profile.input_shape
-    if len(wanted) != len(given) or any(w not in (None, g) for w, g in zip(wanted, given, strict=True)):
-        raise BadSpec(f"the version takes rows of shape {wanted}, but these data have {given}")
+    expected, actual = tuple(base.inputs[0].shape[1:]), profile.input_shape
+    if len(expected) != len(actual) or any(w not in (None, g) for w, g in zip(expected, actual, strict=True)):
+        raise BadSpec(f"the version takes rows of shape {expected}, but these data have {actual}")
 
 
 def parts_of(model: Any, prefix: str = "") -> Iterator[Part]:
-    """Yield the layers of a model in order, and in the place of a model inside it those of that model."""
+    """Yield a model's layers in order; an inner model is replaced by its layers."""
     for layer in model.layers:
         if isinstance(layer, keras.Model) and layer.layers:
             yield from parts_of(layer, f"{prefix}{layer.name}/")
@@ -141,7 +141,7 @@ def _input_of_head(parts: list[Part], last: int | None) -> Any:
 
 
 def _check_output(base: Any, profile: Profile) -> None:
-    """Check that a kept head predicts the targets of the data."""
+    """Check that a kept head predicts the data's targets."""
     shape, units = tuple(base.outputs[0].shape[1:]), head_units(profile)
     if shape != (units,):
         raise BadSpec(
@@ -155,7 +155,7 @@ def _check_output(base: Any, profile: Profile) -> None:
 
 
 def _last_activation(model: Any) -> str:
-    """Return the name of the function that makes a model's output; empty if it is none of a layer."""
+    """Return which function makes a model's output, by name; empty if it is not a layer's."""
     operation = keras_private.operation_of(graph_of(model).outputs[0])
     if isinstance(operation, keras.Model):
         return _last_activation(operation)
@@ -177,11 +177,11 @@ def _frozen_count(paths: list[str], freeze_to: str) -> int:
     if freeze_to in (NOTHING, ALL):
         return 0 if freeze_to == NOTHING else len(paths)
     # A model inside the version is named for all of its layers.
-    found = [i for i, path in enumerate(paths) if path == freeze_to or path.startswith(f"{freeze_to}/")]
-    if not found:
-        known = ", ".join(paths[-20:])
-        raise BadSpec(f"no layer before the head is called {freeze_to!r}; the last ones are {known}")
-    return found[-1] + 1
+    matching = [i for i, path in enumerate(paths) if path == freeze_to or path.startswith(f"{freeze_to}/")]
+    if not matching:
+        last_paths = ", ".join(paths[-20:])
+        raise BadSpec(f"no layer before the head is called {freeze_to!r}; the last ones are {last_paths}")
+    return matching[-1] + 1
 
 
 def _augmented(model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scaling) -> Any:

@@ -1,4 +1,4 @@
-"""Finds the graph of a model: its layers and operations with their inputs and outputs."""
+"""Finds a model's graph: its layers and operations with their inputs and outputs."""
 
 from typing import Any
 
@@ -6,5 +6,5 @@ from workers.engine.models import keras_private
 
 
 def graph_of(model: Any) -> Any:
-    """Return the functional model that has the graph of `model`: itself, or a private one of a Sequential."""
+    """Return the functional model with the same graph as `model`: itself, or a Sequential's private one."""
     return keras_private.functional_of(model) or model

@@ -1,4 +1,4 @@
-"""Builds the output layer of a model, and what follows it."""
+"""Builds a model's output layer, and what follows it."""
 
 from collections.abc import Collection, Iterator
 from itertools import count
@@ -21,8 +21,8 @@ def head(features: Any, profile: Profile, scaling: Scaling, *, taken: Collection
 
     Args:
         features: (rows, …, size).
-        profile: of the data set.
-        scaling: of the training part, for the unit of a regression's target.
+        profile: the data set's profile.
+        scaling: measured on the training part; it has the unit for a regression's target.
         taken: names that other layers of the model have.
 
     Raises:
@@ -42,7 +42,7 @@ def head(features: Any, profile: Profile, scaling: Scaling, *, taken: Collection
 
 
 def in_unit_of_target(outputs: Any, scaling: Scaling, **named: Any) -> Any:
-    """Return standardized predictions of a regression in the target's own unit; others unchanged."""
+    """Return a regression's standardized predictions in the target's own unit; others unchanged."""
     if scaling.y_mean is None or scaling.y_variance is None:
         return outputs
     return keras.layers.Normalization(
@@ -51,7 +51,7 @@ def in_unit_of_target(outputs: Any, scaling: Scaling, **named: Any) -> Any:
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    return next(each for each in _numbered(name) if each not in taken)
+    return next(candidate for candidate in _numbered(name) if candidate not in taken)
 
 
 def _numbered(name: str) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Lets Keras make the initial values of variables on the host, with NumPy.
+"""Lets Keras make the variables' initial values on the host, with NumPy.
 
-Keras makes them on the device, with a program for each shape. XLA takes up to 0.7 s of CPU to compile one
-that draws random numbers, which is longer than the training of a small model, and 0.04 s for one of zeros.
+Keras makes them on the device, with a program for each shape. XLA takes up to 0.7 CPU seconds to compile one
+that draws random numbers, which is longer than a small model trains, and 0.04 s for one that fills zeros.
 
-The distributions are those of Keras. The numbers for a seed are others than on the device, and the same in
+The distributions are Keras' own. The numbers for a seed are others than on the device, and the same in
 any process and on any device.
 """
 

@@ -1,7 +1,7 @@
-"""Computes the initial values of a model's variables as a function of a seed.
+"""Computes the initial values for a model's variables from a seed.
 
-A model is assembled while Keras defers the initialization of its variables. Then each random initializer and
-each random generator gets a seed derived from the run's seed and the name of its layer. So equal runs start
+A model is assembled while Keras defers initializing its variables. Then each random initializer and
+each random generator gets a seed derived from the run's seed and its layer's name. So equal runs start
 from equal values in any process, and a cached model starts from the same values as a new one.
 """
 
@@ -35,7 +35,7 @@ class Source(NamedTuple):
 
 
 class InitialValues:
-    """The initial values of the variables of a model that is not initialized yet.
+    """The initial values for the variables in a model that is not initialized yet.
 
     Attributes:
         fixed: variables whose initial value does not depend on the seed.
@@ -44,11 +44,11 @@ class InitialValues:
     """
 
     def __init__(self, layers: list[Any], stored: Container[int] = ()) -> None:
-        """Read the initializers of all variables of these layers.
+        """Read the initializers for all variables in these layers.
 
         Args:
-            layers: of the model. Its variables are not initialized yet, or `redraw` follows.
-            stored: ids of the variables whose initial values come from a file, and are fixed.
+            layers: the model's layers. The variables are not initialized yet, or `redraw` follows.
+            stored: ids for the variables whose initial values come from a file, and are fixed.
         """
         self._stored = stored
         self.fixed: list[Any] = []
@@ -78,10 +78,10 @@ class InitialValues:
             source.variable._initializer = _DeferredInitializer(source, _seed(seed, source.name))
 
     def redraw(self, seed: int, widths: Widths) -> None:
-        """Assign to every random variable the initial value of a new model with this seed.
+        """Assign to every random variable the initial value that a new model with this seed has.
 
         Args:
-            seed: of the run.
+            seed: the run's seed.
             widths: the requested shapes, if the model is wider; additional values become 0.
         """
         for variable, name, draw in self.sources:
@@ -90,7 +90,7 @@ class InitialValues:
 
 
 class _Draw:
-    """Seeds and calls an initializer, or a function of Keras that contains some."""
+    """Seeds and calls an initializer, or a Keras function that contains some."""
 
     def __init__(self, initializer: Any, seeded: list[Any], dtype: str) -> None:
         self._initializer = initializer
@@ -115,7 +115,7 @@ class _DeferredInitializer:
 
 
 def _names(layer: str) -> Iterator[str]:
-    """Yield names for the random variables of a layer: its name, then its name with a number."""
+    """Yield names for a layer's random variables: its name, then its name with a number."""
     yield layer
     count = 0
     while True:
@@ -133,7 +133,7 @@ def _generator_state(seed: int, shape: Shape) -> Array:  # noqa: ARG001  it is a
 
 
 def _seeded_parts(initializer: Any) -> list[Any]:
-    """Return the random initializers in one: itself, or those of the layers that a function closes over."""
+    """Return the random initializers in one: itself, or those in the layers that a function closes over."""
     if isinstance(initializer, keras.initializers.Initializer):
         return [initializer] if hasattr(initializer, "seed") else []
     # An LSTM cell initializes its bias by a nested function, which calls the initializers of the cell.

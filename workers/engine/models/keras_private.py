@@ -1,6 +1,6 @@
-"""Keeps the private parts of Keras that the engine needs in one place.
+"""Keeps in one place the private parts of Keras that the engine needs.
 
-A release of Keras may change them at any time, so `pyproject.toml` has an upper bound, and a test lets no
+A Keras release may change them at any time, so `pyproject.toml` has an upper bound, and a test lets no
 other module use one.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["get_loss", "global_state", "object_registration", "random_initialize
 
 
 def layers_inside(layer: Any, *, include_self: bool = True) -> list[Any]:
-    """List the layers of a model or layer at any depth, itself first."""
+    """List the layers in a model or layer at any depth, itself first."""
     return list(layer._flatten_layers(include_self=include_self))
 
 
@@ -39,7 +39,7 @@ def operation_of(tensor: Any) -> Any:
 
 
 def calls_of(operation: Any) -> list[Any]:
-    """Return the calls of a layer or operation, in all models."""
+    """Return all calls of a layer or operation, in all models."""
     return list(operation._inbound_nodes)
 
 
@@ -50,7 +50,7 @@ def calls_by_depth(graph: Any) -> Iterable[list[Any]]:
 
 
 def run_graph(graph: Any, inputs: Any) -> Any:
-    """Call the layers of a functional model on other inputs."""
+    """Call a functional model's layers on other inputs."""
     return graph._run_through_graph(inputs)
 
 
@@ -60,12 +60,12 @@ def input_structure(graph: Any) -> Any:
 
 
 def build_metrics(model: Any, batch: tuple[Any, ...]) -> None:
-    """Create the variables of loss and metrics for a batch, as `fit` does before its first step."""
+    """Create the variables for loss and metrics for a batch, as `fit` does before its first step."""
     model._symbolic_build(data_batch=batch)
 
 
 def compiled_metrics(model: Any) -> Any:
-    """Return the object that computes the metrics of a compiled model; None without metrics."""
+    """Return the object that computes a compiled model's metrics; None without metrics."""
     return model._compile_metrics
 
 
@@ -82,7 +82,7 @@ def loss_given(model: Any) -> tuple[Any, Any]:
 
 
 def learning_rate_of(optimizer: Any) -> Any:
-    """Return the rate or the schedule; the public `learning_rate` is always the rate of the present step."""
+    """Return the rate or the schedule; the public `learning_rate` is always the present step's rate."""
     return optimizer._learning_rate
 
 
@@ -97,7 +97,7 @@ def replace_weight_decay(optimizer: Any, apply: Callable[[Any], None]) -> None:
 
 
 def moving_averages(optimizer: Any) -> list[Any]:
-    """Return the moving averages of the trainable variables, which `SwapEMAWeights` reads as well."""
+    """Return the trainable variables' moving averages, which `SwapEMAWeights` reads as well."""
     return list(optimizer._model_variables_moving_average)
 
 
@@ -107,17 +107,17 @@ def is_quantized(layer: Any) -> bool:
 
 
 def has_embeddings(layer: Any) -> bool:
-    """Return whether the values of a layer are a table of embeddings, not a kernel."""
+    """Return whether a layer's values are an embedding table, not a kernel."""
     return hasattr(layer, "_embeddings")
 
 
 def stored_table(layer: Any) -> Any:
-    """Return the kernel or table of a layer as it is stored: integers if it is quantized."""
+    """Return a layer's kernel or table as it is stored: integers if it is quantized."""
     return layer._embeddings if has_embeddings(layer) else layer._kernel
 
 
 def scale_of_einsum(layer: Any, scale: Any) -> Any:
-    """Return the scale of a quantized EinsumDense in a shape that divides its kernel."""
+    """Return a quantized EinsumDense's scale in a shape that divides its kernel."""
     return layer._adjust_scale_for_dequant(scale)
 
 

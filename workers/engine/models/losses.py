@@ -1,7 +1,7 @@
 """Defines losses and metrics by name: for Keras during training, and exactly, on the host, for evaluation.
 
-Validation and test metrics are computed here from whole arrays of predictions in float64, not as means of
-batch means. So they do not depend on batch size, padding or the number of devices.
+Validation and test metrics are computed here from whole prediction arrays in float64, not as means over
+batch means. So they do not depend on batch size, padding or the device count.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ Measure = Callable[[Array, Array, Weights], float]
 
 
 def _cross_entropy(y: Array, p: Array, weights: Weights) -> float:
-    """Mean negative log probability of the true class; y (rows,), p (rows, classes)."""
+    """The true class's mean negative log probability; y (rows,), p (rows, classes)."""
     # Keras' loss divides by the sum too: probabilities computed in 16 bits do not add up to 1
     p = p / p.sum(axis=1, keepdims=True)
     return mean(-np.log(np.clip(p[np.arange(len(y)), y], EPSILON, 1 - EPSILON)), weights)
@@ -126,7 +126,7 @@ WHILE_TRAINING = ("accuracy", "mse", "mae")
 
 
 def loss_name(fit: FitSpec, task: Task) -> str:
-    """Return the name of the loss: that of the spec, or the task's default.
+    """Return the loss name: the spec's, or the task's default.
 
     Raises:
         BadSpec: the loss is unknown or does not apply to the task.
@@ -139,7 +139,7 @@ def loss_name(fit: FitSpec, task: Task) -> str:
 
 
 def metric_names(fit: FitSpec, task: Task) -> tuple[str, ...]:
-    """Return the names of the metrics: those of the spec, or the task's defaults.
+    """Return the metric names: the spec's, or the task's defaults.
 
     Raises:
         BadSpec: a metric is unknown or does not apply to the task.
@@ -160,13 +160,13 @@ def compute_metrics(
     """Compute loss and metrics over whole arrays.
 
     Args:
-        loss: name of the loss. Weight penalties are not included, so it is comparable between models.
-        metrics: names of the metrics.
+        loss: the loss name. Weight penalties are not included, so it is comparable between models.
+        metrics: the metric names.
         y: true values, see `Encoded.y`.
         p: predictions, (rows, outputs).
         scale: for regression, the target's standard deviation, (outputs,); the loss is in its units, as in
             training.
-        weights: of the rows, (rows,); None if each counts once.
+        weights: row weights, (rows,); None if each counts once.
 
     Returns:
         `loss` and each metric by name. Regression metrics are in the target's own unit.
@@ -178,7 +178,7 @@ def measure(name: str, loss: str, y: Array, p: Array, scale: Array | None, weigh
     """Compute one of the values that `compute_metrics` returns, by its name.
 
     Args:
-        name: `loss`, or the name of a metric.
+        name: `loss`, or a metric.
         loss, y, p, scale, weights: see `compute_metrics`.
     """
     p = np.asarray(p, dtype=np.float64)

@@ -15,15 +15,15 @@ class LinearLayoutMap(distribution.LayoutMap):
     """Keras' map from patterns to layouts, with patterns that are matched in linear time."""
 
     def __getitem__(self, path: str) -> Any:
-        """Return the layout of a path, or None.
+        """Return a path's layout, or None.
 
         Raises:
             ValueError: several rules match it.
         """
-        found = [match for match in self if match == path or patterns.matches_all_of(match, path)]
-        if len(found) > 1:
-            raise ValueError(f"{path!r} matches several layout rules: {found}")
-        return super().__getitem__(found[0]) if found else None
+        rules = [match for match in self if match == path or patterns.matches_all_of(match, path)]
+        if len(rules) > 1:
+            raise ValueError(f"{path!r} matches several layout rules: {rules}")
+        return super().__getitem__(rules[0]) if rules else None
 
 
 def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) -> None:
@@ -31,7 +31,7 @@ def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) 
 
     Args:
         mesh: devices, axes and layout rules; None for a single device.
-        variables: of the model, to check the layout rules.
+        variables: the model's variables, to check the layout rules.
         batch_size: rows in a batch.
 
     Raises:

@@ -1,7 +1,7 @@
 """Lists the operations that models from other sources may contain: `x + y`, `x[:, 0]`, `keras.ops`.
 
 They only compute from their inputs and numbers. Two sorts are missing: those that call a function, which
-would run code of the file, and those whose output has a size that depends on values, which XLA cannot
+would run code from the file, and those whose output size depends on values, which XLA cannot
 compile.
 """
 

@@ -1,4 +1,4 @@
-"""Creates the optimizer of a fit spec with its learning rate schedule."""
+"""Creates the optimizer for a fit spec with its learning rate schedule."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ RATE_FACTOR = "rate_factor"
 
 
 def make_optimizer(fit: FitSpec, steps: int) -> Any:
-    """Return the optimizer of a fit spec.
+    """Return the optimizer for a fit spec.
 
     Args:
         fit: the spec.
@@ -46,27 +46,27 @@ def make_optimizer(fit: FitSpec, steps: int) -> Any:
             "ema_overwrite_frequency": fit.ema.overwrite_frequency,
         }
     try:
-        made = kind(learning_rate=learning_rate(fit, steps), **named, **fit.optimizer_arguments())
+        optimizer = kind(learning_rate=learning_rate(fit, steps), **named, **fit.optimizer_arguments())
     except (TypeError, ValueError) as error:
         raise BadSpec(f"optimizer {fit.optimizer} rejects {fit.optimizer_args}: {error}") from error
     # Keras overwrites the weights with their averages whenever `fit` returns, here after each epoch;
     # `training.hooks.WeightAveraging` does it for validation only
-    made.finalize_variable_values = _keep_weights
-    return made
+    optimizer.finalize_variable_values = _keep_weights
+    return optimizer
 
 
 def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
-    """Multiply the learning rate and the weight decay of layers that have a `RATE_FACTOR_ARGUMENT`.
+    """Multiply the learning rate and the weight decay in layers that have a `RATE_FACTOR_ARGUMENT`.
 
-    The factor is an attribute of the optimizer, which compiled steps replace by an argument. It changes no
-    variable of the optimizer, so checkpoints are those of any training.
+    The factor is an optimizer attribute, which compiled steps replace by an argument. It changes no
+    optimizer variable, so checkpoints are the same as for any training.
 
     Args:
-        optimizer: of `make_optimizer`.
+        optimizer: made by `make_optimizer`.
         model: has the layers.
-        args: arguments of the model.
+        args: the model's arguments.
     """
-    slower = [each for each in keras_private.layers_inside(model) if hasattr(each, RATE_FACTOR_ARGUMENT)]
+    slower = [part for part in keras_private.layers_inside(model) if hasattr(part, RATE_FACTOR_ARGUMENT)]
     if not slower:
         return
     marked = {id(variable) for layer in slower for variable in layer.variables}
@@ -97,13 +97,13 @@ def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
 
 
 def set_rate_factor(optimizer: Any, args: Frozen) -> None:
-    """Set the factor of the learning rate of some layers to that of these arguments, if there is one."""
+    """Set some layers' learning rate factor to the one in these arguments, if there is one."""
     if hasattr(optimizer, RATE_FACTOR_ARGUMENT):
         setattr(optimizer, RATE_FACTOR, getattr(args, getattr(optimizer, RATE_FACTOR_ARGUMENT)))
 
 
 def ensure_built(model: Any) -> None:
-    """Create the optimizer's variables, once: with loss scaling Keras would create some of them again."""
+    """Create the optimizer's variables, once: with loss scaling Keras would create some again."""
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
 
@@ -118,13 +118,13 @@ def _keep_weights(variables: Any) -> None:
 
 
 def learning_rate(fit: FitSpec, steps: int) -> Any:
-    """Return the learning rate: a number, or a Keras schedule of the steps, counted from 0."""
+    """Return the learning rate: a number, or a Keras schedule over the steps, counted from 0."""
     make = _SCHEDULES.get(type(fit.schedule))
     return fit.learning_rate if make is None else make(fit, fit.schedule, steps)
 
 
 def is_scheduled(fit: FitSpec) -> bool:
-    """Return whether the learning rate is a function of the steps; if not, it is an optimizer variable."""
+    """Return whether the learning rate depends on the step; if not, it is an optimizer variable."""
     return type(fit.schedule) in _SCHEDULES
 
 

@@ -1,4 +1,4 @@
-"""Names the outputs of a model, in the order of `model.outputs`."""
+"""Names a model's outputs, in the same order as `model.outputs`."""
 
 import itertools
 import re
@@ -18,9 +18,9 @@ ONLY = "output"
 def output_names(model: Any) -> list[str]:
     """Return a different name for each output.
 
-    It is the output's key if the model returns a dictionary (the keys of nested ones are joined by dots), or
-    the name of its layer. The only output of a model is called `output` if the name of its layer was chosen
-    by Keras, which counts layers, or is one of our templates.
+    It is the output's key if the model returns a dictionary (nested keys are joined by dots), or
+    its layer's name. A model's only output is called `output` if its layer's name was chosen
+    by Keras, which counts layers, or by our templates.
     """
     graph = graph_of(model)
     names = [_name(path, operation_of(output)) for path, output in keras.tree.flatten_with_path(graph.output)]
@@ -42,11 +42,11 @@ def _is_automatic(layer: Any) -> bool:
 
 
 def _unique(names: list[str]) -> list[str]:
-    """Number the names that several outputs share: one layer may return several of them."""
+    """Number the names that several outputs share: one layer may return several."""
     once = {name for name in names if names.count(name) == 1}
     unique: list[str] = []
     for name in names:
         numbered = (f"{name}_{number}" for number in itertools.count())
         taken = once.union(unique)
-        unique.append(name if name in once else next(each for each in numbered if each not in taken))
+        unique.append(name if name in once else next(free for free in numbered if free not in taken))
     return unique

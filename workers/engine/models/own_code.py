@@ -1,4 +1,4 @@
-"""Imports code of users, and builds its models.
+"""Imports user code, and builds its models.
 
 It executes that code, so only processes in a sandbox may use it. `own_objects` loads model files with it.
 """
@@ -42,15 +42,15 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass
 class _Loaded:
-    """A version of code.
+    """A code version.
 
     Attributes:
         folder: has its files.
-        digest: of the version.
-        path: its entries in the path of modules.
+        digest: the version's digest.
+        path: its entries in the module path.
         modules, registered: its imported modules and the objects that it has registered in Keras, while it is
             not in use.
-        notes: errors of its files that do not prevent their use.
+        notes: errors in its files that do not prevent their use.
     """
 
     folder: Path
@@ -64,7 +64,7 @@ class _Loaded:
         self.path.append(str(self.folder))
 
     def add(self) -> None:
-        """Make its modules and registered objects those of this process."""
+        """Make its modules and registered objects this process' own."""
         sys.path[:0] = self.path
         sys.modules.update(self.modules)
         object_registration.GLOBAL_CUSTOM_OBJECTS.update(self.registered)
@@ -83,7 +83,7 @@ class _Loaded:
         for name in self.modules:
             del sys.modules[name]
         objects = object_registration.GLOBAL_CUSTOM_OBJECTS
-        self.registered = {name: made for name, made in objects.items() if before.get(name) is not made}
+        self.registered = {name: value for name, value in objects.items() if before.get(name) is not value}
         objects.clear()
         objects.update(before)
 
@@ -96,7 +96,7 @@ _KEPT: list[_Loaded] = []
 
 @contextmanager
 def using_code(code: "OwnCode | None", into: Path | None = None) -> Iterator[None]:
-    """Let models be built and loaded with a version of code. Its imported modules are kept for the next task.
+    """Let models be built and loaded with a code version. Its imported modules are kept for the next task.
 
     Args:
         code: None changes nothing.
@@ -114,7 +114,7 @@ def using_code(code: "OwnCode | None", into: Path | None = None) -> Iterator[Non
 
 @contextmanager
 def using_folder(folder: Path) -> Iterator[None]:
-    """Let models be built and loaded with the code in a folder. After the block, nothing of it is left."""
+    """Let models be built and loaded with the code in a folder. After the block, nothing is left from it."""
     with _in_use(_Loaded(folder)):
         yield
 
@@ -132,7 +132,7 @@ def _in_use(loaded: _Loaded) -> Iterator[None]:
 
 
 def is_active() -> bool:
-    """Return whether code of users is in use: then this process runs in a sandbox."""
+    """Return whether user code is in use: then this process runs in a sandbox."""
     return bool(_IN_USE)
 
 
@@ -165,10 +165,10 @@ def _folder() -> Path:
 
 @contextmanager
 def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
-    """Raise every error of the code that is called inside as a `CodeFailure`.
+    """Raise every error from the code that is called inside as a `CodeFailure`.
 
     Args:
-        kind: of the error.
+        kind: the error class.
         what: was done, for the message: "building the model".
 
     Raises:
@@ -197,14 +197,14 @@ def cause_of(error: BaseException) -> str:
     # Keras repeats the config of each object around the one that failed.
     text = _COLOUR.sub("", str(error).rpartition("Exception encountered: ")[2])
     # Keras writes the cause on a later line than the failed step.
-    shown = " ".join(text.split())[:500]
+    message = " ".join(text.split())[:500]
     frames = _own_frames(error)
     where = f" ({_relative(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({_relative(error.filename)}, line {error.lineno})"
-        shown = error.msg
+        message = error.msg
     where += _of_network(error)
-    return f"{type(error).__name__}: {shown}{where}" if shown else f"{type(error).__name__}{where}"
+    return f"{type(error).__name__}: {message}{where}" if message else f"{type(error).__name__}{where}"
 
 
 def _of_network(error: BaseException) -> str:
@@ -218,7 +218,7 @@ def _of_network(error: BaseException) -> str:
 
 
 def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return the lines of a traceback that are in the code's own files."""
+    """Return the traceback lines that are in the code's own files."""
     folder = _folder()
     frames = traceback.extract_tb(error.__traceback__)
     return [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
@@ -230,7 +230,7 @@ def _relative(file: str) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """Return the lines of a traceback in the code's own files, and the error."""
+    """Return the traceback lines in the code's own files, and the error."""
     frames = _own_frames(error)
     for frame in frames:
         frame.filename = _relative(frame.filename)
@@ -240,33 +240,33 @@ def trace_of(error: BaseException) -> str:
 
 
 def entry_of(model: "CodeModel") -> Any:
-    """Return an instance of the HyperModel class that a model names, or one of its function `build_model`.
+    """Return an instance of the HyperModel class that a model names, or one for its function `build_model`.
 
     Raises:
         CodeImportFailure: the code cannot be imported, or has no such entry.
-        CodeBuildFailure: the constructor of the class refuses its arguments.
+        CodeBuildFailure: the class's constructor refuses its arguments.
     """
     # Three seconds, which other tasks do not need.
     import keras_tuner
 
-    found = getattr(imported(_file_of(model.path, model.name), {model.name}), model.name, None)
-    if inspect.isclass(found) and issubclass(found, keras_tuner.HyperModel):
+    entry = getattr(imported(_file_of(model.path, model.name), {model.name}), model.name, None)
+    if inspect.isclass(entry) and issubclass(entry, keras_tuner.HyperModel):
         with calling(CodeBuildFailure, f"{model.name}({', '.join(model.args)})"):
-            return found(**model.args)
-    if callable(found) and not inspect.isclass(found):
-        return _Function(found)
+            return entry(**model.args)
+    if callable(entry) and not inspect.isclass(entry):
+        return _Function(entry)
     raise CodeImportFailure(f"{model.entry} is neither a function nor a HyperModel class")
 
 
 class _Function:
-    """Gives a function `build_model` the methods of a HyperModel."""
+    """Gives a function `build_model` the methods that a HyperModel has."""
 
     def __init__(self, function: Any) -> None:
         self.build = function
 
 
 def has_own_fit(hypermodel: Any) -> bool:
-    """Return whether a class trains its models by a method `fit` of its own."""
+    """Return whether a class trains its models by its own method `fit`."""
     import keras_tuner
 
     fit = getattr(type(hypermodel), "fit", None)
@@ -274,31 +274,31 @@ def has_own_fit(hypermodel: Any) -> bool:
 
 
 def function_of(entry: str) -> Callable[..., Any]:
-    """Return a function of the code, `name` or `path:name`.
+    """Return a function from the code, `name` or `path:name`.
 
     Raises:
         CodeImportFailure: the code cannot be imported, or has no such function.
     """
     path, _, name = entry.rpartition(":")
-    found = getattr(imported(_file_of(path, name), {name}), name, None)
-    if not callable(found):
+    function = getattr(imported(_file_of(path, name), {name}), name, None)
+    if not callable(function):
         raise CodeImportFailure(f"{entry} is no function")
-    return found
+    return function
 
 
 @contextmanager
 def working_in_code() -> Iterator[None]:
-    """Make the folder of the code the working folder, so that it finds the files beside it by their names."""
+    """Make the code's folder the working folder, so that it finds the files beside it by their names."""
     with contextlib.chdir(_folder()):
         yield
 
 
 def _file_of(path: str, name: str) -> str:
-    """Return the path of the file that defines an entry.
+    """Return which file defines an entry, by its path.
 
     Args:
-        path: of the file; empty for the first that defines it.
-        name: of the function or class.
+        path: the file's path; empty for the first that defines it.
+        name: names the function or class.
     """
     defining = [path] if path and name in _defined(_folder() / path) else []
     if not path:
@@ -309,16 +309,16 @@ def _file_of(path: str, name: str) -> str:
 
 
 def definitions() -> dict[str, list[str]]:
-    """Return the files that define each name, in the order of their paths. They are read, not executed."""
-    folder, found = _folder(), dict[str, list[str]]()
+    """Return the files that define each name, ordered by their paths. They are read, not executed."""
+    folder, files_of_name = _folder(), dict[str, list[str]]()
     for path in sorted(folder.rglob("*.py")):
         for name in _defined(path):
-            found.setdefault(name, []).append(str(path.relative_to(folder)))
-    return found
+            files_of_name.setdefault(name, []).append(str(path.relative_to(folder)))
+    return files_of_name
 
 
 def _defined(file: Path) -> set[str]:
-    """Return the names of the functions and classes that a file defines; none if it cannot be parsed."""
+    """Return which functions and classes a file defines, by name; none if it cannot be parsed."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
@@ -328,20 +328,20 @@ def _defined(file: Path) -> set[str]:
 
 
 def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
-    """Return the module of a file of the code, imported as `python file` would find its neighbours.
+    """Return the module for a code file, imported as `python file` would find its neighbours.
 
     Args:
         file: its path in the version.
-        needed: if all of these names are defined, a later error at the level of the module is only noted: a
-            pasted guide ends with a search of its own, on data that are not there.
+        needed: if all these names are defined, a later error at module level is only noted: a
+            pasted guide ends with its own search, on data that are not there.
 
     Raises:
         CodeImportFailure: its execution fails.
     """
     loaded, path = _active(), _folder() / file
-    for known in sys.modules.values():
-        if getattr(known, "__file__", None) == str(path):
-            return known
+    for other in sys.modules.values():
+        if getattr(other, "__file__", None) == str(path):
+            return other
     neighbours = str(path.parent)
     if neighbours not in loaded.path:
         loaded.path.insert(1, neighbours)
@@ -382,19 +382,19 @@ def _execute(file: str, path: Path, into: list[ModuleType]) -> None:
 
 
 def _is_own(name: str) -> bool:
-    """Return whether an imported module or package is part of the code."""
+    """Return whether an imported module or package belongs to the code."""
     module, folder = sys.modules[name], _folder()
     places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
     return any(isinstance(place, str) and Path(place).is_relative_to(folder) for place in places)
 
 
 class _SearchOfCode(Exception):
-    """The code has called a search of KerasTuner."""
+    """The code has called a KerasTuner search."""
 
 
 @contextmanager
 def _without_searches(path: Path) -> Iterator[None]:
-    """Refuse searches of KerasTuner while a file is imported: the experiment is the search."""
+    """Refuse KerasTuner searches while a file is imported: the experiment is the search."""
     if b"keras_tuner" not in path.read_bytes():
         yield
         return
@@ -413,5 +413,5 @@ def _without_searches(path: Path) -> Iterator[None]:
 
 
 def notes() -> Sequence[str]:
-    """Return the errors of the imported files after which their other lines were not executed."""
+    """Return the errors in the imported files after which their other lines were not executed."""
     return tuple(_active().notes)

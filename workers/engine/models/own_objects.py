@@ -1,6 +1,6 @@
-"""Finds the classes and functions of a user's code that a model file names. Call it only in a sandbox.
+"""Finds the classes and functions in a user's code that a model file names. Call it only in a sandbox.
 
-Files of code are read first, and only those that define a wanted name are imported: a script beside them
+Code files are read first, and only those that define a wanted name are imported: a script beside them
 would otherwise run.
 """
 
@@ -17,8 +17,8 @@ import keras
 from workers.engine.models import keras_private, own_code
 
 
-class Wanted(NamedTuple):
-    """An object that a file names: the module of its class, its name there, and its name in the file."""
+class Reference(NamedTuple):
+    """An object that a file names: its class's module, its name there, and its name in the file."""
 
     module: str
     name: str
@@ -27,15 +27,15 @@ class Wanted(NamedTuple):
 
 @contextmanager
 def objects_for(path: Path) -> Iterator[None]:
-    """Let Keras load a `.keras` file with the objects of the code in use, if there is some.
+    """Let Keras load a `.keras` file with the objects from the code in use, if there is some.
 
     Raises:
-        CodeImportFailure: a module of the code cannot be imported.
+        CodeImportFailure: a module in the code cannot be imported.
     """
     if not own_code.is_active():
         yield
         return
-    with keras.saving.custom_object_scope(_objects(wanted_objects(_config_of(path)))):
+    with keras.saving.custom_object_scope(_objects(referenced_objects(_config_of(path)))):
         yield
 
 
@@ -44,9 +44,9 @@ def _config_of(file: Path) -> Any:
         return json.loads(archive.read("config.json"))
 
 
-def wanted_objects(config: Any) -> set[Wanted]:
-    """Return the objects that a model's config names, apart from those of Keras."""
-    found, todo = set(), [config]
+def referenced_objects(config: Any) -> set[Reference]:
+    """Return the objects that a model's config names, apart from Keras' own."""
+    references, todo = set(), [config]
     while todo:
         part = todo.pop()
         if isinstance(part, list):
@@ -59,34 +59,36 @@ def wanted_objects(config: Any) -> set[Wanted]:
             # Its name is in place of its config.
             name = registered = part.get("config")
         if isinstance(name, str) and not _is_of_keras(module):
-            known = registered if isinstance(registered, str) else name
-            found.add(Wanted(module if isinstance(module, str) else "", name.rpartition(">")[2], known))
-    return found
+            saved_name = registered if isinstance(registered, str) else name
+            references.add(
+                Reference(module if isinstance(module, str) else "", name.rpartition(">")[2], saved_name)
+            )
+    return references
 
 
 def _is_of_keras(module: Any) -> bool:
     return isinstance(module, str) and f"{module}.".startswith("keras.")
 
 
-def _objects(wanted: set[Wanted]) -> dict[str, Any]:
+def _objects(references: set[Reference]) -> dict[str, Any]:
     """Import the files that define the wanted objects; return these by the names in the model's file."""
-    defining = own_code.definitions() if wanted else {}
-    by_file: dict[str, list[Wanted]] = {}
-    for each in sorted(wanted):
-        if files := defining.get(each.name):
-            by_file.setdefault(_file_of(each.module, files), []).append(each)
+    defining = own_code.definitions() if references else {}
+    by_file: dict[str, list[Reference]] = {}
+    for reference in sorted(references):
+        if files := defining.get(reference.name):
+            by_file.setdefault(_file_of(reference.module, files), []).append(reference)
     objects: dict[str, Any] = {}
     for file, parts in by_file.items():
-        module = own_code.imported(file, {each.name for each in parts})
-        for each in parts:
+        module = own_code.imported(file, {reference.name for reference in parts})
+        for reference in parts:
             # The file may have failed before its definition, when something else of it was needed.
-            if (found := getattr(module, each.name, None)) is not None:
-                objects[each.registered] = objects[each.name] = found
+            if (definition := getattr(module, reference.name, None)) is not None:
+                objects[reference.registered] = objects[reference.name] = definition
     return objects
 
 
 def _file_of(module: str, files: Sequence[str]) -> str:
-    """Return the file of a module; the first file if none has its name."""
+    """Return a module's file; the first file if none has its name."""
     named = [file for file in files if f".{_dotted(file)}".endswith(f".{module}")]
     return min(named, key=len) if named else files[0]
 
@@ -97,7 +99,7 @@ def _dotted(file: str) -> str:
 
 
 def custom_objects_of(model: Any) -> Sequence[str]:
-    """Return the names of the layers, losses and metrics of a model that are not of Keras."""
+    """Return which layers, losses and metrics in a model are not from Keras, by name."""
     parts = keras_private.layers_inside(model, include_self=False)
     for metrics in keras_private.metrics_given(model):
         parts += [metric for metric in metrics or () if not isinstance(metric, str)]

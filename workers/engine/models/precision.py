@@ -1,4 +1,4 @@
-"""Chooses the dtype policy of each layer and the loss scaling under float16."""
+"""Chooses each layer's dtype policy and the loss scaling under float16."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ OUTPUT_LAYERS = ("normalize", "output", "output_activation", "target_scale")
 
 
 def policy_of(layer: str, precision: PrecisionSpec) -> str:
-    """Return the dtype policy of the layer named `layer`. The last matching override wins.
+    """Return the dtype policy for the layer named `layer`. The last matching override wins.
 
     Raises:
-        BadSpec: the pattern of an override is refused; older releases accepted more patterns.
+        BadSpec: an override's pattern is refused; older releases accepted more patterns.
     """
     chosen = "float32" if layer in OUTPUT_LAYERS else precision.policy
     for override in precision.overrides:

@@ -1,4 +1,4 @@
-"""Predicts with a compiled function of the weights and a batch of fixed shape."""
+"""Predicts with a compiled function that takes the weights and a batch with a fixed shape."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ BATCH_SIZE = 1024
 
 
 def arranged(model: Any, inputs: Sequence[Any]) -> Any:
-    """Return arrays, in the order of `model.inputs`, as the model takes them: one, a list or a dictionary."""
+    """Return arrays, ordered as in `model.inputs`, as the model takes them: one, a list or a dictionary."""
     graph = graph_of(model)
     return keras.tree.pack_sequence_as(graph.input, list(inputs))
 
@@ -27,7 +27,7 @@ class Batched(ABC):
 
     @abstractmethod
     def batch(self, x: Array) -> Array:
-        """Return the predictions for these rows, computed as one batch of exactly this size."""
+        """Return the predictions for these rows, computed as one batch with exactly this size."""
 
     def padded(self, x: Array, size: int) -> Array:
         """Return the predictions for `x`, computed in a batch padded to `size` rows."""
@@ -60,7 +60,7 @@ class Predictor(Batched):
         return np.asarray(self._compiled(self._weights, x.astype(self._dtype, copy=False)))
 
     def __call__(self, x: Rows, batch_size: int = BATCH_SIZE) -> Array:
-        """Return the predictions for all rows of `x`, in batches padded with zeros."""
+        """Return the predictions for all rows in `x`, in batches padded with zeros."""
         # Every batch has the same size, since each size is compiled separately.
         size = min(batch_size, len(x))
         announce, parts = Repeated("evaluating"), []

@@ -1,4 +1,4 @@
-"""Measures the statistics of the training part that models and losses need."""
+"""Measures the training part's statistics that models and losses need."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from workers.engine.data.rows import Rows, in_parts
 
 @dataclass(frozen=True)
 class Scaling:
-    """Statistics of the training part for the normalization.
+    """The training part's statistics for the normalization.
 
     Attributes:
         x_mean: per feature, or per channel for images.
         x_variance: likewise.
         y_mean: per target column, for regression; else None.
         y_variance: likewise.
-        x_range: smallest and largest value of all features.
+        x_range: smallest and largest feature value.
     """
 
     x_mean: Array
@@ -30,17 +30,17 @@ class Scaling:
 
     @property
     def y_std(self) -> Array | None:
-        """Standard deviation of the target, the unit of a regression's loss; else None."""
+        """The target's standard deviation, the unit for a regression's loss; else None."""
         return None if self.y_variance is None else np.sqrt(self.y_variance)
 
 
 def measure_scaling(x: Rows, y: Array, profile: Profile) -> Scaling:
-    """Compute the statistics of the training rows.
+    """Compute the training rows' statistics.
 
     Args:
-        x: features of the training rows, (rows, …).
-        y: targets of the training rows.
-        profile: of the data set.
+        x: the training rows' features, (rows, …).
+        y: the training rows' targets.
+        profile: the data set's profile.
     """
     if isinstance(x, np.ndarray):
         mean, variance = _moments(x, tuple(range(x.ndim - 1)))
@@ -58,11 +58,11 @@ def measure_scaling(x: Rows, y: Array, profile: Profile) -> Scaling:
 
 
 def target_scale(y: Array, profile: Profile) -> Array | None:
-    """Return the unit of a regression's loss; see `Scaling.y_std`.
+    """Return the unit for a regression's loss; see `Scaling.y_std`.
 
     Args:
-        y: targets of the training rows.
-        profile: of the data set.
+        y: the training rows' targets.
+        profile: the data set's profile.
     """
     return np.sqrt(_moments(y, (0,))[1]) if profile.task == "regression" else None
 
@@ -83,9 +83,9 @@ def _usable(variance: Array) -> Array:
 
 
 def _moments_in_parts(x: Rows) -> tuple[Array, Array, tuple[float, float]]:
-    """Return mean, variance and range of the features of vectors that are not in memory.
+    """Return mean, variance and range for the features if the vectors are not in memory.
 
-    Each row is read once: the squared deviations of two parts are added with the distance of their means
+    Each row is read once: two parts' squared deviations are added with the distance between their means
     (Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing sample variances).
     """
     rows, low, high = 0, np.inf, -np.inf

@@ -30,7 +30,7 @@ def check_budget(path: Path, scanned: Scan) -> None:
 
     Args:
         path: a file that `untrusted.scan` has accepted.
-        scanned: the result of that scan.
+        scanned: the result from that scan.
 
     Raises:
         BadModel: loading would create more, or Keras cannot build the model.
@@ -46,10 +46,10 @@ def check_budget(path: Path, scanned: Scan) -> None:
 
 
 def declared_parameters(config: dict[str, Any]) -> int:
-    """Return the number of parameters of the model with this config.
+    """Return how many parameters the model with this config has.
 
     Raises:
-        BadModel: Keras cannot build the model, or one of its rows would need too much memory.
+        BadModel: Keras cannot build the model, or one row would need too much memory.
     """
     with keras.StatelessScope():
         try:
@@ -67,7 +67,7 @@ def declared_parameters(config: dict[str, Any]) -> int:
 
 
 def _check_rows(model: Any) -> None:
-    """Check the sizes of intermediate results: a few bytes of a config repeat or pad a tensor to any size."""
+    """Check the sizes of intermediate results: a few config bytes repeat or pad a tensor to any size."""
     for name, shape in _results(model):
         values = math.prod(size for size in shape if size is not None)
         if values > MAX_ROW_VALUES:
@@ -77,7 +77,7 @@ def _check_rows(model: Any) -> None:
 
 
 def _results(model: Any) -> Iterator[tuple[str, tuple[int | None, ...]]]:
-    """Yield the name and the output shapes of each layer and operation, those of inner models included."""
+    """Yield each layer's and operation's name and output shapes, also inside inner models."""
     graph = graph_of(model)
     for operation in getattr(graph, "operations", ()):
         yield from _results(operation)

@@ -1,4 +1,4 @@
-"""Counts the weights in an untrusted HDF5 file, after checking that the file itself contains all of them."""
+"""Counts the weights in an untrusted HDF5 file, after checking that the file itself contains them all."""
 
 import io
 import math
@@ -16,7 +16,7 @@ MAX_NODES = 200_000
 
 
 def stored_parameters(file: io.BytesIO) -> int:
-    """Return the number of weights in an HDF5 file.
+    """Return how many weights an HDF5 file has.
 
     Raises:
         BadModel: the file has links, external data, objects, or impossible sizes.
@@ -54,7 +54,7 @@ def _datasets(root: h5py.Group) -> Iterator[h5py.Dataset]:
 
 
 def _address(node: Any) -> int:
-    """Return an object's address in the file, which is equal for all of its names."""
+    """Return an object's address in the file, which is equal for all its names."""
     return int(h5py.h5o.get_info(node.id).addr)
 
 

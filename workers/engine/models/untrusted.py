@@ -1,7 +1,7 @@
-"""Checks an untrusted `.keras` file without Keras: it may contain only known parts of limited size.
+"""Checks an untrusted `.keras` file without Keras: it may contain only known parts with limited sizes.
 
 A model's config is a program. Class names are checked against an allow-list, and sizes against the number of
-weights that the file stores: a config of a hundred bytes can request a terabyte.
+weights that the file stores: a config with a hundred bytes can request a terabyte.
 """
 
 import builtins
@@ -87,13 +87,13 @@ UNSIZED = frozenset({"seed", "salt", "shared_object_id"})
 
 @dataclass(frozen=True)
 class Scan:
-    """Properties of a file, found without loading it.
+    """A file's properties, found without loading it.
 
     Attributes:
         keras_version: version that wrote the file.
-        layers: number of layers.
-        stored: number of weights in the file.
-        estimated: number of weights that the config requests, estimated.
+        layers: the layer count.
+        stored: how many weights the file has.
+        estimated: how many weights the config requests, estimated.
     """
 
     keras_version: str
@@ -110,7 +110,7 @@ def scan(path: Path, *, names_in_compile_config: bool = True) -> Scan:
         names_in_compile_config: whether a custom loss or metric is refused, which only its training needs.
 
     Raises:
-        BadModel: it is not a `.keras` file of known layers whose sizes match the stored weights.
+        BadModel: it is not a `.keras` file with known layers whose sizes match the stored weights.
         DamagedFile: its bytes cannot be read as such a file.
     """
     _check_start(path)
@@ -186,7 +186,7 @@ def _json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 
 
 def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """Check every object and number of a model's config; return the entries of its layers.
+    """Check every object and number in a model's config; return the entries for its layers.
 
     In the outermost `compile_config` only names are checked: neither this code nor serving loads it, but a
     person who downloads the file may.
@@ -209,7 +209,7 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _check_compile_config(part: Any) -> None:
-    """Check that a `compile_config` names only parts of Keras, and functions that are none of Python's."""
+    """Check that a `compile_config` names only parts of Keras, and no Python functions."""
     advice = "save the model without it: keras.saving.load_model(path, compile=False).save(path)"
     todo = [part]
     while todo:
@@ -272,7 +272,7 @@ def _check_entry(entry: dict[str, Any]) -> None:
 
 
 def estimated_parameters(layer: dict[str, Any]) -> int:
-    """Estimate the size of a layer's kernel from the sizes and input shape in its config; 0 if unknown."""
+    """Estimate a layer's kernel size from the sizes and input shape in its config; 0 if unknown."""
     config = layer.get("config")
     if not isinstance(config, dict):
         return 0
@@ -297,7 +297,7 @@ def estimated_parameters(layer: dict[str, Any]) -> int:
 
 
 def _size(value: Any) -> int:
-    """Return a size, or the product of several; 1 if there is none."""
+    """Return a size, or several multiplied; 1 if there is none."""
     sizes = value if isinstance(value, list) else [value]
     # The product of a list of a million numbers would take hours.
     if len(sizes) > MAX_AXES:

@@ -1,4 +1,4 @@
-"""Copies the values of Keras variables to the host and back."""
+"""Copies Keras variables' values to the host and back."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from workers.engine.errors import BadCheckpoint
 
 
 def values(variables: Any) -> list[Array]:
-    """Return copies of the variables' values as NumPy arrays."""
+    """Return the variables' values, copied as NumPy arrays."""
     return [np.array(variable.value) for variable in variables]
 
 

@@ -1,9 +1,9 @@
-"""Builds models wider than requested, so that trials of several widths share one compiled program.
+"""Builds models wider than requested, so that trials with several widths share one compiled program.
 
-The additional units have kernels, biases and outgoing weights of 0. If the activation is 0 at 0, they stay at
-0: their inputs, outputs and gradients are 0, all supported optimizers leave a weight of 0 without gradient
-unchanged, and batch normalization of zeros is zero. The other units compute the same values as without them,
-except for the order of additions and for the units that dropout selects.
+The additional units' kernels, biases and outgoing weights are 0. If the activation is 0 at 0, they stay at 0:
+their inputs, outputs and gradients are 0, all supported optimizers leave a zero weight without gradient
+unchanged, and batch normalization keeps zeros. The other units compute the same values as without them,
+except for the addition order and for the units that dropout selects.
 
 Checkpoints store the narrow arrays, so a training can be resumed at any width.
 """
@@ -32,13 +32,13 @@ search was revised or the trial was continued meanwhile.
 
 
 class Widths:
-    """Requested shape of each variable by its path. Variables that are not listed keep their own shape."""
+    """Each variable's requested shape by its path. Variables that are not listed keep their own shape."""
 
     def __init__(self, exact: Mapping[str, tuple[int, ...]] | None = None) -> None:
         self._exact = dict(exact or {})
 
     def shape_of(self, variable: Any) -> tuple[int, ...]:
-        """Return the requested shape of a variable, or of the optimizer's slot for it."""
+        """Return the requested shape for a variable, or for the optimizer's slot for it."""
         if (exact := self._exact.get(variable.path)) is not None:
             return exact
         # Keras names a slot after its variable: `dense_1/kernel` has the slot `adam/dense_1_kernel_momentum`.
@@ -48,38 +48,38 @@ class Widths:
         return self._exact[max(fitting, key=len)] if fitting else tuple(variable.shape)
 
     def narrow(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
-        """Cut the arrays of variables to their requested shapes."""
+        """Cut variables' arrays to their requested shapes."""
         pairs = zip(variables, arrays, strict=True)
         return [array[_corner(self.shape_of(v))].copy() for v, array in pairs]
 
     def widen(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
-        """Insert narrow arrays into copies of the variables' values; the other values are unchanged."""
-        found = []
+        """Insert narrow arrays into copied variable values; the other values are unchanged."""
+        widened = []
         for variable, array in zip(variables, arrays, strict=True):
             if array.shape == tuple(variable.shape) or array.shape != self.shape_of(variable):
-                found.append(array)  # a wrong shape is reported when the array is assigned
+                widened.append(array)  # a wrong shape is reported when the array is assigned
                 continue
             wide = np.array(variable.value)
             wide[_corner(array.shape)] = array
-            found.append(wide)
-        return found
+            widened.append(wide)
+        return widened
 
 
 def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return the index of the first `shape` entries of an array along each axis."""
+    """Return the index for the first `shape` entries in an array along each axis."""
     return tuple(slice(size) for size in shape)
 
 
 def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec:
-    """Return the spec with the largest width of its search, if sharing one program is cheaper.
+    """Return the spec with its search's largest width, if sharing one program is cheaper.
 
-    At that width a step must still be fast, and the additional operations of all trainings planned at the
+    At that width a step must still be fast, and the additional operations in all trainings planned at the
     requested width must cost less than compiling a program for it.
 
     Args:
         spec: a trial's, with its hyperparameters filled in.
-        profile: of the data set.
-        rows: number of training rows.
+        profile: the data set's profile.
+        rows: the training row count.
     """
     argument, search = spec.model.info.width, spec.search
     if not argument or search is None or spec.mesh is not None:
@@ -107,7 +107,7 @@ def widths_of(spec: ExperimentSpec, profile: Profile) -> Widths:
 
 
 def padded(array: Array, shape: Sequence[int]) -> Array:
-    """Return an array of `shape` with `array` in its first corner and 0 elsewhere."""
+    """Return an array with shape `shape`, with `array` in its first corner and 0 elsewhere."""
     if math.prod(shape) == array.size:
         return array
     wide = np.zeros(tuple(shape), dtype=array.dtype)

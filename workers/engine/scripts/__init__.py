@@ -1,1 +1,1 @@
-"""Runs scripts of users as programs of their own, and reads their reports."""
+"""Runs users' scripts as their own programs, and reads their reports."""

@@ -1,4 +1,4 @@
-"""Writes the data of an experiment as a file for a script: Parquet for tables, NPZ for arrays and images."""
+"""Writes an experiment's data as a file for a script: Parquet for tables, NPZ for arrays and images."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +27,7 @@ PART_ROWS = 65_536
 
 
 def write_data(file: DatasetFile, data: DataSpec, folder: Path) -> Path:
-    """Write the rows of a version with the part that the split gives each, and return the new file.
+    """Write a version's rows with the part that the split gives each, and return the new file.
 
     A table becomes Parquet with the columns as they were uploaded: features, target, and the column of
     weights. Other data become NPZ with the arrays `x` and `y`, and `class_labels` if there are classes.
@@ -92,8 +92,8 @@ def _write(path: Path, columns: Mapping[str, Rows], names: list[str], parts: Arr
 
 
 def _parts(parts: Parts, rows: int) -> Array:
-    """Return the name of each row's part, (rows,); rows in no part have an empty one."""
-    found = np.full(rows, "", dtype="<U10")
+    """Return each row's part name, (rows,); rows in no part have an empty one."""
+    part_names = np.full(rows, "", dtype="<U10")
     for name in Parts._fields:
-        found[getattr(parts, name)] = name
-    return found
+        part_names[getattr(parts, name)] = name
+    return part_names

@@ -1,4 +1,4 @@
-"""Divides the output of a program into lines of bounded length."""
+"""Divides a program's output into lines with bounded length."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from workers.engine.scripts.metric_lines import MAX_LINE_BYTES
 
 
 class Lines:
-    """The lines of one stream. A longer line is divided."""
+    """One stream's lines. A longer line is divided."""
 
     def __init__(self) -> None:
         self._rest = b""

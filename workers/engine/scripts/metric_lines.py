@@ -17,7 +17,7 @@ MAX_LINE_BYTES = 64 * 2**10
 
 
 class MetricLine(NamedTuple):
-    """The metrics of a step. A value may be NaN or infinite."""
+    """A step's metrics. A value may be NaN or infinite."""
 
     step: int
     metrics: dict[str, float]
@@ -28,7 +28,7 @@ class NotUnderstood(Exception):
 
 
 class MetricLines:
-    """Reads the lines of one run. A line without a step has the one after the last."""
+    """Reads one run's lines. A line without a step has the one after the last."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()

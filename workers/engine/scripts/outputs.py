@@ -1,4 +1,4 @@
-"""Reports the files in a script's folder of outputs as artifacts, within bounds."""
+"""Reports the files in a script's output folder as artifacts, within bounds."""
 
 import os
 import stat
@@ -21,8 +21,8 @@ class Bounds(NamedTuple):
     """How much of the folder is kept.
 
     Attributes:
-        files: number of files.
-        bytes: bytes of all files.
+        files: the file count.
+        bytes: bytes in all files.
     """
 
     files: int
@@ -42,19 +42,19 @@ class Kept(NamedTuple):
 
 
 def report_outputs(report: Report, folder: Path, bounds: Bounds, *, prefix: str = "") -> None:
-    """Report the files of a folder as artifacts. A warning names those that are not kept, with the reasons.
+    """Report the files in a folder as artifacts. A warning names those that are not kept, with the reasons.
 
     Args:
         report: its folder contains `folder`.
-        folder: of the outputs.
-        bounds: of the files that are kept; those with the first names are.
-        prefix: of the names of the artifacts, such as `trial-3/`.
+        folder: the output folder.
+        bounds: limit which files are kept: those with the first names.
+        prefix: starts the artifact names, such as `trial-3/`.
     """
     refused: list[str] = []
     count, total = 0, 0
-    for name, found in _entries(folder):
-        reason = found if isinstance(found, str) else None
-        size = 0 if isinstance(found, str) else found
+    for name, size_or_reason in _entries(folder):
+        reason = size_or_reason if isinstance(size_or_reason, str) else None
+        size = 0 if isinstance(size_or_reason, str) else size_or_reason
         if reason is None and count == bounds.files:
             reason = f"only {bounds.files} files are kept"
         elif reason is None and total + size > bounds.bytes:
@@ -74,8 +74,8 @@ def report_outputs(report: Report, folder: Path, bounds: Bounds, *, prefix: str 
 
 def _entries(folder: Path) -> Iterator[tuple[str, int | str]]:
     """Yield each file with its size, or with the reason why it is not kept; the model comes first."""
-    found = sorted(_walk(folder, ""), key=lambda entry: (entry[0] != MODEL_FILE, entry[0]))
-    for name, entry in found:
+    entries = sorted(_walk(folder, ""), key=lambda entry: (entry[0] != MODEL_FILE, entry[0]))
+    for name, entry in entries:
         if len(name) > MAX_NAME or not name.isprintable():
             yield name[:MAX_NAME], "its name is too long or not printable"
             continue

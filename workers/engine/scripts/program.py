@@ -28,11 +28,11 @@ class Ended(NamedTuple):
     """How a program ended.
 
     Attributes:
-        status: its exit status, minus the number of the signal that ended it.
+        status: its exit status; if a signal ended it, the signal's number, negative.
         was_asked: whether it was asked to end.
         was_killed: whether it ignored SIGTERM.
         printed_too_much: whether it was ended because it printed more than `MAX_OUTPUT_BYTES`.
-        left_behind: the number of processes that it left behind and that were ended.
+        left_behind: how many processes it left behind that were ended.
     """
 
     status: int
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
 
 
 class Program:
-    """One run of a program in a process group of its own.
+    """One program run in its own process group.
 
     Args:
         command: the program and its arguments.
@@ -176,7 +176,7 @@ def kill_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def adopt_orphans() -> None:
-    """Have processes whose parents have ended become children of this process, where the kernel can."""
+    """Have processes whose parents have ended become this process' children, where the kernel can."""
     # Without it, those that have left the group of their program are found by the sandbox alone.
     with contextlib.suppress(OSError, AttributeError):
         become_subreaper()
@@ -186,7 +186,7 @@ def end_descendants(*, except_for: frozenset[int] = frozenset()) -> int:
     """Kill all processes that a program has started and that still run; return their number.
 
     Args:
-        except_for: descendants of this process that the program has not started.
+        except_for: this process' descendants that the program has not started.
     """
     ended: set[int] = set()
     for _ in range(100):  # each may start others before it is killed
@@ -210,7 +210,7 @@ def _collect() -> None:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield the descendants of a process that have not ended; none where the kernel does not list them."""
+    """Yield a process' descendants that have not ended; none where the kernel does not list them."""
     for child in _children(pid):
         if not _has_ended(child):
             yield child
@@ -232,12 +232,12 @@ def _has_ended(pid: int) -> bool:
 
 
 def cpu_ticks(pids: Iterable[int]) -> int:
-    """Return the CPU time of processes, and of their children that have ended, in ticks of the clock."""
+    """Return the CPU time for processes, and for their children that have ended, in clock ticks."""
     return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _fields(pid)))
 
 
 def _fields(pid: int) -> list[str]:
-    """Return the state of a process and what follows it in its file `stat`; empty if it does not exist."""
+    """Return a process' state and what follows it in its file `stat`; empty if it does not exist."""
     try:
         # Before it is the name of the program, which may contain spaces and brackets.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""Runs a script once: with its arguments in a folder of its own, and reads its reports."""
+"""Runs a script once: with its arguments in its own folder, and reads its reports."""
 
 import contextlib
 import math
@@ -48,20 +48,20 @@ type Check = Callable[[int, Sequence[tuple[int, float]]], Verdict | None]
 
 @dataclass(frozen=True)
 class Plan:
-    """One run of a script.
+    """One script run.
 
     Attributes:
         script: the script with all its arguments.
         code: its files.
         folder: in which its folders are made.
-        seed: of this run.
+        seed: this run's seed.
         steps: how many steps a full run reports, for the progress.
         objective: the metric that it must report; None if it need not report any.
         data: the file with the data; None without data.
-        execution: the number of the execution; None outside a search.
+        execution: the execution number; None outside a search.
         check: decides whether to prune it.
-        bounds: of its outputs.
-        prefix: of the names of its outputs.
+        bounds: limit its outputs.
+        prefix: starts its outputs' names.
         grace: seconds from SIGTERM to SIGKILL.
     """
 
@@ -85,13 +85,13 @@ class Reported:
 
     Attributes:
         last: its last step.
-        latest: the newest value of each metric.
-        best_step: the step with the best value of the objective; None before the first finite one.
+        latest: each metric's newest value.
+        best_step: the step with the objective's best value; None before the first finite one.
         score: that value.
-        metrics: the newest values of all metrics at that step.
+        metrics: all metrics' newest values at that step.
         best: each step at which the objective was best, with its value.
         verdict: why it was pruned.
-        seconds: duration of the run.
+        seconds: how long the run took.
     """
 
     last: int = 0
@@ -104,7 +104,7 @@ class Reported:
     seconds: float = 0.0
 
     def add(self, line: MetricLine, objective: Objective | None) -> None:
-        """Add the metrics of a step."""
+        """Add a step's metrics."""
         self.last = max(self.last, line.step)
         self.latest |= line.metrics
         value = line.metrics.get(objective.metric) if objective is not None else None
@@ -132,7 +132,7 @@ def run_script(plan: Plan, report: Report) -> Reported:
 
 
 class _Run:
-    """One run, from the copy of its code to its outputs."""
+    """One run, from copying its code to its outputs."""
 
     def __init__(self, plan: Plan, report: Report) -> None:
         self._plan = plan
@@ -268,7 +268,7 @@ class _Run:
             )
 
     def _require_success(self, ended: Ended) -> None:
-        """Raise the cause of a failure."""
+        """Raise a failure's cause."""
         entry, reported = self._plan.script.entry, self._reported
         if ended.printed_too_much:
             limit = MAX_OUTPUT_BYTES >> 20
@@ -291,7 +291,7 @@ class _Run:
         return ProgramFailed("script_failed", f"{entry} ended with exit status {status}{cause}", trace)
 
     def _with_own_paths(self, trace: str) -> str:
-        """Return a traceback that names the files as the version of code does."""
+        """Return a traceback that names the files as the code version does."""
         for folder in {str(self._work), os.path.realpath(self._work)}:
             trace = trace.replace(folder + os.sep, "")
         return trace
@@ -312,7 +312,7 @@ class _Run:
 
 
 def _print(stream: Stream, line: bytes) -> None:
-    """Print a line of the script as one of this process, whose output is the log of the job."""
+    """Print a script line as this process' own line; its output is the job's log."""
     # A line with this character marks the trial of the next lines.
     text = line.replace(b"\x1e", b"?") + b"\n"
     # A full disk must not end the script.

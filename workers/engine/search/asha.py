@@ -32,7 +32,7 @@ def answer(history: History, count: int) -> Answer:
 
 
 class RungRanking(NamedTuple):
-    """The trials that have reached the end of a rung: all of them, and the best 1/factor; best first."""
+    """The trials that have reached the end of a rung: all, and the best 1/factor; best first."""
 
     members: list[TrialRow]
     top: list[TrialRow]
@@ -53,7 +53,7 @@ def _rankings(history: History, rungs: int) -> list[RungRanking]:
 
 
 def _promotions(rankings: Sequence[RungRanking], rungs: Sequence[int]) -> Iterator[Suggestion]:
-    """Yield the promotion of each paused trial among the best of its rung, highest rung first."""
+    """Yield a promotion for each paused trial among the best in its rung, highest rung first."""
     for rung in reversed(range(len(rungs) - 1)):
         members, top = rankings[rung]
         for row in top:

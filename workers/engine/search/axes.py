@@ -1,6 +1,6 @@
 """Converts hyperparameters to coordinates for models, without names, scales and steps.
 
-The coordinate of a countable hyperparameter is its index in our grid, that of any other its fraction of the
+A countable hyperparameter's coordinate is its index in our grid, any other's its fraction of the
 sampling scale. So a model does not round steps itself, and log and reverse log scales become linear.
 """
 
@@ -27,7 +27,7 @@ class Axis:
 
     Attributes:
         parameter: the hyperparameter.
-        points: values of its grid; empty for a continuous hyperparameter.
+        points: its grid's values; empty for a continuous hyperparameter.
         is_ordered: whether neighbouring indices mean similar values.
     """
 
@@ -46,11 +46,11 @@ class Axis:
 
     @property
     def last(self) -> int:
-        """Last index of the grid; -1 for a continuous hyperparameter."""
+        """The grid's last index; -1 for a continuous hyperparameter."""
         return len(self.points) - 1
 
     def place(self, value: Value) -> int:
-        """Return a value's index in the grid; of a value that is not in it, that of the nearest point."""
+        """Return a value's index in the grid; for a value that is not in it, the nearest point's."""
         if isinstance(self.points, range):
             return min(max(round((int(value) - self.points.start) / self.points.step), 0), self.last)
         if isinstance(self.points, Steps):
@@ -100,8 +100,8 @@ def compose(space: Space, axes: Sequence[Axis], choose: Callable[[Axis], Value])
 
     Args:
         space: the search space.
-        axes: of the space.
-        choose: called for the active axes in the order of the space.
+        axes: the space's axes.
+        choose: called for the active axes in the space's order.
     """
     by_name = {axis.parameter.name: axis for axis in axes}
     values: dict[str, Value] = {}
@@ -124,9 +124,9 @@ def neighbour(
 
     Args:
         space: the search space.
-        axes: of the space.
+        axes: the space's axes.
         values: the configuration to start from.
-        spread: standard deviation of a step, as a fraction of the axis; for an unordered axis the probability
+        spread: a step's standard deviation, as a fraction of the axis; for an unordered axis the probability
             of a new value.
         rng: random generator.
     """

@@ -1,7 +1,7 @@
-"""Bayesian optimization: maximizes the expected improvement of a Gaussian process.
+"""Bayesian optimization: maximizes a Gaussian process' expected improvement.
 
 Kernel: Matérn 5/2 with a length scale per column (automatic relevance determination) plus noise, by
-scikit-learn. Acquisition: expected improvement over random configurations and neighbours of the best ones, so
+scikit-learn. Acquisition: expected improvement over random configurations and the best ones' neighbours, so
 that a suggestion needs one prediction instead of thousands.
 
 Sources: Snoek, Larochelle and Adams, Practical Bayesian Optimization, NeurIPS 2012, section 3; expected
@@ -50,7 +50,7 @@ RELEVANCE_UP_TO = 32
 
 
 def initial_points(search: SearchSpec) -> int:
-    """Return the number of results for the first model: 2 per dimension, at most a third of the search."""
+    """Return how many results the first model needs: 2 per dimension, at most a third of the search."""
     dimensions = sum(not isinstance(p, FixedParameter) for p in search.space)
     return max(3, min(2 * dimensions, search.max_trials // 3))
 
@@ -119,7 +119,7 @@ class Model:
         return process.fit(x, y)
 
     def _fit_kernel(self, seed: int) -> tuple[Kernel, float]:
-        """Return the kernel with the largest likelihood and the variance of the noise."""
+        """Return the kernel with the largest likelihood and the noise variance."""
         width = self._x.shape[1]
         scales = np.full(width if width <= RELEVANCE_UP_TO else 1, 0.5)
         kernel = ConstantKernel(1.0, (0.05, 20.0)) * Matern(scales, (0.05, 20.0), nu=2.5)
@@ -155,7 +155,7 @@ def _minimize(loss: Callable[..., Any], begin: Floats, bounds: Floats) -> tuple[
 def clipped(costs: Floats) -> Floats:
     """Return costs with large values clipped.
 
-    The limit is as far above the median as three times the distance of the best cost below it.
+    The limit is three times as far above the median as the best cost is below it.
     """
     # A learning rate that is too high gives losses of any size, which would dominate the fit of the model.
     middle = float(np.median(costs))
@@ -163,7 +163,7 @@ def clipped(costs: Floats) -> Floats:
 
 
 def expected_improvement(mean: Floats, deviation: Floats, *, best: float) -> Floats:
-    """Return the expected improvement of each point over `best`; mean and deviation are (points,)."""
+    """Return each point's expected improvement over `best`; mean and deviation are (points,)."""
     deviation = np.maximum(deviation, 1e-12)
     z = (best - mean) / deviation
     return (best - mean) * norm.cdf(z) + deviation * norm.pdf(z)

@@ -1,4 +1,4 @@
-"""Converts configurations to rows of a matrix, for models that use distances."""
+"""Converts configurations to matrix rows, for models that use distances."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ INACTIVE = 0.5
 
 
 class Columns:
-    """Converts configurations to points of the unit cube.
+    """Converts configurations to points in the unit cube.
 
-    A number or an ordered list of choices has one column, other choices one column per value. A conditional
+    A number or an ordered choice list has one column, other choices one column per value. A conditional
     hyperparameter has one more column, which is 1 if it is active.
     """
 
@@ -31,7 +31,7 @@ class Columns:
             self.width += self._values_of(axis) + (axis.parameter.name in self._conditional)
 
     def matrix(self, configurations: Sequence[Values]) -> npt.NDArray[np.float64]:
-        """Return an array of shape (configurations, width)."""
+        """Return an array with shape (configurations, width)."""
         matrix = np.zeros((len(configurations), self.width))
         for axis, begin in zip(self._axes, self._begins, strict=True):
             self._fill(matrix, axis, begin, configurations)

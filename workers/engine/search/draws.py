@@ -1,4 +1,4 @@
-"""Draws random configurations. The generator of trial n is seeded only by the search's seed and n."""
+"""Draws random configurations. Trial n's generator is seeded only by the search's seed and n."""
 
 import random
 
@@ -10,12 +10,12 @@ DRAWS = 64
 
 
 def draw_any(history: History) -> dict[str, Value]:
-    """Draw the configuration of the next trial, which may have been tried before."""
+    """Draw the next trial's configuration, which may have been tried before."""
     return sample(history.search.space, generator(history, history.next_number))
 
 
 def first_values(history: History) -> dict[str, Value] | None:
-    """Return the configuration of a search's first trial: defaults where there are any, other values drawn.
+    """Return the configuration for a search's first trial: defaults where there are any, other values drawn.
 
     Returns None if the algorithm has to choose: for later trials, without any default, and for a grid, which
     is tried in its order.
@@ -40,7 +40,7 @@ def draw_unseen(history: History, name: int | str) -> dict[str, Value] | None:
 
     Args:
         history: trials so far.
-        name: distinguishes this draw from others of the search, for example a trial's number.
+        name: distinguishes this draw from others in the search, for example a trial's number.
     """
     drawing = generator(history, name)
     for _ in range(DRAWS):

@@ -1,4 +1,4 @@
-"""Grid search: suggests the next configurations of the space's grid."""
+"""Grid search: suggests the next configurations in the space's grid."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,9 @@ from workers.engine.search.proposals import one_by_one
 
 
 def start(history: History) -> Callable[[History], dict[str, Value] | None]:
-    """Return the function that proposes the next point of the grid, and None at its end.
+    """Return the function that proposes the grid's next point, and None at its end.
 
-    Usually the trials of this algorithm are the first points of the grid, so it continues after them.
+    Usually this algorithm's trials are the grid's first points, so it continues after them.
     """
     points = grid(history.search.space)
     taken = _by_hand(history)

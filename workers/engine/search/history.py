@@ -1,4 +1,4 @@
-"""Gives algorithms access to the trials of a search: sorted, counted, and indexed by configuration."""
+"""Gives algorithms access to a search's trials: sorted, counted, and indexed by configuration."""
 
 import math
 from functools import cached_property
@@ -20,7 +20,7 @@ class History:
     """The trials that an algorithm knows. Each suggestion is added, so that the next one differs.
 
     Attributes:
-        rows: trials of this search in the order of their numbers.
+        rows: this search's trials by their numbers.
         own: those suggested by the algorithm.
         earlier: trials with a result from the search that this one is warm-started from.
     """
@@ -41,7 +41,7 @@ class History:
     def key(self, values: Values) -> Key:
         """Return a key that is equal for equal configurations: values in order, None if inactive.
 
-        For ten thousand trials this takes a fifth of the time of sorting their items.
+        For ten thousand trials this takes a fifth as long as sorting their items.
         """
         return tuple(map(values.get, self._names))
 
@@ -59,12 +59,12 @@ class History:
 
     @property
     def next_number(self) -> int:
-        """Number of the next new trial; trials are counted from 1."""
+        """The next new trial's number; trials are counted from 1."""
         return self.rows[-1].number + 1 if self.rows else 1
 
     @property
     def left(self) -> int:
-        """Number of trials that the algorithm may still suggest."""
+        """How many trials the algorithm may still suggest."""
         if self.search.info.enumerates_grid:  # the grid may have fewer points than max_trials
             inside = sum(row.inside for row in self.own)
             return max(min(self.search.max_trials - len(self.own), self._planned - inside), 0)
@@ -75,13 +75,13 @@ class History:
         return self.search.trials_planned(self.epochs)
 
     def model_rows(self, limit: int) -> list[TrialRow]:
-        """Return the trials to fit a model to: those with results, of earlier searches too, and pending ones.
+        """Return the trials to fit a model to: those with results, also earlier ones, and pending ones.
 
         Trials outside a narrowed space are left out: a removed value has no coordinate, and a value beyond a
         bound would be counted at the bound.
 
         Args:
-            limit: maximum number of results. If there are more, the best quarter of this number by the first
+            limit: most results to return. If there are more, the best quarter of this number by the first
                 objective is kept, and the newest of the others.
         """
         inside = [row for row in self.rows if row.inside]
@@ -94,7 +94,7 @@ class History:
         return [scored[i] for i in sorted({*best, *rest})] + pending
 
     def cost(self, row: TrialRow) -> float:
-        """Return the first objective of a row as a cost to minimize; infinity without a result."""
+        """Return a row's first objective as a cost to minimize; infinity without a result."""
         result = row.result()
         return math.inf if result is None else self.search.ranked_by()[0].cost(result[0])
 

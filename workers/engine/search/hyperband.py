@@ -1,4 +1,4 @@
-"""Hyperband: brackets of successive halving, from many short trainings to few long ones.
+"""Hyperband: successive halving in brackets, from many short trainings to few long ones.
 
 Within a bracket, trials are paused until their rung is complete. Meanwhile the next bracket is filled, so
 that no slot is idle while brackets are left.
@@ -17,7 +17,7 @@ from workers.engine.search.rung import evidence, new_trial, promotion, ranked, v
 
 
 def answer(history: History, count: int) -> Answer:
-    """Promote and drop trials of complete rungs, and fill the rest of `count` with new trials."""
+    """Promote and drop trials in complete rungs, and fill the rest of `count` with new trials."""
     members: dict[int, list[TrialRow]] = defaultdict(list)
     for row in history.own:
         members[row.bracket].append(row)
@@ -44,7 +44,7 @@ def answer(history: History, count: int) -> Answer:
 def _decide(
     bracket: Bracket, members: Sequence[TrialRow], objective: Objective
 ) -> tuple[list[Suggestion], list[Dropped]]:
-    """Return the promotions and the dropped trials of all complete rungs of a bracket."""
+    """Return the promotions and the dropped trials in a bracket's complete rungs."""
     promoted: list[Suggestion] = []
     dropped: list[Dropped] = []
     if len(members) < bracket.sizes[0]:

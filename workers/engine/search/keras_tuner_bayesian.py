@@ -52,7 +52,7 @@ def propose(history: History) -> dict[str, Value]:
 
 
 def initial_points(search: SearchSpec) -> int:
-    """Return the number of scores for the first model: 3 per dimension, at most half of the search."""
+    """Return how many scores the first model needs: 3 per dimension, at most half the search."""
     dimensions = sum(not isinstance(p, FixedParameter) for p in search.space)
     return max(3, min(POINTS_PER_DIMENSION * dimensions, search.max_trials // 2))
 
@@ -73,7 +73,7 @@ def _filled_oracle(search: SearchSpec, rows: Sequence[TrialRow], number: int) ->
 
 
 def _most_promising(oracle: Any, history: History, number: int) -> dict[str, Value]:
-    """Return the one of some random unseen configurations with the lowest confidence bound."""
+    """Return, among some random unseen configurations, the one with the lowest confidence bound."""
     search = history.search
     draws = (draw_unseen(history, f"{number}/{i}") for i in range(CANDIDATES))
     candidates = [values for values in draws if values is not None]
@@ -139,7 +139,7 @@ def _entry(parameter: Parameter, parents: dict[str, Parameter]) -> dict[str, Any
 
 
 def _possible(parent: Parameter, values: Sequence[Value]) -> list[Value]:
-    """Translate a condition's values; -1, which is no index, if the parent can have none of them."""
+    """Translate a condition's values; -1, which is no index, if the parent can have none."""
     reachable = [v for v in values if v in parent.grid()] if parent.is_countable() else values
     return [_encode(parent, v) for v in reachable] or [-1]
 
@@ -155,7 +155,7 @@ def _encode(parameter: Parameter, value: Value) -> Value:
 
 
 def _decode(parameter: Parameter, value: Value) -> Value:
-    """Translate a value of the oracle; it may exceed the end of its scale by one."""
+    """Translate an oracle's value; it may exceed the end of its scale by one."""
     if parameter.is_countable():
         return parameter.grid()[int(value)]
     if isinstance(parameter, IntParameter):
@@ -171,7 +171,7 @@ def to_oracle(space: Space, values: Values) -> dict[str, Value]:
 
 
 def from_oracle(space: Space, values: Values) -> dict[str, Value]:
-    """Translate a configuration of the oracle: active hyperparameters in the space's order."""
+    """Translate an oracle's configuration: active hyperparameters in the space's order."""
     ours: dict[str, Value] = {}
     for parameter in space:
         if parameter.is_active(ours):

@@ -19,7 +19,7 @@ class QuickRegressor(GaussianProcessRegressor):
     """scikit-learn's regressor for a fitted Matérn 5/2 kernel with one length scale and one target."""
 
     def predict(self, X: Floats, return_std: bool = False, return_cov: bool = False) -> Any:  # noqa: N803
-        """Return mean and standard deviation at points of shape (points, dimensions).
+        """Return mean and standard deviation at points with shape (points, dimensions).
 
         Source: Rasmussen and Williams, Gaussian Processes for Machine Learning, algorithm 2.1.
         """

@@ -1,4 +1,4 @@
-"""Builds the `answer` function of algorithms that propose one new trial after another."""
+"""Builds the `answer` function for algorithms that propose one new trial after another."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ AnswerFunction = Callable[[History, int], Answer]
 
 
 def one_by_one(start: Callable[[History], Propose]) -> AnswerFunction:
-    """Return the `answer` function of an algorithm.
+    """Return the `answer` function for an algorithm.
 
     Args:
         start: returns the proposing function. It is called once per answer, so it can do work that all

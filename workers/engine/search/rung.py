@@ -12,7 +12,7 @@ from workers.engine.search.history import History
 
 
 def value_at(row: TrialRow, rung: int) -> float | None:
-    """Return a trial's score at the end of a rung; that of a completed trial if it has none there."""
+    """Return a trial's score at the end of a rung; a completed trial's own score if it has none there."""
     if len(row.rungs) > rung:
         return row.rungs[rung]
     return row.score if row.state == "completed" else None
@@ -29,13 +29,13 @@ def ranked(rows: Iterable[TrialRow], rung: int, objective: Objective) -> list[Tr
 
 
 def evidence(row: TrialRow, rung: int, *, cutoff: TrialRow | None, of: int) -> dict[str, Any]:
-    """Return the numbers behind a decision: the trial's score, the cutoff and the number of trials.
+    """Return the numbers behind a decision: the trial's score, the cutoff and the trial count.
 
     Args:
         row: the trial.
         rung: counted from 0.
         cutoff: the last trial that is promoted; None if none is.
-        of: number of trials that were compared.
+        of: how many trials were compared.
     """
     last = None if cutoff is None else value_at(cutoff, rung)
     return {"rung": rung, "value": value_at(row, rung), "cutoff": last, "of": of}
@@ -54,7 +54,7 @@ def promotion(row: TrialRow, epochs: int, why: dict[str, Any]) -> Suggestion:
 
 
 def new_trial(history: History, *, bracket: int, epochs: int) -> Suggestion:
-    """Return a new random trial at the first rung of a bracket, and add it to the history."""
+    """Return a new random trial at a bracket's first rung, and add it to the history."""
     fresh = suggestion_for(history, first_values(history) or draw_any(history))
     suggestion = fresh.model_copy(update={"bracket": bracket, "epochs": epochs})
     history.add(suggestion)

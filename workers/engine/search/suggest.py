@@ -1,4 +1,4 @@
-"""Runs the algorithm of a search."""
+"""Runs a search's algorithm."""
 
 import pkgutil
 

@@ -1,4 +1,4 @@
-"""Writes the artifacts of a task in the formats that pages and later tasks read."""
+"""Writes a task's artifacts in the formats that pages and later tasks read."""
 
 import io
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ def write_test_predictions(
 
 
 def write_validation_predictions(report: Report, rows: Array, y_true: Array, y_pred: Array) -> None:
-    """Write the arrays `rows`, `y_true` and `y_pred` of the validation rows, for the ensemble task."""
+    """Write the arrays `rows`, `y_true` and `y_pred` for the validation rows, for the ensemble task."""
     path = Path(report.folder) / "validation_predictions.npz"
     np.savez(path, rows=rows, y_true=y_true, y_pred=y_pred)
     report.artifact("validation_predictions", path.name, name=path.name)
 
 
 def summary_of(model: Any) -> ModelSummary:
-    """Return the size, the layers and the graph of a model, and the summary that Keras prints."""
+    """Return a model's size, layers and graph, and the summary that Keras prints."""
     text = io.StringIO()
     model.summary(expand_nested=True, line_length=100, print_fn=lambda line: text.write(f"{line}\n"))
     trainable = sum(int(np.prod(v.shape)) for v in model.trainable_variables)

@@ -1,4 +1,4 @@
-"""Runs the code data task: calls the function `load_data` of own code, and writes its rows to a file."""
+"""Runs the code data task: calls the function `load_data` in user code, and writes its rows to a file."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ def _loaded(function: Callable[..., Any], task: CodeDataTask, report: Report) ->
 
 @contextmanager
 def _calling(what: str) -> Iterator[None]:
-    """Raise errors of the function as those of its code, also if it has no memory; see `calling`."""
+    """Raise the function's errors as errors in its code, also if it has no memory; see `calling`."""
     with calling(CodeDataFailure, what):
         try:
             yield
@@ -107,7 +107,7 @@ def _shape(column: Any) -> str:
 
 
 def takes_split(function: Callable[..., Any]) -> bool:
-    """Return whether a function is called once for each part; one without arguments returns all of them."""
+    """Return whether a function is called once for each part; one without arguments returns all parts."""
     try:
         inspect.signature(function).bind("train")
     except TypeError:
@@ -119,7 +119,7 @@ def takes_split(function: Callable[..., Any]) -> bool:
 
 
 def _parts_of(returned: Any, what: str, task: CodeDataTask) -> dict[Part, Pair]:
-    """Return the parts of `(x_train, y_train), (x_test, y_test)`, with those of validation between them."""
+    """Return the parts in `(x_train, y_train), (x_test, y_test)`, with validation between them."""
     if (
         not isinstance(returned, tuple | list)
         or len(returned) not in (2, 3)

@@ -1,4 +1,4 @@
-"""Runs the dry build task: builds the model of own code, and reports its hyperparameters and properties."""
+"""Runs the dry build task: builds the user code's model, and reports its hyperparameters and properties."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +34,7 @@ def run(task: DryBuildTask, report: Report) -> dict[str, Any]:
 
     Raises:
         CodeFailure: the code cannot be imported, builds no model for the data, or its `fit` fails.
-        BadData, BadSpec: the shape of the data cannot be found.
+        BadData, BadSpec: the data's shape cannot be found.
     """
     with using_code(task.code, Path(task.folder)), announced_to(report.phase):
         report.phase("loading")
@@ -94,7 +94,7 @@ def _shape(shape: Any) -> tuple[int | None, ...]:
 
 
 def shape_width(shape: DataShape) -> int:
-    """Return the number of outputs of a model for data of this shape."""
+    """Return a model's output count for data with this shape."""
     return 1 if shape.task == "binary" else shape.outputs
 
 
@@ -104,7 +104,7 @@ def _loss_name(model: Any) -> str:
 
 
 def random_rows(shape: DataShape) -> tuple[Array, Array]:
-    """Return rows and targets of this shape; each class occurs."""
+    """Return rows and targets with this shape; each class occurs."""
     generator = np.random.default_rng(0)
     x = generator.random((ROWS, *shape.input_shape), dtype=np.float32)
     if shape.task in ("binary", "multiclass"):
@@ -115,7 +115,7 @@ def random_rows(shape: DataShape) -> tuple[Array, Array]:
 
 
 def _compiled_metrics(code_build: CodeBuild) -> tuple[str, ...]:
-    """Return the names of the values that validation computes, after loss and metrics were called once."""
+    """Return which values validation computes, by name, after loss and metrics were called once."""
     x, y = random_rows(code_build.shape)
     with calling(CodeFitFailure, "computing the loss and the metrics"):
         compile_for_batches(code_build)
@@ -126,7 +126,7 @@ def _compiled_metrics(code_build: CodeBuild) -> tuple[str, ...]:
 
 
 def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -> tuple[str, ...]:
-    """Call the `fit` of the class with random rows; return the names of the values that it measured."""
+    """Call the class's `fit` with random rows; return which values it measured, by name."""
     measured: dict[str, None] = {}
 
     def fit(hyperparameters: Any) -> None:
@@ -157,7 +157,7 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -
 
 
 def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> None:
-    """Call `fit` with the defaults, and again with the last values of choices that it declares."""
+    """Call `fit` with the defaults, and again with the last values in the choices that it declares."""
     before = {parameter.name for parameter in explorer.defaults().space}
     explorer.use(fit, {})
     new = [parameter for parameter in explorer.defaults().space if parameter.name not in before]
@@ -169,7 +169,7 @@ def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> Non
 
 
 class _Names(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Collects the names of the values of an epoch."""
+    """Collects the names of an epoch's values."""
 
     def __init__(self, names: dict[str, None]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Runs the ensemble task: combines trained members into one stored model of built-in layers.
+"""Runs the ensemble task: combines trained members into one stored model with built-in layers.
 
 Weights are fitted to predictions that the members made before they were trained on validation data. They are
 then applied to the members retrained on training and validation data.
@@ -133,12 +133,12 @@ def _details(
 def validation_metrics(
     members: MemberPredictions, y_pred: Array, task: EnsembleTask, dataset: Dataset
 ) -> dict[str, Any]:
-    """Return loss and metrics of the validation rows, under the names that trainings report.
+    """Return loss and metrics for the validation rows, under the names that trainings report.
 
-    Pages compare them with those of the members. Metrics that only the evaluation computes are added.
+    Pages compare them with the members'. Metrics that only the evaluation computes are added.
 
     Args:
-        members: have the true values of the validation rows, and their weights.
+        members: have the validation rows' true values and weights.
         y_pred: the ensemble's predictions for them, (rows, …).
         task: names the loss and the metrics.
         dataset: has the training rows.
@@ -158,7 +158,7 @@ def validation_metrics(
 
 
 def common_features(paths: Sequence[Path]) -> Features | None:
-    """Return the pipeline of all members; None if they have none.
+    """Return the pipeline that all members have; None if they have none.
 
     Raises:
         BadMembers: the pipelines differ, so no input suits all members.

@@ -30,9 +30,9 @@ class ExportedModel:
 
     Attributes:
         model: as loaded from the file.
-        signature: of the model.
-        parameters: number of parameters.
-        bytes: size of the file.
+        signature: the model's signature.
+        parameters: the parameter count.
+        bytes: the file size.
     """
 
     model: Any
@@ -47,7 +47,7 @@ def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
     Args:
         prepared: the trained model.
         report: receives the artifacts.
-        name: of the model.
+        name: the model's name.
 
     Raises:
         BadExport: the loaded file's predictions differ.

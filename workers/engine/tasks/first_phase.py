@@ -1,4 +1,4 @@
-"""Stores the result of a training's first phase in the checkpoints of the second."""
+"""Stores the result of a training's first phase in the second phase's checkpoints."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
@@ -16,15 +16,15 @@ RATES = "rates"
 
 @dataclass(frozen=True)
 class FirstPhase:
-    """Result of the first phase. Checkpoints of the second store it, so its field names must not change.
+    """The first phase's result. The second phase's checkpoints store it, so its field names must not change.
 
     Attributes:
         best_epoch: counted from 1.
-        epochs: number of epochs trained.
-        steps: number of training steps.
+        epochs: epochs trained.
+        steps: training steps.
         score: objective at the best epoch.
-        figures: metrics of the best epoch by name.
-        rates: learning rate of each epoch.
+        figures: the best epoch's metrics by name.
+        rates: each epoch's learning rate.
         stopped_by: the measure whose patience ended it; empty if it ran all epochs.
     """
 
@@ -38,14 +38,14 @@ class FirstPhase:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Self:
-        """Return the result that a checkpoint of the second phase stores."""
+        """Return the result that a checkpoint in the second phase stores."""
         result = cls(**snapshot.state["extra"]["found"])
         # Checkpoints of older releases have the rates in `found`.
         rates = snapshot.arrays.get(RATES)
         return result if rates is None else replace(result, rates=tuple(rates[0].tolist()))
 
     def to_extra(self) -> dict[str, Any]:
-        """Return the JSON values with which a checkpoint of the second phase stores this result."""
+        """Return the JSON values with which a checkpoint in the second phase stores this result."""
         return {"phase": RETRAIN_PHASE, "found": asdict(replace(self, rates=()))}
 
     def to_arrays(self) -> dict[str, list[Array]]:

@@ -66,8 +66,8 @@ class GateInputs:
         model: the challenger.
         dataset: the data it was trained on; None if it is unknown or the model does not take its rows.
         sample: rows to predict, for each input.
-        clients: the processes of versions that need code.
-        report: receives the evaluation of a challenger that needs code.
+        clients: the processes for versions that need code.
+        report: receives the evaluation if the challenger needs code.
     """
 
     task: GateTask
@@ -85,7 +85,7 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     such code changes in its own process has no effect on the metrics.
 
     Returns:
-        `gates` in order, `metrics` of challenger and champion on the test rows, and `test_rows`.
+        `gates` in order, `metrics` for challenger and champion on the test rows, and `test_rows`.
 
     Raises:
         BadData, BadSpec: the data set cannot be read as the spec requires.
@@ -184,10 +184,10 @@ def _result(gates: list[GateOutcome], metrics: dict[str, Any], test_rows: int) -
 
 
 def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Clients) -> GateInputs:
-    """Return the rows on which a version is judged: those of its data, or made ones if it takes others.
+    """Return the rows on which a version is judged: from its data, or generated ones if it takes others.
 
     Raises:
-        ModelFailed: its pipeline, which code of users has written, asks for columns that its data lack.
+        ModelFailed: its pipeline, which user code has written, asks for columns that its data lack.
     """
     if task.dataset is not None and task.spec is not None:
         dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
@@ -205,10 +205,10 @@ def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Client
 
 
 def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any], list[Array]]:
-    """Return the results of the gates that need test data, the metrics and the predictions.
+    """Return the results for the gates that need test data, the metrics and the predictions.
 
     Raises:
-        ModelFailed: the process of the challenger did not answer as it must.
+        ModelFailed: the challenger's process did not answer as it must.
     """
     dataset, rules = inputs.dataset, inputs.task.rules
     if dataset is None:
@@ -242,9 +242,9 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
 
 
 def _order(task: GateTask, rows: int) -> Array | None:
-    """Return the order in which the versions get the test rows; None for that of the data.
+    """Return the order in which the versions get the test rows; None for the data's order.
 
-    It is the same for both, and code of users does not know it: the order of the data may follow the targets.
+    It is the same for both, and user code does not know it: the data's order may follow the targets.
     """
     return np.random.default_rng().permutation(rows) if task.models else None
 
@@ -260,9 +260,9 @@ def _predictions(model: JudgedModel, x: Rows, order: Array | None) -> Array:
 
 
 def _refuse_targets(model: JudgedModel, dataset: Dataset) -> None:
-    """Refuse a pipeline that takes the targets of the test rows, since code of users has written it.
+    """Refuse a pipeline that takes the test rows' targets, since user code has written it.
 
-    Windows of the data may have earlier targets, but then the model must have the same windows.
+    The data's windows may have earlier targets, but then the model must have the same windows.
 
     Raises:
         ModelFailed: it takes them.
@@ -387,9 +387,9 @@ def _scores(dataset: Dataset, y_pred: Array) -> dict[str, float | None]:
 
 
 def _evaluated(inputs: GateInputs, dataset: Dataset, y_pred: Array) -> dict[str, float | None]:
-    """Return the scores of the challenger.
+    """Return the challenger's scores.
 
-    If it needs code, they are those of an evaluation that is reported: the one of its training was computed
+    If it needs code, they come from an evaluation that is reported: the one in its training was computed
     by a process that had executed the code.
     """
     if not inputs.model.is_sandboxed:
@@ -404,7 +404,7 @@ def _evaluated(inputs: GateInputs, dataset: Dataset, y_pred: Array) -> dict[str,
 def _batch_invariance(inputs: GateInputs) -> GateOutcome:
     """Compare predictions for a few rows with those for the same rows in a larger batch.
 
-    Servers gather requests into batches, so a prediction must not depend on the other rows of its batch.
+    Servers gather requests into batches, so a prediction must not depend on the other rows in its batch.
     """
     name = "batch_invariance"
     if not inputs.model.predicts_rows:
@@ -425,7 +425,7 @@ def _batch_invariance(inputs: GateInputs) -> GateOutcome:
 
 
 def _latency(inputs: GateInputs) -> GateOutcome:
-    """Measure the latency of one row and compare it with the ceiling, if there is one."""
+    """Measure the latency for one row and compare it with the ceiling, if there is one."""
     model = inputs.model
     if not model.predicts_rows:
         return GateOutcome(

@@ -1,4 +1,4 @@
-"""Gives the gates the predictions of a version: this process executes it, or one in a sandbox does."""
+"""Gives the gates a version's predictions: this process executes it, or one in a sandbox does."""
 
 import json
 import zipfile
@@ -45,7 +45,7 @@ class JudgedModel(Batched):
 
     @abstractmethod
     def __call__(self, x: Rows) -> Array:
-        """Return the predictions for all rows of `x`, for a model with one input and one output."""
+        """Return the predictions for all rows in `x`, for a model with one input and one output."""
 
     @abstractmethod
     def outputs(self, inputs: Sequence[Array]) -> list[Array]:
@@ -100,7 +100,7 @@ class SandboxedModel(JudgedModel):
 
     Args:
         client: the connection to that process.
-        path: the model file. Code of users wrote it.
+        path: the model file. User code wrote it.
         registered: the signature with which the version was registered; empty if that is unknown.
 
     Raises:
@@ -129,7 +129,7 @@ class SandboxedModel(JudgedModel):
 
     @classmethod
     def connect(cls, model: ModelWithCode) -> ModelClient:
-        """Connect to the process of a model, which then begins to load it.
+        """Connect to a model's process, which then begins to load it.
 
         Raises:
             BadModel: the process could not be started, or the file is damaged.
@@ -174,7 +174,7 @@ def _columns_of(features: Features | None) -> tuple[InputColumn, ...]:
 
 
 def computes_in_16_bits(path: Path) -> bool:
-    """Return whether a layer of a model computes in 16 bits, by the config in its file."""
+    """Return whether a model has a layer that computes in 16 bits, by the config in its file."""
     with zipfile.ZipFile(path) as archive:
         config = json.loads(archive.read("config.json"))
     has_16_bits, open_parts = False, [config]
@@ -189,7 +189,7 @@ def computes_in_16_bits(path: Path) -> bool:
 
 
 def _policy_in(dtype: object) -> str:
-    """Return the name of a dtype or of a policy, which Keras writes as an object."""
+    """Return the name of a dtype or policy, which Keras writes as an object."""
     if isinstance(dtype, dict):
         config = dtype.get("config")
         dtype = config.get("name") if isinstance(config, dict) else None

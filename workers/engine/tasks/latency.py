@@ -1,4 +1,4 @@
-"""Measures the latency of a model and names the hardware."""
+"""Measures a model's latency and names the hardware."""
 
 import os
 import platform
@@ -19,10 +19,10 @@ MAX_SECONDS = 1.0
 
 
 def hardware(threads: int, *, on_cpu: bool = False) -> str:
-    """Return the name of the device or CPU, and the number of threads in use.
+    """Return the name of the device or CPU, and how many threads are used.
 
     Args:
-        threads: the number of threads.
+        threads: the thread count.
         on_cpu: whether the CPU is used although there may be another device.
     """
     device = jax.devices()[0]
@@ -44,7 +44,7 @@ def measure_latency(predict: Batched, x: Array) -> dict[str, CallTime]:
         x: rows to predict, (rows, …), repeated if there are too few.
 
     Returns:
-        By batch size: the time of one call in milliseconds.
+        By batch size: how long one call takes, in milliseconds.
     """
     return {str(size): _time(predict, np.resize(x, (size, *x.shape[1:]))) for size in BATCH_SIZES}
 

@@ -1,4 +1,4 @@
-"""Measures the objective of a retrained model with its interval, to compare the model with its trial."""
+"""Measures a retrained model's objective with its interval, to compare the model with its trial."""
 
 import numpy as np
 
@@ -25,12 +25,12 @@ def measure_objective(
     """Return an objective with its 95 % interval.
 
     Args:
-        metric: of the objective, with the prefix `val_`.
-        evaluation: names the loss and has the scale of the target.
+        metric: the objective's metric, with the prefix `val_`.
+        evaluation: names the loss and has the target's scale.
         y: targets, (rows,) or (rows, outputs).
         p: predictions, (rows, outputs).
-        seed: of the bootstrap.
-        weights: of the rows; None if each counts once.
+        seed: for the bootstrap.
+        weights: row weights; None if each counts once.
     """
     name = metric.removeprefix("val_")
     values = None if weights is None else weights.values

@@ -1,4 +1,4 @@
-"""Writes the overview of a dataset version or of a split while it is computed."""
+"""Writes the overview for a dataset version or a split while it is computed."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -58,7 +58,7 @@ def run(task: ProfileTask, report: Report) -> dict[str, Any]:
     """Write `sample.json`, `profile.json`, `overview.json` and `dataset.arrow`, each when it is computed.
 
     Returns:
-        The profile, and the digest, rows and bytes of the data set.
+        The profile, and the data set's digest, rows and bytes.
 
     Raises:
         BadData: the upload cannot be used.
@@ -103,7 +103,7 @@ def _write_sample(table: Table, task: ProfileTask, report: Report) -> None:
 
 
 def _write_description(body: dict[str, Any], table: Table, task: ProfileTask, report: Report) -> None:
-    """Write the profile and the files of which it is the description."""
+    """Write the profile and the files that it describes."""
     (Path(task.folder) / PROFILE).write_text(json.dumps(body))
     if table.bad_rows:
         report.artifact("bad_rows", BAD_ROWS, name=BAD_ROWS)
@@ -129,7 +129,7 @@ def _read(task: ProfileTask, spill: Spill, report: Report) -> tuple[Table, str |
 
 
 def _read_file(task: ProfileTask, path: Path, spill: Spill, report: Report) -> Table:
-    """Return the rows of an upload; those that are left out are written to a file."""
+    """Return an upload's rows; those that are left out are written to a file."""
     share = task.reading.max_bad_share
     bad = BadRows(share)
     if task.more:
@@ -162,7 +162,7 @@ def _read_file(task: ProfileTask, path: Path, spill: Spill, report: Report) -> T
 
 
 def _read_files(task: ProfileTask, paths: list[Path], bad: BadRows, spill: Spill) -> Table:
-    """Return the rows of a version of several files; those that are left out are written to a file."""
+    """Return the rows of several files as one version; those that are left out are written to a file."""
     limits = _limits(task, paths, spill)
     match task.source:
         case "csv":
@@ -180,7 +180,7 @@ def _read_files(task: ProfileTask, paths: list[Path], bad: BadRows, spill: Spill
 
 
 def _limits(task: ProfileTask, paths: Sequence[Path], spill: Spill) -> FileLimits:
-    """Return the limits of a version's files: those that are read in parts may be larger."""
+    """Return the limits for a version's files: those that are read in parts may be larger."""
     size = sum(path.stat().st_size for path in paths)
     in_parts = task.source in IN_PARTS and spill.for_size(size) is not None
     return task.limits.of_large_tables() if in_parts else task.limits
@@ -197,10 +197,10 @@ def _prediction_task(name: str | None) -> Task | None:
 
 
 class Content(NamedTuple):
-    """The content of `dataset.arrow`.
+    """What `dataset.arrow` contains.
 
     Attributes:
-        arrays: `y`, and `x` for features that are arrays or images. Those of a table are encoded by each
+        arrays: `y`, and `x` for features that are arrays or images. A table is encoded by each
             training, since the pipeline is fitted on its training part.
         columns: the columns with one value for each row, by name. They are needed for splits by group, column
             or time, and to select other targets or features.
@@ -214,8 +214,8 @@ class Prepared(NamedTuple):
     """A table whose target is encoded.
 
     Attributes:
-        content: of `dataset.arrow`.
-        describe: returns the profile, and the overview with more and more sections; the threads of the pool
+        content: goes into `dataset.arrow`.
+        describe: returns the profile, and the overview with more and more sections; the pool's threads
             share the work for the profile.
     """
 
@@ -292,12 +292,12 @@ def _values(table: Table) -> dict[str, Array]:
 
 
 def make_profile(table: Table, encoded: Encoded, split_column: str | None = None) -> Profile:
-    """Return the profile of arrays that are used as in `encoded`.
+    """Return the profile for arrays that are used as in `encoded`.
 
     Args:
         table: the arrays.
         encoded: those that are used.
-        split_column: names the part of each row.
+        split_column: names each row's part.
 
     Raises:
         BadData: `split_column` names no parts.

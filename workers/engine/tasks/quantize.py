@@ -62,10 +62,10 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     """Quantize and save a model, load it, and compare it with the original on the same test rows.
 
     Returns:
-        The job's result: metrics, sizes, agreement and latency of both models.
+        The job's result: both models' metrics, sizes, agreement and latency.
 
     Raises:
-        NotQuantizable: no int8 version of this model predicts the same after saving.
+        NotQuantizable: no int8 version predicts the same as this model after saving.
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
     with using_code(task.code, Path(task.folder)):
@@ -116,7 +116,7 @@ def compare(
     after: EvaluatedModel,
     layers: ComparedLayers,
 ) -> QuantizationReport:
-    """Measure the latency of both models and return the comparison.
+    """Measure both models' latency and return the comparison.
 
     Args:
         task: the task.
@@ -171,8 +171,8 @@ def sizes(original: Any, quantized: Any, original_path: Path, quantized_path: Pa
     Args:
         original: the model before quantization.
         quantized: the model after it.
-        original_path: file of the original.
-        quantized_path: file of the quantized model.
+        original_path: the original's file.
+        quantized_path: the quantized model's file.
     """
     # A trained file may also contain the optimizer's state. For a fair comparison the original is saved again
     # without it.
@@ -190,10 +190,10 @@ def sizes(original: Any, quantized: Any, original_path: Path, quantized_path: Pa
 
 
 def agreement(task: Task, y_true: Array, original: Array, quantized: Array) -> Agreement:
-    """Compare the predictions of two models for the same rows; for labels, the share is of all labels.
+    """Compare the predictions of two models for the same rows; for labels, the share counts all labels.
 
     Args:
-        task: kind of prediction.
+        task: the prediction task.
         y_true: true values, (rows, …).
         original: the original model's predictions, (rows, …).
         quantized: the quantized model's predictions, (rows, …).

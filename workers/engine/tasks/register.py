@@ -45,7 +45,7 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
     A file that came with code is loaded with it only if it cannot be loaded safely.
 
     Returns:
-        The model's signature, class labels and number of parameters, and whether the file needs its code.
+        The model's signature, class labels and parameter count, and whether the file needs its code.
 
     Raises:
         BadModel: the file cannot be accepted; the message names the problem.
@@ -60,7 +60,7 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
 
 
 def needed_code(task: RegisterTask, report: Report) -> Path | None:
-    """Return the folder of the code without which the file cannot be loaded; None if it can be loaded.
+    """Return the folder with the code without which the file cannot be loaded; None if it can be loaded.
 
     Raises:
         BadModel, DamagedFile: there is no code, and the file is foreign and cannot be accepted.
@@ -82,12 +82,12 @@ def needed_code(task: RegisterTask, report: Report) -> Path | None:
 
 
 def loading_with(code: Path | None) -> AbstractContextManager[None]:
-    """Let files be loaded with the objects of the code in a folder; without one, in safe mode."""
+    """Let files be loaded with the objects from the code in a folder; without one, in safe mode."""
     return nullcontext() if code is None else using_folder(code)
 
 
 def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
-    """Load the model of a file, predict sample rows, and return the facts about it."""
+    """Load a file's model, predict sample rows, and return the facts about it."""
     path = Path(task.model)
     steps.begin("loading the model with its code" if is_active() else "loading the model in safe mode")
     model = load_checked(path, Path(task.folder))
@@ -122,7 +122,7 @@ def check_digest(path: Path, digest: str) -> None:
 
 
 def load_checked(path: Path, folder: Path) -> Any:
-    """Load a model: in safe mode, or inside `loading_with` with the objects of its code.
+    """Load a model: in safe mode, or inside `loading_with` with its code's objects.
 
     Raises:
         BadModel: Keras rejects the file, or it is not a functional model.
@@ -170,10 +170,10 @@ def features_for(signature: Signature, path: Path) -> Features | None:
 def sample_for(
     signature: Signature, dataset: DatasetFile | None, features: Features | None = None
 ) -> list[Array]:
-    """Return one array per input: the first rows of the data if their shape matches, else generated rows.
+    """Return one array per input: the data's first rows if their shape matches, else generated rows.
 
     Args:
-        signature: of the model.
+        signature: the model's signature.
         dataset: the data that it was trained on, if they are known.
         features: the pipeline in the model's file, if there is one.
     """
@@ -210,7 +210,7 @@ def _first_rows(dataset: DatasetFile, features: Features | None) -> Array | None
 
 
 def _random_rows(tensor: TensorSpec) -> Array:
-    """Return rows of random numbers for an input; zeros if it takes integers."""
+    """Return rows with random numbers for an input; zeros if it takes integers."""
     shape = (RANDOM_ROWS, *(VARIABLE_SIZE if size is None else size for size in tensor.shape))
     if "float" not in tensor.dtype:
         # Integers may be indices of an embedding of unknown size; 0 is always valid.
@@ -219,17 +219,17 @@ def _random_rows(tensor: TensorSpec) -> Array:
 
 
 def fits(shape: tuple[int, ...], accepted: tuple[int | None, ...]) -> bool:
-    """Return whether rows of `shape` can be an input of shape `accepted`, where None accepts any size."""
+    """Return whether rows with `shape` can be an input with shape `accepted`, where None accepts any size."""
     if len(shape) != len(accepted):
         return False
     return all(size in (None, length) for length, size in zip(shape, accepted, strict=True))
 
 
 def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
-    """Return the predictions of a model with any number of inputs and outputs, one array per output.
+    """Return the predictions from a model with any number of inputs and outputs, one array per output.
 
     Raises:
-        BadModel: it cannot be called with inputs of its signature.
+        BadModel: it cannot be called with inputs that fit its signature.
     """
     try:
         outputs = model.predict_on_batch(arranged(model, sample))
@@ -243,7 +243,7 @@ def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
 
 
 def _labels(dataset: DatasetFile | None, outputs: list[Array]) -> list[str]:
-    """Return the data set's class labels if the model has one output of matching width."""
+    """Return the data set's class labels if the model has one output with matching width."""
     labels = list(dataset.profile.get("class_labels", ())) if dataset is not None else []
     width = outputs[0].shape[-1] if len(outputs) == 1 and outputs[0].ndim == 2 else 0
     # A binary model may return only the probability of its second class.

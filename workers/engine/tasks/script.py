@@ -1,6 +1,6 @@
-"""Runs the tasks of scripts: one run, or the trials of a search over a script's arguments.
+"""Runs script tasks: one run, or the trials in a search over a script's arguments.
 
-Neither Keras nor JAX is imported: the script is a program of its own.
+Neither Keras nor JAX is imported: the script is its own program.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ def train(task: TrainTask, report: Report) -> dict[str, Any]:
     """Run a script once.
 
     Returns:
-        The newest value of each metric that it has reported; of a search's trial, the best value of the
+        Each reported metric's newest value; for a search's trial, the best value of the
         objective as `score`.
 
     Raises:
@@ -61,10 +61,10 @@ def train(task: TrainTask, report: Report) -> dict[str, Any]:
 
 
 def trials(task: TrialTask, report: Report) -> dict[str, Any]:
-    """Run the trials of a search in order. A trial that fails does not affect the others.
+    """Run a search's trials in order. A trial that fails does not affect the others.
 
     Returns:
-        `trials`: the score of each trial that has not failed, as for trainings of Keras models.
+        `trials`: each trial's score unless it has failed, as for Keras trainings.
 
     Raises:
         TaskInterrupted: a pause or stop was requested.
@@ -187,7 +187,7 @@ def _code(code: OwnCode | None) -> OwnCode:
 
 
 def _data(dataset: DatasetFile | None, spec: ExperimentSpec, folder: str, report: Report) -> Path | None:
-    """Write the data of the experiment for the script, and return the file; None without data."""
+    """Write the experiment's data for the script, and return the file; None without data."""
     if dataset is None or spec.data is None:
         return None
     report.phase("loading")

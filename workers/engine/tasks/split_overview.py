@@ -1,4 +1,4 @@
-"""Runs the task that compares the parts of a split of a dataset version."""
+"""Runs the task that compares the parts in a dataset version's split."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,9 +38,9 @@ def run(task: SplitOverviewTask, report: Report) -> dict[str, Any]:
 
 
 def _content(path: Path, profile: Profile) -> tuple[Mapping[str, Array], Array, Array | None]:
-    """Return the columns, the encoded target, and the features of data that are no table.
+    """Return the columns, the encoded target, and the features if the data are no table.
 
-    The columns of a table may not fit into memory together, so each is read when it is used.
+    A table's columns may not fit into memory together, so each is read when it is used.
     """
     has_arrays = profile.kind == "image" or not profile.has_pipeline
     if is_arrow(path) and not has_arrays:

@@ -1,14 +1,14 @@
-"""Reports the steps of a short task, and interrupts it between them if a pause or stop was requested."""
+"""Reports a short task's steps, and interrupts it between them if a pause or stop was requested."""
 
 from workers.engine.report import Report, TaskInterrupted
 
 
 class Steps:
-    """Counts and logs the steps of a task.
+    """Counts and logs a task's steps.
 
     Args:
         report: receives progress and log lines.
-        total: number of steps.
+        total: how many steps there are.
     """
 
     def __init__(self, report: Report, total: int) -> None:

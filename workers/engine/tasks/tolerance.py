@@ -1,4 +1,4 @@
-"""Computes how far two predictions of one model may differ by rounding alone."""
+"""Computes how far two predictions from one model may differ by rounding alone."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ TOLERANCE_HALF = 1e-2
 
 
 def rounding_limit(model: Any, predictions: Array) -> float:
-    """Return the largest difference from `predictions` of `model` that rounding explains."""
+    """Return the largest difference from the `predictions` by `model` that rounding explains."""
     # Nested models are included: an ensemble of 16-bit members has only float32 layers of its own.
     half = any("16" in str(layer.compute_dtype) for layer in layers_inside(model))
     return limit_of(predictions, half=half)
 
 
 def limit_of(predictions: Array, *, half: bool) -> float:
-    """Return the largest difference from predictions that rounding explains, of a model in 16 bits or not."""
+    """Return the largest difference that rounding explains, for a model in 16 bits or not."""
     return (TOLERANCE_HALF if half else TOLERANCE) * max(1.0, float(np.abs(predictions).max()))

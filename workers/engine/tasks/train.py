@@ -3,7 +3,7 @@
 It follows F. Chollet's recipe in the Keras guides. A first training on the training part finds the best
 number of epochs, by the measure that `jobs.spec.sections.monitors` defines. A second one, from new weights,
 includes the validation rows and runs for `int(best · factor)` epochs, since it has more data. Validation
-metrics are those of the first training, as the second has been trained on these rows. Test data is used once,
+metrics come from the first training, as the second has been trained on these rows. Test data is used once,
 for the final evaluation.
 """
 
@@ -56,7 +56,7 @@ def run(task: TrainTask, report: Report) -> dict[str, Any]:
 
 
 class _TrainRun:
-    """Both phases of one task, and what follows them."""
+    """One task's two phases, and what follows them."""
 
     _dataset: Dataset
 
@@ -151,8 +151,8 @@ class _TrainRun:
     def _resumable(self, snapshot: Snapshot | None) -> Snapshot | None:
         """Return the snapshot, unless it holds the best epoch by another measure than the current one.
 
-        An earlier release chose epochs by the measure of early stopping. The weights that such a checkpoint
-        holds are of the wrong epoch, and those of the right one are gone.
+        An earlier release chose epochs by the early stopping measure. The weights that such a checkpoint
+        holds belong to the wrong epoch, and the right one's are gone.
         """
         if snapshot is None:
             return None
@@ -199,12 +199,12 @@ class _TrainRun:
         return (None if self._keeps_last() else best), stop
 
     def _keeps_last(self) -> bool:
-        """Return whether the model keeps the weights of the last epoch, not of the best one."""
+        """Return whether the model keeps the last epoch's weights, not the best one's."""
         early = self._task.spec.fit.early_stopping
         return self._task.retrain is None and early is not None and not early.restore_best
 
     def _expected_epochs(self, epochs: float, best: BestTracker | None, stop: BestTracker | None) -> float:
-        """Estimate the epochs of both phases, assuming that the best epoch does not change any more."""
+        """Estimate both phases' epochs, assuming that the best epoch does not change any more."""
         patience = stop.patience if stop is not None else None
         so_far = best.best_epoch if best is not None else 0
         first = min(self._epochs, so_far + patience) if patience is not None else self._epochs
@@ -308,9 +308,9 @@ class _TrainRun:
     def _measured(
         self, prepared: Prepared, validation: list[Array], test: tuple[Array, Array]
     ) -> dict[str, Measured]:
-        """Return the objective on validation and test rows with its 95 % interval, by part of the data.
+        """Return the objective on validation and test rows with its 95 % interval, by data part.
 
-        On validation rows it is that of the first phase: the second one has been trained on them.
+        On validation rows it comes from the first phase: the second one has been trained on them.
         """
         parts = self._dataset.parts
         rows = prepared.evaluation_set(parts.validation)

@@ -1,6 +1,6 @@
-"""Runs the trial task: trains trials of a search in order, each with its unfinished executions.
+"""Runs the trial task: trains a search's trials in order, each with its unfinished executions.
 
-A trial that pauses at the end of a rung has written a checkpoint of each execution. If it is promoted, the
+A trial that pauses at the end of a rung has written a checkpoint for each execution. If it is promoted, the
 next task resumes from them as if it had not stopped.
 """
 
@@ -32,7 +32,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
     """Train trials in order. A trial that fails does not affect the others.
 
     Returns:
-        `trials`: the result of each trial that has not failed (see `_train`). The end of each trial has been
+        `trials`: each trial's result unless it has failed (see `_train`). Each trial's end has been
         reported by then.
 
     Raises:
@@ -79,15 +79,15 @@ def _run_trial(
 def _train(
     task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, rivals: pruning.RivalCurves
 ) -> dict[str, Any]:
-    """Train the unfinished executions of a trial. The score of each is the objective at its best epoch.
+    """Train a trial's unfinished executions. Each one's score is the objective at its best epoch.
 
-    If one is pruned, the trial is pruned and the remaining executions are not trained. The curves of ended
-    executions are added to `rivals`, for comparison with later trials of the task.
+    If one is pruned, the trial is pruned and the remaining executions are not trained. The curves from ended
+    executions are added to `rivals`, for comparison with later trials in the task.
 
     Returns:
         `trial` (its number), `score` (mean over these executions), `std`, and `executions` with state,
-        score, best_epoch, epochs, metrics and seconds of each. No model is exported: the
-        checkpoint of the best execution is enough.
+        score, best_epoch, epochs, metrics and seconds for each. No model is exported: the
+        best execution's checkpoint is enough.
     """
     progress = TrialProgress(report, [plan.execution for plan in trial.executions], trial.epochs)
     context = TrialContext(task, trial, dataset, MODEL_CACHE, report, progress, rivals)

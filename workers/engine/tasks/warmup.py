@@ -1,7 +1,7 @@
 """Warms up a process by running a small trial on random data, before it gets its first task.
 
-The first trial of a process initializes the JAX backend and much of Keras, JAX and the engine: about a second
-of CPU. The warm-up does this in advance.
+A process' first trial initializes the JAX backend and much of Keras, JAX and the engine: about a CPU
+second. The warm-up does this in advance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def warm_up(folder: Path, *, threads: int) -> None:
 
     Args:
         folder: for all files; created if necessary. The caller removes it.
-        threads: number of threads in the process environment.
+        threads: the thread count in the process environment.
     """
     folder.mkdir(parents=True, exist_ok=True)
     # Through the code of every trial, so that whatever a trial needs for the first time is ready.
@@ -38,7 +38,7 @@ def warm_up(folder: Path, *, threads: int) -> None:
 
 
 class NullReport:
-    """A `Report` that discards everything. Errors of the trial are raised."""
+    """A `Report` that discards everything. Errors in the trial are raised."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

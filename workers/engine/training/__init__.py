@@ -1,1 +1,1 @@
-"""Trains models: epochs, early stopping, pruning, checkpoints and the executions of a trial."""
+"""Trains models: epochs, early stopping, pruning, checkpoints and a trial's executions."""

@@ -3,12 +3,12 @@
 `write` does, in this order:
 
 1. write arrays and state to `.tmp-<fence>-<step>` and sync them to disk,
-2. write manifest.json with the size and SHA-256 of each file, and sync it,
+2. write manifest.json with each file's size and SHA-256, and sync it,
 3. sync the folder, rename it to `<step>-<fence>`, and sync its parent.
 
-Files that the checkpoint before has already are linked, and the history of epochs is only appended to: see
+Files that the checkpoint before has already are linked, and the epoch history is only appended to: see
 `shared_files`. A reader uses a folder only if every file matches the manifest. Keras' `BackupAndRestore` and
-Orbax are not used: they lose the state of seed generators, or leave incomplete files when the process is
+Orbax are not used: they lose seed generators' state, or leave incomplete files when the process is
 killed.
 """
 
@@ -49,15 +49,15 @@ class DiskFull(EngineError):
 
 @dataclass
 class Snapshot:
-    """The contents of a checkpoint.
+    """A checkpoint's contents.
 
     Attributes:
-        arrays: groups of arrays by name (`model`, `optimizer`, `best`, …).
+        arrays: array groups by name (`model`, `optimizer`, `best`, …).
         state: JSON values.
-        history: metrics of each epoch.
-        lasting: names of groups whose list is replaced whenever its contents change. Such a group is written
+        history: each epoch's metrics.
+        lasting: groups, by name, whose list is replaced whenever its contents change. Such a group is written
             once, and linked by the next checkpoints until it is replaced.
-        weights: SHA-256 of the file of the group `model`, as its writer recorded it; empty before it is
+        weights: SHA-256 of the file with the group `model`, as its writer recorded it; empty before it is
             written.
     """
 
@@ -73,8 +73,8 @@ class CommittedCheckpoint(NamedTuple):
 
     Attributes:
         folder: its path.
-        manifest: SHA-256 of its manifest file.
-        bytes: size of all its files.
+        manifest: its manifest file's SHA-256.
+        bytes: total size of its files.
     """
 
     folder: Path
@@ -88,9 +88,9 @@ def write(
     """Write `snapshot` to a new folder in `parent` and commit it.
 
     Args:
-        parent: folder of the training's checkpoints.
+        parent: the training's checkpoint folder.
         snapshot: the contents.
-        fence: fencing token of the attempt.
+        fence: the attempt's fencing token.
         step: training steps completed.
         shared: the files that it can take over from earlier checkpoints; None writes all files.
 
@@ -189,11 +189,11 @@ def _sync(path: Path) -> None:
 
 
 def is_intact(folder: Path, manifest: str | None = None) -> bool:
-    """Return whether every file of a checkpoint matches its manifest.
+    """Return whether every file in a checkpoint matches its manifest.
 
     Args:
-        folder: of the checkpoint.
-        manifest: expected SHA-256 of the manifest file; None accepts any.
+        folder: the checkpoint's folder.
+        manifest: the manifest file's expected SHA-256; None accepts any.
     """
     try:
         body = (folder / MANIFEST).read_bytes()
@@ -246,13 +246,13 @@ def read(folder: Path) -> Snapshot:
 
 
 def delete_old(parent: Path, fence: int, recorded: str | None, keep: int = KEEP) -> None:
-    """Delete old checkpoints, and incomplete ones of earlier attempts.
+    """Delete old checkpoints, and incomplete ones from earlier attempts.
 
     Args:
-        parent: folder of the training's checkpoints.
-        fence: fencing token of the current attempt.
-        recorded: name of the newest recorded checkpoint; None if there is none, which keeps all.
-        keep: number of recorded checkpoints to keep, in case the newest is damaged.
+        parent: the training's checkpoint folder.
+        fence: the current attempt's fencing token.
+        recorded: the newest recorded checkpoint's name; None if there is none, which keeps all.
+        keep: how many recorded checkpoints to keep, in case the newest is damaged.
     """
     # Trainings resume only from recorded checkpoints, and recording is delayed while the database is
     # unavailable: until a newer one is recorded, the last recorded one is still needed.

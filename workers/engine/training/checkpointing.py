@@ -20,19 +20,19 @@ checkpoints that are not recorded cannot be deleted."""
 
 
 def configured_interval() -> float:
-    """Return the minimum number of seconds between checkpoints at epoch ends."""
+    """Return the minimum seconds between checkpoints at epoch ends."""
     return float(os.environ.get(INTERVAL_VARIABLE, DEFAULT_INTERVAL))
 
 
 class Checkpointer:
-    """Writes the checkpoints of one training.
+    """Writes one training's checkpoints.
 
     Args:
-        parent: folder of this training's checkpoints.
+        parent: this training's checkpoint folder.
         report: reports each checkpoint and returns those that are recorded.
-        fence: fencing token of the attempt.
-        execution: number of the execution; None outside a search.
-        interval: minimum number of seconds between checkpoints at epoch ends; None uses the configured one.
+        fence: the attempt's fencing token.
+        execution: the execution number; None outside a search.
+        interval: minimum seconds between checkpoints at epoch ends; None uses the configured one.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Checkpointer:
         self._last = time.monotonic()
 
     def _update_recorded(self) -> None:
-        """Read which checkpoints of this training the database has recorded."""
+        """Read which of this training's checkpoints the database has recorded."""
         for folder in map(Path, self._report.recorded()):
             # Folders of other executions have equal names, and paths may be relative: all given parts count.
             ours = (self._parent / folder.name).parts[-len(folder.parts) :] == folder.parts

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 @dataclass
 class BestTracker:
-    """Best value of a metric and the epochs since. Its state is plain JSON, so it survives a resume.
+    """A metric's best value and the epochs since. Its state is plain JSON, so it survives a resume.
 
     Attributes:
-        metric: name of the metric, `val_loss` for example.
+        metric: the metric's name, `val_loss` for example.
         direction: whether smaller or larger values are better.
         patience: epochs without improvement after which `is_exhausted` is true; None for no limit.
         min_delta: an improvement must exceed this.
@@ -28,7 +28,7 @@ class BestTracker:
     wait: int = 0
 
     def update(self, epoch: int, value: float) -> bool:
-        """Record the value of `epoch`; return whether it is the best so far."""
+        """Record the value for `epoch`; return whether it is the best so far."""
         gain = math.inf
         if self.best is not None:
             gain = self.best - value if self.direction == "min" else value - self.best

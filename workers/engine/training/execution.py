@@ -27,7 +27,7 @@ from workers.engine.training.training import Training
 
 
 class TrialContext(NamedTuple):
-    """Objects that all executions of a trial share."""
+    """Objects that all executions in a trial share."""
 
     task: TrialTask
     trial: TrialPlan
@@ -47,7 +47,7 @@ class Execution:
         plan: number, seed, fold and checkpoints to resume from.
         context: shared with the trial's other executions.
         training: set by `start`.
-        result: of the training; set by `finish`.
+        result: the training's result; set by `finish`.
         state: final state; set by `finish`.
     """
 
@@ -106,7 +106,7 @@ class Execution:
             self.training.run_epoch()
 
     def save(self) -> None:
-        """Write a checkpoint of the current state.
+        """Write a checkpoint with the current state.
 
         Raises:
             DiskFull: no space is left for it.
@@ -155,7 +155,7 @@ class Execution:
         self.context.progress.finish(execution, result.epochs)
 
     def summary(self) -> dict[str, Any]:
-        """Return this execution's entry in the result of its trial."""
+        """Return this execution's entry in its trial's result."""
         return {
             "execution": self.plan.execution,
             "state": self.state,

@@ -1,7 +1,7 @@
-"""Hooks that run between the epochs of a training: weight averaging and learning rate changes.
+"""Hooks that run between a training's epochs: weight averaging and learning rate changes.
 
-A hook's state consists of what `state` returns and of the model's and optimizer's variables. Checkpoints hold
-both, so a training resumed from any of them continues bit for bit as if it had not been interrupted.
+A hook's state consists of what `state` returns and the model's and optimizer's variables. Checkpoints hold
+both, so a training resumed from any checkpoint continues bit for bit as if it had not been interrupted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class EpochHook:
 
     Attributes:
         is_active: whether it does anything. If not, a training need not update the model for it.
-        state_key: key of its state in a checkpoint; part of the file format.
+        state_key: the key for its state in a checkpoint; the file format includes it.
     """
 
     is_active = False
@@ -36,10 +36,10 @@ class EpochHook:
         """Prepare the model for validation."""
 
     def after_validation(self, model: Any) -> None:
-        """Undo the changes of `before_validation`."""
+        """Undo the changes that `before_validation` made."""
 
     def after_epoch(self, epoch: int, metrics: Mapping[str, float], model: Any) -> None:
-        """Act on the metrics of `epoch` (counted from 1), named as in its report."""
+        """Act on the metrics for `epoch` (counted from 1), named as in its report."""
 
     def state(self) -> dict[str, Any]:
         """Return the state that a checkpoint needs in addition to the variables, as JSON values."""
@@ -50,7 +50,7 @@ class EpochHook:
 
 
 class WeightAveraging(EpochHook):
-    """Validates with the moving averages of the weights, which Keras' optimizer keeps in its variables."""
+    """Validates with the weights' moving averages, which Keras' optimizer keeps in its variables."""
 
     is_active = True
     state_key = "Averages"
@@ -82,7 +82,7 @@ class WeightAveraging(EpochHook):
 class PlateauSchedule(EpochHook):
     """Reduces the learning rate on a plateau with Keras' `ReduceLROnPlateau`.
 
-    The learning rate itself is a variable of the optimizer.
+    The learning rate itself is an optimizer variable.
     """
 
     is_active = True
@@ -122,11 +122,11 @@ class PlateauSchedule(EpochHook):
 class ReplayedSchedule(EpochHook):
     """Gives each epoch the learning rate that it had in an earlier training.
 
-    A training without validation rows cannot detect a plateau, so it repeats the reductions of the training
+    A training without validation rows cannot detect a plateau, so it repeats the reductions in the training
     that could. After the last recorded rate, that rate is kept.
 
     Args:
-        rates: learning rates at the end of epoch 1, 2, …; at least one.
+        rates: learning rates after epoch 1, 2, …; at least one.
     """
 
     is_active = True
@@ -136,7 +136,7 @@ class ReplayedSchedule(EpochHook):
         self._rates = rates
 
     def after_epoch(self, epoch: int, metrics: Mapping[str, float], model: Any) -> None:  # noqa: ARG002
-        """Set the learning rate of the next epoch."""
+        """Set the next epoch's learning rate."""
         # `_rates[epoch]` is that of epoch + 1, since epochs are counted from 1.
         unwrap_optimizer(model.optimizer).learning_rate = self._rates[min(epoch, len(self._rates) - 1)]
 
@@ -175,11 +175,11 @@ class HookList(EpochHook):
 
 
 def hook_for(fit: FitSpec, rates: Sequence[float] = ()) -> EpochHook:
-    """Return the hook that implements the settings of `fit` that act between epochs.
+    """Return the hook that implements the `fit` settings that act between epochs.
 
     Args:
         fit: the settings.
-        rates: the learning rate of each epoch of the training that this one repeats without validation rows;
+        rates: each epoch's learning rate in the training that this one repeats without validation rows;
             empty for a training that has them.
     """
     hooks: list[EpochHook] = [WeightAveraging()] if fit.ema is not None else []

@@ -1,7 +1,7 @@
-"""Trains the executions of a trial in lockstep: one epoch of each in turn, in one call where that is faster.
+"""Trains a trial's executions in lockstep: one epoch each in turn, in one call where that is faster.
 
-Executions differ only in their seeds, so one program serves all of them, and under `jax.vmap` it can train
-them in one call (see `compiled.vmapped`). Each keeps its own order of rows, checkpoints, best epoch and end.
+Executions differ only in their seeds, so one program serves them all, and under `jax.vmap` it can train
+them in one call (see `compiled.vmapped`). Each keeps its own row order, checkpoints, best epoch and end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ def train(executions: Sequence[Execution]) -> Iterator[Sequence[Execution]]:
     The next group starts when the caller asks for it, so a caller can stop after a group.
 
     Raises:
-        EngineError: of the first execution that fails; the others of its group have written a checkpoint.
+        EngineError: an execution failed; the others in its group have written a checkpoint.
         TaskInterrupted: on request; each execution that has started and not ended has written a checkpoint.
     """
     waiting = list(executions)
@@ -59,10 +59,10 @@ def _start_group(waiting: Sequence[Execution]) -> Sequence[Execution]:
 
 
 def _precompute_epoch(group: Sequence[Execution], active: Sequence[Execution]) -> None:
-    """Train the next epoch of the group in one call if that is still faster; the loops keep the results.
+    """Train the group's next epoch in one call if that is still faster; the loops keep the results.
 
     Args:
-        group: all executions of the group.
+        group: all executions in the group.
         active: those that have not ended.
     """
     # Executions that have ended stay in the call and their results are discarded: compiling a program for
@@ -83,7 +83,7 @@ def _precompute_epoch(group: Sequence[Execution], active: Sequence[Execution]) -
 
 
 def _run_epoch_of_each(executions: Sequence[Execution]) -> None:
-    """Run one epoch of each execution. If one fails or is interrupted, the others write a checkpoint."""
+    """Run one epoch for each execution. If one fails or is interrupted, the others write a checkpoint."""
     failure: EngineError | None = None
     interruption: TaskInterrupted | None = None
     unfinished: list[Execution] = []
@@ -112,7 +112,7 @@ def _vmap_is_faster(first: Execution, count: int) -> bool:
 
     Args:
         first: an execution that has started.
-        count: number of executions.
+        count: how many executions there are.
     """
     loop = _vmappable_loop(first)
     shared = loop.shared_inputs() if loop is not None else None
@@ -131,7 +131,7 @@ def _vmap_is_faster(first: Execution, count: int) -> bool:
 
 
 def _vmappable_loop(execution: Execution) -> ProgramLoop | None:
-    """Return the loop of an execution if it may run a whole epoch per call and nothing acts between them."""
+    """Return an execution's loop if it may run a whole epoch per call and nothing acts between them."""
     training = execution.training
     loop = training.loop
     if not isinstance(loop, ProgramLoop) or loop.step_mode != "many" or training.acts_between_epochs:

@@ -1,4 +1,4 @@
-"""Defines what runs the steps of an epoch, and implements it with Keras' `fit`.
+"""Defines what runs an epoch's steps, and implements it with Keras' `fit`.
 
 `FitLoop` supports every model on any mesh; `program_loop.ProgramLoop` is faster on one device.
 """
@@ -30,16 +30,16 @@ class Loop(Protocol):
 
     @property
     def data_wait(self) -> float | None:
-        """Share of the time of the newest epoch's steps spent in waiting for rows; None without waits."""
+        """Share of the newest epoch's step time that was spent in waiting for rows; None without waits."""
 
     def epoch(
         self, epoch: int, first: int, metrics: list[Array], after_batch: BatchCallback
     ) -> dict[str, float]:
-        """Train on the batches of `epoch` from number `first` (from 0) on; return loss and metrics.
+        """Train on the batches for `epoch` from number `first` (from 0) on; return loss and metrics.
 
         Args:
             epoch: counted from 1.
-            first: number of batches that are done already.
+            first: how many batches are done already.
             metrics: the metrics' variables after those batches; empty if `first` is 0.
             after_batch: called after some batches. It may raise; `sync` then writes the state after the
                 batches done so far to the model.
@@ -49,7 +49,7 @@ class Loop(Protocol):
         """Return predictions with the newest weights for all validation rows, (rows, outputs) float32."""
 
     def weights(self) -> list[Array]:
-        """Copy the newest values of `model.variables` to the host."""
+        """Copy the newest values in `model.variables` to the host."""
 
     def sync(self) -> None:
         """Write the newest state to the model's variables."""
@@ -72,7 +72,7 @@ class Loop(Protocol):
 
 
 class FitLoop:
-    """Runs each epoch with one call of Keras' `fit`."""
+    """Runs each epoch with one call to Keras' `fit`."""
 
     step_mode = "fit"
     data_wait: float | None = None
@@ -127,7 +127,7 @@ class FitLoop:
         self._model.jax_state_sync()
 
     def load(self) -> None:
-        """See `Loop.load`. Each call of `fit` reads the variables, so there is nothing to do."""
+        """See `Loop.load`. Each call to `fit` reads the variables, so there is nothing to do."""
 
     def close(self) -> None:
         """See `Loop.close`. No rows are read in advance between epochs, so there is nothing to do."""
@@ -137,7 +137,7 @@ class FitLoop:
 
 
 class _AfterBatch(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Calls a function after each batch, and restores the metrics of an interrupted epoch."""
+    """Calls a function after each batch, and restores an interrupted epoch's metrics."""
 
     def __init__(self, model: Any, first: int, metrics: list[Array], after_batch: BatchCallback) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class _AfterBatch(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
 def predict_in_batches(
     call: Callable[[Array], Any], x: Rows, batch_size: int, phase: PhaseName = "evaluating"
 ) -> Array:
-    """Return what `call` predicts for all rows, (rows, outputs) float32, in batches of one shape.
+    """Return what `call` predicts for all rows, (rows, outputs) float32, in batches with one shape.
 
     Args:
         call: predicts one batch, (batch size, …) float32.

@@ -2,8 +2,8 @@
 
 A search trains the same few shapes many times, with different seeds, learning rates and dropout rates. A
 cached model is reset: its variables get the values that a new model would start from, its traced
-hyperparameters and learning rate those of the spec. So each shape is built, traced and compiled once in a
-runner's lifetime.
+hyperparameters and learning rate the values in the spec. So each shape is built, traced and compiled once in
+a runner's lifetime.
 """
 
 import hashlib
@@ -37,14 +37,14 @@ MAX_BYTES = 256 << 20
 
 @dataclass
 class _CachedModel:
-    """A built model with the initial values of the variables that do not depend on the seed.
+    """A built model with the initial values for the variables that do not depend on the seed.
 
-    It has no rows: those of a fold would stay in memory while another fold is used.
+    It has no rows: a fold's rows would stay in memory while another fold is used.
 
     Attributes:
         model, scaling, initial, program: see `Prepared`.
-        fixed: initial values of `initial.fixed`.
-        optimizer: initial values of the optimizer's variables.
+        fixed: initial values for `initial.fixed`.
+        optimizer: initial values for the optimizer's variables.
     """
 
     model: Any
@@ -55,7 +55,7 @@ class _CachedModel:
     optimizer: list[Array]
 
     @classmethod
-    def of(cls, prepared: Prepared) -> Self:
+    def from_prepared(cls, prepared: Prepared) -> Self:
         return cls(
             model=prepared.model,
             scaling=prepared.scaling,
@@ -82,7 +82,7 @@ class ModelCache:
         self._models: OrderedDict[str, _CachedModel] = OrderedDict()
 
     def load(self, file: DatasetFile, spec: ExperimentSpec, in_memory_bytes: int | None = None) -> Dataset:
-        """Return the data set of an experiment; the same object if it was the last one loaded.
+        """Return an experiment's data set; the same object if it was the last one loaded.
 
         Args:
             file, in_memory_bytes: see `load_dataset`.
@@ -124,7 +124,7 @@ class ModelCache:
             # Without all initializers the model could not be reset for another seed.
             if not prepared.initial.complete:
                 return prepared
-            self._models[key] = _CachedModel.of(prepared)
+            self._models[key] = _CachedModel.from_prepared(prepared)
             # The new model is last. It is kept even if it alone exceeds the limit.
             while len(self._models) > 1 and (
                 len(self._models) > MAX_MODELS
@@ -136,7 +136,7 @@ class ModelCache:
 
 
 def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:
-    """Return a cached model in the state of a new one for `spec` and `seed`."""
+    """Return a cached model in the same state as a new one for `spec` and `seed`."""
     model = cached.model
     batches = batches_of(spec, dataset, rows, seed)
     widths = widths_of(spec, dataset.profile)
@@ -146,12 +146,12 @@ def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: A
     optimizer = model.optimizer
     assign(optimizer.variables, cached.optimizer)
     optimizer = unwrap_optimizer(optimizer)
-    wanted = make_optimizer(spec.fit, batches.steps)
+    new_optimizer = make_optimizer(spec.fit, batches.steps)
     # With a schedule the rate is computed from the steps instead, and is part of the program.
     if isinstance(optimizer.learning_rate, keras.Variable):
-        optimizer.learning_rate.assign(wanted.learning_rate)
+        optimizer.learning_rate.assign(new_optimizer.learning_rate)
     set_rate_factor(optimizer, spec.model.resolved())
     for name in TRACED_OPTIMIZER_ARGUMENTS:
-        if hasattr(wanted, name):
-            setattr(optimizer, name, getattr(wanted, name))
+        if hasattr(new_optimizer, name):
+            setattr(optimizer, name, getattr(new_optimizer, name))
     return Prepared(model, batches, cached.scaling, spec, dataset, cached.initial, cached.program, widths)

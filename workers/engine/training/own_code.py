@@ -1,7 +1,7 @@
-"""Prepares trainings of models that code of users builds.
+"""Prepares trainings for models that user code builds.
 
 A model that the code compiles keeps its optimizer, loss and metrics; one that it does not compile gets those
-of the spec. Both are trained by the same loops as the templates. Models of a class with its own `fit`, or
+in the spec. Both are trained by the same loops as the templates. Models from a class with its own `fit`, or
 with its own steps, are trained by `own_fit`.
 """
 
@@ -43,14 +43,14 @@ from workers.engine.training.plan import EvaluationSet, TrainingPlan
 from workers.engine.training.prepare import Prepared, batches_of, predict_batch_size
 from workers.engine.training.training import Training
 
-KEPT = 2
+CACHED = 2
 """Built models that are kept for executions of the same trial."""
 ROWS_AT_ONCE = 8192
 """Rows whose metrics are computed in one call."""
 
 
 @dataclass
-class _Kept:
+class _Cached:
     """A built model with its compiled functions, and its loss if the code compiles it."""
 
     build: CodeBuild
@@ -58,14 +58,14 @@ class _Kept:
     program: Program
 
 
-_KEPT: OrderedDict[str, _Kept] = OrderedDict()
+_CACHE: OrderedDict[str, _Cached] = OrderedDict()
 
 
 @dataclass(frozen=True)
 class CodeEvaluationSet(EvaluationSet):
-    """Rows on which the loss and the metrics of a compiled model are computed after each epoch.
+    """Rows on which a compiled model's loss and metrics are computed after each epoch.
 
-    They are those of Keras over all rows. Weight penalties are not part of the loss, as with templates.
+    They are computed as in Keras, over all rows. The loss has no weight penalties, as with templates.
     """
 
     draws: ClassVar[int] = 200
@@ -102,12 +102,12 @@ class CodeEvaluationSet(EvaluationSet):
         with calling(CodeFitFailure, "computing the loss and the metrics"):
             for start in range(0, len(y), ROWS_AT_ONCE):
                 part = slice(start, start + ROWS_AT_ONCE)
-                given = None if weights is None else np.asarray(weights[part], np.float32)
-                sums = len(targets[part]) if given is None else float(given.sum())
-                total += sums * float(self.loss_function(targets[part], predictions[part], given))
+                part_weights = None if weights is None else np.asarray(weights[part], np.float32)
+                sums = len(targets[part]) if part_weights is None else float(part_weights.sum())
+                total += sums * float(self.loss_function(targets[part], predictions[part], part_weights))
                 share += sums
                 if metrics is not None:
-                    metrics.update_state(targets[part], predictions[part], sample_weight=given)
+                    metrics.update_state(targets[part], predictions[part], sample_weight=part_weights)
             named = {} if metrics is None else {n: float(v) for n, v in metrics.result().items()}
         if metrics is not None:
             metrics.reset_state()
@@ -115,25 +115,25 @@ class CodeEvaluationSet(EvaluationSet):
 
 
 def metric_names(build: CodeBuild) -> tuple[str, ...]:
-    """Return the names of the metrics that the code has compiled into its model, after it was called once."""
+    """Return the metric names that the code has compiled into its model, after it was called once."""
     metrics = compiled_metrics(build.model)
     return () if metrics is None or not metrics.built else tuple(metrics.result())
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedCode(Prepared):
-    """A model of code with its training data.
+    """A code model with its training data.
 
     Attributes:
         build: the model and the meaning of its outputs.
-        loss_function: of a model that the code compiles and whose steps run without Keras' `fit`.
+        loss_function: for a model that the code compiles and whose steps run without Keras' `fit`.
     """
 
     build: CodeBuild
     loss_function: Any = None
 
     def hook(self, rates: Sequence[float] = ()) -> EpochHook:
-        """See `Prepared.hook`. The optimizer of a compiled model is the code's own."""
+        """See `Prepared.hook`. A compiled model's optimizer is the code's own."""
         return super().hook(rates) if _uses_fit(self.build) else EpochHook()
 
     def loop(self, validation: EvaluationSet | None = None, *, epochs: int) -> Loop:
@@ -146,9 +146,9 @@ class PreparedCode(Prepared):
         """See `Prepared.training`."""
         if self.program is not None:
             return Training(plan)
-        known, rows = plan.validation, self.dataset.parts.validation
+        pair, rows = plan.validation, self.dataset.parts.validation
         # A `fit` may need validation data also in a training on all rows.
-        held_out = (self.dataset.x[rows], self.dataset.y[rows]) if known is None else (known.x[:], known.y)
+        held_out = (self.dataset.x[rows], self.dataset.y[rows]) if pair is None else (pair.x[:], pair.y)
         return OwnFitTraining(plan, self.build, self.spec, validation=held_out)
 
     def saved_form(self, predictions: Array) -> Array:
@@ -203,7 +203,7 @@ class UnmeasuredSet(EvaluationSet):
 
 
 def _uses_fit(build: CodeBuild) -> bool:
-    """Return whether the optimizer, the loss and the metrics are those of the spec."""
+    """Return whether the optimizer, the loss and the metrics come from the spec."""
     return build.is_plain and not build.is_compiled
 
 
@@ -215,7 +215,7 @@ def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
 
 
 def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: int) -> PreparedCode:
-    """Build a model with code of users for training on `rows`; see `prepare.prepare`.
+    """Build a model with user code for training on `rows`; see `prepare.prepare`.
 
     Raises:
         BadSpec: the spec asks for something that these data cannot provide.
@@ -240,44 +240,44 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
         loss = compile_for_batches(build)
     else:
         compile_model(build.model, spec, dataset.profile, scaling, steps=batches.steps)
-    kept = _kept(build, loss, batches, program_key(spec, dataset, rows))
+    cached = _cached(build, loss, batches, program_key(spec, dataset, rows))
     return PreparedCode(
-        model=kept.build.model,
+        model=cached.build.model,
         batches=batches,
-        program=kept.program,
-        build=kept.build,
-        loss_function=kept.loss,
+        program=cached.program,
+        build=cached.build,
+        loss_function=cached.loss,
         **common,
     )
 
 
-def _kept(build: CodeBuild, loss: Any, batches: Batches, key: str) -> _Kept:
-    """Return the kept model of the same program with the values of a model that was just built.
+def _cached(build: CodeBuild, loss: Any, batches: Batches, key: str) -> _Cached:
+    """Return the cached model for the same program with the values from a model that was just built.
 
-    Executions of a trial share it, so it is compiled once, and they may be trained in one call.
+    A trial's executions share it, so it is compiled once, and they may be trained in one call.
     """
     ensure_built(build.model)
-    kept = _KEPT.get(key)
-    if kept is None or not _assigned(kept.build.model, build.model):
+    cached = _CACHE.get(key)
+    if cached is None or not _assigned(cached.build.model, build.model):
         with calling(CodeFitFailure, "the first training step"):
-            kept = _Kept(build, loss, Program(build.model, next(batches.draw(1)), key))
-        _KEPT[key] = kept
-    _KEPT.move_to_end(key)
-    while len(_KEPT) > KEPT:
-        _KEPT.popitem(last=False)
-    return kept
+            cached = _Cached(build, loss, Program(build.model, next(batches.draw(1)), key))
+        _CACHE[key] = cached
+    _CACHE.move_to_end(key)
+    while len(_CACHE) > CACHED:
+        _CACHE.popitem(last=False)
+    return cached
 
 
-def _assigned(kept: Any, fresh: Any) -> bool:
-    """Give a kept model the values of one that was just built; return whether it has the same variables."""
-    groups = [(kept.variables, fresh.variables), (kept.optimizer.variables, fresh.optimizer.variables)]
+def _assigned(cached: Any, fresh: Any) -> bool:
+    """Give a cached model the values from a new one; return whether it has the same variables."""
+    groups = [(cached.variables, fresh.variables), (cached.optimizer.variables, fresh.optimizer.variables)]
     shapes = [[[(v.path, tuple(v.shape)) for v in group] for group in pair] for pair in groups]
     if any(old != new for old, new in shapes):
         return False
     for old, new in groups:
         assign(old, values(new))
     # Plain attributes that are arguments of the program; the learning rate is a variable.
-    optimizers = unwrap_optimizer(kept.optimizer), unwrap_optimizer(fresh.optimizer)
+    optimizers = unwrap_optimizer(cached.optimizer), unwrap_optimizer(fresh.optimizer)
     for name in TRACED_OPTIMIZER_ARGUMENTS:
         if hasattr(optimizers[1], name):
             setattr(optimizers[0], name, getattr(optimizers[1], name))
@@ -285,7 +285,7 @@ def _assigned(kept: Any, fresh: Any) -> bool:
 
 
 def _batches(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int, build: CodeBuild) -> Batches:
-    """Return the batches with the targets that the loss of the model takes."""
+    """Return the batches with the targets that the model's loss takes."""
     batches = batches_of(spec, dataset, rows, seed)
     _, y = dataset.take(rows)
     if not build.is_plain and not isinstance(batches.x, np.ndarray):

@@ -1,4 +1,4 @@
-"""Trains a model with the `fit` of a HyperModel class, or with one call of Keras' `fit`.
+"""Trains a model with a HyperModel class's `fit`, or with one call to Keras' `fit`.
 
 The whole training is one call, as in KerasTuner. A callback reports each epoch, keeps the best weights and
 serves requests. The call cannot be continued, so a training that was interrupted begins again.
@@ -37,7 +37,7 @@ class OwnFitTraining(Training):
     Args:
         plan: the training.
         build: the model.
-        spec: the batch size and the order of rows for a class without its own `fit`.
+        spec: the batch size and the row order for a class without its own `fit`.
         validation: rows and targets that the call gets, also in a training without validation.
     """
 
@@ -73,9 +73,9 @@ class OwnFitTraining(Training):
     def _run_epoch(self) -> None:
         """Run all epochs."""
         with announced_to(self._plan.report.phase), calling(CodeFitFailure, "fit"):
-            found = self._call()
+            answer = self._call()
         self._loop.sync()
-        self._returned = self._checked(found)
+        self._returned = self._checked(answer)
         self._is_over = True
         plan = self._plan
         self._state.epoch = max(self._state.epoch, 1)
@@ -103,28 +103,29 @@ class OwnFitTraining(Training):
         fit = self._spec.fit
         return plan.model.fit(*rows, batch_size=fit.batch_size, shuffle=fit.shuffle, **arguments)
 
-    def _checked(self, found: Any) -> dict[str, float]:
+    def _checked(self, answer: Any) -> dict[str, float]:
         """Return the values that the call returned, by name; none for a `History`.
 
         Raises:
             CodeFitFailure: it returned something else, or the objective is unknown.
         """
         objective = self._plan.best.metric if self._plan.best is not None else ""
-        parts = found if isinstance(found, list) and found else [found]
-        named = [_named(part, objective or "objective") for part in parts]
-        names = {name for each in named for name in each}
+        parts = answer if isinstance(answer, list) and answer else [answer]
+        returned_parts = [_named(part, objective or "objective") for part in parts]
+        names = {name for values in returned_parts for name in values}
         returned = {
-            name: float(np.mean([each[name] for each in named if name in each])) for name in sorted(names)
+            name: float(np.mean([values[name] for values in returned_parts if name in values]))
+            for name in sorted(names)
         }
         returned = _with_objective(returned, objective)
-        known = {*returned, *(name for epoch in self._state.history for name in epoch)}
-        if objective and objective not in known:
-            listed = ", ".join(sorted(known)) or "nothing"
+        measured = {*returned, *(name for epoch in self._state.history for name in epoch)}
+        if objective and objective not in measured:
+            listed = ", ".join(sorted(measured)) or "nothing"
             raise CodeFitFailure(f"fit measured {listed}, but the objective is {objective}")
         return returned
 
     def record(self, logs: Mapping[str, Any]) -> bool:
-        """Record the measures of an epoch; return whether the training should end now.
+        """Record an epoch's measures; return whether the training should end now.
 
         Raises:
             NanLoss: the loss is NaN or infinite.
@@ -214,28 +215,28 @@ class OwnFitTraining(Training):
         )
 
 
-def _named(found: Any, objective: str) -> dict[str, float]:
+def _named(answer: Any, objective: str) -> dict[str, float]:
     """Return the result of a `fit` as values by name, as KerasTuner understands it."""
-    if isinstance(found, keras.callbacks.History):
+    if isinstance(answer, keras.callbacks.History):
         return {}
-    if isinstance(found, dict):
+    if isinstance(answer, dict):
         try:
-            return {str(name): float(np.mean(value)) for name, value in found.items()}
+            return {str(name): float(np.mean(value)) for name, value in answer.items()}
         except (TypeError, ValueError) as error:
             raise CodeFitFailure(
                 f"fit returned a dictionary with a value that is no number: {error}"
             ) from error
-    if isinstance(found, int | float | np.number) or (hasattr(found, "shape") and found.shape == ()):
-        return {objective: float(found)}
-    if found is None:
+    if isinstance(answer, int | float | np.number) or (hasattr(answer, "shape") and answer.shape == ()):
+        return {objective: float(answer)}
+    if answer is None:
         raise CodeFitFailure("fit returned nothing: return the history of model.fit, or the objective")
     raise CodeFitFailure(
-        f"fit returned {type(found).__name__}: return the history of model.fit, a number, or numbers by name"
+        f"fit returned {type(answer).__name__}: return the history of model.fit, a number, or numbers by name"
     )
 
 
 def _with_objective(metrics: dict[str, float], objective: str) -> dict[str, float]:
-    """Return measures with that of the objective under its own name, if they have it only without `val_`."""
+    """Return measures with the objective's under its own name, if they have it only without `val_`."""
     plain = objective.removeprefix("val_")
     if objective in metrics or plain not in metrics or plain == LOSS or not objective:
         return metrics
@@ -246,7 +247,7 @@ def _with_objective(metrics: dict[str, float], objective: str) -> dict[str, floa
 
 
 class _EpochReporter(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Passes the measures of each epoch to the training."""
+    """Passes each epoch's measures to the training."""
 
     def __init__(self, training: OwnFitTraining) -> None:
         super().__init__()

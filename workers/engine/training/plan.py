@@ -28,11 +28,11 @@ class EvaluationSet:
     Attributes:
         x: features, (rows, …).
         y: targets, (rows,) or (rows, outputs).
-        loss: name of the loss.
-        metrics: names of the metrics.
-        scale: standard deviation of the target, (outputs,), for regression; else None.
-        batch_size: rows in a batch of predictions.
-        weights: of the rows, (rows,); None if each counts once.
+        loss: the loss name.
+        metrics: the metric names.
+        scale: the target's standard deviation, (outputs,), for regression; else None.
+        batch_size: rows in a prediction batch.
+        weights: row weights, (rows,); None if each counts once.
     """
 
     draws: ClassVar[int] = 10_000
@@ -47,21 +47,21 @@ class EvaluationSet:
     weights: Floats | None = None
 
     def measure(self, metrics: Sequence[str], predictions: Array) -> dict[str, float]:
-        """Return the loss and some metrics of predictions for these rows, by name."""
+        """Return the loss and some metrics for predictions on these rows, by name."""
         return compute_metrics(self.loss, metrics, self.y, predictions, self.scale, self.weights)
 
     def computes(self, name: str) -> bool:
-        """Return whether `score` computes the loss or metric of this name."""
+        """Return whether `score` computes the loss or metric with this name."""
         return name == "loss" or name in METRICS
 
     def score(self, name: str, y: Array, p: Array, weights: Weights) -> float:
-        """Return the loss or one metric of predictions of the saved model for any rows.
+        """Return the loss or one metric for the saved model's predictions on any rows.
 
         Args:
-            name: `loss`, or the name of a metric.
+            name: `loss`, or a metric.
             y: targets, (rows,) or (rows, outputs).
             p: predictions, (rows, outputs).
-            weights: of the rows; None if each counts once.
+            weights: row weights; None if each counts once.
         """
         return measure(name, self.loss, y, p, self.scale, weights)
 
@@ -74,21 +74,21 @@ class TrainingPlan:
         model: a compiled model.
         batches: the training data.
         validation: None if all rows are used for training.
-        epochs: maximum number of epochs.
+        epochs: maximum epochs.
         best: chooses the best epoch, whose weights the model gets in the end; None keeps the last weights.
         stop: stops the training early; None runs all epochs.
         checkpointer: writes the checkpoints.
         report: receives metrics and returns requests.
         on_progress: called with the epochs completed, a fraction within an epoch.
-        execution: number of the execution; None outside a search.
-        first_step: number of steps before this training, added to the steps of its checkpoints.
-        label: prefix of metric names, so that two phases of one job draw two curves.
+        execution: the execution number; None outside a search.
+        first_step: steps before this training, added to its checkpoints' steps.
+        label: prefixes metric names, so that a job's two phases draw two curves.
         pruning_check: called after each epoch but the last; a verdict ends the training.
         loop: runs the epochs; None uses Keras' `fit`.
-        widths: the intended shape of each variable, if the model was built wider (see `width_padding`).
+        widths: each variable's intended shape, if the model was built wider (see `width_padding`).
         hook: acts between epochs.
-        extra: JSON state of the caller, stored in each checkpoint.
-        extra_arrays: arrays of the caller, stored in each checkpoint.
+        extra: the caller's JSON state, stored in each checkpoint.
+        extra_arrays: the caller's arrays, stored in each checkpoint.
     """
 
     model: Any
@@ -113,17 +113,17 @@ class TrainingPlan:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """Result of a training that has ended.
+    """The result of a training that has ended.
 
     Attributes:
-        epochs: number of epochs trained.
+        epochs: epochs trained.
         best_epoch: counted from 1.
-        steps: number of training steps.
-        metrics: metrics of the best epoch by name.
-        history: metrics of every epoch.
+        steps: training steps.
+        metrics: the best epoch's metrics by name.
+        history: every epoch's metrics.
         seconds: duration, including earlier runs that it resumed from.
         is_exhausted: it stopped early, so more epochs would not be used.
-        best: (epoch, value) of each epoch that improved the tracked metric.
+        best: (epoch, value) for each epoch that improved the tracked metric.
         verdict: why it was pruned; None if it was not.
     """
 

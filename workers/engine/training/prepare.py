@@ -48,11 +48,11 @@ class Prepared:
     Attributes:
         model: the compiled model.
         batches: the training data.
-        scaling: normalization of the training rows.
+        scaling: normalization, as measured on the training rows.
         spec: the model was built from it.
         dataset: the data set.
-        initial: initial values of the model's variables.
-        program: compiled functions of the model; None on a mesh, where only Keras' `fit` works.
+        initial: initial values for the model's variables.
+        program: the model's compiled functions; None on a mesh, where only Keras' `fit` works.
         widths: the intended shapes, if the model was built wider (see `width_padding`).
     """
 
@@ -70,7 +70,7 @@ class Prepared:
 
         Args:
             validation: predicted after each epoch.
-            epochs: number of epochs of the training.
+            epochs: epochs to train.
         """
         if self.program is None:
             return FitLoop(self.model, self.batches)
@@ -84,7 +84,7 @@ class Prepared:
         )
 
     def saved_form(self, predictions: Array) -> Array:
-        """Return predictions of the trained model as the saved model makes them."""
+        """Return the trained model's predictions as the saved model makes them."""
         return predictions
 
     def predict(self, x: Rows, batch_size: int) -> Array:
@@ -99,11 +99,11 @@ class Prepared:
 
     @property
     def chooses_epoch(self) -> bool:
-        """Whether the model has the weights of its best epoch, if it may; otherwise of its last one."""
+        """Whether the model has its best epoch's weights, if it may; otherwise its last one's."""
         return True
 
     def training(self, plan: TrainingPlan) -> Training:
-        """Return the training of this model that `plan` defines."""
+        """Return this model's training that `plan` defines."""
         return Training(plan)
 
     def model_to_save(self, name: str) -> Any:
@@ -112,9 +112,9 @@ class Prepared:
         weights = values(saved_variables(self.model))
         use_mesh(None, [], 1)
         # It is not compiled: a compiled one would store its optimizer and a custom loss in the file.
-        made = build(self.spec, self.dataset.profile, self.scaling, name=name, seed=self.spec.fit.seed)
-        assign(made.variables, weights)
-        return made
+        model = build(self.spec, self.dataset.profile, self.scaling, name=name, seed=self.spec.fit.seed)
+        assign(model.variables, weights)
+        return model
 
     def evaluation_set(self, rows: Array) -> EvaluationSet:
         """Return these rows, with the spec's loss and metrics, for exact evaluation."""
@@ -141,7 +141,7 @@ class Prepared:
         return hook_for(self.spec.fit, rates)
 
     def validation_metrics(self) -> frozenset[str] | None:
-        """Return the names of the metrics that validation computes; None if they are not known before."""
+        """Return the metric names that validation computes; None if they are not known before."""
         names = metric_names(self.spec.fit, self.dataset.task)
         return frozenset({"val_loss", *(f"val_{name}" for name in names)})
 
@@ -152,9 +152,9 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     Args:
         spec: with all hyperparameters filled in.
         dataset: the data set.
-        rows: numbers of the training rows, (rows,).
-        name: of the model.
-        seed: of weights, dropout, augmentation and the order of rows.
+        rows: the training rows' numbers, (rows,).
+        name: the model's name.
+        seed: for weights, dropout, augmentation and the row order.
 
     Raises:
         BadLayout: the layout does not match the model.
@@ -183,7 +183,7 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
 
 
 def batches_of(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Batches:
-    """Return the batches of a training on `rows`; see `prepare`."""
+    """Return the batches for training on `rows`; see `prepare`."""
     x, y = dataset.take(rows)
     return Batches(
         x=x,
@@ -224,15 +224,15 @@ def _shards(spec: ExperimentSpec) -> int:
 
 
 def sample_weights(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> Array:
-    """Return the weight of each training row, (rows,) float32: that of its class times its own.
+    """Return each training row's weight, (rows,) float32: its class's weight times its own.
 
-    Those of the column have the mean 1, so only their ratios count. The loss of a batch is divided by the sum
-    of its weights, which makes the same of all weights times a number.
+    The column's weights have the mean 1, so only their ratios count. A batch's loss is divided by the sum
+    of its weights, so all weights times a number give the same.
 
     Args:
         spec: has the class weights.
-        dataset: has the class labels and the column of weights.
-        rows: numbers of the training rows, (rows,).
+        dataset: has the class labels and the weight column.
+        rows: the training rows' numbers, (rows,).
 
     Raises:
         BadSpec: class weights are given for a task without classes, or for unknown classes; or all rows have
@@ -245,8 +245,8 @@ def sample_weights(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> Array
     if isinstance(rule, dict) and (unknown := set(rule) - set(labels)):
         raise BadSpec(f"class_weights names {sorted(unknown)}; the classes are {', '.join(labels[:20])}")
     of_classes = row_weights(dataset.y[rows], len(labels), rule, labels)
-    own = relative(dataset.weights_of(rows), len(rows))
-    return of_classes if own is None else (of_classes * own).astype(np.float32)
+    of_rows = relative(dataset.weights_of(rows), len(rows))
+    return of_classes if of_rows is None else (of_classes * of_rows).astype(np.float32)
 
 
 def check_monitor(monitor: Monitor, prepared: Prepared) -> None:
@@ -263,15 +263,15 @@ def check_metric_name(name: str, prepared: Prepared, role: str) -> str:
     """Return `name` if validation computes this metric.
 
     Args:
-        name: of the metric, with the prefix `val_`.
+        name: the metric's name, with the prefix `val_`.
         prepared: its spec and data determine the metrics.
-        role: purpose of the metric, with which the message begins.
+        role: the metric's purpose, with which the message begins.
 
     Raises:
         BadSpec: it does not; the message begins with `role`.
     """
     names = prepared.validation_metrics()
     if names is not None and name not in names:
-        known = ", ".join(sorted(names))
-        raise BadSpec(f"{role} {name!r} is not computed for this task; available are {known}")
+        available = ", ".join(sorted(names))
+        raise BadSpec(f"{role} {name!r} is not computed for this task; available are {available}")
     return name

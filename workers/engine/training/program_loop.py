@@ -1,4 +1,4 @@
-"""Runs the steps of an epoch with compiled programs of many steps, on one device.
+"""Runs an epoch's steps with compiled programs that do many steps, on one device.
 
 They are Keras' own `train_step` without its Python between the steps: 3 to 4 times faster on small models,
 and bitwise equal on dense ones.
@@ -28,15 +28,15 @@ class ProgramLoop:
     """Runs epochs with a `Program`, as many steps in one call as take about a quarter of a second.
 
     Args:
-        program: of the model.
+        program: the model's program.
         batches: the training data.
         validation_x: rows to predict after each epoch, if they fit into one batch; else None.
-        epochs: number of epochs of the training.
-        steps_per_call: fixes the number of steps in one compiled call; None finds it by timing.
+        epochs: epochs to train.
+        steps_per_call: fixes how many steps one compiled call has; None finds it by timing.
 
     Attributes:
         program: the model's compiled functions.
-        call_length: number of steps in each call.
+        call_length: steps in each call.
         data_wait: see `Loop.data_wait`.
     """
 
@@ -109,11 +109,11 @@ class ProgramLoop:
         return self.program.logs(self._state) if newest_logs is None else newest_logs
 
     def _train(self, block: Block, first: int, end: int, steps_left: int) -> dict[str, float] | None:
-        """Train on some batches of a block; return loss and metrics if the call computed them.
+        """Train on some batches in a block; return loss and metrics if the call computed them.
 
         Args:
             block: contains the batches.
-            first: number of the first batch in the epoch.
+            first: the epoch's first batch, by its number.
             end: number after the last batch.
             steps_left: steps until the training ends, counted from `first`.
         """
@@ -137,18 +137,18 @@ class ProgramLoop:
         return logs
 
     def shared_inputs(self) -> SharedInputs | None:
-        """Return the inputs that loops of one program share, or None if they are not all on the device."""
+        """Return the inputs that one program's loops share, or None if they are not all on the device."""
         rows = self._feed.resident
         if rows is None or self._validation_x_on_device is None:
             return None
         return SharedInputs(*rows, self._validation_x_on_device, self.program.initial_metrics())
 
     def epoch_inputs(self, epoch: int) -> EpochInputs:
-        """Return the inputs of `epoch`. The state is donated: pass the result to `set_epoch_result`."""
+        """Return the inputs for `epoch`. The state is donated: pass the result to `set_epoch_result`."""
         return EpochInputs(self._newest, self._hyperparameters, *self._feed.table(epoch))
 
     def set_epoch_result(self, result: EpochResult) -> None:
-        """Store the result of an epoch trained elsewhere; the next call of `epoch` returns its logs."""
+        """Store the result of an epoch trained elsewhere; the next call to `epoch` returns its logs."""
         self._newest, self._precomputed_logs, self._predictions = result
         kill_point("batch")
 

@@ -1,4 +1,4 @@
-"""Reports the progress of a trial: the epochs of all its executions as one number."""
+"""Reports a trial's progress: all its executions' epochs as one number."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,12 +6,12 @@ from workers.engine.report import Report
 
 
 class TrialProgress:
-    """Sums the epochs of a trial's executions. An execution that stops early reduces the total.
+    """Sums the epochs over a trial's executions. An execution that stops early reduces the total.
 
     Args:
         report: receives the progress.
         executions: their numbers.
-        epochs: maximum number of epochs of each.
+        epochs: maximum epochs for each.
     """
 
     def __init__(self, report: Report, executions: Iterable[int], epochs: int) -> None:

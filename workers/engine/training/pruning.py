@@ -1,4 +1,4 @@
-"""Prunes trainings: compares each epoch with the learning curves of other executions of the search."""
+"""Prunes trainings: compares each epoch with other executions' learning curves in the search."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ class RivalCurves:
         self.add(curves)
 
     def add(self, curves: Iterable[Curve]) -> None:
-        """Add the curves of executions that have ended."""
+        """Add the curves from executions that have ended."""
         self._curves |= {(curve.trial, curve.execution): curve for curve in curves}
 
     def current(self) -> Sequence[Curve]:
@@ -40,11 +40,11 @@ class RivalCurves:
 def pruning_check(
     task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, rivals: RivalCurves
 ) -> "PruningCheck | None":
-    """Return the pruning check of an execution, or None if it must not be pruned.
+    """Return the pruning check for an execution, or None if it must not be pruned.
 
     Args:
         task: has the pruner and the objective.
-        trial: the trial of the execution.
+        trial: the execution's trial.
         plan: the execution.
         rivals: the curves that it is compared with.
     """
@@ -55,14 +55,14 @@ def pruning_check(
     pruner, max_epochs, maximize = search.pruner, trial.spec.fit.epochs, task.objective.direction == "max"
 
     def check(epoch: int, best: Sequence[tuple[int, float]]) -> Verdict | None:
-        own = Curve(trial=trial.number, execution=plan.execution, epochs=epoch, over=False, best=tuple(best))
-        return judge(pruner, rivals.current(), own, epochs=max_epochs, maximize=maximize)
+        new = Curve(trial=trial.number, execution=plan.execution, epochs=epoch, over=False, best=tuple(best))
+        return judge(pruner, rivals.current(), new, epochs=max_epochs, maximize=maximize)
 
     return check
 
 
 def curve_of(trial: TrialPlan, plan: ExecutionPlan, result: "TrainingResult") -> Curve:
-    """Return the learning curve of an execution that has ended, for comparison with later ones."""
+    """Return the learning curve for an execution that has ended, for comparison with later ones."""
     return Curve(
         trial=trial.number,
         execution=plan.execution,

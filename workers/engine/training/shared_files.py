@@ -1,7 +1,7 @@
-"""Lets the checkpoints of a training share files by hard links, instead of writing equal bytes again.
+"""Lets a training's checkpoints share files by hard links, instead of writing equal bytes again.
 
 Each checkpoint folder has all its files under its own names, so any checkpoint can be deleted, copied or read
-alone. The history of epochs only grows: each checkpoint appends its new epochs to the file that it shares
+alone. The epoch history only grows: each checkpoint appends its new epochs to the file that it shares
 with the earlier ones, and its manifest states how many bytes of it belong to it. Bytes that a killed process
 appended after them are ignored, and overwritten by the next checkpoint.
 
@@ -24,7 +24,7 @@ HISTORY = "history.jsonl"
 
 
 class FilePart(NamedTuple):
-    """The first bytes of a file, and their SHA-256."""
+    """A file's first bytes, and their SHA-256."""
 
     bytes: int
     sha256: str
@@ -35,14 +35,14 @@ EMPTY = FilePart(0, hashlib.sha256().hexdigest())
 
 @dataclass(frozen=True)
 class _Written:
-    """A checkpoint, and the parts of it that later ones can take over.
+    """A checkpoint, and what later ones can take over from it.
 
     Attributes:
         folder: its path.
-        groups: groups of arrays, by name, that later checkpoints may contain unchanged.
-        epochs: number of epochs in its history.
-        part: the bytes of its history.
-        hash: of these bytes, to be continued.
+        groups: array groups, by name, that later checkpoints may contain unchanged.
+        epochs: epochs in its history.
+        part: the bytes in its history.
+        hash: their hash, to be continued.
     """
 
     folder: Path
@@ -53,18 +53,18 @@ class _Written:
 
 
 class SharedFiles:
-    """Files that the checkpoints of one training share. One process uses it, for one training."""
+    """Files that one training's checkpoints share. One process uses it, for one training."""
 
     def __init__(self) -> None:
         self._committed: _Written | None = None
         self._next = _Written(Path())
 
     def link_group(self, folder: Path, group: str, arrays: list[Array]) -> bool:
-        """Link the file of a group if the newest checkpoint has the same list.
+        """Link a group's file if the newest checkpoint has the same list.
 
         Args:
-            folder: of the new checkpoint.
-            group: name of the group.
+            folder: the new checkpoint's folder.
+            group: the group's name.
             arrays: its arrays; the same list object means the same values.
 
         Returns:
@@ -81,7 +81,7 @@ class SharedFiles:
         """Write the history into a new checkpoint's folder, and sync it; only new epochs if possible.
 
         Returns:
-            The bytes of the file that belong to this checkpoint.
+            The file's bytes that belong to this checkpoint.
         """
         path, newest = folder / HISTORY, self._committed
         if newest is None or len(history) < newest.epochs or not _linked(newest.folder / HISTORY, path):
@@ -103,11 +103,11 @@ class SharedFiles:
         return part
 
     def commit(self, folder: Path, groups: Mapping[str, list[Array]]) -> None:
-        """Note that the checkpoint of the last `write_history` has been committed as `folder`.
+        """Note that the checkpoint from the last `write_history` has been committed as `folder`.
 
         Args:
             folder: its path.
-            groups: its groups of arrays whose list is replaced whenever its contents change.
+            groups: its array groups whose list is replaced whenever its contents change.
         """
         self._committed = replace(self._next, folder=folder, groups=groups)
 
@@ -122,18 +122,18 @@ def _linked(existing: Path, new: Path) -> bool:
 
 
 def read_history(folder: Path, size: int) -> list[dict[str, float]]:
-    """Return the history of a checkpoint.
+    """Return a checkpoint's history.
 
     Args:
-        folder: of the checkpoint.
-        size: how many bytes of the file belong to it.
+        folder: the checkpoint's folder.
+        size: how many bytes in the file belong to it.
     """
     with (folder / HISTORY).open("rb") as file:
         return [json.loads(line) for line in file.read(size).splitlines()]
 
 
 def part_digest(path: Path, size: int) -> str:
-    """Return the SHA-256 of the first bytes of a file."""
+    """Return the SHA-256 of a file's first bytes."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while size > 0 and (block := file.read(min(size, 1 << 20))):

@@ -1,7 +1,7 @@
 """Trains one model epoch by epoch, with exact validation, early stopping, pruning and checkpoints.
 
-The training owns the order of the data and all state, so it can be paused and resumed between any two
-batches. A loop runs the steps of an epoch; `loops` has two.
+The training owns the data order and all state, so it can be paused and resumed between any two
+batches. A loop runs an epoch's steps; `loops` has two.
 """
 
 import math
@@ -83,10 +83,10 @@ class Training:
                 self._plan.on_progress(self._state.epoch)
 
     def _keep_order(self, windows: list[int] | None) -> None:
-        """Keep the order of rows of the checkpoint up to the end of an epoch that has begun.
+        """Keep the checkpoint's row order until an epoch that has begun ends.
 
         Args:
-            windows: the parts of the file in whose order the epoch began; None for any order.
+            windows: the file's parts in whose order the epoch began; None for any order.
         """
         batches, epoch = self._plan.batches, self._state.epoch + 1
         if (windows is None) == (batches.parts is None):
@@ -107,7 +107,7 @@ class Training:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Number of epochs completed, and of batches completed in the next one."""
+        """How many epochs are completed, and how many batches in the next one."""
         return self._state.epoch, self._state.batch
 
     @property
@@ -172,7 +172,7 @@ class Training:
         self._finish_epoch(epoch, metrics)
 
     def _run_hook(self, act: Callable[[Any], None]) -> None:
-        """Call a method of the hook with the model's variables up to date, and read its changes."""
+        """Call a hook method with the model's variables up to date, and read its changes."""
         # Without a hook there is no need to copy the state to the model and back.
         if self._plan.hook.is_active:
             self._loop.sync()
@@ -234,7 +234,7 @@ class Training:
         """Check for requests, at most every `REQUEST_INTERVAL` seconds, in the middle of an epoch.
 
         Args:
-            batch: number of the epoch's batches that are done.
+            batch: how many batches are done in the epoch.
         """
         now = time.monotonic()
         # After the last batch, requests are served once the epoch has been validated.
@@ -255,7 +255,7 @@ class Training:
             raise TaskInterrupted(request)
 
     def save(self) -> None:
-        """Write a checkpoint of the current state."""
+        """Write a checkpoint with the current state."""
         state = self._state
         self._loop.sync()
         # Each epoch begins with reset metrics, so they are stored only within an epoch.
@@ -268,13 +268,13 @@ class Training:
         return take_snapshot(self._plan, self._state, self._loop.step_mode)
 
     def _restore(self, snapshot: Snapshot) -> TrainingState:
-        """Write a snapshot to the model and the plan; return the state of the training."""
+        """Write a snapshot to the model and the plan; return the training's state."""
         state = restore_snapshot(self._plan, snapshot, started=self._state.started)
         self._loop.load()
         return state
 
     def _report_resumption(self, snapshot: Snapshot) -> None:
-        """Report the digest of the weights that the loop continues with, beside that of the checkpoint."""
+        """Report the digest of the weights that the loop continues with, beside the checkpoint's."""
         self._plan.report.resumed(
             epoch=self._state.epoch,
             saved=snapshot.weights,

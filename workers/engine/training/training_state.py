@@ -1,4 +1,4 @@
-"""Converts the state of a training to the snapshot that a checkpoint stores, and back."""
+"""Converts a training's state to the snapshot that a checkpoint stores, and back."""
 
 import time
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ See `Batches.parts`. It is absent if the rows of the epoch are in any order.
 
 @dataclass
 class TrainingState:
-    """Progress of a training, beside the values of its variables.
+    """A training's progress, beside its variables' values.
 
     Attributes:
         epoch: epochs completed.
         batch: batches completed in the epoch after them.
-        history: metrics of each epoch.
-        improvements: (epoch, value) of each epoch that improved the tracked metric.
-        best_weights: of the best epoch, without padding; empty before it or without a tracker.
-        epoch_metrics: the metrics' variables after `batch` batches of an epoch; empty between epochs.
+        history: each epoch's metrics.
+        improvements: (epoch, value) for each epoch that improved the tracked metric.
+        best_weights: the best epoch's weights, without padding; empty before it or without a tracker.
+        epoch_metrics: the metrics' variables after `batch` batches in an epoch; empty between epochs.
         verdict: why the training was pruned; None if it was not.
-        seconds_before: duration of the runs that were resumed from.
+        seconds_before: how long the runs took that were resumed from.
         started: when this run began, by the monotonic clock.
     """
 
@@ -48,16 +48,16 @@ class TrainingState:
 
     @property
     def seconds(self) -> float:
-        """Duration of the training, including the runs that were resumed from."""
+        """The training's duration, including the runs that were resumed from."""
         return self.seconds_before + time.monotonic() - self.started
 
 
 def take_snapshot(plan: TrainingPlan, state: TrainingState, step_mode: str) -> Snapshot:
-    """Return the contents of a checkpoint.
+    """Return a checkpoint's contents.
 
     Args:
-        plan: of the training; its model's variables must be up to date.
-        state: of the training.
+        plan: the training's plan; its model's variables must be up to date.
+        state: the training's state.
         step_mode: how its loop runs steps.
     """
     arrays = {
@@ -70,7 +70,7 @@ def take_snapshot(plan: TrainingPlan, state: TrainingState, step_mode: str) -> S
 def snapshot_of(
     plan: TrainingPlan, state: TrainingState, step_mode: str, arrays: dict[str, list[Array]]
 ) -> Snapshot:
-    """Return the contents of a checkpoint with these arrays of the model; see `take_snapshot`."""
+    """Return a checkpoint's contents with these model arrays; see `take_snapshot`."""
     parts = plan.batches.parts_of(state.epoch + 1)
     # Names of groups and keys are part of the checkpoint format. `way` is the step mode; `best` is the best
     # epoch's weights among the arrays, and the tracker's state below.
@@ -100,15 +100,15 @@ def snapshot_of(
 
 
 def restore_snapshot(plan: TrainingPlan, snapshot: Snapshot, *, started: float) -> TrainingState:
-    """Write a snapshot to the plan's model, trackers and hook; return the state of the training.
+    """Write a snapshot to the plan's model, trackers and hook; return the training's state.
 
     Args:
-        plan: of the training.
+        plan: the training's plan.
         snapshot: its contents are used, not copied.
         started: when this run began, by the monotonic clock.
 
     Raises:
-        BadCheckpoint: the snapshot is of another model.
+        BadCheckpoint: the snapshot belongs to another model.
     """
     assign_narrow(plan, plan.model.variables, snapshot.arrays[checkpoint.WEIGHTS])
     assign_narrow(plan, plan.model.optimizer.variables, snapshot.arrays["optimizer"])
@@ -116,7 +116,7 @@ def restore_snapshot(plan: TrainingPlan, snapshot: Snapshot, *, started: float) 
 
 
 def restore_progress(plan: TrainingPlan, snapshot: Snapshot, *, started: float) -> TrainingState:
-    """Write a snapshot to the plan's trackers and hook; return the state of the training."""
+    """Write a snapshot to the plan's trackers and hook; return the training's state."""
     stored = snapshot.state
     if plan.best is not None and stored["best"] is not None:
         plan.best.restore(stored["best"])
@@ -154,7 +154,7 @@ def assign_narrow(plan: TrainingPlan, variables: Sequence[Any], arrays: list[Arr
 
 
 def _improvements(best: BestTracker | None, history: Sequence[dict[str, float]]) -> list[tuple[int, float]]:
-    """Return (epoch, value) of each epoch of the history that improved the tracked metric."""
+    """Return (epoch, value) for each epoch in the history that improved the tracked metric."""
     if best is None:
         return []
     tracker = BestTracker(best.metric, best.direction)

@@ -1,4 +1,4 @@
-"""Runs the epochs of trees: each adds one round of trees, and measures all rounds so far."""
+"""Runs the epochs for trees: each adds one round of trees, and measures all rounds so far."""
 
 import hashlib
 import time
@@ -27,12 +27,12 @@ long.
 
 
 class RunningTotal:
-    """The predictions of all rounds so far for some rows, to which each round is added once.
+    """The predictions that all rounds so far make for some rows, to which each round is added once.
 
     Args:
         x: rows, (rows, …).
-        means: take the place of indices.
-        outputs: number of outputs of the model.
+        means: replace indices.
+        outputs: the model's output count.
     """
 
     def __init__(self, x: Rows, means: TargetMeans, outputs: int) -> None:
@@ -42,7 +42,7 @@ class RunningTotal:
         self._rounds = 0
 
     def add(self, trees: Sequence[Tree]) -> None:
-        """Add the trees of the next round."""
+        """Add the next round's trees."""
         self._total += np.concatenate([tree.predict(self._encoded) for tree in trees], axis=1)
         self._rounds += 1
 
@@ -53,17 +53,17 @@ class RunningTotal:
 
 
 class TreeLoop:
-    """Adds one round of trees in each epoch. It is the `Loop` of a training without gradients.
+    """Adds one round of trees in each epoch. It is the `Loop` for a training without gradients.
 
     Args:
         grower: grows the trees.
-        means: take the place of indices before the trees.
+        means: replace indices before the trees.
         measured: training rows on which loss and metrics are measured.
         validation: rows to predict after each epoch; None if all rows are used for training.
-        task: kind of prediction.
+        task: the prediction task.
         boosting: whether rounds are summed and linked to predictions; otherwise they are averaged.
-        outputs: number of outputs of the model.
-        epochs: number of epochs of the training.
+        outputs: the model's output count.
+        epochs: epochs to train.
     """
 
     step_mode = "trees"
@@ -101,7 +101,7 @@ class TreeLoop:
 
     @property
     def rounds(self) -> Sequence[Sequence[Tree]]:
-        """The trees of the epochs that are done."""
+        """The trees from the epochs that are done."""
         return self._rounds[: self._done]
 
     def epoch(
@@ -119,7 +119,7 @@ class TreeLoop:
         return measured.measure(self._metrics, predictions)
 
     def regrow(self, epochs: int) -> None:
-        """Repeat the given number of epochs without measuring them."""
+        """Repeat this many epochs without measuring them."""
         self._advance(epochs)
 
     def _advance(self, epoch: int) -> None:
@@ -165,7 +165,7 @@ class TreeLoop:
         return total.predictions(self._task, boosting=self.boosting)
 
     def weights(self) -> list[Array]:
-        """Return the SHA-256 of the trees, (32,) uint8. Trees are grown again instead of being stored."""
+        """Return the trees' SHA-256, (32,) uint8. Trees are grown again instead of being stored."""
         digest = hashlib.sha256()
         for trees in self.rounds:
             for tree in trees:
@@ -192,7 +192,7 @@ def flat(x: Array) -> Array:
 
 
 def _linked(raw: Array, task: str) -> Array:
-    """Return the predictions for sums of boosting, (rows, outputs)."""
+    """Return the predictions for boosting sums, (rows, outputs)."""
     if task == "regression":
         return raw
     if task == "multiclass":

@@ -1,6 +1,6 @@
 """Trains trees: prepares a training without gradients, and runs it like any other.
 
-A checkpoint has the progress and a digest of the trees, not the trees: scikit-learn's models could only be
+A checkpoint has the progress and the trees' digest, not the trees: scikit-learn's models could only be
 stored as pickles. A resumed training grows the same trees again.
 """
 
@@ -46,8 +46,8 @@ class PreparedTrees(Prepared):
 
     Attributes:
         grower: grows them.
-        means: take the place of indices before the trees.
-        weights: of the training rows; None if each counts once.
+        means: replace indices before the trees.
+        weights: for the training rows; None if each counts once.
         loops: the loop that `loop` has made last.
     """
 
@@ -75,7 +75,7 @@ class PreparedTrees(Prepared):
 
     def loop(self, validation: EvaluationSet | None = None, *, epochs: int) -> Loop:
         """See `Prepared.loop`."""
-        made = TreeLoop(
+        loop = TreeLoop(
             self.grower,
             self.means,
             self._measured(),
@@ -85,8 +85,8 @@ class PreparedTrees(Prepared):
             outputs=head_units(self.dataset.profile),
             epochs=epochs,
         )
-        self.loops[:] = [made]
-        return made
+        self.loops[:] = [loop]
+        return loop
 
     def _measured(self) -> EvaluationSet:
         """Return the training rows on which the curves are measured."""
@@ -98,7 +98,7 @@ class PreparedTrees(Prepared):
         )
         if len(rows) > MEASURED_ROWS:
             rows = np.random.default_rng(self.batches.seed).choice(rows, MEASURED_ROWS, replace=False)
-        weights = None if self.weights is None else self.weights.of(rows)
+        weights = None if self.weights is None else self.weights.select(rows)
         return self._evaluation_set(self.batches.x[rows], self.batches.y[rows], weights)
 
     def predict(self, x: Rows, batch_size: int) -> Array:
@@ -141,12 +141,12 @@ def prepare_trees(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: 
     weights = sample_weights(spec, dataset, rows)
     outputs = head_units(dataset.profile)
     # Weights that are all equal would only take time.
-    given = None if np.all(weights == weights[0]) else weights
+    row_weights = None if np.all(weights == weights[0]) else weights
     targets = np.eye(outputs)[y] if dataset.task == "multiclass" else y.reshape(len(y), -1).astype(float)
     rows_in = flat(x)
     means = target_means(flat_blocks(dataset.profile), rows_in, targets, weights)
     encoded = means.encode_training_rows(rows_in, targets, weights, seed)
-    training_rows = TrainingRows(encoded, y, given, dataset.task, outputs)
+    training_rows = TrainingRows(encoded, y, row_weights, dataset.task, outputs)
     args = cast("TreesArgs", spec.model.resolved())
     return PreparedTrees(
         model=None,
@@ -174,7 +174,7 @@ class TreeTraining(Training):
         return cast("TreeLoop", self._plan.loop)
 
     def start(self, resume: Snapshot | None = None) -> None:
-        """See `Training.start`. It grows the trees of the snapshot again, if they are the same."""
+        """See `Training.start`. It grows the snapshot's trees again, if they are the same."""
         super().start(resume if resume is not None and self._regrows(resume) else None)
 
     def _regrows(self, snapshot: Snapshot) -> bool:

@@ -63,7 +63,7 @@ class RunnerTurn:
     def key(self, task: Task, devices: tuple[str, ...], gpu_access: GpuAccess | None) -> RunnerKey:
         """Return which runners may run a task that uses GPUs."""
         needs = self._sandbox_needs(task, gpu_access)
-        return RunnerKey(self.assignment.root, Environment.of(task), ",".join(devices) or None, needs)
+        return RunnerKey(self.assignment.root, Environment.for_task(task), ",".join(devices) or None, needs)
 
     def _sandbox_needs(self, task: Task, gpu_access: GpuAccess | None) -> SandboxNeeds | None:
         if task.code is None:

@@ -52,7 +52,7 @@ def test_a_file_without_header_has_numbered_columns(tmp_path: Path) -> None:
 
 def test_a_person_corrects_the_dialect(tmp_path: Path) -> None:
     path = file_of(tmp_path, "a;b,c\n1;2,3\n")
-    table = read_csv(path, given=DialectRequest(delimiter=",", header=False))
+    table = read_csv(path, request=DialectRequest(delimiter=",", header=False))
     assert columns(table) == {"column_1": ["a;b", "1;2"], "column_2": ["c", "3"]}
     assert table.dialect == Dialect(delimiter=",", header=False)
 

@@ -1,1 +1,1 @@
-"""Reads archives of images."""
+"""Reads image archives."""

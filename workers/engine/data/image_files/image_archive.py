@@ -1,4 +1,4 @@
-"""Reads the files of an archive of images from outside, with limits."""
+"""Reads the files in an image archive from outside, with limits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ HIDDEN_FILES = frozenset({"thumbs.db", "desktop.ini"})
 
 @dataclass
 class ImageArchive:
-    """The files of an archive.
+    """An archive's files.
 
     Attributes:
-        path: of the archive.
-        hidden: number of files of operating systems that the last reading left out.
+        path: the archive's path.
+        hidden: how many operating system files the last reading left out.
     """
 
     path: Path
     hidden: int = 0
 
     def files(self) -> Iterator[ArchiveFile]:
-        """Yield all files in the order of the archive, except those of operating systems.
+        """Yield all files in archive order, except those that operating systems add.
 
         Raises:
             BadData: an entry is refused; the message names it and the reason.

@@ -1,4 +1,4 @@
-"""Finds the label of each image of an archive: the name of its folder, or a row of a table of labels."""
+"""Finds the label for each image in an archive: its folder's name, or a row in a label table."""
 
 import unicodedata
 from collections import Counter
@@ -29,9 +29,9 @@ class LabelledImages:
     """The images that have labels.
 
     Attributes:
-        paths: of the images, sorted.
-        columns: their labels by name of the column, (rows,) each.
-        refused: path and reason of images without a label, and of labels without an image.
+        paths: the image paths, sorted.
+        columns: their labels by column name, (rows,) each.
+        refused: path and reason for each image without a label, and for each label without an image.
     """
 
     paths: tuple[str, ...]
@@ -40,22 +40,22 @@ class LabelledImages:
 
 
 def is_table(path: str) -> bool:
-    """Return whether a file of an archive is its table of labels."""
+    """Return whether a file in an archive is its label table."""
     return path.count("/") <= MAX_TABLE_DEPTH and path.rpartition("/")[2].lower() in TABLES
 
 
 def choose_label(columns: Mapping[str, Array], target: str | None) -> str:
-    """Return the name of the target among the labels of images; see `choose_target`.
+    """Return the target's name among the image labels; see `choose_target`.
 
     Raises:
         BadData: there is no such column.
     """
-    own = {name: column for name, column in columns.items() if name not in (IMAGE, FILE, FOLDER)}
-    return choose_target(Table(dict(columns) if target is not None else own), target)
+    features = {name: column for name, column in columns.items() if name not in (IMAGE, FILE, FOLDER)}
+    return choose_target(Table(dict(columns) if target is not None else features), target)
 
 
 def label_by_folder(paths: Sequence[str]) -> LabelledImages:
-    """Return images with the name of the innermost folder as their label."""
+    """Return images with the innermost folder's name as their label."""
     ordered = tuple(sorted(path for path in paths if "/" in path))
     outside = [
         (path, "it is in no class folder, and there is no labels.csv") for path in paths if "/" not in path
@@ -69,22 +69,22 @@ def label_by_folder(paths: Sequence[str]) -> LabelledImages:
 def label_by_table(
     paths: Sequence[str], table: ArchiveFile, folder: Path, limits: FileLimits
 ) -> LabelledImages:
-    """Return images with the columns of a table.
+    """Return images with a table's columns.
 
     Args:
-        paths: of the images.
-        table: the file of the table. One of its columns has the names of the images: their paths from the
-            folder of the table or of the archive, or their names without folders.
-        folder: of the task, for a temporary file.
-        limits: of the table.
+        paths: the image paths.
+        table: the table's file. One column has the image names: their paths from the
+            folder that has the table or from the archive, or their names without folders.
+        folder: the task's folder, for a temporary file.
+        limits: the limits for the table.
 
     Raises:
-        BadData: the table cannot be read, or no column has the names of the images.
+        BadData: the table cannot be read, or no column has the image names.
     """
     columns = _read(table, folder, limits)
-    known = _names(paths, table.path.rpartition("/")[0])
-    column, found = _paths_in(columns, known, table.path, paths)
-    rows, refused = _matched(found, columns[column], table.path)
+    path_of_name = _names(paths, table.path.rpartition("/")[0])
+    column, row_paths = _paths_in(columns, path_of_name, table.path, paths)
+    rows, refused = _matched(row_paths, columns[column], table.path)
     refused += [(path, f"it has no row in {table.path}") for path in paths if path not in rows]
     ordered = tuple(sorted(rows))
     order = np.asarray([rows[path] for path in ordered], np.int64)
@@ -114,7 +114,7 @@ def _read(table: ArchiveFile, folder: Path, limits: FileLimits) -> dict[str, Arr
 
 
 def _names(paths: Sequence[str], folder: str) -> dict[str, str]:
-    """Return the path of each image by the names that a table may give it."""
+    """Return each image's path by the names that a table may give it."""
     by_name = Counter(path.rpartition("/")[2] for path in paths)
     short = {path.rpartition("/")[2]: path for path in paths if by_name[path.rpartition("/")[2]] == 1}
     inside = {path.removeprefix(f"{folder}/"): path for path in paths} if folder else {}
@@ -122,20 +122,20 @@ def _names(paths: Sequence[str], folder: str) -> dict[str, str]:
 
 
 def _paths_in(
-    columns: dict[str, Array], known: dict[str, str], table: str, paths: Sequence[str]
+    columns: dict[str, Array], path_of_name: dict[str, str], table: str, paths: Sequence[str]
 ) -> tuple[str, list[str | None]]:
-    """Return the column with the most names of images, and their paths; None for other values."""
-    best, most, found = "", 0, list[str | None]()
+    """Return the column with the most image names, and their paths; None for other values."""
+    best, most, best_paths = "", 0, list[str | None]()
     for name, values in columns.items():
         if not is_text(values):
             continue
-        here = [known.get(_normal(value)) for value in values.tolist()]
+        here = [path_of_name.get(_normal(value)) for value in values.tolist()]
         if (count := sum(path is not None for path in here)) > most:
-            best, most, found = name, count, here
+            best, most, best_paths = name, count, here
     if not most:
         example = f"such as {paths[0]!r}" if paths else "but there are none"
         raise BadData(f"no column of {table} has the names of the images, {example}")
-    return best, found
+    return best, best_paths
 
 
 def _normal(name: str) -> str:
@@ -143,12 +143,12 @@ def _normal(name: str) -> str:
 
 
 def _matched(
-    found: Sequence[str | None], names: Array, table: str
+    row_paths: Sequence[str | None], names: Array, table: str
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Return the row of each path, and the rows that are refused."""
+    """Return each path's row, and the rows that are refused."""
     rows: dict[str, int] = {}
     refused = []
-    for row, path in enumerate(found):
+    for row, path in enumerate(row_paths):
         if path is None:
             refused.append((str(names[row]), f"row {row + 1} of {table} names it, but the archive lacks it"))
         elif path in rows:

@@ -1,4 +1,4 @@
-"""Gives the columns of an archive of images their roles and types."""
+"""Gives the columns from an image archive their roles and types."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,12 +23,12 @@ def propose_images(
     features: Sequence[str] | None,
     requests: Sequence[ColumnRequest] = (),
 ) -> Schema:
-    """Return role and type of each column: the image is the only feature.
+    """Return each column's role and type: the image is the only feature.
 
     Args:
         table: as it was read.
-        target: name of the target; see `choose_label`.
-        features: names of the features, if a person chose them.
+        target: the target's name; see `choose_label`.
+        features: the feature names, if a person chose them.
         requests: roles and types that a person chose: only that of the target.
 
     Raises:
@@ -51,7 +51,7 @@ def propose_images(
 
 
 def requested_target(requests: Sequence[ColumnRequest]) -> str | None:
-    """Return the column that was given the role of the target.
+    """Return the column that was given the role target.
 
     Raises:
         BadData: another role, or a type, was requested.

@@ -1,4 +1,4 @@
-"""Reads an archive of images: arrays of one size, their labels, and thumbnails."""
+"""Reads an image archive: equally large arrays, their labels, and thumbnails."""
 
 import hashlib
 import io
@@ -63,12 +63,12 @@ class BadImages(BadRows):
         self.rows.append((len(self.rows) + 1, reason, path))
 
     def check(self, rows: int, name: str) -> None:
-        """Check the share of the images that were left out; see `BadRows.check`."""
-        found = len(self.rows)
-        if found > self.allowed * (rows + found):
+        """Check the share of images that were left out; see `BadRows.check`."""
+        count = len(self.rows)
+        if count > self.allowed * (rows + count):
             _, reason, path = self.rows[0]
             raise BadData(
-                f"{found:,} of {rows + found:,} images of {name} cannot be used; at most a share of "
+                f"{count:,} of {rows + count:,} images of {name} cannot be used; at most a share of "
                 f"{self.allowed:g} is left out. The first is {path!r}: {reason}"
             )
 
@@ -78,7 +78,7 @@ class ImageTable(Table):
     """A table with the column `image`, (rows, height, width, channels) uint8.
 
     Attributes:
-        statistics: of the originals.
+        statistics: describe the originals.
         sheet: the thumbnails as one JPEG file.
     """
 
@@ -87,8 +87,8 @@ class ImageTable(Table):
 
 
 @dataclass
-class _Found:
-    """The files of an archive, after the first reading."""
+class _FirstReading:
+    """An archive's files, after the first reading."""
 
     headers: dict[str, Header] = field(default_factory=dict)
     table: ArchiveFile | None = None
@@ -104,42 +104,42 @@ def read_images(
     target: str | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> ImageTable:
-    """Read an archive twice: the headers of all images, then, with their size chosen, the pixels.
+    """Read an archive twice: all image headers, then, with the size chosen, the pixels.
 
     Args:
         path: the archive.
-        folder: of the task, for a temporary file.
-        options: size of the arrays.
+        folder: the task's folder, for a temporary file.
+        options: the array size.
         bad: which images may be left out. It gets those that are.
-        limits: of the size in memory.
+        limits: the limits for the size in memory.
         target: the column whose values group the thumbnails; see `choose_label`.
-        progress: called with the finished share of the work.
+        progress: called with the finished share.
 
     Raises:
         BadData: the archive or an image is refused, or too many cannot be read.
         DamagedFile: the archive is damaged.
     """
     archive = ImageArchive(path)
-    found = _read_headers(archive, bad, progress)
-    labelled = _label(found, folder, limits)
-    for each, reason in labelled.refused:
-        bad.add(each, reason)
+    archived = _read_headers(archive, bad, progress)
+    labelled = _label(archived, folder, limits)
+    for refused_path, reason in labelled.refused:
+        bad.add(refused_path, reason)
     bad.check(len(labelled.paths), path.name)
     if not labelled.paths:
         raise BadData(f"{path.name} has no images")
-    headers = [found.headers[each] for each in labelled.paths]
+    headers = [archived.headers[path_of_image] for path_of_image in labelled.paths]
     shape = choose_shape(headers, options, limits)
     reader = _PixelReader(labelled, shape, _groups(labelled.columns, target))
     for number, file in enumerate(archive.files()):
         reader.read(file, bad)
         if number % REPORTED_FILES == 0:
             progress(0.5 + 0.5 * min(number / len(headers), 1))
-    kept = reader.kept
-    bad.check(int(kept.sum()), path.name)
+    is_readable = reader.kept
+    bad.check(int(is_readable.sum()), path.name)
     columns = {IMAGE: reader.pixels, FILE: text_array(labelled.paths), **labelled.columns}
-    if not kept.all():
+    if not is_readable.all():
         # Otherwise without a copy, which takes as much memory as all images.
-        columns = {name: column[kept] for name, column in columns.items()}
+        columns = {name: column[is_readable] for name, column in columns.items()}
     return ImageTable(
         columns,
         bad_rows=len(bad.rows),
@@ -155,35 +155,35 @@ def read_images(
     )
 
 
-def _read_headers(archive: ImageArchive, bad: BadImages, progress: Callable[[float], None]) -> _Found:
-    found = _Found()
+def _read_headers(archive: ImageArchive, bad: BadImages, progress: Callable[[float], None]) -> _FirstReading:
+    archived = _FirstReading()
     for file in archive.files():
         if is_table(file.path):
-            if found.table is not None:
-                raise BadData(f"the archive has two tables of labels: {found.table.path} and {file.path}")
-            found.table = file
+            if archived.table is not None:
+                raise BadData(f"the archive has two tables of labels: {archived.table.path} and {file.path}")
+            archived.table = file
             continue
         try:
-            found.headers[file.path] = read_header(file.body)
+            archived.headers[file.path] = read_header(file.body)
         except BadValue as error:
             bad.add(file.path, str(error))
             if not bad.allowed:
-                bad.check(len(found.headers), archive.path.name)
-        if len(found.headers) % REPORTED_FILES == 0:
+                bad.check(len(archived.headers), archive.path.name)
+        if len(archived.headers) % REPORTED_FILES == 0:
             # The number of files is unknown: a tar archive has no directory.
-            progress(0.5 * (1 - 1 / (1 + len(found.headers) / 1000)))
-    return found
+            progress(0.5 * (1 - 1 / (1 + len(archived.headers) / 1000)))
+    return archived
 
 
-def _label(found: _Found, folder: Path, limits: FileLimits) -> LabelledImages:
-    paths = list(found.headers)
-    if found.table is None:
+def _label(archived: _FirstReading, folder: Path, limits: FileLimits) -> LabelledImages:
+    paths = list(archived.headers)
+    if archived.table is None:
         return label_by_folder(paths)
-    return label_by_table(paths, found.table, folder, limits)
+    return label_by_table(paths, archived.table, folder, limits)
 
 
 def choose_shape(headers: Sequence[Header], options: ImageOptions, limits: FileLimits) -> ImageShape:
-    """Return the size of the arrays: the chosen one, or the median of the originals with a bound.
+    """Return the array size: the chosen one, or the originals' median with a bound.
 
     One channel is enough if all originals are grey.
 
@@ -212,7 +212,7 @@ def _sides(values: Sequence[int]) -> Sides:
 
 
 def _groups(columns: Mapping[str, Array], target: str | None) -> list[str]:
-    """Return the label of each image under which its thumbnail is shown; "" for all if it is a measure.
+    """Return each image's label, under which its thumbnail is shown; "" for all if it is a measure.
 
     Raises:
         BadData: there is no such column.
@@ -225,7 +225,7 @@ def _groups(columns: Mapping[str, Array], target: str | None) -> list[str]:
 
 
 class _PixelReader:
-    """Decodes the images of an archive into one array, and the first ones of each label to thumbnails.
+    """Decodes an archive's images into one array, and the first ones with each label to thumbnails.
 
     Attributes:
         pixels: (images, height, width, channels) uint8.
@@ -242,7 +242,7 @@ class _PixelReader:
         self._tiles: dict[str, list[Array]] = {}
 
     def read(self, file: ArchiveFile, bad: BadImages) -> None:
-        """Decode one file of the archive, if it is an image with a label."""
+        """Decode one archive file, if it is an image with a label."""
         row = self._rows.get(file.path)
         if row is None:
             return
@@ -258,7 +258,7 @@ class _PixelReader:
             self._tiles.setdefault(label, []).append(decode(file.body, self._tile))
 
     def layout(self) -> Thumbnails:
-        """Return the labels of the thumbnails."""
+        """Return the thumbnails' labels."""
         tiles = sorted(self._tiles.items())
         return Thumbnails(
             side=TILE,
@@ -281,19 +281,19 @@ class _PixelReader:
 
 
 def _first_of_each(groups: Sequence[str]) -> dict[int, str]:
-    """Return the rows of the thumbnails with their labels: the first of each, for the first labels."""
-    shown = {*sorted({*groups})[:SHOWN_LABELS]}
+    """Return the thumbnails' rows with their labels: each label's first rows, for the first labels."""
+    labels = {*sorted({*groups})[:SHOWN_LABELS]}
     counts: Counter[str] = Counter()
-    wanted = {}
+    label_of_row = {}
     for row, label in enumerate(groups):
-        if label in shown and counts[label] < TILES:
+        if label in labels and counts[label] < TILES:
             counts[label] += 1
-            wanted[row] = label
-    return wanted
+            label_of_row[row] = label
+    return label_of_row
 
 
 def count_equal_images(pixels: Array, y: Array) -> int:
-    """Return the number of images that equal an earlier one with the same target."""
+    """Return how many images equal an earlier one with the same target."""
     keys = {
         hashlib.blake2b(image.tobytes() + value.tobytes(), digest_size=16).digest()
         for image, value in zip(pixels, y, strict=True)

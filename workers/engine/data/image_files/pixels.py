@@ -1,4 +1,4 @@
-"""Counts the values of images of bytes, which takes little memory however many images there are."""
+"""Counts the values in byte images, which takes little memory however many images there are."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def count_values(images: Array) -> Array:
 
 
 def moments(counts: Array) -> tuple[Array, Array]:
-    """Return mean and variance of each channel, (channels,) float64 each, from `count_values`."""
+    """Return each channel's mean and variance, (channels,) float64 each, from `count_values`."""
     values = np.arange(VALUES, dtype=np.float64)
     totals = counts.sum(axis=1)
     mean = counts @ values / totals

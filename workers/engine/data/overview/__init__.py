@@ -1,1 +1,1 @@
-"""Computes the overview of a dataset version, bounded in rows, columns and memory."""
+"""Computes a dataset version's overview, bounded in rows, columns and memory."""

@@ -1,4 +1,4 @@
-"""Finds where the columns of a table have missing values."""
+"""Finds where a table's columns have missing values."""
 
 import math
 from collections.abc import Mapping
@@ -11,26 +11,26 @@ from workers.engine.data.encode import missing
 
 
 def gaps(columns: Mapping[str, Array], counts: Mapping[str, int]) -> Gaps | None:
-    """Return the missing-value map of a table; None if no value is missing.
+    """Return a table's missing-value map; None if no value is missing.
 
     Args:
         columns: by name, (rows, …) each.
-        counts: the number of missing values of each.
+        counts: how many values each lacks.
     """
-    found = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])
-    if not found:
+    incomplete = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])
+    if not incomplete:
         return None
-    rows = len(columns[found[0]])
+    rows = len(columns[incomplete[0]])
     size = math.ceil(rows / BLOCKS)
-    shown = [
+    columns_of_gaps = [
         ColumnGaps(column=name, missing=counts[name], percent=_percent(missing(columns[name]), size))
-        for name in found[:GAP_COLUMNS]
+        for name in incomplete[:GAP_COLUMNS]
     ]
-    return Gaps(block_rows=size, columns=tuple(shown), more=len(found) - len(shown))
+    return Gaps(block_rows=size, columns=tuple(columns_of_gaps), more=len(incomplete) - len(columns_of_gaps))
 
 
 def _percent(absent: Array, size: int) -> tuple[int, ...]:
-    """Return the share of missing values in each block. A block with any has at least 1 %."""
+    """Return each block's share of missing values. A block with any has at least 1 %."""
     starts = np.arange(0, len(absent), size)
     sums = [np.count_nonzero(absent[start : start + size]) for start in starts]
     lengths = np.diff([*starts, len(absent)])

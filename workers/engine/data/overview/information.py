@@ -1,4 +1,4 @@
-"""Estimates the information of each column about the target: mutual information of binned values."""
+"""Estimates each column's information about the target: mutual information between binned values."""
 
 import math
 
@@ -16,10 +16,10 @@ ROWS_A_CELL = 5
 
 
 def information(name: str, column: Array, target: Array) -> Information:
-    """Return the mutual information of a column with the target.
+    """Return a column's mutual information with the target.
 
     Args:
-        name: of the column.
+        name: the column's name.
         column: codes from 0, as `binned` returns them, (rows,).
         target: codes from 0, (rows,).
     """
@@ -30,30 +30,30 @@ def information(name: str, column: Array, target: Array) -> Information:
 
 
 def bins_for(rows: int) -> int:
-    """Return the number of bins for a sample."""
+    """Return the bin count for a sample."""
     return min(max(math.isqrt(rows // ROWS_A_CELL), 2), BINS)
 
 
 def binned(column: Array, kind: ColumnType | None, bins: int = BINS) -> Array | None:
-    """Return codes from 0 for the values of a column, (rows,); None for texts, which differ in each row.
+    """Return codes from 0 for a column's values, (rows,); None for texts, which differ in each row.
 
-    A missing value has a code of its own. The least frequent categories share one.
+    A missing value has its own code. The least frequent categories share one.
     """
     absent = missing(column)
     codes = np.zeros(len(column), np.int64)
-    known = column[~absent]
+    present = column[~absent]
     if kind == "text":
         return None
-    if kind == "category" or known.dtype.kind in "TU":
-        codes[~absent] = 1 + frequent_codes(known, bins)
-    elif len(known):
+    if kind == "category" or present.dtype.kind in "TU":
+        codes[~absent] = 1 + frequent_codes(present, bins)
+    elif len(present):
         # Dates become their microseconds.
-        codes[~absent] = 1 + _bins(known.astype(np.int64) if known.dtype.kind == "M" else known, bins)
+        codes[~absent] = 1 + _bins(present.astype(np.int64) if present.dtype.kind == "M" else present, bins)
     return codes
 
 
 def frequent_codes(values: Array, bins: int = BINS) -> Array:
-    """Return the rank of each value by its frequency, (rows,), from 0; those after the first share one."""
+    """Return each value's rank by its frequency, (rows,), from 0; those after the first share one."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     rank = np.empty(len(counts), np.int64)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
@@ -71,20 +71,20 @@ def _bins(values: Array, bins: int) -> Array:
 
 
 def mutual_information(x: Array, y: Array) -> float:
-    """Return the mutual information of two arrays of codes in bits, without its mean by chance.
+    """Return the mutual information between two code arrays in bits, without its mean by chance.
 
-    Independent columns have about (cells − rows − columns + 1) / 2n nats of it (Miller and Madow), which is
+    Independent columns have about (cells − rows − columns + 1) / 2n nats (Miller and Madow), which is
     subtracted.
     """
     width = int(y.max()) + 1
     joint = np.bincount(x * width + y, minlength=(int(x.max()) + 1) * width).reshape(-1, width)
     used = joint[joint.any(axis=1)][:, joint.any(axis=0)]
     by_chance = (used.shape[0] - 1) * (used.shape[1] - 1) / (2 * len(x) * np.log(2))
-    found = entropy(used.sum(axis=1)) + entropy(used.sum(axis=0)) - entropy(used.ravel())
-    return max(float(found - by_chance), 0.0)
+    bits = entropy(used.sum(axis=1)) + entropy(used.sum(axis=0)) - entropy(used.ravel())
+    return max(float(bits - by_chance), 0.0)
 
 
 def entropy(counts: Array) -> float:
-    """Return the entropy of a distribution in bits."""
+    """Return a distribution's entropy in bits."""
     shares = counts[counts > 0] / counts.sum()
     return float(-(shares * np.log2(shares)).sum())

@@ -1,4 +1,4 @@
-"""Computes the overview of a dataset version."""
+"""Computes a dataset version's overview."""
 
 from collections.abc import Iterator, Mapping
 from typing import get_args
@@ -34,38 +34,38 @@ from workers.engine.errors import BadSpec
 
 
 def of_table(columns: Mapping[str, Array], y: Array, profile: Profile) -> Iterator[Overview]:
-    """Yield the overview of a table, each time with further sections, until none is pending.
+    """Yield a table's overview, each time with further sections, until none is pending.
 
     Args:
         columns: by name, (rows,) each.
         y: the encoded target, (rows, …).
-        profile: roles and types of the columns.
+        profile: column roles and types.
     """
     rows = sample(len(y), len(columns), SAMPLE_ROWS)
-    found = Overview(
+    overview = Overview(
         rows=len(y), sample_rows=len(rows), split=resolved(Split(), profile), pending=get_args(Section)
     )
-    found = found.with_sections(
+    overview = overview.with_sections(
         "gaps", gaps=gaps(columns, {column.name: column.missing for column in profile.columns})
     )
-    yield found
+    yield overview
     drawn = {column.name: take(columns, column.name, rows) for column in profile.columns}
     informed = _information(drawn, y[rows], profile)
-    found = found.with_sections("information", information=tuple(informed[:INFORMATIVE_COLUMNS]))
-    yield found
-    found = found.with_sections("correlations", correlations=_correlations(drawn, informed, profile))
-    yield found
-    yield from with_parts(found, columns, y, profile)
+    overview = overview.with_sections("information", information=tuple(informed[:INFORMATIVE_COLUMNS]))
+    yield overview
+    overview = overview.with_sections("correlations", correlations=_correlations(drawn, informed, profile))
+    yield overview
+    yield from with_parts(overview, columns, y, profile)
 
 
 def of_arrays(columns: Mapping[str, Array], x: Array, y: Array, profile: Profile) -> Iterator[Overview]:
-    """Yield the overview of data whose features are arrays, `x`: of the parts of its split alone."""
-    found = Overview(
+    """Yield the overview for data whose features are arrays, `x`: it describes only the split's parts."""
+    overview = Overview(
         rows=len(y), sample_rows=0, split=resolved(Split(), profile), pending=("gaps", "parts", "repeats")
     )
-    found = found.with_sections("gaps", gaps=_gaps(columns))
-    yield found
-    yield from with_parts(found, columns, y, profile, x)
+    overview = overview.with_sections("gaps", gaps=_gaps(columns))
+    yield overview
+    yield from with_parts(overview, columns, y, profile, x)
 
 
 def _gaps(columns: Mapping[str, Array]) -> Gaps | None:
@@ -74,7 +74,7 @@ def _gaps(columns: Mapping[str, Array]) -> Gaps | None:
 
 
 def sample(rows: int, columns: int, most: int | None = None) -> Array:
-    """Return the numbers of some rows drawn at random, ascending, as many as have at most `CELLS` values."""
+    """Return some row numbers drawn at random, ascending, as many as have at most `CELLS` values."""
     count = min(rows, max(CELLS // max(columns, 1), 1), most or rows)
     if count == rows:
         return np.arange(rows)
@@ -82,21 +82,21 @@ def sample(rows: int, columns: int, most: int | None = None) -> Array:
 
 
 def _information(drawn: Mapping[str, Array], y: Array, profile: Profile) -> list[Information]:
-    """Return the information of each column about the target, most first; none about several labels."""
+    """Return each column's information about the target, most first; none about several labels."""
     if profile.task == "multilabel":
         return []
     bins = bins_for(len(y))
     target = frequent_codes(y) if y.ndim == 1 else binned(y[:, 0].astype(np.float64), "number", bins)
     if target is None:
         return []
-    found = []
+    informed = []
     for column in profile.columns:
         if column.name == profile.target:
             continue
         codes = binned(drawn[column.name], column.type, bins)
         if codes is not None:
-            found.append(information(column.name, codes, target))
-    return sorted(found, key=lambda each: -each.bits)
+            informed.append(information(column.name, codes, target))
+    return sorted(informed, key=lambda entry: -entry.bits)
 
 
 def _correlations(
@@ -107,7 +107,7 @@ def _correlations(
         for column in profile.columns
         if column.type in NUMERIC and column.role not in ("id", "ignore")
     ]
-    rank = {each.column: number for number, each in enumerate(informed)}
+    rank = {entry.column: number for number, entry in enumerate(informed)}
     # The target first: it has no information about itself.
     chosen = sorted(numeric, key=lambda name: rank.get(name, -1))[:CORRELATION_CANDIDATES]
     return correlations(chosen, [_numbers(drawn[name]) for name in chosen], len(numeric))
@@ -119,33 +119,33 @@ def _numbers(column: Array) -> Array:
 
 
 def with_parts[Found: SplitOverview](
-    found: Found, columns: Mapping[str, Array], y: Array, profile: Profile, x: Array | None = None
+    overview: Found, columns: Mapping[str, Array], y: Array, profile: Profile, x: Array | None = None
 ) -> Iterator[Found]:
-    """Yield an overview with the parts of its split, and then with the rows that are in several parts.
+    """Yield an overview with its split's parts, and then with the rows that are in several parts.
 
     Args:
-        found: names the split.
+        overview: names the split.
         columns: by name, (rows,) each.
         y: the encoded target, (rows, …).
-        profile: roles and types of the columns.
+        profile: column roles and types.
         x: the features, if they are arrays; None for a table.
     """
     try:
-        parts = split(y, columns, profile.task, found.split)
+        parts = split(y, columns, profile.task, overview.split)
     except BadSpec as error:
-        yield found.with_sections("parts", "repeats", split_problem=str(error))
+        yield overview.with_sections("parts", "repeats", split_problem=str(error))
         return
     classes = most_frequent(profile.class_counts)
-    found = found.with_sections(
+    overview = overview.with_sections(
         "parts",
         classes=tuple(profile.class_labels[number] for number in classes),
         more_classes=len(profile.class_counts) - len(classes),
         parts=balance(y, profile.task, profile.outputs, parts, classes),
     )
-    yield found
+    yield overview
     compared = sample(len(y), len(profile.features) if x is None else x[0].size)
     counted = repeats(_keys(columns, y, profile, compared, x), _among(parts, compared))
-    yield found.with_sections("repeats", compared_rows=len(compared), repeats=counted)
+    yield overview.with_sections("repeats", compared_rows=len(compared), repeats=counted)
 
 
 def _keys(columns: Mapping[str, Array], y: Array, profile: Profile, rows: Array, x: Array | None) -> Keys:
@@ -155,5 +155,5 @@ def _keys(columns: Mapping[str, Array], y: Array, profile: Profile, rows: Array,
 
 
 def _among(parts: Parts, rows: Array) -> Parts:
-    """Return the positions in `rows` of the rows of each part."""
+    """Return each part's positions in `rows`."""
     return Parts(*(np.flatnonzero(np.isin(rows, part)) for part in parts))

@@ -1,4 +1,4 @@
-"""Describes the target in each part of a split."""
+"""Describes the target in each split part."""
 
 from collections.abc import Sequence
 
@@ -13,32 +13,32 @@ from workers.engine.report import finite_or_none
 
 
 def most_frequent(counts: Sequence[int]) -> list[int]:
-    """Return the numbers of the most frequent classes, in the order of the classes."""
+    """Return the most frequent classes' numbers, ascending."""
     order = sorted(range(len(counts)), key=lambda number: -counts[number])
     return sorted(order[:CLASSES])
 
 
 def balance(y: Array, task: Task, outputs: int, parts: Parts, classes: Sequence[int]) -> tuple[PartRows, ...]:
-    """Return the target of each part: rows of each class, or the distribution of a number.
+    """Return each part's target: rows for each class, or a number's distribution.
 
     Args:
         y: targets, (rows, …).
-        task: kind of prediction.
-        outputs: number of classes or labels.
-        parts: row numbers of the parts.
-        classes: numbers of the classes that are listed.
+        task: the prediction task.
+        outputs: how many classes or labels there are.
+        parts: each part's row numbers.
+        classes: which classes are listed, by their numbers.
     """
-    found = []
+    part_rows = []
     for name in ("train", "validation", "test"):
         rows = getattr(parts, name)
         if task == "regression":
-            found.append(PartRows(part=name, rows=len(rows), **_distribution(y[rows][:, 0])))
+            part_rows.append(PartRows(part=name, rows=len(rows), **_distribution(y[rows][:, 0])))
         else:
             counts = class_counts(y[rows], task, outputs)
-            found.append(
+            part_rows.append(
                 PartRows(part=name, rows=len(rows), counts=tuple(counts[number] for number in classes))
             )
-    return tuple(found)
+    return tuple(part_rows)
 
 
 def _distribution(values: Array) -> dict[str, float | None]:

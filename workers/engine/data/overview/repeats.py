@@ -1,4 +1,4 @@
-"""Counts the rows of the validation and test parts whose features a training row has too."""
+"""Counts the validation and test rows whose features a training row has too."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, cast
@@ -25,7 +25,7 @@ class Keys(NamedTuple):
 
 
 def repeats(keys: Keys, parts: Parts) -> tuple[Repeats, ...]:
-    """Return the repeated rows of the validation and the test part."""
+    """Return the repeated rows in the validation and the test part."""
     return tuple(_of_part(name, keys, parts) for name in ("validation", "test"))
 
 
@@ -45,15 +45,15 @@ def _of_part(name: Literal["validation", "test"], keys: Keys, parts: Parts) -> R
 
 
 def keys_of_table(column_of: Callable[[str], Array], features: Sequence[str], target: str) -> Keys:
-    """Return the keys of the rows of a table.
+    """Return the row keys for a table.
 
     Args:
-        column_of: returns the rows of a column, (rows,). Columns are read until all rows differ.
-        features: names of the features.
-        target: name of the target.
+        column_of: returns a column's rows, (rows,). Columns are read until all rows differ.
+        features: the feature names.
+        target: the target's name.
     """
-    own = column_of(target)
-    exact, near = RowHashes(len(own)), RowHashes(len(own))
+    target_values = column_of(target)
+    exact, near = RowHashes(len(target_values)), RowHashes(len(target_values))
     for name in features:
         if exact.all_differ and near.all_differ:
             break
@@ -63,12 +63,12 @@ def keys_of_table(column_of: Callable[[str], Array], features: Sequence[str], ta
         if not near.all_differ:
             near.add(_near(column))
     with_target = exact.copy()
-    with_target.add(bits_of(own))
+    with_target.add(bits_of(target_values))
     return Keys(exact.hashes, with_target.hashes, near.hashes)
 
 
 def keys_of_arrays(x: Array, y: Array) -> Keys:
-    """Return the keys of rows that are arrays: the numbers of their different contents."""
+    """Return the keys for rows that are arrays: numbers for their different contents."""
     exact = _content(x)
     return Keys(exact, combined([_content(y)], start=exact), None)
 
@@ -81,7 +81,7 @@ def _content(rows: Array) -> Array:
 
 
 def combined(codes: Sequence[Array], start: Array | None = None) -> Array:
-    """Return a hash of the codes of each row, 64 bits, (rows,): equal for different rows by chance alone."""
+    """Return a hash for each row's codes, 64 bits, (rows,): equal for different rows by chance alone."""
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, size=len(codes) + 1, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     rows = len(codes[0]) if codes else len(cast("Array", start))
@@ -93,14 +93,14 @@ def combined(codes: Sequence[Array], start: Array | None = None) -> Array:
 
 
 def mixed(values: Array) -> Array:
-    """Return the finalizer of SplitMix64, which spreads each bit over all 64."""
+    """Apply SplitMix64's finalizer, which spreads each bit over all 64."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
 
 
 def _near(column: Array) -> Array:
-    """Return 64 bits of each value of a column after rounding, (rows,) uint64."""
+    """Return 64 bits for each column value after rounding, (rows,) uint64."""
     match column.dtype.kind:
         case "T" | "U":
             values, inverse = np.unique(column, return_inverse=True)
@@ -116,9 +116,9 @@ def _near(column: Array) -> Array:
 
 
 def _rounded(values: Array) -> Array:
-    known = values[np.isfinite(values)]
-    if not len(known):
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return values
-    largest = float(np.abs(known).max()) or 1.0
-    std = float((known / largest).std())
+    largest = float(np.abs(finite).max()) or 1.0
+    std = float((finite / largest).std())
     return values if std <= 1e-12 else np.round(values / largest / std * STEPS_OF_A_DEVIATION)

@@ -1,1 +1,1 @@
-"""Reads the files of tables: CSV, JSON Lines, Parquet and Arrow."""
+"""Reads table files: CSV, JSON Lines, Parquet and Arrow."""

@@ -1,4 +1,4 @@
-"""Opens zip archives from outside, and limits how much of their directory is read."""
+"""Opens zip archives from outside, and limits how much is read from their directory."""
 
 import contextlib
 import zipfile
@@ -11,7 +11,7 @@ from workers.system.archives import BadArchive, open_zip
 
 @contextlib.contextmanager
 def open_archive(path: Path, *, directory_bytes: int) -> Iterator[zipfile.ZipFile]:
-    """Open an archive, and close it at the end of the block; see `open_zip`.
+    """Open an archive, and close it when the block ends; see `open_zip`.
 
     Raises:
         BadData: its directory has more than `directory_bytes`.

@@ -1,7 +1,7 @@
 """Converts columns between NumPy and Arrow. Both directions keep every value and every NumPy type.
 
 Numbers keep their bits, so missing ones are NaN in Arrow too. Missing texts are empty texts, and missing
-times are null. Rows that are arrays are lists of a fixed size.
+times are null. Rows that are arrays are lists with a fixed size.
 """
 
 import math
@@ -33,28 +33,28 @@ def to_arrow(column: Array) -> Any:
 
 
 def field_of(field: str, column: Array, **metadata: str) -> Any:
-    """Return the Arrow field of a column, with what `to_numpy` needs.
+    """Return a column's Arrow field, with what `to_numpy` needs.
 
     Args:
         field: its name.
         column: its first rows are enough.
-        metadata: added to that of the field.
+        metadata: added to the field's.
     """
     import pyarrow as pa
 
-    found = {key.encode(): text.encode() for key, text in metadata.items()}
-    found[DTYPE] = b"text" if is_text(column) else _plain_dtype(column.dtype).str.encode()
+    entries = {key.encode(): text.encode() for key, text in metadata.items()}
+    entries[DTYPE] = b"text" if is_text(column) else _plain_dtype(column.dtype).str.encode()
     if column.ndim > 1:
-        found[SHAPE] = ",".join(map(str, column.shape[1:])).encode()
-    return pa.field(field, to_arrow(column[:1]).type, nullable=column.dtype.kind == "M", metadata=found)
+        entries[SHAPE] = ",".join(map(str, column.shape[1:])).encode()
+    return pa.field(field, to_arrow(column[:1]).type, nullable=column.dtype.kind == "M", metadata=entries)
 
 
 def to_numpy(values: Any, field: Any) -> Array:
-    """Return an Arrow column as the array of which `to_arrow` and `field_of` made it, (rows, …).
+    """Return an Arrow column as the array from which `to_arrow` and `field_of` made it, (rows, …).
 
     Args:
         values: an Arrow array, or a chunked one.
-        field: of the file.
+        field: the file's field.
 
     Raises:
         ValueError: the field does not describe its values.
@@ -67,23 +67,23 @@ def to_numpy(values: Any, field: Any) -> Array:
         shape = tuple(map(int, metadata[SHAPE].decode().split(",")))
         parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in _chunks(values)]
         return np.concatenate(parts).astype(dtype, copy=False).reshape(-1, *shape)
-    found = np.asarray(values.to_numpy(zero_copy_only=False) if _is_array(values) else values.to_numpy())
-    if dtype.kind == "M" and found.dtype.kind == "i":
-        return found.view(dtype)
-    return found.astype(dtype, copy=False)
+    array = np.asarray(values.to_numpy(zero_copy_only=False) if _is_array(values) else values.to_numpy())
+    if dtype.kind == "M" and array.dtype.kind == "i":
+        return array.view(dtype)
+    return array.astype(dtype, copy=False)
 
 
 def texts_of(values: Any) -> Array:
-    """Return an Arrow array of texts as an array of variable width, (rows,)."""
-    found = np.empty(len(values), TEXT)
+    """Return an Arrow text array as an array with variable width, (rows,)."""
+    texts = np.empty(len(values), TEXT)
     start = 0
     # In parts, since a Python object takes more memory than its text.
     for chunk in _chunks(values):
         for first in range(0, len(chunk), 65_536):
             part = chunk.slice(first, 65_536)
-            found[start : start + len(part)] = part.to_pylist()
+            texts[start : start + len(part)] = part.to_pylist()
             start += len(part)
-    return found
+    return texts
 
 
 def _chunks(values: Any) -> list[Any]:
@@ -97,7 +97,7 @@ def _is_array(values: Any) -> bool:
 
 
 def _plain(values: Array) -> Array:
-    """Return values of a type that Arrow has."""
+    """Return values with a type that Arrow has."""
     if values.dtype.kind == "M":
         return cast("Array", np.ascontiguousarray(values).view(np.int64))
     return np.ascontiguousarray(values, _plain_dtype(values.dtype))

@@ -1,6 +1,6 @@
-"""Writes and reads the file of a dataset version: an uncompressed Arrow IPC file in batches of equal length.
+"""Writes and reads a dataset version's file: an uncompressed Arrow IPC file in equally long batches.
 
-A reader can map it into memory. Equal columns give equal bytes with the same version of pyarrow.
+A reader can map it into memory. Equal columns give equal bytes with the same pyarrow version.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,10 +23,10 @@ COLUMN = "column_{}"
 
 
 def write_columns(path: Path, arrays: Mapping[str, Array], columns: Mapping[str, Array]) -> None:
-    """Write the file of a version, one batch after the other.
+    """Write a version's file, one batch after the other.
 
     Args:
-        path: of the new file.
+        path: the new file's path.
         arrays: encoded arrays by name, such as `y`.
         columns: the columns by name, which are stored as `column_<i>`.
     """
@@ -57,16 +57,16 @@ def _batches(schema: Any, arrays: Mapping[str, Array], columns: Mapping[str, Arr
 
 
 def is_arrow(path: Path) -> bool:
-    """Return whether a file is an Arrow IPC file. Versions of earlier releases are NPZ files."""
+    """Return whether a file is an Arrow IPC file. Earlier releases wrote NPZ files."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def read_columns(path: Path) -> dict[str, Array]:
-    """Return the arrays of a file, the names as `columns` and the columns as `column_<i>`.
+    """Return a file's arrays, the names as `columns` and the columns as `column_<i>`.
 
     Raises:
-        BadData: it is not a readable file of a version.
+        BadData: it is not a readable dataset file.
     """
     import pyarrow as pa
 
@@ -75,12 +75,12 @@ def read_columns(path: Path) -> dict[str, Array]:
             table = pa.ipc.open_file(source).read_all()
             # Arrow trusts the offsets in a file, and would read other memory of this process.
             table.validate(full=True)
-            found = {field.name: to_numpy(table[field.name], field) for field in table.schema}
+            columns = {field.name: to_numpy(table[field.name], field) for field in table.schema}
             names = [
                 field.metadata[NAME].decode() for field in table.schema if NAME in (field.metadata or {})
             ]
     except (pa.ArrowException, KeyError, ValueError, TypeError) as error:
         raise BadData(f"{path.name} is not a readable data set file: {error}") from error
     # A view would belong to the mapped file, whose pages the kernel may drop while a training needs them.
-    owned = {name: array if array.flags.writeable else array.copy() for name, array in found.items()}
+    owned = {name: array if array.flags.writeable else array.copy() for name, array in columns.items()}
     return {"columns": np.asarray(names, np.str_), **owned}

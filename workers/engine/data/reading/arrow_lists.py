@@ -1,4 +1,4 @@
-"""Reads Arrow columns of lists as JSON lists, as in JSON Lines: they are for a target with several labels."""
+"""Reads Arrow list columns as JSON lists, as in JSON Lines: they are for a target with several labels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,9 +32,9 @@ def check_columns(schema: Any) -> None:
 
 
 def has_labels(kind: Any) -> bool:
-    """Return whether an Arrow type is one of lists of words, whole numbers or booleans.
+    """Return whether an Arrow type is a list type for words, whole numbers or booleans.
 
-    Views are none of them: many can show the same bytes. Lists of other numbers are measures, not labels.
+    Views do not count: many can show the same bytes. Lists with other numbers are measures, not labels.
     """
     import pyarrow as pa
 
@@ -52,7 +52,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def word_paths(schema: Any) -> list[str]:
-    """Return the paths of the words in lists, as the option `read_dictionary` of a Parquet file names them.
+    """Return the paths for words in lists, as a Parquet file's option `read_dictionary` names them.
 
     Args:
         schema: a `pyarrow.parquet.ParquetSchema`, which `check_columns` has accepted.
@@ -66,12 +66,12 @@ def word_paths(schema: Any) -> list[str]:
 
 
 def check_parquet_lists(name: str, metadata: Any, limits: FileLimits) -> None:
-    """Check the number of values in all columns of a Parquet file, of which a list has any number.
+    """Check how many values a Parquet file's columns have, as a list can have any number.
 
     Args:
-        name: of the file.
+        name: the file's name.
         metadata: a `pyarrow.parquet.FileMetaData`.
-        limits: the limits of the task.
+        limits: the task's limits.
 
     Raises:
         TooLarge: there are too many.
@@ -82,7 +82,7 @@ def check_parquet_lists(name: str, metadata: Any, limits: FileLimits) -> None:
 
 
 def with_json_lists(table: Any, limits: FileLimits) -> Any:
-    """Return an Arrow table whose lists are texts of JSON; a list that is missing stays so.
+    """Return an Arrow table whose lists are JSON texts; a missing list stays missing.
 
     Raises:
         BadData: a list has a missing value, or its text is too long.
@@ -98,12 +98,12 @@ def with_json_lists(table: Any, limits: FileLimits) -> Any:
 
 
 def json_lists(name: str, lists: Any, limits: FileLimits) -> Array:
-    """Return lists as texts of JSON, "" for missing ones, (rows,).
+    """Return lists as JSON texts, "" for missing ones, (rows,).
 
     Args:
-        name: of the column.
-        lists: an Arrow array of chunks.
-        limits: of the texts.
+        name: the column's name.
+        lists: a chunked Arrow array.
+        limits: the limits for the texts.
 
     Raises:
         BadData, TooLarge: see `with_json_lists`.
@@ -116,9 +116,9 @@ def json_lists(name: str, lists: Any, limits: FileLimits) -> Array:
         size += _text_bytes(part)
         check_expanded(f"column {name!r}", size, limits)
         # One list after the other, since a Python object takes more memory than its text.
-        found = [_json(name, first + row, value.as_py()) for row, value in enumerate(part)]
-        check_lengths(name, text_array(found), limits.text_characters, first)
-        texts += found
+        part_texts = [_json(name, first + row, value.as_py()) for row, value in enumerate(part)]
+        check_lengths(name, text_array(part_texts), limits.text_characters, first)
+        texts += part_texts
     return text_array(texts)
 
 

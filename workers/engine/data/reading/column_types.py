@@ -1,4 +1,4 @@
-"""Recognizes the type of a column and converts its values: numbers and dates that were written as texts."""
+"""Recognizes a column's type and converts its values: numbers and dates that were written as texts."""
 
 import operator
 import re
@@ -36,14 +36,14 @@ LONG_CATEGORY = 500
 
 
 class TypedColumn(NamedTuple):
-    """A column with values of one type; see `workers.features.values` for the arrays."""
+    """A column whose values have one type; see `workers.features.values` for the arrays."""
 
     values: Array
     type: ColumnType
 
 
 def recognize(column: Array) -> TypedColumn:
-    """Return a column, (rows,), with its type, converted from texts where all of them are of that type."""
+    """Return a column, (rows,), with its type, converted from texts if all have that type."""
     match column.dtype.kind:
         case "b":
             return TypedColumn(column, "boolean")
@@ -57,26 +57,26 @@ def recognize(column: Array) -> TypedColumn:
 
 
 def _recognize_texts(column: Array) -> TypedColumn:
-    known = column[column != ""]
-    if not len(known):
+    present = column[column != ""]
+    if not len(present):
         return TypedColumn(np.full(len(column), np.nan), "number")
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
-    head = _without_gaps(known)
+    head = _without_gaps(present)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (found := convert(column)) is not None:
-            return TypedColumn(found, kind)
-    return TypedColumn(column, "text" if _is_prose(known) else "category")
+        if all(map(accepts, head)) and (converted := convert(column)) is not None:
+            return TypedColumn(converted, kind)
+    return TypedColumn(column, "text" if _is_prose(present) else "category")
 
 
 def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
-    """Return the values of a column of texts, None if they remain, and its type; as `recognize` does."""
+    """Return a text column's values, None if they remain, and its type; as `recognize` does."""
     is_known = words.values != ""
     if not is_known.any():
         return np.full(len(words.codes), np.nan), "number"
     head = _first_known(words)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (found := convert(words.values)) is not None:
-            return found[words.codes], kind
+        if all(map(accepts, head)) and (converted := convert(words.values)) is not None:
+            return converted[words.codes], kind
     rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
     return None, "text" if _is_prose(words.values[is_known], rows) else "category"
 
@@ -84,26 +84,26 @@ def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
 def _without_gaps(texts: Array) -> list[str]:
     """Return the first values that are no words for a gap."""
     parts = (texts[start : start + KNOWN_AT_FIRST] for start in range(0, len(texts), KNOWN_AT_FIRST))
-    known = (text for part in parts for text in part.tolist() if not is_gap(text))
-    return list(islice(known, KNOWN_AT_FIRST))
+    present = (text for part in parts for text in part.tolist() if not is_gap(text))
+    return list(islice(present, KNOWN_AT_FIRST))
 
 
 def _first_known(words: Words) -> list[str]:
-    """Return the values of the first rows that have one, which is no word for a gap."""
+    """Return the values in the first rows that have one, apart from words for a gap."""
     is_known = np.asarray([not is_gap(text) for text in words.values.tolist()], bool)
     for count in (10 * KNOWN_AT_FIRST, len(words.codes)):
         codes = words.codes[:count]
-        if len(known := codes[is_known[codes]]) >= KNOWN_AT_FIRST:
+        if len(present := codes[is_known[codes]]) >= KNOWN_AT_FIRST:
             break
-    return [str(text) for text in words.values[known[:KNOWN_AT_FIRST]].tolist()]
+    return [str(text) for text in words.values[present[:KNOWN_AT_FIRST]].tolist()]
 
 
 def _is_prose(texts: Array, rows: Array | None = None) -> bool:
-    """Return whether values are texts rather than names of categories.
+    """Return whether values are texts rather than category names.
 
     Args:
         texts: the values; each different one once if `rows` are given.
-        rows: the number of rows with each value.
+        rows: how many rows have each value.
     """
     if int(np.strings.str_len(texts).max()) > LONG_CATEGORY:
         return True
@@ -116,15 +116,15 @@ def _is_prose(texts: Array, rows: Array | None = None) -> bool:
 
 
 def convert(column: Array, kind: ColumnType, name: str) -> Array:
-    """Return a column with values of the type that a person chose.
+    """Return a column with values in the type that a person chose.
 
     Args:
         column: as it was read, (rows,).
         kind: the type.
-        name: of the column, for messages.
+        name: the column's name, for messages.
 
     Raises:
-        BadData: a value is not of this type; the message names its row.
+        BadData: a value does not have this type; the message names its row.
     """
     if kind in ("category", "text"):
         return column if is_text(column) else text_array(map(_plain, column.tolist()))
@@ -139,7 +139,7 @@ def convert(column: Array, kind: ColumnType, name: str) -> Array:
 
 
 def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
-    """Check that numbers are of a type whose other values a request could not send.
+    """Check that numbers have a type whose other values a request could not send.
 
     Raises:
         BadData: one is not.
@@ -156,16 +156,16 @@ def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
 
 
 def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
-    converters = {known: converter for known, _, converter in _CONVERSIONS} | {"integer": _as_numbers}
-    found = converters[kind](column)
-    if found is None:
-        accepts = {known: check for known, check, _ in _CONVERSIONS}.get(kind, _is_number)
+    converters = {name: converter for name, _, converter in _CONVERSIONS} | {"integer": _as_numbers}
+    converted = converters[kind](column)
+    if converted is None:
+        accepts = {name: check for name, check, _ in _CONVERSIONS}.get(kind, _is_number)
         is_absent = operator.not_ if kind == "boolean" else is_gap
         rows = (row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text))
         if (row := next(rows, None)) is None:
             raise BadData(f"column {name!r} is not of type {kind}: no format of dates fits all of its rows")
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
-    return found
+    return converted
 
 
 def _plain(value: object) -> str:
@@ -194,17 +194,17 @@ def _is_number(text: str) -> bool:
 
 
 def _as_numbers(column: Array) -> Array | None:
-    """Return the numbers of texts such as "1,234.5" and "12 %" (12), NaN for words such as "-"; None if there
+    """Return the numbers in texts such as "1,234.5" and "12 %" (12), NaN for words such as "-"; None if there
     are other texts.
     """
-    found = np.full(len(column), np.nan)
+    numbers = np.full(len(column), np.nan)
     for row, text in enumerate(column.tolist()):
         if text:
             if _is_number(text):
-                found[row] = float(text.strip().rstrip("%").replace(",", ""))
+                numbers[row] = float(text.strip().rstrip("%").replace(",", ""))
             elif not is_gap(text):
                 return None
-    return found
+    return numbers
 
 
 def _is_date(text: str) -> bool:
@@ -212,7 +212,7 @@ def _is_date(text: str) -> bool:
 
 
 def _as_dates(column: Array) -> Array | None:
-    """Return the dates of texts in one format, datetime64 in UTC; None if no format fits all of them."""
+    """Return the dates in texts, datetime64 in UTC; None if no single format fits all texts."""
     import pandas as pd
 
     texts = pd.Series([None if is_gap(text) else text for text in column.tolist()], dtype=object)

@@ -1,6 +1,6 @@
 """Reads a large CSV file in blocks, on several threads, and converts each block at once.
 
-The types of the columns follow from all of their values, so those of the first block are only an assumption.
+The column types follow from all values, so those from the first block are only an assumption.
 A block with other values changes them, and the file is read again from its start. This reader knows the usual
 files alone: UTF-8 without quotes, decimal points, and no damaged row. It refuses the others, for which
 `csv_file` has the general way; both give the same columns.
@@ -52,13 +52,13 @@ SEARCHED_BYTES = 1 << 18
 
 
 class Converted(NamedTuple):
-    """The columns of a block.
+    """A block's columns.
 
     Attributes:
-        rows: the number of rows.
-        columns: numbers as float64 with NaN for gaps, whole numbers as int64, texts as Arrow arrays of type
+        rows: the row count.
+        columns: numbers as float64 with NaN for gaps, whole numbers as int64, texts as Arrow arrays with type
             large_string without nulls.
-        gaps: the rows of each column of whole numbers that have no value, by the place of the column.
+        gaps: for each column with whole numbers, by its place, the rows that have no value.
     """
 
     rows: int
@@ -67,7 +67,7 @@ class Converted(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all columns."""
+        """All columns' bytes."""
         return sum(column.nbytes for column in self.columns)
 
 
@@ -89,14 +89,14 @@ class KindsChanged(Exception):
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """Names and dialect of a file, read from its first rows.
+    """A file's names and dialect, read from its first rows.
 
     Attributes:
         path: the file.
-        dialect: of its rows.
-        names: of the columns.
-        fields: names of all fields of a row, more than `names` if each row ends with a delimiter.
-        empty_lines: number of empty lines before the first row.
+        dialect: its rows' dialect.
+        names: the column names.
+        fields: the names for all fields in a row, more than `names` if each row ends with a delimiter.
+        empty_lines: how many empty lines precede the first row.
     """
 
     path: Path
@@ -118,16 +118,16 @@ def read_blocks(
     limits: FileLimits,
     threads: int,
 ) -> int:
-    """Read the columns of a file.
+    """Read a file's columns.
 
     Args:
         layout: the file.
-        columns: get the columns, if none of the errors below is raised.
-        limits: of the size of the columns.
-        threads: number of blocks that are converted at the same time.
+        columns: get the columns, unless an error below is raised.
+        limits: the limits for the column sizes.
+        threads: how many blocks are converted at the same time.
 
     Returns:
-        The number of rows.
+        The row count.
 
     Raises:
         NotSimple: it needs the general reader, for its values or for a message about an error.
@@ -154,20 +154,20 @@ def _read_as(
     limits: FileLimits,
     threads: int,
 ) -> int:
-    """Read the file with columns of these kinds; see `read_blocks`."""
+    """Read the file with these column kinds; see `read_blocks`."""
     rows = size = 0
     gaps: dict[str, list[Array]] = {}
 
     convert = _Converter(layout, kinds, limits).convert
     with writers(columns, {name: DTYPES[kinds[name]] for name in layout.names}) as opened:
-        for found in _in_order(convert, _blocks(layout.path, BLOCK_BYTES), threads):
-            size += max(found.nbytes, found.rows * len(layout.names) * BYTES_PER_NUMBER)
+        for part in _in_order(convert, _blocks(layout.path, BLOCK_BYTES), threads):
+            size += max(part.nbytes, part.rows * len(layout.names) * BYTES_PER_NUMBER)
             check_expanded(layout.path.name, size, limits)
             for place, name in enumerate(layout.names):
-                opened[name].append(found.columns[place])
-                if len(absent := found.gaps.get(place, ())):
+                opened[name].append(part.columns[place])
+                if len(absent := part.gaps.get(place, ())):
                     gaps.setdefault(name, []).append(rows + absent)
-            rows += found.rows
+            rows += part.rows
     for name, parts in gaps.items():
         columns[name] = _with_gaps(columns[name], np.concatenate(parts))
     return rows
@@ -202,7 +202,7 @@ def _blocks(path: Path, size: int) -> Iterator[tuple[bytes, bool]]:
 def _in_order(
     convert: Callable[[bytes, bool], Any], blocks: Iterator[tuple[bytes, bool]], threads: int
 ) -> Iterator[Any]:
-    """Yield the results of `convert` in the order of the blocks, of which few are in memory."""
+    """Yield what `convert` returns, in block order; few blocks are in memory."""
     waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -218,7 +218,7 @@ def _in_order(
 
 
 class _Converter:
-    """Converts blocks to columns of given kinds."""
+    """Converts blocks to columns with given kinds."""
 
     def __init__(self, layout: CsvLayout, kinds: dict[str, Kind], limits: FileLimits) -> None:
         self._layout, self._kinds, self._limits = layout, kinds, limits
@@ -226,7 +226,7 @@ class _Converter:
         self._has_words = False
 
     def convert(self, block: bytes, is_first: bool) -> Converted:
-        """Return the columns of a block.
+        """Return a block's columns.
 
         Raises:
             KindsChanged: it has other values.
@@ -237,23 +237,23 @@ class _Converter:
         numeric = [name for name in layout.names if DTYPES[self._kinds[name]] is not None]
         if numeric and _may_have_leading_zero(block, layout.dialect.delimiter):
             _check(layout, self._kinds, block, numeric, is_first=is_first)
-        found = Converted(table.num_rows, [], {})
+        converted = Converted(table.num_rows, [], {})
         for place, name in enumerate(layout.names):
             column, kind = table[name].combine_chunks(), self._kinds[name]
             if kind == "number":
-                found.columns.append(column.fill_null(np.nan).to_numpy())
+                converted.columns.append(column.fill_null(np.nan).to_numpy())
             elif kind == "integer":
                 if column.null_count:
-                    found.gaps[place] = np.flatnonzero(column.is_null())
-                found.columns.append(column.fill_null(0).to_numpy())
+                    converted.gaps[place] = np.flatnonzero(column.is_null())
+                converted.columns.append(column.fill_null(0).to_numpy())
             else:
                 texts, longest = _texts_of(column)
                 if longest > self._limits.text_characters:
                     raise NotSimple
                 if kind == "empty" and longest:
                     _check(layout, self._kinds, block, [name], is_first=is_first)
-                found.columns.append(texts)
-        return found
+                converted.columns.append(texts)
+        return converted
 
     def _table(self, block: bytes, is_first: bool) -> Any:
         """Return a block as an Arrow table."""
@@ -281,7 +281,7 @@ def _has_nan(numbers: Any) -> bool:
 
 
 def _texts_of(fields: Any) -> tuple[Any, int]:
-    """Return fields of a block as texts without nulls, and the bytes of the longest one."""
+    """Return a block's fields as texts without nulls, and the longest one's bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -306,14 +306,14 @@ def _parsed(
     is_first: bool,
     missing: Sequence[str] = MISSING,
 ) -> Any:
-    """Return columns of a block as an Arrow table. Texts are as in the file, and null for missing ones.
+    """Return a block's columns as an Arrow table. Texts are as in the file, and null for missing ones.
 
     Args:
-        layout: of the file.
-        block: some of its rows.
-        kinds: of the columns.
-        names: of the columns that are returned.
-        is_first: whether the block is the begin of the file.
+        layout: the file's layout.
+        block: some rows.
+        kinds: the column kinds.
+        names: the columns that are returned.
+        is_first: whether the file begins with the block.
         missing: fields that are null.
     """
     import pyarrow as pa
@@ -353,7 +353,7 @@ def _parsed(
 def _check(
     layout: CsvLayout, kinds: dict[str, Kind], block: bytes, names: Sequence[str], *, is_first: bool
 ) -> None:
-    """Compare the values of a block with the kinds of its columns.
+    """Compare a block's values with its column kinds.
 
     Raises:
         KindsChanged: they do not fit.
@@ -367,7 +367,7 @@ def _check(
 def _merged(
     layout: CsvLayout, kinds: dict[str, Kind], block: bytes, names: Sequence[str], *, is_first: bool
 ) -> dict[str, Kind]:
-    """Return the kinds that fit the values of this block too."""
+    """Return the kinds that fit this block's values too."""
     from pyarrow import ArrowInvalid
 
     texts: dict[str, Kind] = dict.fromkeys(names, "text")
@@ -387,7 +387,7 @@ def _merge(old: Kind, new: Kind) -> Kind:
 
 
 def _kind_of(texts: Any) -> Kind:
-    """Return the kind of the texts of a block, by the rules of `csv_values.column_of`."""
+    """Return the kind for a block's texts, by the same rules as `csv_values.column_of`."""
     import pyarrow.compute as pc
     from pyarrow import ArrowInvalid, float64, int64
 
@@ -442,7 +442,7 @@ def _begin_fields(codes: Array, places: Array, separator: int) -> bool:
 
 
 def _only_blanks(codes: Array, place: int, separator: int) -> bool:
-    """Return whether there are only blanks between the begin of a field and a place."""
+    """Return whether there are only blanks between a field's begin and a place."""
     while place > 0 and codes[place] in b" \t" and codes[place] != separator:
         # A word before the blank, as in "2026-01-05 07:30", is part of the field.
         place -= 1

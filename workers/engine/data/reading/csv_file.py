@@ -1,4 +1,4 @@
-"""Reads tables of text, such as CSV and TSV, in any of the supported dialects."""
+"""Reads text tables, such as CSV and TSV, in any supported dialect."""
 
 import codecs
 import csv
@@ -35,11 +35,11 @@ REMEDY = "correct the file, or read it with a larger share in Damaged rows (max_
 
 @dataclass
 class BadRows:
-    """Rows with another number of fields than the header.
+    """Rows that have more or fewer fields than the header.
 
     Attributes:
-        allowed: the share of all rows that may be left out.
-        rows: line number, reason and text of each.
+        allowed: the share that may be left out.
+        rows: line number, reason and text for each.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = ("line", "reason", "text")
@@ -56,20 +56,20 @@ class BadRows:
         return "skip" if self.allowed else "error"
 
     def check(self, rows: int, name: str) -> None:
-        """Check the share of the rows that were left out.
+        """Check the share of rows that were left out.
 
         Args:
-            rows: number of rows that were read.
-            name: of the file.
+            rows: how many rows were read.
+            name: the file's name.
 
         Raises:
             BadData: it is larger than allowed.
         """
-        found = len(self.rows)
-        if found > self.allowed * (rows + found):
+        count = len(self.rows)
+        if count > self.allowed * (rows + count):
             number, reason, text = self.rows[0]
             raise BadData(
-                f"{found:,} of {rows + found:,} rows of {name} cannot be read; at most a share of "
+                f"{count:,} of {rows + count:,} rows of {name} cannot be read; at most a share of "
                 f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}; "
                 f"{REMEDY}"
             )
@@ -85,31 +85,31 @@ class BadRows:
 def read_csv(
     path: Path,
     limits: FileLimits = DEFAULT_LIMITS,
-    given: DialectRequest | None = None,
+    request: DialectRequest | None = None,
     bad: BadRows | None = None,
     spill: Spill | None = None,
 ) -> Table:
-    """Read a table of text.
+    """Read a text table.
 
     Args:
         path: the file.
-        limits: of its size.
-        given: parts of the dialect that are known; the others are detected.
+        limits: the size limits.
+        request: the known dialect settings; the others are detected.
         bad: which rows may be left out; none by default. It gets those that are.
-        spill: where the columns of a large file are; without it they are in memory.
+        spill: where a large file's columns are; without it they are in memory.
 
     Raises:
-        BadData: the file is too large, its header is empty or repeats a name, or a row has another number of
+        BadData: the file is too large, its header is empty or repeats a name, or a row has more or fewer
             fields than the header.
-        DamagedFile: it is not a table of text.
+        DamagedFile: it is not a text table.
     """
     check_size(path, limits)
     bad = bad or BadRows()
     spill = spill.for_size(path.stat().st_size) if spill is not None else None
     with reading(path, "CSV", "save it as text with one header line, and texts with delimiters in quotes"):
-        if spill is not None and (table := _in_blocks(path, limits, given or DialectRequest(), spill)):
+        if spill is not None and (table := _in_blocks(path, limits, request or DialectRequest(), spill)):
             return table
-        dialect, rows, start = _detect(path, given or DialectRequest())
+        dialect, rows, start = _detect(path, request or DialectRequest())
         names = _names(rows, dialect, path.name, limits)
         check_csv(path, len(names), limits)
         with tempfile.TemporaryDirectory() as folder:
@@ -126,10 +126,10 @@ def read_csv(
     return Table(columns, dialect=dialect, bad_rows=len(bad.rows))
 
 
-def _in_blocks(path: Path, limits: FileLimits, given: DialectRequest, spill: Spill) -> Table | None:
-    """Return the table of a large file in the usual form; None if it needs the general way."""
+def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: Spill) -> Table | None:
+    """Return a large file's table if the file has the usual form; None if it needs the general way."""
     # The encoding of the sample: a block that has another one is refused.
-    dialect, rows, start = _detect(path, given, whole=False)
+    dialect, rows, start = _detect(path, request, whole=False)
     names = _names(rows, dialect, path.name, limits)
     fields = _fields(names, rows, dialect)
     columns = SpilledColumns(spill.folder)
@@ -142,38 +142,40 @@ def _in_blocks(path: Path, limits: FileLimits, given: DialectRequest, spill: Spi
     return Table(columns, dialect=dialect)
 
 
-def layout_of(path: Path, limits: FileLimits, given: DialectRequest) -> tuple[Dialect, list[str]]:
-    """Return the dialect of a file, and the names of its columns.
+def layout_of(path: Path, limits: FileLimits, request: DialectRequest) -> tuple[Dialect, list[str]]:
+    """Return a file's dialect and column names.
 
     Raises:
         BadData: its header is empty or repeats a name.
     """
-    dialect, rows, _ = _detect(path, given)
+    dialect, rows, _ = _detect(path, request)
     return dialect, _names(rows, dialect, path.name, limits)
 
 
-def _detect(path: Path, given: DialectRequest, *, whole: bool = True) -> tuple[Dialect, list[list[str]], str]:
+def _detect(
+    path: Path, request: DialectRequest, *, whole: bool = True
+) -> tuple[Dialect, list[list[str]], str]:
     """Return the dialect, the first rows, and the text from which both were read.
 
     Args:
         path: the file.
-        given: the known parts of the dialect.
-        whole: whether the encoding is that of the whole file, and not that of its first bytes alone.
+        request: the known dialect settings.
+        whole: whether the encoding must fit the whole file, and not its first bytes alone.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
         start = file.read(SAMPLE_BYTES)
-        encoding = given.encoding or (_encoding(file, start) if whole else encoding_of(start, is_all=False))
-    known = given.model_copy(update={"encoding": encoding})
-    dialect, rows = detect_dialect(start, is_all=size <= len(start), request=known)
+        encoding = request.encoding or (_encoding(file, start) if whole else encoding_of(start, is_all=False))
+    with_encoding = request.model_copy(update={"encoding": encoding})
+    dialect, rows = detect_dialect(start, is_all=size <= len(start), request=with_encoding)
     return dialect, rows, decode_start(start, encoding)
 
 
 def _encoding(file: IO[bytes], start: bytes) -> Encoding:
-    """Return the encoding of a whole file: its first bytes may be plain ASCII."""
-    found = encoding_of(start, is_all=False)
-    if found != "utf-8":
-        return found
+    """Return a whole file's encoding: its first bytes may be plain ASCII."""
+    encoding = encoding_of(start, is_all=False)
+    if encoding != "utf-8":
+        return encoding
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         decoder.decode(start)
@@ -199,12 +201,12 @@ def _names(rows: list[list[str]], dialect: Dialect, file: str, limits: FileLimit
 
 
 def _ends_empty(rows: list[list[str]]) -> bool:
-    """Return whether the last field of all rows below the header is empty."""
+    """Return whether the last field is empty in all rows below the header."""
     return all(row[-1] == "" for row in rows[1:])
 
 
 def _fields(names: list[str], rows: list[list[str]], dialect: Dialect) -> list[str]:
-    """Return names of all fields of a row, also of one that is behind a delimiter at its end."""
+    """Return the names for all fields in a row, also for one behind a delimiter at its end."""
     return [*names, *(f"\0{number}" for number in range(_spare_fields(rows, len(names), dialect)))]
 
 
@@ -215,7 +217,7 @@ def _spare_fields(rows: list[list[str]], names: int, dialect: Dialect) -> int:
 
 
 def _empty_lines(start: str) -> int:
-    """Return the number of empty lines before the first row."""
+    """Return how many empty lines precede the first row."""
     return len(re.findall(r"\r\n|\r|\n", start[: len(start) - len(start.lstrip("\r\n"))]))
 
 
@@ -228,22 +230,22 @@ def _read(
     spill: Spill | None,
     limits: FileLimits,
 ) -> Any:
-    """Return the rows as a pyarrow table of texts, null for missing ones.
+    """Return the rows as a pyarrow table with texts, null for missing ones.
 
     Args:
         path: the file.
-        dialect: of its rows.
-        fields: names of all fields of a row.
-        empty_lines: the number of empty lines before the first row.
-        bad: gets the rows with another number of fields.
-        spill: where the texts of a large file are; None for memory.
-        limits: of their size.
+        dialect: its rows' dialect.
+        fields: the names for all fields in a row.
+        empty_lines: how many empty lines precede the first row.
+        bad: gets the rows that have more or fewer fields.
+        spill: where a large file's texts are; None for memory.
+        limits: the limits for their size.
     """
     from pyarrow import ArrowInvalid, string
     from pyarrow import csv as arrow_csv
 
     try:
-        found = (arrow_csv.read_csv if spill is None else arrow_csv.open_csv)(
+        rows = (arrow_csv.read_csv if spill is None else arrow_csv.open_csv)(
             path,
             # With several threads a row has no number.
             read_options=arrow_csv.ReadOptions(
@@ -264,7 +266,7 @@ def _read(
             ),
         )
         if spill is not None:
-            found = _spilled(found, spill.folder / "texts.arrow", path.name, limits)
+            rows = _spilled(rows, spill.folder / "texts.arrow", path.name, limits)
     except ArrowInvalid as error:
         if bad.rows:
             number, reason, text = _with_lines(bad.rows, path, dialect, empty_lines)[-1]
@@ -272,17 +274,17 @@ def _read(
         raise
     if bad.rows:
         bad.rows = _with_lines(bad.rows, path, dialect, empty_lines)
-    return found
+    return rows
 
 
 def _spilled(batches: Any, path: Path, name: str, limits: FileLimits) -> Any:
     """Return batches as a table over a mapped file.
 
     Args:
-        batches: a reader of them.
-        path: of the new file.
-        name: of the file that is read, for messages.
-        limits: of its size in memory.
+        batches: reads them.
+        path: the new file's path.
+        name: the source file's name, for messages.
+        limits: the limits for its size in memory.
     """
     import pyarrow as pa
 
@@ -298,11 +300,11 @@ def _spilled(batches: Any, path: Path, name: str, limits: FileLimits) -> Any:
 def _with_lines(
     rows: list[tuple[int, str, str]], path: Path, dialect: Dialect, empty_lines: int
 ) -> list[tuple[int, str, str]]:
-    """Return bad rows with the number of their first line in place of the number of the row.
+    """Return bad rows with their first line's number in place of the row's.
 
-    pyarrow counts neither empty lines between rows nor those inside of quotes.
+    pyarrow counts neither empty lines between rows nor those inside quotes.
     """
-    lines, wanted = {}, {number for number, _, _ in rows}
+    lines, numbers = {}, {number for number, _, _ in rows}
     allow_long_fields(path)
     with path.open(newline="", encoding=CODECS[dialect.encoding], errors="replace") as file:
         reader = csv.reader(file, delimiter=dialect.delimiter)
@@ -310,9 +312,9 @@ def _with_lines(
         for fields in reader:
             if fields:
                 number += 1
-                if number in wanted:
+                if number in numbers:
                     lines[number] = first
-            if len(lines) == len(wanted):
+            if len(lines) == len(numbers):
                 break
             first = reader.line_num + 1
     return [(lines.get(number, number), reason, text) for number, reason, text in rows]
@@ -329,7 +331,7 @@ def has_spaces_before_quotes(rows: str, dialect: Dialect) -> bool:
 
 
 def _without_spaces(path: Path, dialect: Dialect, rows: str, folder: Path) -> Path:
-    """Return a file of the same rows that has no spaces between a delimiter and a quote, for pyarrow."""
+    """Return a file with the same rows but without spaces between a delimiter and a quote, for pyarrow."""
     if not has_spaces_before_quotes(rows, dialect):
         return path
     copy = folder / path.name

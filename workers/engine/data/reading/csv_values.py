@@ -1,4 +1,4 @@
-"""Converts the texts of a CSV column to its values: numbers if all of them are, else texts."""
+"""Converts a CSV column's texts to its values: numbers if all are, else texts."""
 
 import contextlib
 from typing import Any
@@ -30,7 +30,7 @@ def cleaned(texts: Any) -> Any:
 
 
 def column_of(name: str, chunked: Any, dialect: Dialect, limits: FileLimits) -> Array:
-    """Return a column of texts as numbers if all of them are, else as texts with "" for missing ones.
+    """Return a text column as numbers if all values are, else as texts with "" for missing ones.
 
     Whole numbers with a leading zero, such as postal codes, stay texts.
     """

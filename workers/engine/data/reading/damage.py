@@ -1,4 +1,4 @@
-"""Reports errors of the libraries that read files from outside as damage of the file."""
+"""Reports errors from libraries that read files from outside as damage to the file."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ MAX_REASON = 300
 
 @contextlib.contextmanager
 def reading(path: Path, kind: str, remedy: str = "") -> Iterator[None]:
-    """Report every error of the block as damage of a file. Only the code that reads the file belongs in it.
+    """Report every error in the block as damage to a file. Only the code that reads the file belongs in it.
 
     Args:
         path: the file; the message contains its name.
@@ -21,7 +21,7 @@ def reading(path: Path, kind: str, remedy: str = "") -> Iterator[None]:
         remedy: the next step for the user.
 
     Raises:
-        DamagedFile: the block raised anything but an error of the engine, the machine or the memory.
+        DamagedFile: the block raised anything but an error from the engine or the machine, or about memory.
     """
     try:
         yield

@@ -36,9 +36,9 @@ def read_json_lines(
 
     Args:
         path: the file.
-        limits: of its size.
+        limits: the size limits.
         bad: which lines may be left out; none by default. It gets those that are.
-        spill: where the columns of a large file are; without it they are in memory.
+        spill: where a large file's columns are; without it they are in memory.
 
     Raises:
         BadData: the file is too large, or a line is no flat JSON object.
@@ -54,14 +54,14 @@ def read_json_lines(
     check_expanded(path.name, rows * len(kinds) * BYTES_PER_VALUE, limits)
     columns: dict[str, list[Any]] = {name: [] for name in kinds}
     for value in _objects(path, bad):
-        for name, found in columns.items():
-            found.append(value.get(name))
+        for name, values_of_key in columns.items():
+            values_of_key.append(value.get(name))
     arrays = {name.strip(): _column(name, values, kinds[name], limits) for name, values in columns.items()}
     return Table(arrays, bad_rows=len(bad.rows))
 
 
 def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[type]], int]:
-    """Return the types of the values of each key, None if a value is missing, and the number of rows."""
+    """Return each key's value types, None if a value is missing, and the row count."""
     kinds: dict[str, set[type]] = {}
     present: Counter[str] = Counter()
     lists: set[str] = set()
@@ -75,8 +75,8 @@ def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[
         if added := [name for name in value if name not in kinds]:
             check_count(len(kinds) + len(added), path.name, limits)
             kinds.update((name, set()) for name in added)
-        for name, each in value.items():
-            kinds[name].add(type(each))
+        for name, key_value in value.items():
+            kinds[name].add(type(key_value))
         present.update(value.keys())
         rows += 1
         if rows % 1024 == 1:
@@ -90,7 +90,7 @@ def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[
 def _in_parts(
     path: Path, kinds: Mapping[str, set[type]], limits: FileLimits, bad: BadRows, spill: Spill
 ) -> SpilledColumns:
-    """Return the columns of a large file, of which some lines are in memory at a time."""
+    """Return a large file's columns; only some lines are in memory at a time."""
     columns = SpilledColumns(spill.folder)
     dtypes = {name.strip(): _dtype(types) for name, types in kinds.items()}
     first = size = 0
@@ -120,17 +120,17 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _objects(path: Path, bad: BadRows) -> Iterator[dict[str, Any]]:
-    """Yield the objects of all lines but the bad ones."""
+    """Yield the objects in all lines but the bad ones."""
     left_out = {number for number, _, _ in bad.rows}
     return (orjson.loads(line) for number, line in _lines(path) if number not in left_out)
 
 
 def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dict[str, Any] | str:
-    """Return the object of a line, or the reason why it cannot be read.
+    """Return a line's object, or the reason why it cannot be read.
 
     Args:
         line: the line.
-        kinds: the types of the values of each key in the lines before.
+        kinds: each key's value types in the lines before.
         lists: the keys whose values are lists, to which new ones are added.
     """
     try:
@@ -139,14 +139,14 @@ def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dic
         return f"no JSON ({error.msg})"
     if not isinstance(value, dict):
         return "no JSON object"
-    if nested := next((name for name, each in value.items() if _is_nested(each)), None):
+    if nested := next((name for name, key_value in value.items() if _is_nested(key_value)), None):
         return f"a nested list or an object as {nested!r}"
     return _mixed(value, kinds, lists) or value
 
 
 def _mixed(value: dict[str, Any], kinds: Mapping[str, set[type]], lists: set[str]) -> str | None:
     """Return why a line does not fit those before, in which a key has lists or single values; else None."""
-    added = {name for name, each in value.items() if isinstance(each, list)} - lists
+    added = {name for name, key_value in value.items() if isinstance(key_value, list)} - lists
     for name in added:
         if not kinds.get(name, set()) <= {type(None)}:
             return f"a list as {name!r}, which has single values in lines before"
@@ -158,31 +158,31 @@ def _mixed(value: dict[str, Any], kinds: Mapping[str, set[type]], lists: set[str
 
 
 def _is_nested(value: Any) -> bool:
-    """Return whether a value is more than a list of words and numbers, as targets with several labels are."""
+    """Return whether a value is more than a list with words and numbers, as multilabel targets are."""
     if isinstance(value, list):
         return any(item is None or isinstance(item, list | dict) for item in value)
     return isinstance(value, dict)
 
 
 def _dtype(kinds: set[type]) -> np.dtype[Any] | None:
-    """Return the type of a column whose values have these types; None for texts."""
-    known = kinds - {type(None)}
+    """Return the column type for values with these types; None for texts."""
+    types = kinds - {type(None)}
     if kinds == {bool}:
         return np.dtype(bool)
-    if known and known <= {int, float}:
+    if types and types <= {int, float}:
         return np.dtype(np.int64 if kinds == {int} else np.float64)
     return None
 
 
 def _column(name: str, values: list[Any], kinds: set[type], limits: FileLimits, first: int = 0) -> Array:
-    """Return values of a key: numbers or booleans if all are, else texts with "" for missing ones.
+    """Return a key's values: numbers or booleans if all are, else texts with "" for missing ones.
 
     Args:
         name: the key.
-        values: some of its values.
-        kinds: the types of all of its values.
-        limits: of the texts.
-        first: number of the first row.
+        values: some values that it has.
+        kinds: the types that its values have.
+        limits: the limits for the texts.
+        first: the first row's number.
     """
     dtype = _dtype(kinds)
     if dtype is not None:

@@ -1,7 +1,7 @@
-"""Reads several files of one format as one table: their rows follow each other, and their columns agree.
+"""Reads several files with one format as one table: their rows follow each other, and their columns agree.
 
-Files of text are copied into one file, so that the type of a column follows from the values of all of them,
-and a large table is read in parts as usual. Tables of other formats have types, and are joined.
+Text files are copied into one file, so that a column's type follows from the values in all files,
+and a large table is read in parts as usual. Tables in other formats have types, and are joined.
 """
 
 import codecs
@@ -44,7 +44,7 @@ type TypedReader = Callable[[Path, FileLimits, Spill], Table]
 
 @dataclass
 class _Joined:
-    """The file that the others are copied to, and the first line of each in it."""
+    """The file that the others are copied to, and where each begins in it."""
 
     path: Path
     names: list[str] = field(default_factory=list)
@@ -53,18 +53,18 @@ class _Joined:
     lines: int = 0
 
     def begin(self, name: str, skipped: int) -> None:
-        """Note that the lines of a file follow, without its first `skipped` ones."""
+        """Note that a file's lines follow, without its first `skipped` ones."""
         self.names.append(name)
         self.begins.append(self.lines)
         self.skipped.append(skipped)
 
     def place(self, line: int) -> tuple[int, int]:
-        """Return the index of the file of a line, counted from 1, and the line in that file."""
+        """Return a line's file by its index, counted from 1, and the line in that file."""
         index = max(number for number, begin in enumerate(self.begins) if begin < line)
         return index, line - self.begins[index] + self.skipped[index]
 
     def explained(self, error: BadData) -> BadData:
-        """Return an error of the same class, which has the code, with the file and line that it is about."""
+        """Return an error with the same class, which has the code, and the file and line that it is about."""
 
         def at_home(match: re.Match[str]) -> str:
             index, line = self.place(int(match[1]))
@@ -79,21 +79,21 @@ class _Joined:
 
 
 def read_csv_files(
-    paths: Sequence[Path], limits: FileLimits, given: DialectRequest, bad: BadRows, spill: Spill
+    paths: Sequence[Path], limits: FileLimits, request: DialectRequest, bad: BadRows, spill: Spill
 ) -> Table:
-    """Read tables of text. They are written as the first one, but may have another encoding.
+    """Read text tables. They are written as the first one, but may have another encoding.
 
     Args:
         paths: the files in their order.
-        limits: of their sum.
-        given: parts of the dialect that are known.
+        limits: the limits for all files together.
+        request: the known dialect settings.
         bad: which rows may be left out; it gets those that are.
-        spill: where the columns of a large table are.
+        spill: where a large table's columns are.
 
     Raises:
         TooLarge: the files are above the limit.
         BadData: a file has other columns than the first one, or cannot be read.
-        DamagedFile: a file is not a table of text.
+        DamagedFile: a file is not a text table.
     """
     _check_sizes(paths, limits)
     joined = _Joined(spill.folder / JOINED)
@@ -102,22 +102,22 @@ def read_csv_files(
     with joined.path.open("w", newline="", encoding="utf-8") as target:
         for path in paths:
             with reading(path, "CSV", "save it as text with one header line"):
-                dialect, found = layout_of(path, limits, given)
+                dialect, fields = layout_of(path, limits, request)
                 if first is None:
-                    first, names = dialect, found
+                    first, names = dialect, fields
                     # The first rows of a further file may not show how it is written.
-                    known = first.model_dump(include={"delimiter", "decimal", "header"})
-                    given = given.model_copy(update=known)
-                check_same_columns(paths[0].name, names, path.name, found)
-                order = [found.index(name) for name in names]
+                    detected = first.model_dump(include={"delimiter", "decimal", "header"})
+                    request = request.model_copy(update=detected)
+                check_same_columns(paths[0].name, names, path.name, fields)
+                order = [fields.index(name) for name in names]
                 allow_long_fields(path)
                 with path.open(newline="", encoding=CODECS[dialect.encoding]) as source:
                     spaced = has_spaces_before_quotes(source.read(CHUNK), dialect)
                     source.seek(0)
                     _append(source, target, joined, path.name, dialect, order, spaced=spaced)
-    given = given.model_copy(update={"encoding": "utf-8"})
+    request = request.model_copy(update={"encoding": "utf-8"})
     try:
-        table = read_csv(joined.path, limits, given, bad, spill)
+        table = read_csv(joined.path, limits, request, bad, spill)
     except BadData as error:
         raise joined.explained(error) from error
     joined.locate(bad)
@@ -134,7 +134,7 @@ def _append(
     *,
     spaced: bool,
 ) -> None:
-    """Append the rows of a file of text, and the header of the first one."""
+    """Append a text file's rows; for the first file also its header."""
     lines = iter(source.readline, "")
     skipped = 0
     if joined.names and dialect.header:
@@ -165,13 +165,13 @@ def _append(
 
 
 def read_json_files(paths: Sequence[Path], limits: FileLimits, bad: BadRows, spill: Spill) -> Table:
-    """Read files of JSON objects with the same keys, one object for each line.
+    """Read files that have JSON objects with the same keys, one object for each line.
 
     Args:
         paths: the files in their order.
-        limits: of their sum.
+        limits: the limits for all files together.
         bad: which lines may be left out; it gets those that are.
-        spill: where the columns of a large table are.
+        spill: where a large table's columns are.
 
     Raises:
         TooLarge: the files are above the limit.
@@ -183,15 +183,15 @@ def read_json_files(paths: Sequence[Path], limits: FileLimits, bad: BadRows, spi
     with joined.path.open("wb") as target:
         for path in paths:
             joined.begin(path.name, 0)
-            found: dict[str, None] = {}
+            keys_of_file: dict[str, None] = {}
             with path.open("rb") as source:
                 for number, line in enumerate(source):
                     text = line.removeprefix(codecs.BOM_UTF8) if number == 0 else line
-                    found.update(dict.fromkeys(_keys(text)))
+                    keys_of_file.update(dict.fromkeys(_keys(text)))
                     target.write(text if text.endswith(b"\n") else text + b"\n")
                     joined.lines += 1
-            keys = keys or found
-            check_same_columns(paths[0].name, keys, path.name, found)
+            keys = keys or keys_of_file
+            check_same_columns(paths[0].name, keys, path.name, keys_of_file)
     try:
         table = read_json_lines(joined.path, limits, bad, spill)
     except BadData as error:
@@ -201,7 +201,7 @@ def read_json_files(paths: Sequence[Path], limits: FileLimits, bad: BadRows, spi
 
 
 def _keys(line: bytes) -> Collection[str]:
-    """Return the keys of a line; none of one that is no object, which the reader refuses."""
+    """Return a line's keys; none if it is no object, which the reader refuses."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -214,36 +214,36 @@ def join(paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Sp
 
     Args:
         paths: the files in their order.
-        read: reads one, within the part of the limits that the files before it leave.
-        limits: of their sum.
-        spill: where the columns of a large table are.
+        read: reads one, within the limits that the files before it leave.
+        limits: the limits for all files together.
+        spill: where a large table's columns are.
 
     Raises:
         TooLarge: the files together are above the limit.
-        BadData: a file has other columns than the first one, or columns of another kind or shape.
+        BadData: a file has other columns than the first one, or columns with another kind or shape.
     """
     _check_sizes(paths, limits)
     tables = _read_each(paths, read, limits, spill)
     first, whole = tables[0]
     columns, size = SpilledColumns(spill.folder), 0
     for name in whole.columns:
-        found = [table.columns[name] for _, table in tables]
-        for (file, _), column in zip(tables, found, strict=True):
-            if _kind_of(column) != _kind_of(found[0]):
-                here, there = _kind_of(found[0]), _kind_of(column)
+        parts = [table.columns[name] for _, table in tables]
+        for (file, _), column in zip(tables, parts, strict=True):
+            if _kind_of(column) != _kind_of(parts[0]):
+                here, there = _kind_of(parts[0]), _kind_of(column)
                 raise BadData(f"column {name!r} has {there} in {file}, but {here} in {first}")
         # Small numbers of one file become as large as those of another.
-        width = np.result_type(*(column.dtype for column in found)).itemsize
-        size += width * sum(column.size for column in found)
+        width = np.result_type(*(column.dtype for column in parts)).itemsize
+        size += width * sum(column.size for column in parts)
         check_expanded(JOINED, size, limits)
-        columns[name] = np.concatenate(found)
+        columns[name] = np.concatenate(parts)
     return Table(columns)
 
 
 def _read_each(
     paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Spill
 ) -> list[tuple[str, Table]]:
-    """Return the name and table of each file; see `join`."""
+    """Return each file's name and table; see `join`."""
     tables: list[tuple[str, Table]] = []
     taken = 0
     for path, part in zip(paths, _parts(spill), strict=False):
@@ -264,7 +264,7 @@ def _read_each(
 
 
 def _check_sizes(paths: Sequence[Path], limits: FileLimits) -> None:
-    """Check the sum of the sizes of files before any of them is read.
+    """Check the files' total size before any is read.
 
     Raises:
         TooLarge: it is above the limit.
@@ -275,7 +275,7 @@ def _check_sizes(paths: Sequence[Path], limits: FileLimits) -> None:
 
 
 def _parts(spill: Spill) -> Iterator[Spill]:
-    """Yield a place for the columns of each file."""
+    """Yield a place for each file's columns."""
     for number in range(1, 1_000_000):
         folder = spill.folder / f"file-{number}"
         folder.mkdir()
@@ -283,19 +283,19 @@ def _parts(spill: Spill) -> Iterator[Spill]:
 
 
 def _kind_of(column: Array) -> str:
-    """Return the kind of a column's values for people; columns with the same one can be joined."""
+    """Return a column's value kind for people; columns with the same one can be joined."""
     shape = "".join(f" × {size}" for size in column.shape[1:])
     return f"{KINDS.get(column.dtype.kind, 'texts')}{shape}"
 
 
-def check_same_columns(first: str, columns: Collection[str], file: str, found: Collection[str]) -> None:
-    """Check that a further file has the columns of the first one, in any order.
+def check_same_columns(first: str, columns: Collection[str], file: str, others: Collection[str]) -> None:
+    """Check that a further file has the same columns as the first one, in any order.
 
     Raises:
         BadData: it lacks some, or has others.
     """
-    missing = [name for name in columns if name not in found]
-    added = [name for name in found if name not in columns]
+    missing = [name for name in columns if name not in others]
+    added = [name for name in others if name not in columns]
     if missing or added:
         lacks = f" lacks {_listed(missing)}" if missing else ""
         has = f" has {_listed(added)}" if added else ""

@@ -1,4 +1,4 @@
-"""Builds the layers of model templates, from normalized inputs to features: one function for each template.
+"""Builds the layers for model templates, from normalized inputs to features: one function for each template.
 
 The table in `jobs.spec.templates` names these functions.
 """

@@ -18,10 +18,10 @@ def dense_block(
     """Return Dense → batch normalization? → activation → dropout? of `x`, (rows, features) to (rows, units).
 
     Args:
-        site: of the model.
-        i: counts the blocks from 1, for the names of the layers.
+        site: the model's site.
+        i: counts the blocks from 1, for the layer names.
         x: the input.
-        units: width of the dense layer.
+        units: the dense layer's width.
         activation: by Keras' name.
         dropout: the rate; 0 leaves the layer out.
         batch_norm: whether to normalize over the batch before the activation.

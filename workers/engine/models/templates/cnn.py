@@ -1,4 +1,4 @@
-"""Builds the layers of the template `cnn`."""
+"""Builds the layers for the template `cnn`."""
 
 from typing import Any
 

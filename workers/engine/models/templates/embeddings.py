@@ -12,14 +12,14 @@ from workers.engine.models.templates.tokens import mean_of_words, positions, tok
 
 
 def with_embeddings(site: Site, normalized: Any, *, tokens: bool) -> Any:
-    """Return the normalized input with a vector in place of the indices of each column, (rows, numbers).
+    """Return the normalized input with a vector in place of each column's indices, (rows, numbers).
 
-    None if nothing is left of the input.
+    None if no input is left.
 
     Args:
-        site: of the model; its profile lists the positions that are indices.
+        site: the model's site; its profile lists the positions that are indices.
         normalized: the model's input after the normalization, (rows, positions), or (rows, steps, positions).
-        tokens: whether a text becomes the average of the vectors of its words; else it is left out.
+        tokens: whether a text becomes the average over its words' vectors; else it is left out.
     """
     if not site.profile.embedded:
         return normalized
@@ -47,7 +47,7 @@ def _parts(site: Site, normalized: Any, tokens: bool) -> Iterator[Any]:
 
 
 def _vectors(site: Site, block: InputBlock, number: int) -> Any:
-    """Return a vector for each index of a column, (rows, positions, width), or (rows, steps, …)."""
+    """Return a vector for each index in a column, (rows, positions, width), or (rows, steps, …)."""
     layer = keras.layers.Embedding(
         block.size, embedding_width(block.size), **site.named(f"embedding_{number}")
     )

@@ -1,7 +1,7 @@
-"""Builds KerasTuner's hypermodels `HyperXception` and `HyperResNet` on the input of a model.
+"""Builds KerasTuner's hypermodels `HyperXception` and `HyperResNet` on a model's input.
 
 KerasTuner builds the network up to its output layer, in whose place `build` puts its own. Its layers are made
-again here, with the names, the precision and the dropout of all templates.
+again here, with the same names, precision and dropout as in all templates.
 """
 
 import math
@@ -17,7 +17,7 @@ from workers.engine.models.templates.site import Site
 
 
 def hyper_xception(site: Site, args: HyperXceptionArgs, x: Any) -> Any:
-    """Return the features of KerasTuner's `HyperXception` for the images `x`, (rows, features)."""
+    """Return the features from KerasTuner's `HyperXception` for the images `x`, (rows, features)."""
 
     def network() -> Any:
         # KerasTuner imports much, and few trainings need it.
@@ -40,12 +40,12 @@ def hyper_xception(site: Site, args: HyperXceptionArgs, x: Any) -> Any:
 
 
 def hyper_resnet(site: Site, args: Frozen, x: Any) -> Any:
-    """Return the features of KerasTuner's `HyperResNet` for the images `x`, (rows, features)."""
+    """Return the features from KerasTuner's `HyperResNet` for the images `x`, (rows, features)."""
     return _on_input(site, x, lambda: _without_top("HyperResNet", args, x))
 
 
 def _without_top(name: str, args: Frozen, x: Any) -> Any:
-    """Return KerasTuner's network up to the pooling, for the values of its hyperparameters."""
+    """Return KerasTuner's network up to the pooling, for its hyperparameters' values."""
     import keras_tuner
 
     hyperparameters = keras_tuner.HyperParameters()
@@ -55,7 +55,7 @@ def _without_top(name: str, args: Frozen, x: Any) -> Any:
 
 
 def _on_input(site: Site, x: Any, network: Callable[[], Any]) -> Any:
-    """Return the output of layers like those of a network for the input `x`."""
+    """Return the output that layers like a network's have for the input `x`."""
 
     def built() -> Any:
         with keras.StatelessScope(initialize_variables=False):
@@ -65,24 +65,24 @@ def _on_input(site: Site, x: Any, network: Callable[[], Any]) -> Any:
     # names do not depend on earlier models, and the weights of this network are never allocated.
     with ThreadPoolExecutor(max_workers=1) as thread:
         model = thread.submit(built).result()
-    made = {id(model.input): x}
+    tensors = {id(model.input): x}
     for layer in model.layers[1:]:
-        given = [made[id(tensor)] for tensor in keras.tree.flatten(layer.input)]
-        made[id(layer.output)] = _made_again(site, layer, given if len(given) > 1 else given[0])
-    return made[id(model.output)]
+        inputs = [tensors[id(tensor)] for tensor in keras.tree.flatten(layer.input)]
+        tensors[id(layer.output)] = _made_again(site, layer, inputs if len(inputs) > 1 else inputs[0])
+    return tensors[id(model.output)]
 
 
-def _made_again(site: Site, layer: Any, given: Any) -> Any:
-    """Return the output of a new layer like `layer` for other inputs."""
+def _made_again(site: Site, layer: Any, inputs: Any) -> Any:
+    """Return a new layer's output for other inputs; the layer is like `layer`."""
     if isinstance(layer, keras.layers.Lambda):
-        return _sum_of_last_axis(site, layer.name, given)
+        return _sum_of_last_axis(site, layer.name, inputs)
     if isinstance(layer, keras.layers.Dropout):
-        return site.dropout(layer.name, "dropout_rate")(given)
-    return type(layer).from_config({**layer.get_config(), **site.named(layer.name)})(given)
+        return site.dropout(layer.name, "dropout_rate")(inputs)
+    return type(layer).from_config({**layer.get_config(), **site.named(layer.name)})(inputs)
 
 
 def _sum_of_last_axis(site: Site, name: str, x: Any) -> Any:
-    """Return the sum over the last axis, as the functions of version `next` compute it.
+    """Return the sum over the last axis, as the functions in version `next` compute it.
 
     A saved model with a function could not be loaded in safe mode.
     """

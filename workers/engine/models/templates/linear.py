@@ -1,4 +1,4 @@
-"""Builds the layers of the template `linear`."""
+"""Builds the layers for the template `linear`."""
 
 from typing import Any
 

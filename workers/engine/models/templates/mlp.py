@@ -1,4 +1,4 @@
-"""Builds the layers of the template `mlp`."""
+"""Builds the layers for the template `mlp`."""
 
 from typing import Any
 

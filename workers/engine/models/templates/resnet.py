@@ -1,4 +1,4 @@
-"""Builds the layers of the template `resnet`."""
+"""Builds the layers for the template `resnet`."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ batches are far from the statistics of its images."""
 
 
 def resnet(site: Site, args: ResnetArgs, x: Any) -> Any:
-    """Return stem → residual blocks → average of each channel → dropout? of `x`, (rows, channels).
+    """Return stem → residual blocks → each channel's average → dropout? of `x`, (rows, channels).
 
-    The blocks are those of He et al., Deep Residual Learning for Image Recognition (2015), without
+    The blocks come from He et al., Deep Residual Learning for Image Recognition (2015), without
     bottlenecks: the activation follows the sum. A shortcut has a convolution where the shape changes.
     """
     kernel, stride = STEM_KERNELS[args.stem]

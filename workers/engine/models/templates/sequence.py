@@ -1,4 +1,4 @@
-"""Builds the layers of the template `sequence`."""
+"""Builds the layers for the template `sequence`."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def _recurrent(site: Site, args: SequenceArgs, number: int, x: Any) -> Any:
 
 
 def _convolution(site: Site, args: SequenceArgs, number: int, x: Any) -> Any:
-    """Return convolution → relu → pooling of two steps, as long as there are two."""
+    """Return convolution → relu → pooling over two steps, as long as there are two."""
     layers = keras.layers
     x = layers.Conv1D(args.units, args.kernel_steps, padding="same", **site.named(f"conv_{number}"))(x)
     x = layers.Activation("relu", **site.named(f"conv_activation_{number}"))(x)

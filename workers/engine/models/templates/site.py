@@ -1,4 +1,4 @@
-"""Names, precision and dropout of a template's layers.
+"""Names, precision and dropout for a template's layers.
 
 Layer names are fixed (`dense_1`, `conv_2`, `output` …), since layout rules and precision overrides name them.
 Every layer is a built-in one, so any process can load the saved model in safe mode. Templates pass no seeds:
@@ -23,12 +23,12 @@ RATE_ARGUMENT = "rate_argument"
 
 @dataclass(frozen=True)
 class Site:
-    """Properties that all layers of one model share.
+    """Properties that all layers in one model share.
 
     Attributes:
-        precision: dtype policies of the layers.
-        profile: of the data set.
-        args: arguments of the template, resolved.
+        precision: the layers' dtype policies.
+        profile: the data set's profile.
+        args: the template's arguments, resolved.
         inputs: the model's input before the normalization, (rows, …) float32.
     """
 
@@ -38,7 +38,7 @@ class Site:
     inputs: Any
 
     def named(self, name: str) -> dict[str, Any]:
-        """Return the name and dtype arguments of the layer `name`."""
+        """Return the name and dtype arguments for the layer `name`."""
         return {"name": name, "dtype": policy_of(name, self.precision)}
 
     def dropout(self, name: str, argument: str = "dropout") -> Any:
@@ -49,11 +49,11 @@ class Site:
 
 
 def set_traced(model: Any, info: TemplateInfo, args: Frozen) -> None:
-    """Set the rates and the penalty of a built model's layers to those of `args`.
+    """Set the rates and the penalty in a built model's layers to the values in `args`.
 
     Args:
         model: built from arguments that differ from `args` only in `info.traced`.
-        info: of its template.
+        info: its template's properties.
         args: resolved.
     """
     for layer in layers_inside(model, include_self=False):

@@ -1,4 +1,4 @@
-"""Builds the layers of the template `text_bow`."""
+"""Builds the layers for the template `text_bow`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Builds the layers of the template `text_transformer`.
+"""Builds the layers for the template `text_transformer`.
 
 Normalization comes before attention and dense layers: Xiong et al. 2020, On Layer Normalization in the
 Transformer Architecture.
@@ -18,8 +18,8 @@ def text_transformer(site: Site, args: TextTransformerArgs, others: Any) -> Any:
     """Return words → `blocks` × (attention, two dense layers) → norm → mean, beside the other columns.
 
     Args:
-        site: of the model; all its columns of tokens are read as one text.
-        args: of the template.
+        site: the model's site; all token columns are read as one text.
+        args: the template's arguments.
         others: the other columns, (rows, numbers); None if there are none.
     """
     texts = [token_ids(site.inputs, block) for block in site.profile.tokens]
@@ -36,7 +36,7 @@ def text_transformer(site: Site, args: TextTransformerArgs, others: Any) -> Any:
 
 
 def _words(site: Site, args: TextTransformerArgs, texts: list[Any], ids: Any) -> Any:
-    """Return the sum of the vectors of each word and of its position, (rows, length, dim)."""
+    """Return each word's vector plus its position's vector, (rows, length, dim)."""
     layer = keras.layers.Embedding
     vectors = [
         layer(block.size, args.dim, **site.named(f"text_{number}"))(text)

@@ -1,4 +1,4 @@
-"""Reads the words of texts from the input of a model."""
+"""Reads the words in texts from a model's input."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from jobs.spec.data.profile import InputBlock
 
 
 def token_ids(inputs: Any, block: InputBlock) -> Any:
-    """Return the indices of the words of a text, (rows, length) int32; 0 after its end.
+    """Return the indices for the words in a text, (rows, length) int32; 0 after its end.
 
     Args:
         inputs: the model's input, (rows, positions) float32, or (rows, steps, positions).
-        block: the positions of the text.
+        block: the text's positions.
     """
     # Of the input itself: a 16-bit float cannot represent all indices. Unlike a layer, an operation does not
     # cast its input to the type it computes in.
@@ -21,16 +21,16 @@ def token_ids(inputs: Any, block: InputBlock) -> Any:
 
 
 def positions(x: Any, start: int, end: int) -> Any:
-    """Return some positions of each row, or of each step of each row."""
+    """Return some positions from each row, or from each step in each row."""
     return x[:, start:end] if len(x.shape) == 2 else x[:, :, start:end]
 
 
 def mean_of_words(vectors: Any, ids: Any) -> Any:
-    """Return the average over the words of each text, (rows, width); 0 for a text without words.
+    """Return the average over the words in each text, (rows, width); 0 for a text without words.
 
     Args:
-        vectors: of each position, (rows, length, width).
-        ids: of the words, (rows, length); positions with 0 do not count.
+        vectors: each position's vector, (rows, length, width).
+        ids: the words' indices, (rows, length); positions with 0 do not count.
     """
     is_word = keras.ops.cast(keras.ops.expand_dims(keras.ops.not_equal(ids, MISSING), -1), vectors.dtype)
     count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)

@@ -1,1 +1,1 @@
-"""Decision trees: grown by scikit-learn, kept as arrays, and saved as a Keras model of built-in layers."""
+"""Decision trees: grown by scikit-learn, kept as arrays, and saved as a Keras model with built-in layers."""

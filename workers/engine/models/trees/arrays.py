@@ -1,4 +1,4 @@
-"""Decision trees as arrays: the nodes of one tree, and their predictions."""
+"""Decision trees as arrays: one tree's nodes, and their predictions."""
 
 from typing import NamedTuple, Self
 
@@ -8,19 +8,19 @@ from workers.engine.arrays import Array
 
 
 class Tree(NamedTuple):
-    """The nodes of one tree; node 0 is the root.
+    """One tree's nodes; node 0 is the root.
 
     A row goes to `left` if its feature is at most the threshold, or is NaN and `missing_left` is set;
     otherwise to `right`. A leaf leads to itself, so that it does not matter for how many steps a row is
     followed.
 
     Attributes:
-        feature: position of the input, (nodes,) int32.
+        feature: input position, (nodes,) int32.
         threshold: (nodes,) float32.
-        left: number of a node, (nodes,) int32.
+        left: a node's number, (nodes,) int32.
         right: likewise.
         missing_left: (nodes,) bool.
-        value: prediction of a leaf, (nodes, outputs) float64.
+        value: a leaf's prediction, (nodes, outputs) float64.
         depth: steps from the root to the deepest leaf.
     """
 
@@ -33,7 +33,7 @@ class Tree(NamedTuple):
     depth: int
 
     @classmethod
-    def of(
+    def from_nodes(
         cls,
         *,
         feature: Array,
@@ -43,10 +43,10 @@ class Tree(NamedTuple):
         missing_left: Array,
         value: Array,
     ) -> Self:
-        """Return a tree made of arrays as scikit-learn has them, (nodes,) each.
+        """Return a tree made from arrays as scikit-learn has them, (nodes,) each.
 
         Args:
-            feature: of a leaf it is ignored, as are threshold and children.
+            feature: ignored for a leaf, as are threshold and children.
             threshold: float64.
             children: left and right.
             is_leaf: whether a node is a leaf.
@@ -67,9 +67,9 @@ class Tree(NamedTuple):
 
     @classmethod
     def constant(cls, value: float) -> Self:
-        """Return a tree of one leaf and one output."""
+        """Return a tree with one leaf and one output."""
         one = np.zeros(1)
-        return cls.of(
+        return cls.from_nodes(
             feature=one,
             threshold=one,
             children=(one, one),
@@ -79,7 +79,7 @@ class Tree(NamedTuple):
         )
 
     def predict(self, x: Array) -> Array:
-        """Return the values of the leaves that rows reach, (rows, outputs) float64.
+        """Return the values in the leaves that rows reach, (rows, outputs) float64.
 
         Args:
             x: (rows, features) float32.

@@ -1,7 +1,7 @@
 """Replaces numbers by their bins before boosting with weights.
 
 scikit-learn 1.9 bins weighted rows at each call, in which it sorts each column once for each of 254
-percentiles: 40 times slower than unweighted ones, for 350 rows. Numbers of bins have few values, for which it
+percentiles: 40 times slower than unweighted ones, for 350 rows. Bin numbers have few values, for which it
 needs no percentiles. The bins here are those that it has for unweighted rows.
 """
 
@@ -17,13 +17,13 @@ SAMPLED_ROWS = 200_000
 
 
 class Bins:
-    """The upper edges of the bins of each column; the last bin has none."""
+    """The upper bin edges for each column; the last bin has none."""
 
     def __init__(self, edges: list[Array]) -> None:
         self._edges = edges
 
     @classmethod
-    def of(cls, x: Array, seed: int) -> Self:
+    def fit(cls, x: Array, seed: int) -> Self:
         """Return the bins for rows, (rows, columns), which may have NaN."""
         rows = x
         if len(x) > SAMPLED_ROWS:
@@ -31,21 +31,21 @@ class Bins:
         return cls([_edges(column[~np.isnan(column)].astype(np.float64)) for column in rows.T])
 
     def numbers(self, x: Array) -> Array:
-        """Return the numbers of the bins, (rows, columns) float32. NaN stays."""
-        found = [np.searchsorted(edges, column) for edges, column in zip(self._edges, x.T, strict=True)]
-        return np.where(np.isnan(x), np.nan, np.stack(found, axis=1)).astype(np.float32)
+        """Return the bin numbers, (rows, columns) float32. NaN stays."""
+        numbers = [np.searchsorted(edges, column) for edges, column in zip(self._edges, x.T, strict=True)]
+        return np.where(np.isnan(x), np.nan, np.stack(numbers, axis=1)).astype(np.float32)
 
     def thresholds(self, feature: Array, threshold: Array) -> Array:
-        """Return thresholds of values for thresholds of bins, (nodes,) each.
+        """Convert thresholds for bins to thresholds for values, (nodes,) each.
 
         An infinite one, which separates only missing values, stays.
         """
-        found = threshold.astype(np.float64)
+        values = threshold.astype(np.float64)
         for node in np.flatnonzero(np.isfinite(threshold)):
             edges = self._edges[feature[node]]
             if len(edges):
-                found[node] = edges[min(int(threshold[node]), len(edges) - 1)]
-        return found
+                values[node] = edges[min(int(threshold[node]), len(edges) - 1)]
+        return values
 
 
 def _edges(values: Array) -> Array:

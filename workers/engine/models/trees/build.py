@@ -1,6 +1,6 @@
-"""Builds the Keras model of grown trees from layers that come with Keras, so that it loads in safe mode.
+"""Builds the Keras model for grown trees from layers that come with Keras, so that it loads in safe mode.
 
-The nodes of all trees are the rows of a table, which an `Embedding` looks up. Each step of a row compares
+All trees' nodes are the rows in a table, which an `Embedding` looks up. Each step compares
 one feature with a threshold and leads to a child; siblings are neighbours in the table, and a leaf leads to
 itself.
 """
@@ -52,12 +52,12 @@ def build_trees(
     """Return the functional model `m_<name>`: from raw inputs to final predictions.
 
     Args:
-        rounds: the trees of each round, with as many outputs in total in every round.
-        input_shape: of one row.
-        task: kind of prediction.
+        rounds: each round's trees, with as many outputs in total in every round.
+        input_shape: one row's shape.
+        task: the prediction task.
         boosting: whether the rounds are summed and linked to predictions; otherwise they are averaged.
-        name: of the model, without `m_`.
-        means: take the place of indices before the trees.
+        name: the model's name, without `m_`.
+        means: replace indices before the trees.
 
     Raises:
         BadSpec: the trees have too many nodes.
@@ -108,7 +108,7 @@ def _with_means(x: Any, means: TargetMeans) -> Iterator[Any]:
 
 
 def _step(features: int, trees: int, nodes: int) -> Any:
-    """Return the model of one step: of the rows and their nodes in each tree to the next nodes."""
+    """Return the model for one step: from the rows and their nodes in each tree to the next nodes."""
     x = keras.Input((features,), name="x", dtype="float32")
     node = keras.Input((trees,), name="node", dtype="int32")
     here = keras.layers.Embedding(nodes, 4, name="nodes", **TABLE)(node)
@@ -122,7 +122,7 @@ def _step(features: int, trees: int, nodes: int) -> Any:
 
 
 def _table(trees: Sequence[Tree]) -> tuple[Array, Array, Array]:
-    """Return the roots, (1, trees); the table, (nodes, 4); and the values, (nodes, outputs of a tree)."""
+    """Return the roots, (1, trees); the table, (nodes, 4); and the values, (nodes, tree outputs)."""
     roots, tables, values, start = [], [], [], 0
     for tree in trees:
         order, position = _beside_siblings(tree)
@@ -139,7 +139,7 @@ def _table(trees: Sequence[Tree]) -> tuple[Array, Array, Array]:
 
 
 def _beside_siblings(tree: Tree) -> tuple[Array, Array]:
-    """Return the nodes of a tree, level by level, with siblings as neighbours; and the place of each node."""
+    """Return a tree's nodes, level by level, with siblings as neighbours; and each node's place."""
     levels = [np.zeros(1, np.int32)]
     while len(inner := levels[-1][tree.left[levels[-1]] != levels[-1]]):
         levels.append(np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel())

@@ -1,8 +1,8 @@
-"""Replaces the indices of categories with numbers that trees can split: means of the target.
+"""Replaces category indices with numbers that trees can split: target means.
 
 Micci-Barreca, A preprocessing scheme for high-cardinality categorical attributes (2001). As in
-scikit-learn's `TargetEncoder`, the means for a training row are computed from rows of other folds: otherwise
-a category of few rows would reveal their targets to the trees.
+scikit-learn's `TargetEncoder`, the means for a training row are computed from rows in other folds: otherwise
+a category with few rows would reveal their targets to the trees.
 """
 
 import math
@@ -21,7 +21,7 @@ SMOOTHING = 10.0
 
 @dataclass(frozen=True)
 class TargetMeans:
-    """The means of the target for each index of some positions of the input.
+    """The target means for each index in some input positions.
 
     Attributes:
         blocks: the positions, in order.
@@ -38,7 +38,7 @@ class TargetMeans:
         )
 
     def _replaced(self, x: Array, means: Sequence[Array]) -> Array:
-        """Return rows with one array of `means` in place of each position."""
+        """Return rows with one array from `means` in place of each position."""
         parts, start = [], 0
         for block, values in zip(self.blocks, means, strict=True):
             parts += [x[:, start : block.start], values]
@@ -52,7 +52,7 @@ class TargetMeans:
             x: (rows, positions).
             targets: (rows, columns).
             weights: (rows,).
-            seed: of the folds.
+            seed: for the folds.
         """
         folds = np.random.default_rng(seed).permutation(len(x)) % FOLDS
         means = [np.empty((len(x), targets.shape[1]), np.float32) for _ in self.blocks]
@@ -66,12 +66,12 @@ class TargetMeans:
 
 
 def target_means(blocks: Sequence[InputBlock], x: Array, targets: Array, weights: Array) -> TargetMeans:
-    """Compute the means of the training rows; for the arguments see `TargetMeans.encode_training_rows`."""
+    """Compute the means on the training rows; for the arguments see `TargetMeans.encode_training_rows`."""
     return TargetMeans(tuple(blocks), tuple(_table(block, x, targets, weights) for block in blocks))
 
 
 def flat_blocks(profile: Profile) -> tuple[InputBlock, ...]:
-    """Return the positions with indices in flattened rows: those of each step of a window."""
+    """Return the positions with indices in flattened rows, for each step in a window."""
     *steps, width = profile.input_shape
     return tuple(
         block.model_copy(update={"start": step * width + block.start})
@@ -85,7 +85,7 @@ def _index(x: Array, block: InputBlock) -> Array:
 
 
 def _table(block: InputBlock, x: Array, targets: Array, weights: Array) -> Array:
-    """Return the mean of the targets for each index, drawn towards the mean of all rows."""
+    """Return the mean target for each index, drawn towards the mean over all rows."""
     weighted = targets * weights[:, None]
     overall = weighted.sum(axis=0) / max(weights.sum(), 1e-12)
     index = _index(x, block)

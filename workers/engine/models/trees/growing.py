@@ -1,7 +1,7 @@
 """Grows trees with scikit-learn, a few more at each call.
 
 The parts of scikit-learn that are named with an underscore are private, since it has no public access to the
-trees of gradient boosting. A test compares the predictions of both.
+trees in gradient boosting. A test compares the predictions from both.
 """
 
 import os
@@ -49,8 +49,8 @@ class TrainingRows:
         x: (rows, features) float32.
         y: class numbers, (rows,), or targets, (rows, outputs).
         weights: (rows,); None if all are equal.
-        task: kind of prediction.
-        outputs: number of outputs of the model.
+        task: the prediction task.
+        outputs: the model's output count.
     """
 
     x: Array
@@ -61,28 +61,28 @@ class TrainingRows:
 
 
 class Grower(Protocol):
-    """Grows the trees of one model. How many are grown in one call has no effect on them."""
+    """Grows one model's trees. How many are grown in one call has no effect on them."""
 
     def grow(self, rounds: int) -> None:
         """Grow trees until there are so many rounds; one round follows each epoch."""
 
     def trees(self, number: int) -> Sequence[Tree]:
-        """Return the trees of a round, from 0 on: one tree for each output, or one for all outputs."""
+        """Return a round's trees, from 0 on: one tree for each output, or one for all outputs."""
 
 
 def grower(args: TreesArgs, rows: TrainingRows, seed: int) -> Grower:
     """Return the grower for the method in `args`.
 
     Args:
-        args: of the template.
+        args: the template's arguments.
         rows: the training rows.
-        seed: of the choice of rows and features.
+        seed: for drawing rows and features.
     """
     return Boosting(args, rows, seed) if args.method == "boosting" else Forest(args, rows, seed)
 
 
 def threads() -> int:
-    """Return the number of threads that this process may use: those of its slots."""
+    """Return how many threads this process may use: as many as its slots have."""
     # OpenMP's threads wait in loops: one more than there are free cores makes boosting 40 times slower.
     return int(os.environ.get("OMP_NUM_THREADS", "1"))
 
@@ -90,12 +90,12 @@ def threads() -> int:
 class Boosting:
     """Gradient boosting with one tree for each output and round.
 
-    Several labels, or several targets, have a model of their own each.
+    Each label, or each target, has its own model if there are several.
     """
 
     def __init__(self, args: TreesArgs, rows: TrainingRows, seed: int) -> None:
         self._rows = rows
-        self._bins = None if rows.weights is None else Bins.of(rows.x, seed)
+        self._bins = None if rows.weights is None else Bins.fit(rows.x, seed)
         self._x = rows.x if self._bins is None else self._bins.numbers(rows.x)
         self._options: dict[str, Any] = {
             "learning_rate": args.shrinkage,
@@ -138,7 +138,7 @@ class Boosting:
 
 @dataclass(frozen=True)
 class _Part:
-    """One model of scikit-learn: all classes, or one label or target.
+    """One scikit-learn model: all classes, or one label or target.
 
     Attributes:
         model: None if the training rows have only one class.
@@ -153,21 +153,21 @@ class _Part:
     bins: Bins | None
 
     def trees(self, number: int, columns: int) -> list[Tree]:
-        """Return the trees of a round, one for each of `columns` outputs."""
+        """Return a round's trees, one for each of `columns` outputs."""
         if columns == 1:
             return [self._constant(number) if self.model is None else self._tree(number, 0)]
         # A class that only other rows have gets no tree, and two classes share one.
         absent = Tree.constant(NEVER if number == 0 else 0.0)
-        found = [absent] * columns
+        trees = [absent] * columns
         if self.model is None:
-            found[self.classes[0]] = Tree.constant(0.0)
+            trees[self.classes[0]] = Tree.constant(0.0)
         elif len(self.classes) == 2:
-            found[self.classes[0]] = Tree.constant(0.0)
-            found[self.classes[1]] = self._tree(number, 0)
+            trees[self.classes[0]] = Tree.constant(0.0)
+            trees[self.classes[1]] = self._tree(number, 0)
         else:
             for index, label in enumerate(self.classes):
-                found[label] = self._tree(number, index)
-        return found
+                trees[label] = self._tree(number, index)
+        return trees
 
     def _constant(self, number: int) -> Tree:
         return Tree.constant((ALWAYS if self.classes[0] else -ALWAYS) if number == 0 else 0.0)
@@ -177,7 +177,7 @@ class _Part:
         # The first tree has the value that boosting begins with.
         baseline = float(self.model._baseline_prediction.ravel()[index]) if number == 0 else 0.0
         feature, threshold = nodes["feature_idx"], nodes["num_threshold"]
-        return Tree.of(
+        return Tree.from_nodes(
             feature=feature,
             threshold=threshold if self.bins is None else self.bins.thresholds(feature, threshold),
             children=(nodes["left"], nodes["right"]),
@@ -220,7 +220,7 @@ class Forest:
         tree = self._model.estimators_[number].tree_
         left = tree.children_left
         return [
-            Tree.of(
+            Tree.from_nodes(
                 feature=tree.feature,
                 threshold=tree.threshold,
                 children=(left, tree.children_right),
@@ -231,7 +231,7 @@ class Forest:
         ]
 
     def _values(self, tree: Any) -> Array:
-        """Return the prediction of each node, (nodes, outputs)."""
+        """Return each node's prediction, (nodes, outputs)."""
         if not self._classifies:
             return np.asarray(tree.value[:, :, 0] * self._scale)
         shares = np.zeros((tree.node_count, max(self._rows.outputs, 2)))
