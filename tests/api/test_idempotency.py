@@ -76,13 +76,13 @@ def test_a_token_with_fewer_scopes_replays_no_response(people: People, call: Any
 def test_the_stored_response_to_a_repeated_request_has_neither_the_link_nor_the_key_in_clear(
     people: People, call: Any
 ) -> None:
-    caller, given = call(people.administrator), {"Idempotency-Key": "a-key-of-the-client"}
-    first = caller.post("/users", {"user": "grace"}, **given)
-    second = caller.post("/users", {"user": "grace"}, **given)
+    caller, headers = call(people.administrator), {"Idempotency-Key": "a-key-of-the-client"}
+    first = caller.post("/users", {"user": "grace"}, **headers)
+    second = caller.post("/users", {"user": "grace"}, **headers)
     assert second.json() == first.json()
-    kept = str(IdempotencyKey.objects.values())
-    assert first.json()["login_link"].rsplit("/", 1)[1] not in kept
-    assert given["Idempotency-Key"] not in kept
+    stored = str(IdempotencyKey.objects.values())
+    assert first.json()["login_link"].rsplit("/", 1)[1] not in stored
+    assert headers["Idempotency-Key"] not in stored
 
 
 def test_a_stored_response_of_another_secret_key_is_409(

@@ -81,8 +81,8 @@ def test_an_execution_keeps_its_metric_that_is_not_finite_as_null(
 def test_columns_with_a_value_beyond_single_precision_are_marked(yard: Yard, trial: Trial) -> None:
     assert "nonfinite" not in read(yard, trial, COLUMNS), "an unknown score is null without a mark"
     Trial.objects.filter(pk=trial.pk).update(score=1e300)
-    found = read(yard, trial, COLUMNS)
-    assert (found["score"][0], found["nonfinite"]) == (None, True)
+    columns = read(yard, trial, COLUMNS)
+    assert (columns["score"][0], columns["nonfinite"]) == (None, True)
 
 
 def test_columns_of_finite_values_are_not_marked(yard: Yard, trial: Trial) -> None:

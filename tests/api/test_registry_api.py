@@ -142,8 +142,8 @@ def test_a_jobs_model_becomes_a_version(yard: Yard, call: Any) -> None:
     experiment = make_experiment(project=yard.project, by=yard.member)
     results = {"metrics": {"test": {"accuracy": 0.97}}}
     job = make_job(experiment=experiment, kind="train", by=yard.member, results=results)
-    made = make_job_artifact(job)
-    answer = call(yard.member).post("/models/digits/versions", {"artifact": made.artifact_id})
+    reference = make_job_artifact(job)
+    answer = call(yard.member).post("/models/digits/versions", {"artifact": reference.artifact_id})
     assert answer.status_code == 201, answer.content
     version = answer.json()
     assert (version["state"], version["metrics"]) == ("validating", {"test": {"accuracy": 0.97}})
@@ -161,9 +161,9 @@ def test_an_artifact_that_is_not_a_model_is_422(yard: Yard, call: Any) -> None:
 
 def test_an_artifact_of_others_is_404(yard: Yard, call: Any) -> None:
     job = make_job(project=yard.project, kind="train", by=yard.member)
-    made = make_job_artifact(job)
+    reference = make_job_artifact(job)
     caller = call(yard.stranger)
-    assert caller.get(f"/artifacts/{made.artifact_id}").status_code == 404
+    assert caller.get(f"/artifacts/{reference.artifact_id}").status_code == 404
 
 
 def test_an_upload_must_be_a_keras_archive(yard: Yard, call: Any) -> None:
@@ -184,5 +184,5 @@ def test_a_refused_version_shows_the_reason_and_no_code_of_the_worker(yard: Yard
         "traceback": 'File "/srv/untrusted.py", line 7',
     }
     registration.mark_invalid(version.pk, error)
-    shown = call(yard.member).get(f"/models/digits/versions/{version.number}").json()["error"]
-    assert shown == {"code": "bad_model", "message": "it is no model"}
+    error_out = call(yard.member).get(f"/models/digits/versions/{version.number}").json()["error"]
+    assert error_out == {"code": "bad_model", "message": "it is no model"}

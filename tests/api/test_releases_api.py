@@ -140,7 +140,7 @@ def test_a_request_shows_its_rules_and_what_to_do_about_a_failed_gate(yard: Yard
         "metric": "accuracy",
     }
     gate(yard, asked.json()["id"], {"gates": [failed]})
-    shown = call(yard.member).get(f"/promotions/{asked.json()['id']}").json()
-    assert (shown["gates_revision"], shown["gates_changed_by"]) == (1, "approver")
-    assert shown["gates"][0]["metric"] == "accuracy"
-    assert "ask an approver to change the gates" in shown["gates"][0]["next_step"]
+    promotion = call(yard.member).get(f"/promotions/{asked.json()['id']}").json()
+    assert (promotion["gates_revision"], promotion["gates_changed_by"]) == (1, "approver")
+    assert promotion["gates"][0]["metric"] == "accuracy"
+    assert "ask an approver to change the gates" in promotion["gates"][0]["next_step"]

@@ -17,7 +17,7 @@ from tests.registry.conftest import Yard
 SOON = timezone.now() + timedelta(hours=1)
 
 
-def made(answer: Any) -> dict[str, Any]:
+def created_body(answer: Any) -> dict[str, Any]:
     assert answer.status_code == 201, answer.content
     body: dict[str, Any] = answer.json()
     return body
@@ -34,14 +34,14 @@ def test_a_token_creates_none_that_outlives_it(people: People) -> None:
     later = (SOON + timedelta(seconds=1)).isoformat()
     refused = caller.post("/tokens", {"scopes": ["read"], "expires": later})
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/expires")
-    child = made(caller.post("/tokens", {"scopes": ["read"]}))
+    child = created_body(caller.post("/tokens", {"scopes": ["read"]}))
     assert ApiToken.objects.get(pk=child["id"]).expires == SOON
     assert child["parent"] == caller.token.pk
 
 
 def test_a_revoked_token_ends_the_ones_it_created(people: People) -> None:
     caller = Caller(people.member, ("read", "write"))
-    child = made(caller.post("/tokens", {"scopes": ["read", "write"]}))["token"]
+    child = created_body(caller.post("/tokens", {"scopes": ["read", "write"]}))["token"]
     parent = tokens.authenticate(child)
     _, grandchild = tokens.create(people.member, by=people.member, scopes=["read"], parent=parent)
     tokens.revoke(caller.token, by=people.member)
@@ -94,7 +94,7 @@ def test_a_token_asks_the_endpoints_of_its_projects_or_those_it_names(yard: Yard
     assert (unknown.status_code, unknown.json()["errors"][0]["pointer"]) == (422, "/endpoints/1")
     useless = caller.post("/tokens", {"scopes": ["write"], "endpoints": ["digits"]})
     assert (useless.status_code, useless.json()["errors"][0]["pointer"]) == (422, "/endpoints")
-    child = made(caller.post("/tokens", {"scopes": ["predict", "write"], "endpoints": ["digits"]}))
+    child = created_body(caller.post("/tokens", {"scopes": ["predict", "write"], "endpoints": ["digits"]}))
     parent = ApiToken.objects.get(pk=child["id"])
     grandchild, _ = tokens.create(yard.member, by=yard.member, scopes=["predict"], parent=parent)
     assert grandchild.endpoints == ["digits"]
