@@ -17,9 +17,9 @@ def imported(path: Path) -> set[str]:
 
 
 def test_only_runners_can_parse_a_users_archives_and_tables() -> None:
-    found = {
+    imports = {
         str(path.relative_to(ROOT)): imported(path) & PARSERS
         for folder in ("webapp", "jobs")
         for path in (ROOT / folder).rglob("*.py")
     }
-    assert {path for path, parsers in found.items() if parsers} == OWN_FILES
+    assert {path for path, parsers in imports.items() if parsers} == OWN_FILES
