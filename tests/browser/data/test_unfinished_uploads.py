@@ -32,8 +32,8 @@ TWINS = """(rows) => {
 
 def remembered(page: Page) -> list[str]:
     """Return the keys of the uploads that the browser finds again."""
-    found: list[str] = page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('tus::'))")
-    return found
+    keys: list[str] = page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('tus::'))")
+    return keys
 
 
 def end_sessions(route: Route) -> None:

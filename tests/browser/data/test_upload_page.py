@@ -44,8 +44,8 @@ def wait_for_half(page: Page) -> None:
     """Wait until the server has received a third of the file, half of which is let through."""
     deadline = time.monotonic() + 60
     while (
-        not (found := list(ResumableUpload.objects.all()))
-        or upload_files.received_bytes(found[0].pk) < 8 * MIB
+        not (uploads := list(ResumableUpload.objects.all()))
+        or upload_files.received_bytes(uploads[0].pk) < 8 * MIB
     ):
         assert time.monotonic() < deadline
         page.wait_for_timeout(20)

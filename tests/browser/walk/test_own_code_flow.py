@@ -75,8 +75,8 @@ def assert_its_file_is_accepted(yard: RunningYard) -> None:
     yard.ada.upload(versions, {"code": first["lineage"]["code"]}, "m.keras", file)
 
     def validated() -> Body | None:
-        found = yard.ada.get(f"{versions}/1")
-        return None if found["state"] == "validating" else found
+        answer = yard.ada.get(f"{versions}/1")
+        return None if answer["state"] == "validating" else answer
 
     version = wait_for(validated, "the import to be validated")
     assert (version["state"], version["code"]["needed"]) == ("candidate", True), version["error"]
@@ -84,7 +84,9 @@ def assert_its_file_is_accepted(yard: RunningYard) -> None:
 
 def assert_gates_run_in_sandboxes(yard: RunningYard) -> None:
     """Compare the ensemble with the version in production: each is executed in a sandbox of its own."""
-    versions = {each["what"]: each["number"] for each in yard.ada.get(f"/models/{MODEL}/versions")["items"]}
+    versions = {
+        version["what"]: version["number"] for version in yard.ada.get(f"/models/{MODEL}/versions")["items"]
+    }
     _, judged = yard.gated(MODEL, versions["ensemble"])
     gates = {gate["name"]: gate for gate in judged["gates"]}
     assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]

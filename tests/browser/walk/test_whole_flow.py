@@ -75,5 +75,5 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
 
 
 def versions_of(yard: RunningYard, job: int) -> dict[str, int]:
-    found = yard.until_completed(job)["results"]["versions"]
-    return {entry["what"]: int(entry["number"]) for entry in found}
+    entries = yard.until_completed(job)["results"]["versions"]
+    return {entry["what"]: int(entry["number"]) for entry in entries}

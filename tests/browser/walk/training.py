@@ -31,8 +31,8 @@ def watch_the_log_grow(who: Visitor) -> None:
     who.tab("Logs")
     who.mark()
     expect(count).to_have_text(SOME, timeout=JOB_TIMEOUT)
-    shown = count.inner_text()
-    expect(count).not_to_have_text(shown, timeout=JOB_TIMEOUT)
+    count_before = count.inner_text()
+    expect(count).not_to_have_text(count_before, timeout=JOB_TIMEOUT)
     who.assert_not_reloaded()
     who.see("job-logs")
 
