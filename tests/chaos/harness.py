@@ -142,13 +142,13 @@ class Round:
             with suppress(psutil.NoSuchProcess):
                 self._victim("model").kill()
 
-        def found() -> psutil.Process | None:
+        def first_victim() -> psutil.Process | None:
             victims = find(self.yard, kind)
             if kind in ("runner", "forkserver") and not victims:
                 self._needs_work()
             return victims[0] if victims else None
 
-        return wait_for(found, f"a {kind} to kill", TIMEOUT)
+        return wait_for(first_victim, f"a {kind} to kill", TIMEOUT)
 
     def _needs_work(self) -> bool:
         """Submit another training if all jobs have ended. Always returns False."""
@@ -186,8 +186,8 @@ def _named(parent: psutil.Process | None, name: str) -> list[psutil.Process]:
     """Return the processes of a name below `parent`, newest first: an older runner may be idle."""
     try:
         below = parent.children(recursive=True) if parent else []
-        found = [child for child in below if child.name() == name]
-        return sorted(found, key=psutil.Process.create_time, reverse=True)
+        processes = [child for child in below if child.name() == name]
+        return sorted(processes, key=psutil.Process.create_time, reverse=True)
     except psutil.Error:
         return []
 

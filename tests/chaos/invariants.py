@@ -47,10 +47,10 @@ def problems_of(root: Job) -> Iterator[str]:
 def _events(root: Job) -> Iterator[Event]:
     after = 0
     while (
-        found := event_log.read_events(root.pk, after=after, limit=EVERYTHING)
+        page := event_log.read_events(root.pk, after=after, limit=EVERYTHING)
     ).items:  # each has so many points
-        yield from found.items
-        after = found.cursor
+        yield from page.items
+        after = page.cursor
 
 
 def _cursors(root: Job, events: list[Event]) -> Iterator[str]:
@@ -120,8 +120,8 @@ def _trials(root: Job, events: list[Event]) -> Iterator[str]:
 
 def _artifacts(job: Job) -> Iterator[str]:
     for row in JobArtifact.objects.filter(job=job).select_related("artifact"):
-        found = sha256_of(store().path(row.artifact_id))
-        if (found.digest, found.bytes) != (row.artifact_id, row.artifact.bytes):
+        stored = sha256_of(store().path(row.artifact_id))
+        if (stored.digest, stored.bytes) != (row.artifact_id, row.artifact.bytes):
             yield f"job {job.pk}: the bytes of {row.name} are not {row.artifact_id[:12]}"
 
 
@@ -132,8 +132,8 @@ def _checkpoints(job: Job) -> Iterator[str]:
         newest[(row.trial_id, row.execution)] = row
     for row in (row for row in newest.values() if row.removed is None):
         folder = store().checkpoint_root / row.folder
-        kept = Checkpoint.objects.filter(pk=row.pk, removed=None)
-        if not is_intact(folder, row.manifest) and kept.exists():
+        unremoved = Checkpoint.objects.filter(pk=row.pk, removed=None)
+        if not is_intact(folder, row.manifest) and unremoved.exists():
             yield f"job {job.pk}: checkpoint {row.folder} does not verify"
 
 

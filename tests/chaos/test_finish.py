@@ -34,10 +34,10 @@ def test_a_finished_search_continues_with_its_steps_after_a_kill(kind: str, chao
     answer = chaos_yard.ada.post(f"/jobs/{job}/finish")
     victim.kill()
     assert (answer["finishing"], answer["desired"]) == (True, "running")
-    made = len(_states(chaos_yard, job))
+    steps = len(_states(chaos_yard, job))
     ended = chaos_yard.until_completed(job)
     assert set(_states(chaos_yard, job)) <= {"completed", "stopped"}
-    assert len(_states(chaos_yard, job)) == made
+    assert len(_states(chaos_yard, job)) == steps
     assert [(step["kind"], step["state"]) for step in ended["steps"]] == [
         ("search", "completed"),
         ("train", "completed"),

@@ -58,8 +58,8 @@ def install_anew(yard: RunningYard, *, left: tuple[str, ...]) -> None:
     """Kill everything and delete all files but those `left`."""
     yard.end()
     wait_for(lambda: not yard.everything(), "everything to be dead")
-    kept = {path for pattern in left for path in yard.home.glob(pattern)}
-    for path in set(yard.home.iterdir()) - kept:
+    remaining = {path for pattern in left for path in yard.home.glob(pattern)}
+    for path in set(yard.home.iterdir()) - remaining:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     accept_requests(yard.home)
 
