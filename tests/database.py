@@ -106,15 +106,15 @@ def upgrade_rows(target: Target, tables: Sequence[str]) -> None:
     if connection.vendor != "sqlite":
         upgrade()
         return
-    kept = {}
+    copies = {}
     with connection.cursor() as cursor:
         for table in tables:
             cursor.execute(f"SELECT * FROM {table}")
-            kept[table] = [column[0] for column in cursor.description], cursor.fetchall()
+            copies[table] = [column[0] for column in cursor.description], cursor.fetchall()
     _restore(None)
     # The rows that they refer to are not copied.
     with connection.constraint_checks_disabled(), connection.cursor() as cursor:
-        for table, (columns, rows) in kept.items():
+        for table, (columns, rows) in copies.items():
             places = ", ".join(["%s"] * len(columns))
             cursor.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
 

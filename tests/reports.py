@@ -49,8 +49,8 @@ def predictions(task: Task, noise: float, seed: int = 7, rows: int = 240) -> tup
         values = truth.normal(100, 20, rows)
         return values, values + noise * 10 * rng.normal(size=rows)
     if task == "multilabel":
-        wanted = truth.integers(0, 2, (rows, 3))
-        return wanted, 1 / (1 + np.exp(-(4 * (wanted - 0.5) + noise * 2 * rng.normal(size=wanted.shape))))
+        targets = truth.integers(0, 2, (rows, 3))
+        return targets, 1 / (1 + np.exp(-(4 * (targets - 0.5) + noise * 2 * rng.normal(size=targets.shape))))
     classes = 2 if task == "binary" else 3
     labels = truth.integers(0, classes, rows)
     logits = 4 * np.eye(classes)[labels] + noise * 2 * rng.normal(size=(rows, classes))
