@@ -124,8 +124,8 @@ REFUSALS: list[tuple[Any, str, str]] = [
 
 @pytest.mark.parametrize(("body", "pointer", "message"), REFUSALS)
 def test_an_unsupported_setting_is_an_error_with_a_pointer(body: Any, pointer: str, message: str) -> None:
-    found = refused(body)
-    assert message in found[pointer], found
+    errors = refused(body)
+    assert message in errors[pointer], errors
 
 
 def test_the_objective_may_be_a_metric_that_only_a_script_reports() -> None:
@@ -200,8 +200,8 @@ def test_a_random_value_anywhere_in_a_file_is_imported_or_rejected(
     sample: Any, where: int, value: Any
 ) -> None:
     body = json.loads(json.dumps(sample))
-    found = places(body)
-    container, key = found[where % len(found)]
+    all_places = places(body)
+    container, key = all_places[where % len(all_places)]
     container[key] = value
     _imported_or_rejected(json.dumps(body))
 
