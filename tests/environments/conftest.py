@@ -81,10 +81,10 @@ class Bench:
 
     def ensure(
         self, *requirements: str, receive: Callable[[str], None] | None = None, for_engine: bool = True,
-        **wanted: Any,
+        **options: Any,
     ) -> Held:  # fmt: skip
         return self.environments.ensure(
-            Wanted(requirements, for_engine, **wanted), lambda: self.builder, minimum=Level.PROCESS,
+            Wanted(requirements, for_engine, **options), lambda: self.builder, minimum=Level.PROCESS,
             receive=receive or self.lines.append, stopped=self.stopped,
         )  # fmt: skip
 
@@ -95,20 +95,20 @@ def benches(builder: Builder) -> Iterator[Bench]:
     root = Path(tempfile.mkdtemp(prefix="trainyard-packages-"))
     root.chmod(0o711)
     before = os.umask(0o022)
-    found = Bench(root, builder)
+    new_bench = Bench(root, builder)
     try:
-        yield found
+        yield new_bench
     finally:
-        found.stopped.set()
-        found.environments.evict(0)
+        new_bench.stopped.set()
+        new_bench.environments.evict(0)
         os.umask(before)
         shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture
 def bench(builder: Builder) -> Iterator[Bench]:
-    with benches(builder) as found:
-        yield found
+    with benches(builder) as new_bench:
+        yield new_bench
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

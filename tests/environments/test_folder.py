@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> EnvironmentFolder:
 
 
 def names(folder: EnvironmentFolder) -> list[str]:
-    return [each.digest for each in folder.present()]
+    return [facts.digest for facts in folder.present()]
 
 
 def test_the_longest_unused_are_removed_above_the_limit(folder: EnvironmentFolder) -> None:
