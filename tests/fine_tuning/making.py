@@ -19,7 +19,9 @@ def node(path: str, kind: str = "Dense", parameters: int = 0, width: int = 64, *
 
 def chain(*nodes: GraphNode) -> tuple[GraphNode, ...]:
     """Return the nodes, each of which reads the one before it."""
-    return tuple(each.model_copy(update={"inputs": (i - 1,) if i else ()}) for i, each in enumerate(nodes))
+    return tuple(
+        graph_node.model_copy(update={"inputs": (i - 1,) if i else ()}) for i, graph_node in enumerate(nodes)
+    )
 
 
 DIGITS = chain(
