@@ -30,8 +30,8 @@ def rare_rows() -> bytes:
 
 def rare_spec() -> dict[str, Any]:
     space = [{"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8}]
-    wanted = search("grid", metric="val_auc", executions_per_trial=2, space=space)
-    wanted["objective"] = {"metric": "val_auc", "direction": "max"}
+    grid_search = search("grid", metric="val_auc", executions_per_trial=2, space=space)
+    grid_search["objective"] = {"metric": "val_auc", "direction": "max"}
     fit = {
         "epochs": 40, "batch_size": 64, "learning_rate": 0.003, "seed": 3,
         "class_weights": {"no": 1, "yes": 40}, "early_stopping": {"patience": 6},
@@ -40,7 +40,7 @@ def rare_spec() -> dict[str, Any]:
         "retrain": {"top": 1, "patience": 6, "epochs_cap": 60},
         "register": {"model": MODEL, "what": ["best"]},
     }
-    return spec("rare", search=wanted, fit=fit, after=after)
+    return spec("rare", search=grid_search, fit=fit, after=after)
 
 
 RULES = {

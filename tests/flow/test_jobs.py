@@ -116,8 +116,10 @@ MODEL_PARALLEL = {
 
 
 def test_a_trial_runs_over_simulated_devices(flow_yard: RunningYard) -> None:
-    wanted = search(max_trials=1, executions_per_trial=1)
-    job_id = flow_yard.submit(spec(mesh=MODEL_PARALLEL, search=wanted, fit={"epochs": 3, "batch_size": 16}))
+    one_trial = search(max_trials=1, executions_per_trial=1)
+    job_id = flow_yard.submit(
+        spec(mesh=MODEL_PARALLEL, search=one_trial, fit={"epochs": 3, "batch_size": 16})
+    )
     flow_yard.until_completed(job_id)
     (attempt,) = flow_yard.ada.get(f"/jobs/{job_id}/attempts")["items"]
     assert str(attempt["record"]).count("cpu") >= 1

@@ -90,14 +90,16 @@ def test_a_search_with_code_runs_in_the_strongest_sandbox_and_reaches_nothing_el
     port = int(flow_yard.urls["web"].rpartition(":")[2])
     digest = upload(flow_yard, "look.py", LOOK_AROUND.format(home=str(flow_yard.home), port=port))
     space = [{"name": "units", "kind": "int", "min": 4, "max": 8}]
-    wanted = search(space=space, metric="val_accuracy", executions_per_trial=1, parallel_trials=1)
-    job_id = flow_yard.submit(spec(model=model(digest), search=wanted, fit={"epochs": 3, "batch_size": 16}))
+    code_search = search(space=space, metric="val_accuracy", executions_per_trial=1, parallel_trials=1)
+    job_id = flow_yard.submit(
+        spec(model=model(digest), search=code_search, fit={"epochs": 3, "batch_size": 16})
+    )
     done = flow_yard.until_completed(job_id)
     assert done["sandbox"] == {"level": strongest(flow_yard), "network": False}
     attempts = flow_yard.ada.get(f"/jobs/{job_id}/attempts")["items"]
     assert {attempt["sandbox"]["level"] for attempt in attempts} == {done["sandbox"]["level"]}
-    found = [line for line in flow_yard.log_of(job_id).splitlines() if line.startswith("FOUND ")]
-    facts = json.loads(found[-1].removeprefix("FOUND "))
+    lines = [line for line in flow_yard.log_of(job_id).splitlines() if line.startswith("FOUND ")]
+    facts = json.loads(lines[-1].removeprefix("FOUND "))
     assert facts == {"read": [], "written": [], "connected": False, "secrets": [], "code": ["look.py"]}
 
 
@@ -117,7 +119,7 @@ def test_code_that_ends_its_process_fails_the_job_with_the_cause(
 def test_code_that_cannot_build_ends_its_search_with_the_cause(flow_yard: RunningYard) -> None:
     digest = upload(flow_yard, "nothing.py", own_code.BROKEN["nothing"][0])
     # The code declares the space.
-    wanted = {"max_trials": 2, "executions_per_trial": 2, "objective": {"metric": "val_loss"}}
-    job = flow_yard.until_final(flow_yard.submit(spec(model=model(digest), search=wanted)))
+    code_search = {"max_trials": 2, "executions_per_trial": 2, "objective": {"metric": "val_loss"}}
+    job = flow_yard.until_final(flow_yard.submit(spec(model=model(digest), search=code_search)))
     assert (job["state"], job["error"]["code"]) == ("failed", "code_build")
     assert "returned nothing" in job["error"]["message"]

@@ -44,14 +44,16 @@ def interrupt(yard: RunningYard, job: int, order: str, state: str) -> dict[int, 
         EndedBefore: it came too late.
     """
 
-    def climbs(found: Body) -> bool:
-        if found["state"] == "completed":
+    def climbs(job_out: Body) -> bool:
+        if job_out["state"] == "completed":
             raise EndedBefore
         return any(t["state"] == "running" and t["score"] is not None for t in trials(yard, job).values())
 
     yard.until(job, climbs, "a promoted trial that trains", of="event_seq")
     yard.ada.post(f"/jobs/{job}/{order}", okay=(409,))  # it has ended
-    ended = yard.until(job, lambda found: found["state"] in (state, "completed"), f"{state} after {order}")
+    ended = yard.until(
+        job, lambda job_out: job_out["state"] in (state, "completed"), f"{state} after {order}"
+    )
     ends = [(attempt["outcome"], attempt["resumed_from"]) for attempt in attempts(yard, job)]
     if ended["state"] == "completed" or not any(outcome == state and step for outcome, step in ends):
         raise EndedBefore
@@ -75,12 +77,12 @@ def pause_resume_and_stop(yard: RunningYard, job: int) -> dict[int, Body]:
 
 def reported_epochs(yard: RunningYard, job: int) -> dict[int, list[float]]:
     """Return the epochs at which each trial's loss was reported, in order."""
-    found: dict[int, list[float]] = {}
+    epochs: dict[int, list[float]] = {}
     for event in yard.events_of(job):
         if event["type"] == "metric":
             xs = [x for name, x, *_ in event["points"] if name == "val_loss"]
-            found.setdefault(event["trial"], []).extend(xs)
-    return found
+            epochs.setdefault(event["trial"], []).extend(xs)
+    return epochs
 
 
 @pytest.mark.parametrize("algorithm", ["hyperband", "asha"])
