@@ -11,14 +11,14 @@ def gpu() -> Gpu:
     """The first GPU of the machine."""
     try:
         nvml = Nvml.open()
-        found = [] if nvml is None else nvml.gpus()
+        gpus = [] if nvml is None else nvml.gpus()
     except DriverError as error:
         pytest.skip(f"the NVIDIA driver does not answer: {error}")
-    if not found:
+    if not gpus:
         pytest.skip("this machine has no NVIDIA GPU")
     if (problem := plugin_problem()) is not None:
         pytest.skip(problem)
-    return found[0]
+    return gpus[0]
 
 
 @pytest.fixture(autouse=True)
