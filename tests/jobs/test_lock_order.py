@@ -75,11 +75,11 @@ def during(
     original = getattr(module, name)
 
     def pausing(*args: Any, **options: Any) -> Any:
-        found = original(*args, **options)
+        answer = original(*args, **options)
         if threading.current_thread() is main and thread.ident is None:
             thread.start()
             wait_until_blocking(asks)
-        return found
+        return answer
 
     with patch.object(module, name, pausing):
         first()

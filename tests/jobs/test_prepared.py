@@ -59,11 +59,11 @@ def test_a_vendor_has_its_own_sql(yard: Yard, monkeypatch: pytest.MonkeyPatch) -
         built.append(connection.vendor)
         return in_state()
 
-    own, query = connection.vendor, PreparedQuery(build)
-    for vendor in (own, "other", own, "other"):
+    vendor_here, query = connection.vendor, PreparedQuery(build)
+    for vendor in (vendor_here, "other", vendor_here, "other"):
         monkeypatch.setattr(connections[DEFAULT_DB_ALIAS], "vendor", vendor)
         assert query.rows(state="queued") == []
-    assert built == [own, "other"]
+    assert built == [vendor_here, "other"]
 
 
 def test_times_are_compared_in_the_database_s_own_form(yard: Yard) -> None:
@@ -71,10 +71,10 @@ def test_times_are_compared_in_the_database_s_own_form(yard: Yard) -> None:
     query = PreparedQuery(
         lambda: Worker.objects.filter(lease_until__gt=Parameter("now", DateTimeField())).order_by("pk")
     )
-    (found,) = query.rows(now=clock.now())
-    assert (found.pk, found.lease_until) == (worker.row.pk, Worker.objects.get().lease_until)
-    assert query.rows(now=found.lease_until - MINUTE)
-    assert query.rows(now=found.lease_until + MINUTE) == []
+    (row,) = query.rows(now=clock.now())
+    assert (row.pk, row.lease_until) == (worker.row.pk, Worker.objects.get().lease_until)
+    assert query.rows(now=row.lease_until - MINUTE)
+    assert query.rows(now=row.lease_until + MINUTE) == []
 
 
 def test_rows_have_their_joins_annotations_and_deferred_columns(yard: Yard) -> None:
@@ -84,13 +84,13 @@ def test_rows_have_their_joins_annotations_and_deferred_columns(yard: Yard) -> N
             jobs_with_needs(Job.objects.filter(state__in=WAITING)).select_related("project").defer("error")
         )
     )
-    (found,) = query.rows()
-    assert found == job
-    assert vars(found)["mesh_json"] is None
-    assert found.get_deferred_fields() == {"error"}
+    (row,) = query.rows()
+    assert row == job
+    assert vars(row)["mesh_json"] is None
+    assert row.get_deferred_fields() == {"error"}
     with CaptureQueriesContext(connection) as later:
-        assert found.project == yard.project
-        assert found.payload_json == job.payload_json
+        assert row.project == yard.project
+        assert row.payload_json == job.payload_json
     assert len(later) == 0
 
 
@@ -117,16 +117,16 @@ def test_a_parameter_may_be_used_twice(yard: Yard) -> None:
 def test_threads_share_the_sql_but_not_the_connection() -> None:
     PretendWorker()
     query = PreparedQuery(lambda: Worker.objects.filter(name=Parameter("name", CharField())))
-    found: list[Worker] = query.rows(name="w")
+    workers: list[Worker] = query.rows(name="w")
 
     def read() -> None:
-        found.extend(query.rows(name="w"))
+        workers.extend(query.rows(name="w"))
         connection.close()
 
     thread = Thread(target=read)
     thread.start()
     thread.join(30)
-    assert len(found) == 2
+    assert len(workers) == 2
 
 
 @pytest.mark.parametrize(

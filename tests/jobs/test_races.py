@@ -163,10 +163,10 @@ def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see
     def read() -> None:
         cursor = before
         while len(seen) < total and time.monotonic() < deadline:
-            found = event_log.read_events(job.pk, after=cursor)
-            seen.extend(found.items)
-            cursor = found.cursor
-            if not found.items:
+            page = event_log.read_events(job.pk, after=cursor)
+            seen.extend(page.items)
+            cursor = page.cursor
+            if not page.items:
                 time.sleep(BREATH)
 
     ends = at_once(read, *[lambda writer=writer: write(writer) for writer in range(THREADS)])
@@ -174,8 +174,8 @@ def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see
     assert [event["cursor"] for event in seen] == list(range(before + 1, before + total + 1))
     lines = [event["line"] for event in seen]
     for writer in range(THREADS):
-        own = [line for line in lines if line.startswith(f"{writer} ")]
-        assert own == [f"{writer} {n}" for n in range(rounds) for _ in (1, 2)]
+        own_lines = [line for line in lines if line.startswith(f"{writer} ")]
+        assert own_lines == [f"{writer} {n}" for n in range(rounds) for _ in (1, 2)]
     assert EventChunk.objects.filter(root=job).exclude(last=before).count() >= THREADS * rounds
 
 

@@ -109,8 +109,8 @@ class PretendWorker:
 
     def claim_all(self) -> list[Attempt]:
         """Claim everything placed on this worker."""
-        found = [attempts.claim(a.pk, worker_id=self.row.pk) for a in attempts.assigned_to(self.row.pk)]
-        return [attempt for attempt in found if attempt is not None]
+        claims = [attempts.claim(a.pk, worker_id=self.row.pk) for a in attempts.assigned_to(self.row.pk)]
+        return [attempt for attempt in claims if attempt is not None]
 
     def report(
         self, attempt: Attempt, *batch: RunnerEvent, files: dict[str, StoredFile] | None = None
@@ -162,12 +162,16 @@ def suggest_from_grid(job: Job) -> None:
     claimed = suggest.claim_request(job.pk)
     if claimed is None:
         return
-    made = sum(trial["source"] == "algorithm" for trial in claimed.request["trials"])
+    number = sum(trial["source"] == "algorithm" for trial in claimed.request["trials"])
     search = job.revision.spec.search if job.revision else None
     assert search is not None
-    found = list(grid(search.space))[made : made + claimed.request["count"]]
+    configurations = list(grid(search.space))[number : number + claimed.request["count"]]
     suggest.add_suggestions(
-        claimed, Answer(suggestions=tuple(Suggestion(values=values) for values in found), exhausted=not found)
+        claimed,
+        Answer(
+            suggestions=tuple(Suggestion(values=values) for values in configurations),
+            exhausted=not configurations,
+        ),
     )
 
 

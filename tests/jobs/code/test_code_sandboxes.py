@@ -28,15 +28,15 @@ LIMITS = Limits(
 )
 
 
-def worker(*levels: Level, name: str = "w", known: bool = True) -> PretendWorker:
-    found = PretendWorker(name=name)
+def worker(*levels: Level, name: str = "w", has_reported: bool = True) -> PretendWorker:
+    pretend_worker = PretendWorker(name=name)
     states = [
         {"level": level, "offered": level in levels, "reason": "" if level in levels else "it is missing"}
         for level in Level
     ]
-    found.row.info = {"sandbox": states} if known else {}
-    found.row.save(update_fields=["info"])
-    return found
+    pretend_worker.row.info = {"sandbox": states} if has_reported else {}
+    pretend_worker.row.save(update_fields=["info"])
+    return pretend_worker
 
 
 def waits(job: Job) -> str:
@@ -79,19 +79,23 @@ def test_a_raised_minimum_holds_for_jobs_that_wait(yard: Yard) -> None:
 
 @pytest.mark.usefixtures("code")
 def test_a_worker_that_has_not_found_its_sandboxes_gets_no_code(yard: Yard) -> None:
-    worker(known=False)
+    worker(has_reported=False)
     assert "worker w: it is still finding out which sandboxes it offers" in waits(submitted(yard))
 
 
 def test_a_task_has_the_code_its_packages_and_the_settings(yard: Yard, code: CodeVersion) -> None:
     Project.objects.filter(pk=yard.project.pk).update(network=True)
     attempt = claimed(submitted(yard), worker(Level.LANDLOCK))
-    own = own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
-    assert own is not None
-    assert (own.digest, own.minimum, own.network) == (DIGEST, Level.LANDLOCK, True)
-    assert own.requirements == ("torch>=2",)
-    assert [file.path for file in own.files] == ["package/model.py"]
-    assert Path(own.files[0].place).read_text() == "def build_model(hp): ..."
+    code_of_attempt = own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
+    assert code_of_attempt is not None
+    assert (code_of_attempt.digest, code_of_attempt.minimum, code_of_attempt.network) == (
+        DIGEST,
+        Level.LANDLOCK,
+        True,
+    )
+    assert code_of_attempt.requirements == ("torch>=2",)
+    assert [file.path for file in code_of_attempt.files] == ["package/model.py"]
+    assert Path(code_of_attempt.files[0].place).read_text() == "def build_model(hp): ..."
     CodeVersion.objects.filter(pk=code.pk).delete()
     with pytest.raises(Conflict, match="it was deleted"):
         own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
@@ -108,8 +112,8 @@ def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(yard: Yard) -> No
     job.refresh_from_db()
     used = SandboxOut.model_validate(queries.job_out(job).sandbox)
     assert used == SandboxOut(level=Level.LANDLOCK, network=True)
-    shown = queries.attempt_out(Attempt.objects.get(pk=attempt.pk))
-    assert shown.sandbox["level"] == "bubblewrap"  # type: ignore[index]
+    attempt_out = queries.attempt_out(Attempt.objects.get(pk=attempt.pk))
+    assert attempt_out.sandbox["level"] == "bubblewrap"  # type: ignore[index]
 
 
 @pytest.mark.usefixtures("code")

@@ -90,12 +90,12 @@ def test_a_page_offers_to_run_code_again_only_to_those_who_may(yard: Yard, membe
         sandbox_json={"level": "landlock", "network": False},
         error={"code": "x", "message": "y"},
     )
-    shown = {
+    pages = {
         user.username: " ".join(browser_of(user).get(f"/jobs/{job.pk}").content.decode().split())
         for user in (member, yard.owner)
     }
-    assert ("Run again" in shown["max"], "Run again" in shown["olga"]) == (False, True)
-    assert "in the sandbox landlock, without network" in shown["max"]
+    assert ("Run again" in pages["max"], "Run again" in pages["olga"]) == (False, True)
+    assert "in the sandbox landlock, without network" in pages["max"]
     assert browser_of(member).post(f"/jobs/{job.pk}/retry").status_code == 403
 
 

@@ -42,16 +42,18 @@ def searched(**more: Any) -> dict[str, Any]:
     } | more
 
 
-def found(yard: Yard) -> Job:
+def find_model_job(yard: Yard) -> Job:
     job = find_model(yard.project, yard.dataset, BUDGET, by=yard.owner).job
     assert job is not None
     return job
 
 
 def test_a_value_chooses_the_template_and_its_arguments() -> None:
-    wanted = spec(model={"kind": "template", "template": "mlp", "args": {"units": 32}}, search=searched())
-    assert apply_values(wanted, {"template": "mlp", "mlp/units": 8}).model.args == {"units": 8}
-    linear = apply_values(wanted, {"template": "linear"}).model
+    template_spec = spec(
+        model={"kind": "template", "template": "mlp", "args": {"units": 32}}, search=searched()
+    )
+    assert apply_values(template_spec, {"template": "mlp", "mlp/units": 8}).model.args == {"units": 8}
+    linear = apply_values(template_spec, {"template": "linear"}).model
     assert isinstance(linear, TemplateModel)
     assert (linear.template, linear.args) == ("linear", {})
 
@@ -82,10 +84,10 @@ def test_a_template_that_does_not_take_the_data_is_refused(yard: Yard) -> None:
     assert problem.message.startswith("cnn needs images, but the data are vectors")
 
 
-@pytest.mark.parametrize("given", [{}, {"minutes": 5, "trials": 20}, {"minutes": 0}, {"trials": 3}])
-def test_a_budget_is_minutes_or_trials(given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("limits", [{}, {"minutes": 5, "trials": 20}, {"minutes": 0}, {"trials": 3}])
+def test_a_budget_is_minutes_or_trials(limits: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Budget(**given)
+        Budget(**limits)
 
 
 def test_the_spec_is_valid_for_the_bundled_kinds_of_data(yard: Yard) -> None:
@@ -105,7 +107,7 @@ def test_the_spec_is_valid_for_the_bundled_kinds_of_data(yard: Yard) -> None:
 
 
 def test_the_search_begins_once_with_the_defaults_of_each_template(yard: Yard, worker: PretendWorker) -> None:
-    job = found(yard)
+    job = find_model_job(yard)
     for _ in range(2):
         pipeline.advance_all()
     trials = list(job.trials.order_by("number"))
@@ -138,26 +140,26 @@ def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(
         ({"row_memory_bytes": size - 1}, False),
     ):
         Worker.objects.update(info=reported)
-        made = find_model(yard.project, yard.dataset, BUDGET, by=yard.owner)
-        assert made.job is not None
-        assert made.job.revision is not None
-        search = made.job.revision.spec.search
+        request = find_model(yard.project, yard.dataset, BUDGET, by=yard.owner)
+        assert request.job is not None
+        assert request.job.revision is not None
+        search = request.job.revision.spec.search
         assert search is not None
         assert ("trees" in search.space[0].grid()) is names
-        warnings = [warning["message"] for warning in jobs.job_out(made.job).results["warnings"]]
-        assert warnings == list(made.left_out)
+        warnings = [warning["message"] for warning in jobs.job_out(request.job).results["warnings"]]
+        assert warnings == list(request.left_out)
         assert (
             any(message.startswith("trees is not searched: this table has 0.4 GiB") for message in warnings)
             is not names
         )
-        control.kill(made.job, by=yard.owner)
+        control.kill(request.job, by=yard.owner)
 
 
 def test_a_search_that_time_alone_ends_names_no_number_of_trials(yard: Yard, worker: PretendWorker) -> None:
-    job = found(yard)
+    job = find_model_job(yard)
     assert progress.progress_of_job(job).max_minutes == BUDGET.minutes
-    shown = jobs.job_out(job).progress
-    assert (shown.time_limited, shown.max_minutes) == (True, BUDGET.minutes)
+    progress_out = jobs.job_out(job).progress
+    assert (progress_out.time_limited, progress_out.max_minutes) == (True, BUDGET.minutes)
     page = browser_of(yard.owner).get(f"/jobs/{job.pk}")
     text = text_of(page)
     assert "10000" not in text.replace(",", "")

@@ -21,7 +21,7 @@ from jobs.spec.plan.find_model import spec_for
 from jobs.spec.sections.fit import FitSpec
 from jobs.spec.sections.model import TemplateModel
 from jobs.states import Desired, Outcome
-from tests.jobs.experiments.test_find_model import BUDGET, found, searched
+from tests.jobs.experiments.test_find_model import BUDGET, find_model_job, searched
 from tests.jobs.yard import PretendWorker, Yard, begun
 from tests.present import present
 
@@ -33,7 +33,9 @@ def running(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list
     claimed = suggest.claim_request(job.pk)
     assert claimed is not None
     values = ({"template": "mlp", "mlp/units": 8}, {"template": "linear"})
-    suggest.add_suggestions(claimed, Answer(suggestions=tuple(Suggestion(values=each) for each in values)))
+    suggest.add_suggestions(
+        claimed, Answer(suggestions=tuple(Suggestion(values=configuration) for configuration in values))
+    )
     schedule.place_jobs()
     return job, worker.claim_all()
 
@@ -106,7 +108,7 @@ def test_a_search_of_one_template_ranks_none(yard: Yard) -> None:
 
 def all_templates(yard: Yard) -> Job:
     """Return a search over all templates, of which a trial of trees is the best."""
-    job = found(yard)
+    job = find_model_job(yard)
     pipeline.advance_all()
     for trial in job.trials.all():
         trial.state, trial.score = "completed", 0.9 if trial.values["template"] == "trees" else 0.5

@@ -10,7 +10,7 @@ from jobs.actions.runs import attempt_end, control, pipeline
 from jobs.errors import StaleFence
 from jobs.messages import events as contract
 from jobs.models import Job
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import phases
 from jobs.states import Outcome
 from jobs.store import StoredFile
@@ -56,7 +56,7 @@ def test_a_phase_is_part_of_the_progress_until_units_are_counted_again(
 
     def phase_after(*events: contract.RunnerEvent) -> str | None:
         worker.report(attempt, *events)
-        progress = shown.job_out(Job.objects.get(pk=job.pk)).progress
+        progress = job_queries.job_out(Job.objects.get(pk=job.pk)).progress
         assert progress.total == 4
         return progress.phase
 
@@ -96,7 +96,7 @@ def test_a_repeated_warning_is_shown_once_with_the_results(job: Job, worker: Pre
     warned = contract.Warned(time=time.time(), code="cap", message="The best epoch is the last one.")
     worker.report(attempt, contract.Started(time=time.time()), warned, warned)
     job.refresh_from_db()
-    assert shown.job_out(job).results["warnings"] == [
+    assert job_queries.job_out(job).results["warnings"] == [
         {"code": "cap", "message": warned.message, "job": job.pk, "step": job.public_kind}
     ]
     assert sum(event["type"] == "warning" for event in all_events(job)) == 2
@@ -119,8 +119,8 @@ def test_an_artifact_is_recorded_under_its_digest(job: Job, worker: PretendWorke
         time=time.time(), role="model", name="model.keras", path="out/model.keras"
     )
     worker.report(attempt, written, files={"out/model.keras": StoredFile("b" * 64, 10)})
-    found = job.artifacts.get()
-    assert (found.artifact_id, found.artifact.bytes) == ("b" * 64, 10)
+    artifact = job.artifacts.get()
+    assert (artifact.artifact_id, artifact.artifact.bytes) == ("b" * 64, 10)
     assert all_events(job)[-1]["digest"] == "b" * 64
 
 

@@ -74,11 +74,11 @@ def test_events_are_numbered_without_gap_and_carry_their_attempt(job: Job, worke
     attempt = placed(worker)
     worker.report(attempt, contract.Started(time=1.0), contract.Log(time=2.0, line="hello"))
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
-    found = all_events(job)
-    assert [e["cursor"] for e in found] == list(range(1, len(found) + 1))
-    assert [e["type"] for e in found] == ["state", "state", "state", "attempt", "log", "state"]
-    assert found[4]["line"] == "hello"
-    assert {e["attempt"] for e in found[1:]} == {1}
+    events = all_events(job)
+    assert [e["cursor"] for e in events] == list(range(1, len(events) + 1))
+    assert [e["type"] for e in events] == ["state", "state", "state", "attempt", "log", "state"]
+    assert events[4]["line"] == "hello"
+    assert {e["attempt"] for e in events[1:]} == {1}
 
 
 def test_a_batch_written_twice_counts_once(job: Job, worker: PretendWorker) -> None:

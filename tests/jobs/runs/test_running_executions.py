@@ -12,7 +12,7 @@ from jobs.messages import events as contract
 from jobs.models import Attempt, Job
 from jobs.queries.runs import progress
 from jobs.queries.search import trial_columns
-from jobs.queries.search import trials as shown
+from jobs.queries.search import trials as trial_queries
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, placed_search
 
@@ -40,7 +40,7 @@ def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None
     read = trial_columns.read_columns(running)
     assert (read["epochs"][0], read["executions"][0]) == (2, 0)
     assert read["under_way"] == {"1": {"1": {"epochs": 2, "of": 3}}}
-    first, second = shown.trial_out(running.trials.get(number=1), best=None).executions
+    first, second = trial_queries.trial_out(running.trials.get(number=1), best=None).executions
     assert (first.epochs, first.of_epochs) == (2, 3)
     assert (second.epochs, second.of_epochs) == (0, None)
 

@@ -109,9 +109,9 @@ def test_more_waiting_jobs_take_no_more_statements(yard: Yard) -> None:
 
     def statements() -> int:
         schedule.place_jobs()  # writes why each waits
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as queries:
             schedule.place_jobs()
-        return len(found)
+        return len(queries)
 
     yard.submit(resources={"slots": 2})
     few = statements()

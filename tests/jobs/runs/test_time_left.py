@@ -167,9 +167,9 @@ STEPS = 8
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
 def test_the_fraction_is_that_of_completed_executions_and_later_steps(replay: Replay) -> None:
-    shown = replay.at(23.0)
-    assert (shown.done, shown.total, shown.unit) == (13, 24, "executions")
-    assert shown.fraction == pytest.approx(13 / 24 * 12 / (12 + STEPS))
+    progress_out = replay.at(23.0)
+    assert (progress_out.done, progress_out.total, progress_out.unit) == (13, 24, "executions")
+    assert progress_out.fraction == pytest.approx(13 / 24 * 12 / (12 + STEPS))
 
 
 @pytest.mark.parametrize(("second", "steps"), [(30.75, 0), (37.2, 3), (44.4, 5)])
@@ -228,9 +228,9 @@ def test_a_paused_job_has_no_remaining_time_and_keeps_its_fraction(replay: Repla
     before = replay.at(23.0)
     assert before.eta_seconds is not None
     replay.root.state = "paused"
-    shown = progress.progress_of_job(replay.root)
-    assert (shown.eta_seconds, shown.fraction) == (None, before.fraction)
-    assert shown.fraction > 0
+    progress_out = progress.progress_of_job(replay.root)
+    assert (progress_out.eta_seconds, progress_out.fraction) == (None, before.fraction)
+    assert progress_out.fraction > 0
 
 
 def test_a_slow_trial_does_not_increase_the_remaining_time(

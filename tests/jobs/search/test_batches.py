@@ -14,7 +14,7 @@ from jobs.messages import events as contract
 from jobs.messages.training import TrialTask
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
 from jobs.queries.runs import events as event_log
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import open_attempts
 from jobs.states import Outcome
 from jobs.store import LocalStore
@@ -181,7 +181,10 @@ def test_a_task_names_only_the_trials_still_open(
 
 def test_attempts_are_shown_with_their_trials(yard: Yard, solo: PretendWorker) -> None:
     attempt = batch_of(yard, solo)
-    rows = [shown.attempt_out(row) for row in shown.attempts_with_trials(attempt.job).order_by("number")]
+    rows = [
+        job_queries.attempt_out(row)
+        for row in job_queries.attempts_with_trials(attempt.job).order_by("number")
+    ]
     assert [len(row.trials) for row in rows] == [1, attempt.trials.count()]
 
 

@@ -26,8 +26,10 @@ def end(search: Job, number: int, state: str, best: list[list[float]]) -> None:
 
 
 def test_curves_of_completed_and_pruned_trials_are_compared(search: Job) -> None:
-    found = [(curve.trial, curve.execution, curve.over) for curve in learning_curves.curves_of_search(search)]
-    assert found == [(1, 1, True), (1, 2, True), (3, 1, False), (3, 2, False)]
+    curves = [
+        (curve.trial, curve.execution, curve.over) for curve in learning_curves.curves_of_search(search)
+    ]
+    assert curves == [(1, 1, True), (1, 2, True), (3, 1, False), (3, 2, False)]
     assert learning_curves.curves_of_search(search)[0].at(3) == 0.4
 
 
@@ -39,7 +41,7 @@ def test_a_read_without_new_curves_costs_one_statement(
         assert learning_curves.newly_ended_curves(search.pk, known=(1, 2, 3)) == {}
     Trial.objects.filter(number=5).update(state="completed")
     assert [
-        len(found) for found in learning_curves.newly_ended_curves(search.pk, known=(1, 2, 3)).values()
+        len(curves) for curves in learning_curves.newly_ended_curves(search.pk, known=(1, 2, 3)).values()
     ] == [2]
 
 

@@ -6,7 +6,7 @@ from jobs.actions.runs import pipeline, submit
 from jobs.actions.search import ensembles
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import steps
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn
 
@@ -32,7 +32,7 @@ def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
 ) -> None:
     job = ensembles.queue_ensemble(search, [4, 2, 4], by=yard.owner)
     pipeline.advance_all()
-    assert [(step.kind, step.state) for step in shown.steps_out(job)] == [
+    assert [(step.kind, step.state) for step in job_queries.steps_out(job)] == [
         ("train", "queued"),
         ("train", "queued"),
         ("ensemble", None),

@@ -12,7 +12,7 @@ from jobs.messages import events as contract
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, AuditEvent, Job, User
 from jobs.queries.runs import events as event_log
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import progress
 from jobs.queries.search import trials as trial_queries
 from jobs.states import Desired, Outcome
@@ -141,7 +141,7 @@ def test_the_request_is_in_the_audit_log_and_the_events(yard: Yard, worker: Pret
     assert AuditEvent.objects.filter(action="job.finish", target=f"job:{job.pk}").count() == 1
     events = event_log.read_events(job.pk, after=before, limit=10).items
     assert [(e["type"], e["state"], e["reason"]) for e in events] == [("state", "running", "finishing")]
-    assert shown.job_out(job).finishing
+    assert job_queries.job_out(job).finishing
 
 
 def test_the_progress_of_a_finished_search_counts_only_what_ran(yard: Yard, worker: PretendWorker) -> None:

@@ -113,7 +113,7 @@ def test_a_repeated_configuration_is_answered_without_training(yard: Yard, worke
     )
     assert copy.finished is not None
     columns = ("number", "state", "score", "best_epoch", "epochs")
-    rows = [list(each.executions.order_by("number").values(*columns)) for each in (copy, first)]
+    rows = [list(trial.executions.order_by("number").values(*columns)) for trial in (copy, first)]
     assert rows[0] == rows[1]
     assert outcomes.best_trials(job, limit=1).get() == first
     assert not outcomes.best_trials(job, limit=0).exists()
@@ -149,14 +149,14 @@ def test_of_several_objectives_the_best_are_those_that_nothing_beats(yard: Yard)
     job = yard.submit(search=body)
     figures = {1: (0.9, 0.5), 2: (0.8, 0.6), 3: (0.7, 0.1), 4: (0.95, 0.9)}
     for number, (accuracy, loss) in figures.items():
-        made = suggest.make_trial(job, {"units": 16 * number}, source="algorithm")
+        new_trial = suggest.make_trial(job, {"units": 16 * number}, source="algorithm")
         metrics = {"val_accuracy": accuracy, "val_loss": loss}
-        made.executions.update(state="completed", metrics=metrics, score=accuracy)
-        Trial.objects.filter(pk=made.pk).update(state="completed", score=accuracy)
+        new_trial.executions.update(state="completed", metrics=metrics, score=accuracy)
+        Trial.objects.filter(pk=new_trial.pk).update(state="completed", score=accuracy)
     assert [trial.number for trial in outcomes.best_trials(job, limit=4)] == [4, 1, 3, 2]
 
 
-def wanted(job: Job) -> int:
+def trials_asked(job: Job) -> int:
     """Return how many trials a search asks for now."""
     Job.objects.filter(pk=job.pk).update(suggest_until=None)
     claimed = suggest.claim_request(job.pk)
@@ -174,11 +174,11 @@ def test_a_worker_that_is_too_small_for_a_trial_does_not_count(yard: Yard) -> No
     small = PretendWorker(slots=1, name="small")
     occupy(yard, small)
     pipeline.advance_all()
-    assert wanted(job) == 1, "one trial waits and shows why"
+    assert trials_asked(job) == 1, "one trial waits and shows why"
     large = PretendWorker(slots=4, name="large")
-    assert wanted(job) == 2, "what runs on the small worker takes nothing from the large one"
+    assert trials_asked(job) == 2, "what runs on the small worker takes nothing from the large one"
     occupy(yard, large)
-    assert wanted(job) == 1
+    assert trials_asked(job) == 1
 
 
 def test_free_slots_of_several_workers_do_not_add_up_to_a_trial(yard: Yard) -> None:
@@ -187,4 +187,4 @@ def test_free_slots_of_several_workers_do_not_add_up_to_a_trial(yard: Yard) -> N
         occupy(yard, PretendWorker(slots=2, name=name))
     PretendWorker(slots=2, name="free")
     pipeline.advance_all()
-    assert wanted(job) == 1
+    assert trials_asked(job) == 1

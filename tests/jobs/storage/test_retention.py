@@ -43,10 +43,10 @@ def test_the_checkpoints_of_a_trial_continued_during_the_sweep_are_kept(
     Checkpoint.objects.bulk_create(
         Checkpoint(job=job, trial=trial, execution=n, **KEPT | {"folder": str(n)}) for n in (1, 2)
     )
-    found = retention._superfluous_checkpoints
+    original = retention._superfluous_checkpoints
 
     def gone_on_since(job: Job) -> list[Checkpoint]:
-        superfluous = found(job)
+        superfluous = original(job)
         trials.continue_training(trial, 10, by=yard.owner)
         return superfluous
 
