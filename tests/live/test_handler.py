@@ -104,12 +104,12 @@ async def test_a_long_poll_ends_at_once_without_a_log_line_when_its_client_disco
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    loop, queried, found = asyncio.get_running_loop(), asyncio.Event(), releases.newest_releases
+    loop, queried, original = asyncio.get_running_loop(), asyncio.Event(), releases.newest_releases
 
     def newest(after: int | None) -> tuple[int, list[ReleaseRecord]]:
         if when == "during the query":
             loop.call_soon_threadsafe(queried.set)
-        answer = found(after)
+        answer = original(after)
         loop.call_soon_threadsafe(queried.set)
         return answer
 

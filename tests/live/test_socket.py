@@ -51,12 +51,12 @@ class Page(ApplicationCommunicator):
         await self.send(json.dumps({"op": "subscribe", "job": job, "after": after}))
 
     async def events(self, count: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        while len(found) < count:
+        received: list[dict[str, Any]] = []
+        while len(received) < count:
             frame = await self.frame()
             assert frame["type"] == "events"
-            found += frame["items"]
-        return found
+            received += frame["items"]
+        return received
 
 
 async def send(job: Job, count: int) -> None:
@@ -182,8 +182,8 @@ async def test_a_connection_is_closed_at_once_when_its_session_ends(
     yard: Yard, broker: "redis.Redis", end: Callable[[Page], None]
 ) -> None:
     page, other = Page(yard.owner), Page(await join(yard, "vera"))
-    for each in (page, other):
-        await each.connect()
+    for socket_page in (page, other):
+        await socket_page.connect()
     await wait_for_subscription(broker)
     await database_sync_to_async(end)(page)
     assert (await page.receive_output(timeout=60))["code"] == 4401
