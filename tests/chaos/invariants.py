@@ -17,7 +17,7 @@ from jobs.answers.runs.metrics import SeriesOut
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, MetricChunk
 from jobs.queries.audit.audit_verification import verify_chain
 from jobs.queries.runs import events as event_log
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import metrics
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Outcome
 from jobs.store import sha256_of, store
@@ -190,7 +190,7 @@ def facts_of(root: Job) -> dict[str, Any]:
     """Return the facts that equal those of an unbroken run of the same spec bit for bit."""
     executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
     columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
-    models = shown.newest_artifacts([root]).filter(
+    models = job_queries.newest_artifacts([root]).filter(
         role="model"
     )  # a lost attempt may have left one, which no reader sees
     return {
