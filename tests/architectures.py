@@ -1,4 +1,4 @@
-"""Makes summaries of models with a graph, without Keras."""
+"""Makes model summaries with a graph, without Keras."""
 
 from typing import Any
 

@@ -102,7 +102,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 
 def _import_in_own_order(worker: int, workers: int) -> None:
-    """Import the files of all tests; each worker begins with another part of them.
+    """Import all test files; each worker begins with another part.
 
     In a clean clone, one worker rewrites the assertions of each file and stores the result, which the others
     read. In the same order, all would do the same work at the same time.
@@ -186,7 +186,7 @@ def flow_yard(
 
 @pytest.fixture(autouse=True)
 def unthrottled() -> None:
-    """Forget the use of limits and quotas, because users and projects of other tests have the same ids."""
+    """Forget the use of limits and quotas, because users and projects in other tests have the same ids."""
     throttle.reset()
     disk_use.forget_recent_bytes()
 

@@ -13,7 +13,7 @@ from webapp.admin_read_only import ReadOnlyAdmin
 
 @pytest.fixture
 def browser(people: People) -> Client:
-    """The browser of an administrator."""
+    """An administrator's browser."""
     return browser_of(people.administrator)
 
 

@@ -28,7 +28,7 @@ def chain(people: People) -> list[AuditEvent]:
 
 @pytest.fixture
 def anchor(chain: list[AuditEvent]) -> Anchor:
-    """A copy of the head of the whole chain."""
+    """A copy of the chain's head."""
     head = audit_anchors.current_anchor()
     return Anchor(head.number, head.hash, "the copy")
 

@@ -33,7 +33,7 @@ def chain(people: People) -> list[AuditEvent]:
 
 @pytest.fixture
 def anchor(chain: list[AuditEvent]) -> Anchor:
-    """A copy of the head of the whole chain."""
+    """A copy of the chain's head."""
     head = audit_anchors.current_anchor()
     return Anchor(head.number, head.hash, "the copy")
 
@@ -138,7 +138,7 @@ def test_the_command_names_the_row_and_ends_with_1(
 def anchor_file(
     request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Path]:
-    """The head of the chain, as it is printed, in a log and in the manifest of a backup."""
+    """The chain's head as it is printed, in a log and in a backup's manifest."""
     request.getfixturevalue("chain")
     call_command("audit", "anchor")
     printed = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Lists of the API: pagination, order, filters and the number of queries."""
+"""Lists over REST: pagination, order, filters and the number of queries."""
 
 from typing import Any
 

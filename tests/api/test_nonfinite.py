@@ -27,7 +27,7 @@ def worker(yard: Yard) -> PretendWorker:
 
 @pytest.fixture
 def attempt(yard: Yard, worker: PretendWorker) -> Attempt:
-    """Return the attempt of a running trial."""
+    """Return a running trial's attempt."""
     _, placed = placed_search(yard, worker)
     worker.report(placed[0], begun(placed[0].trials.get()))
     return placed[0]

@@ -1,4 +1,4 @@
-"""Changes of a running search and of its trials over REST, and the pointers of refusals."""
+"""A running search and its trials are changed over REST; refusals carry pointers."""
 
 from collections.abc import Callable
 from typing import Any

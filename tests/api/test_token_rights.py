@@ -1,4 +1,4 @@
-"""The rights of tokens: none gains scopes, time or endpoints, and clients of predictions do nothing else."""
+"""Token rights: no token gains scopes, time or endpoints, and prediction clients do nothing else."""
 
 import importlib
 from datetime import timedelta

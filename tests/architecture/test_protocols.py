@@ -32,7 +32,7 @@ def driven_modules() -> list[str]:
 
 
 def named_in(source: str) -> Iterator[str]:
-    """Yield the names of protocols in a module's text, and of their operations in its strings."""
+    """Yield the protocol names in a module's text, and the names of operations in its strings."""
     yield from NAMES.findall(source)
     operations = predictions_by_name(PROTOCOLS)
     for node in ast.walk(ast.parse(source)):

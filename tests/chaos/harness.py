@@ -1,7 +1,7 @@
 """Rounds of kills at seeded random times against one running installation.
 
-A round submits a search and a training, then kills one process of each kind at times drawn over the
-duration of an undisturbed round. The parts are restarted by Trainyard alone.
+A round submits a search and a training, then kills one process per kind at times drawn over an undisturbed
+round's duration. Trainyard alone restarts the parts.
 """
 
 import os
@@ -45,7 +45,7 @@ TIMEOUT = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))
 
 @dataclass
 class Undisturbed:
-    """The duration and results of a round without kills."""
+    """A round's duration and results without kills."""
 
     seconds: float
     facts: dict[str, dict[str, Any]]
@@ -79,7 +79,7 @@ class Round:
         assert answers.right
 
     def kill_at(self, moment: float, kind: str, rng: random.Random) -> None:
-        """Kill one process of a kind at a time of the monotonic clock, and record it."""
+        """Kill one process at a time on the monotonic clock, and record it."""
         _until(moment)
         late = time.monotonic() - moment
         self.history.append(f"{kind}, {late:.2f} s after its moment: {self._kill(kind, rng)}")
@@ -165,7 +165,7 @@ class Round:
 
 
 def find(yard: RunningYard, kind: str) -> list[psutil.Process]:
-    """Return the living processes of a kind."""
+    """Return the living processes by their kind."""
     parts = yard.parts()
     match kind:
         case "runner":
@@ -234,7 +234,7 @@ class Predicting:
 
 
 def measure(yard: RunningYard) -> Undisturbed:
-    """Run the jobs of a round without a kill."""
+    """Run a round's jobs without a kill."""
     calm = Round(yard, seed=0)
     readers = calm.submit()
     started = time.monotonic()

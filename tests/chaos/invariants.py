@@ -173,7 +173,7 @@ def _epochs(job: Job, series: SeriesOut) -> int:
 
 
 def problems_of_the_database() -> Iterator[str]:
-    """Yield the violated invariants of the database."""
+    """Yield the invariants that the database violates."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             for check in ("integrity_check", "foreign_key_check"):
@@ -187,7 +187,7 @@ def problems_of_the_database() -> Iterator[str]:
 
 
 def facts_of(root: Job) -> dict[str, Any]:
-    """Return the facts that equal those of an unbroken run of the same spec bit for bit."""
+    """Return the facts that equal an unbroken run's bit for bit, for the same spec."""
     executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
     columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
     models = job_queries.newest_artifacts([root]).filter(
@@ -202,7 +202,7 @@ def facts_of(root: Job) -> dict[str, Any]:
 
 
 def weights_digest(file: Path) -> str:
-    """Return a digest of the names and values of all weights in a `.keras` file, read without Keras."""
+    """Return a digest over all weight names and values in a `.keras` file, read without Keras."""
     digest = hashlib.sha256()
 
     def add(name: str, node: Any) -> None:

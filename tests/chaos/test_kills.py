@@ -1,6 +1,6 @@
 """SIGKILL for every kind of process, at seeded random times.
 
-`TRAINYARD_CHAOS_KILLS` is the number of rounds, each of which kills every kind once: one in `make test`, 25
+`TRAINYARD_CHAOS_KILLS` is the number of rounds; a round kills every kind once: one in `make test`, 25
 in `make chaos`. `TRAINYARD_CHAOS_SEED` is the first round's seed, so that a failing round is replayed by
 its own seed and one kill.
 """

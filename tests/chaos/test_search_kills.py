@@ -2,9 +2,9 @@
 
 `TRAINYARD_CHAOS_SEARCH_KILLS` is how many kills there are in all, a few for each search: `make test` plays a
 search of the first three algorithms, `make chaos` ten of each. `TRAINYARD_CHAOS_SEED` is the first search's
-seed. Random and grid search must end with the trials, values and results of an unbroken one. The choices of
-the others depend on the trials that had ended at each request, which a kill changes: no trial of theirs may
-be lost or end twice, and budgets hold.
+seed. Random and grid search must end with the trials, values and results of an unbroken one. The other
+algorithms' choices depend on the trials that had ended at each request, which a kill changes: no trial may be
+lost or end twice, and budgets hold.
 """
 
 import itertools

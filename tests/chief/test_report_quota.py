@@ -1,4 +1,4 @@
-"""The quotas of a project for the reports of scripts: their share, who waits, and the project's disk."""
+"""A project's quotas for script reports: their share, who waits, and the project's disk."""
 
 import asyncio
 import time

@@ -72,7 +72,7 @@ def ask(api: Client, code: str, entry: str = "build_model", **more: Any) -> Any:
 
 
 def field(name: str, *values: float) -> dict[str, Any]:
-    """Return a row of a search over a field of the fit."""
+    """Return a search space's row for a fit field."""
     return {"name": f"fit/{name}", "kind": "choice", "values": [*values]}
 
 

@@ -1,4 +1,4 @@
-"""Packages of code: installing them ahead of runs, and the versions that later runs get."""
+"""Packages for code: installing them ahead of runs, and the versions that later runs get."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The pages of code."""
+"""The code pages."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Dialects of tables of text are detected from the start of a file."""
+"""The dialect of a text table is detected from the file's start."""
 
 import pytest
 

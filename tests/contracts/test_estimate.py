@@ -1,4 +1,4 @@
-"""Estimates of an experiment's duration from earlier trainings."""
+"""An experiment's duration is estimated from earlier trainings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Percentiles of merged histograms, against those of the values themselves."""
+"""Percentiles from merged histograms, compared with the values' percentiles."""
 
 import numpy as np
 import pytest

@@ -187,7 +187,7 @@ SAMPLES = [
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
-    """List every container of a value with each of its keys."""
+    """List every container in a value with each key."""
     if isinstance(value, dict | list):
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))
         return [(value, key) for key in keys] + [place for key in keys for place in places(value[key])]

@@ -1,4 +1,4 @@
-"""Roles, types and dialects of a table on the pages of its data set."""
+"""A table's roles, types and dialects on the data set pages."""
 
 from typing import Any
 from urllib.parse import urlencode

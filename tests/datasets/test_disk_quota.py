@@ -27,7 +27,7 @@ def limit(project: Project, size: int) -> None:
 
 
 def without_events(project: Project) -> None:
-    """Forget the few bytes of the first events of jobs, so that the tests can name exact sizes."""
+    """Forget the few bytes in each job's first events, so that the tests can name exact sizes."""
     Job.objects.filter(project=project).update(event_bytes=0)
     disk_use.forget_recent_bytes()
 

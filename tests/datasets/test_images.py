@@ -1,4 +1,4 @@
-"""Archives of images in forms, pages and REST."""
+"""Image archives in forms, pages and REST."""
 
 import io
 import json

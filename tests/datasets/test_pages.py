@@ -1,4 +1,4 @@
-"""The pages of data sets."""
+"""The data set pages."""
 
 import base64
 import zlib

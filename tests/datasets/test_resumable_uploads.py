@@ -207,7 +207,7 @@ async def test_an_upload_is_not_deleted_while_a_part_arrives(member: TusClient) 
 
 
 class PausedBody(Body):
-    """A body of which the rest waits for `goes_on`."""
+    """A body with a pause: the rest waits for `goes_on`."""
 
     def __init__(self, content: bytes, *, pause_at: int) -> None:
         super().__init__(content)

@@ -1,4 +1,4 @@
-"""Roles of the split, rows without a target, and the overview: over REST and on the page of a version."""
+"""Split roles, rows without a target, and the overview: over REST and on a version's page."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The parts of any split of a version: requested and read over REST and on the page, computed by a job."""
+"""A split's parts: requested and read over REST and on the page, computed by a job."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def give(job: Job, overview: SplitOverview, folder: Path, *, attempt: int = 1) -
 
 
 def give_text(job: Job, text: str, folder: Path, *, attempt: int = 1) -> None:
-    """Store the text of an overview."""
+    """Store an overview's text."""
     file = folder / "overview.json"
     file.write_text(text)
     stored = artifacts.adopt(store().put(file))

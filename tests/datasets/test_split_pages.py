@@ -1,4 +1,4 @@
-"""The page that compares the parts of a split."""
+"""The page that compares a split's parts."""
 
 from pathlib import Path
 from typing import Any

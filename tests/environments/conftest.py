@@ -56,7 +56,7 @@ def builder(users: RunnerUsers, levels: tuple[LevelState, ...]) -> Builder:
 
 @dataclass
 class Bench:
-    """Environments in a folder, from a folder of wheels."""
+    """Environments in a folder, built from wheels in another."""
 
     root: Path
     builder: Builder
@@ -117,7 +117,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves a folder, and notes the paths of requests."""
+    """Serves a folder, and records request paths."""
 
     asked: list[str]
 
@@ -149,7 +149,7 @@ def served(bench: Bench, address: str, *others: str) -> PackageIndex:
 
 
 def python_of(held: Held, program: str) -> str:
-    """Return the output of a program in an environment."""
+    """Return a program's output in an environment."""
     done = subprocess.run([held.python, "-I", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -73,7 +73,7 @@ def source(folder: Path, name: str, code: str, version: str = "1.0") -> Path:
 
 
 def index_of(wheels: Path, folder: Path) -> None:
-    """Write the pages of a simple index of the files in a folder; they are served from one root."""
+    """Write the pages for a simple index over a folder's files; they are served from one root."""
     names: dict[str, list[str]] = {}
     for file in sorted(wheels.iterdir()):
         names.setdefault(file.name.partition("-")[0], []).append(file.name)

@@ -1,4 +1,4 @@
-"""The digests of the files of installed packages, without an installation."""
+"""Digests over installed packages' files, without an installation."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ FILES = {"first/__init__.py": "VERSION = 1\n", "first-1.0.dist-info/METADATA": "
 
 
 def venv(place: Path, files: Mapping[str, str]) -> Path:
-    """Make the folder of an environment with one package."""
+    """Make an environment's folder with one package."""
     site = place / "lib" / "python3.13" / "site-packages"
     names = [*files, "first-1.0.dist-info/RECORD"]
     record = "".join(f"{name},,\n" for name in names)

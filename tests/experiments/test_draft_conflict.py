@@ -1,4 +1,4 @@
-"""Two versions of an experiment: the second save shows what differs, and either of them can be kept."""
+"""Two versions of an experiment: the second save shows the differences, and either can be kept."""
 
 import copy
 import json

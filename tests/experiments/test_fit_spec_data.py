@@ -135,7 +135,7 @@ def test_folds_do_not_follow_the_role_time() -> None:
 
 
 def with_groups(distinct: int | None) -> Profile:
-    """Return the profile of the shop with the role group for the city, of so many values."""
+    """Return the shop's profile where `city` has the role group and `distinct` values."""
     columns = [
         {**column, "role": "group", "distinct": distinct} if column["name"] == "city" else column
         for column in SHOP["columns"]

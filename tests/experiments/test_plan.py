@@ -17,7 +17,7 @@ from tests.world import World
 
 
 def wrong(world: World, body: dict[str, Any]) -> dict[str, str]:
-    """Return the problems of a spec by pointer."""
+    """Return a spec's problems by pointer."""
     return {problem.pointer: problem.message for problem in plan.validate_spec(world.project, body).problems}
 
 
@@ -28,7 +28,7 @@ SHUFFLE = {"name": "shuffle", "kind": "boolean"}
 
 
 def documented() -> dict[str, Any]:
-    """Return the example of the documentation."""
+    """Return the documented example."""
     example = re.search(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     assert example is not None
     body: dict[str, Any] = json.loads(example.group(1))

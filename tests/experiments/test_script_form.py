@@ -63,7 +63,7 @@ def test_a_script_that_is_run_again_gets_another_name(browser: Client, code: Cod
 
 
 def row_of(fields: dict[str, Any], argument: str) -> str:
-    """Return the prefix of the fields of an argument."""
+    """Return the prefix for an argument's fields."""
     name = next(name for name, value in fields.items() if name.endswith("-name") and value == argument)
     return name.removesuffix("name")
 

@@ -1,4 +1,4 @@
-"""A project that is over any of its quotas does not affect the uploads, jobs and runs of another."""
+"""A project over its quotas does not affect another's uploads, jobs and runs."""
 
 from typing import Any
 

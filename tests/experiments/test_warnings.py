@@ -1,4 +1,4 @@
-"""Warnings of the plan: each has the consequence of a setting and the next step."""
+"""The plan's warnings: each has a setting's consequence and the next step."""
 
 from typing import Any
 

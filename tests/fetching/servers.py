@@ -30,7 +30,7 @@ class Exchange:
 
     @property
     def path(self) -> str:
-        """Return the path of the request."""
+        """Return the request's path."""
         return self.head.split(b" ")[1].decode()
 
     def send(self, *parts: bytes) -> None:
@@ -40,7 +40,7 @@ class Exchange:
 
 
 class Server:
-    """A server of one answer, with the heads of its requests."""
+    """A server with one answer, which records request heads."""
 
     def __init__(self, answer: Answer, context: ssl.SSLContext | None = None) -> None:
         self.answer, self._context = answer, context

@@ -1,4 +1,4 @@
-"""A reference keeps the address and the digest of a file, and a change of the file is noticed."""
+"""A reference keeps a file's address and digest, and a changed file is noticed."""
 
 import hashlib
 from pathlib import Path

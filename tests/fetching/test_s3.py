@@ -1,4 +1,4 @@
-"""Objects of S3 are read through s3fs, with the same checks of the endpoint as other hosts."""
+"""S3 objects are read through s3fs, with the same endpoint checks as other hosts."""
 
 from collections.abc import Iterator
 from typing import Any

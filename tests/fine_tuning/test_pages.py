@@ -1,4 +1,4 @@
-"""The form and the pages of fine-tuning."""
+"""The form and the pages for fine-tuning."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def version(people: People) -> ModelVersion:
 
 
 def form(people: People, address: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the spec and the context of a form."""
+    """Return a form's spec and context."""
     page = browser_of(people.member).get(address).content.decode()
     spec = re.search(r'name="spec"[^>]*>(.*?)</textarea>', page, re.DOTALL)
     context = re.search(r'id="form-context"[^>]*>(.*?)</script>', page, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Code of users runs in a sandbox of a real worker, from its upload to the end of its search."""
+"""A user's code runs in a real worker's sandbox, from its upload to the end of its search."""
 
 import json
 import os

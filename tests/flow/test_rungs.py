@@ -22,7 +22,7 @@ class EndedBefore(Exception):
 
 
 def submit_rung_search(yard: RunningYard, algorithm: str) -> int:
-    """Submit a search of eight trials, two at a time, of which one in six is promoted from the first rung."""
+    """Submit a search with eight trials, two at a time. The first rung promotes one in six."""
     options = {"factor": 6, "min_epochs": FIRST}
     asked = search(algorithm, space=SPACE, max_trials=8, executions_per_trial=1, options=options)
     fit = {"epochs": LAST, "batch_size": 16, "seed": 1}

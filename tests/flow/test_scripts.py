@@ -1,4 +1,4 @@
-"""Scripts of users that fail. One that is searched and served is in the tests of the browser."""
+"""Users' scripts that fail. A browser test searches and serves another."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def upload(yard: RunningYard, text: str, name: str = "train.py") -> dict[str, An
 
 
 def spec(digest: str, **parts: Any) -> dict[str, Any]:
-    """Return the spec of a script without data."""
+    """Return the spec for a script without data."""
     model = {"kind": "script", "digest": digest, "entry": "train.py", "args": parts.pop("args", {})}
     return {"version": 1, "model": model, **parts}
 

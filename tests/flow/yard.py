@@ -164,7 +164,7 @@ class RunningYard(Yard):
         return "\n".join(line["line"] for line in lines[-40:])
 
     def events_of(self, job_id: int) -> list[Body]:
-        """Return all events of a job, page after page."""
+        """Return all events in a job's log, page after page."""
         events: list[Body] = []
         cursor = 0
         while (page := self.ada.get(f"/jobs/{job_id}/events", after=cursor))["items"]:

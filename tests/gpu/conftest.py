@@ -8,7 +8,7 @@ from workers.node.gpus import DriverError, Gpu, Nvml
 
 @pytest.fixture(scope="session")
 def gpu() -> Gpu:
-    """The first GPU of the machine."""
+    """The machine's first GPU."""
     try:
         nvml = Nvml.open()
         gpus = [] if nvml is None else nvml.gpus()
@@ -23,7 +23,7 @@ def gpu() -> Gpu:
 
 @pytest.fixture(autouse=True)
 def visible(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Show the processes of a test one GPU only."""
+    """Show a test's processes one GPU only."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpu.cuda_id)
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)

@@ -1,4 +1,4 @@
-"""Code of users on a real GPU, at each level of sandbox of the machine."""
+"""Users' code on a real GPU, at each sandbox level that the machine offers."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Payloads of each kind: rows of earlier versions can be read, and concurrent changes are kept."""
+"""Payloads: rows from earlier versions can be read, and concurrent changes are kept."""
 
 from importlib import import_module
 from types import SimpleNamespace

@@ -50,12 +50,12 @@ def during(
     """Run `first`, and `second` in a thread from the time at which `first` has called a function.
 
     Args:
-        first: continues when `second` waits for a lock of it.
+        first: continues when `second` waits for its lock.
         second: the other transaction.
         after: the module and the name of the function, by default the one that locks the audit log.
 
     Returns:
-        The refusal of `second`, if it was refused.
+        The refusal that `second` raised, if any.
     """
     refused: list[Exception] = []
     asks = threading.Event()

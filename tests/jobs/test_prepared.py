@@ -145,6 +145,6 @@ def test_what_a_prepared_query_would_ignore_is_refused(
 
 
 def test_only_the_queries_of_every_request_and_heartbeat_are_prepared() -> None:
-    """Those of the roles, the new attempts of a worker, the token, the user and the session."""
+    """The queries for roles, a worker's new attempts, the token, the user and the session."""
     users = {name.rpartition(".")[2] for name in modules() if "jobs.prepared" in imports(name)}
     assert users == {"rights", "attempts", "tokens", "people", "session_store"}

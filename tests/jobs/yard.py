@@ -61,7 +61,7 @@ def spec(**parts: Any) -> ExperimentSpec:
 
 @dataclass
 class Yard:
-    """The rows that every test of the domain needs."""
+    """The rows that every domain test needs."""
 
     owner: User
     project: Project
@@ -115,7 +115,7 @@ class PretendWorker:
     def report(
         self, attempt: Attempt, *batch: RunnerEvent, files: dict[str, StoredFile] | None = None
     ) -> None:
-        """Record events of an attempt's runner."""
+        """Record events from an attempt's runner."""
         self.spool[attempt.pk] = self.spool.get(attempt.pk, 0) + len(batch)
         attempts.record_events(attempt.pk, batch, spool_position=self.spool[attempt.pk], stored=files or {})
 
@@ -129,7 +129,7 @@ class PretendWorker:
         )
 
     def run_trial(self, attempt: Attempt, trial: Trial, *, score: float = 0.9) -> None:
-        """Let one trial of an attempt begin and complete."""
+        """Let one of an attempt's trials begin and complete."""
         done = [
             contract.ExecutionDone(
                 time=time.time(),

@@ -16,7 +16,7 @@ def yard(transactional_db: None) -> Yard:
 
 @pytest.fixture
 def broker(tmp_path: Path, settings: Settings) -> Iterator["redis.Redis"]:
-    """Return a client of the broker that distributes hints."""
+    """Return a client for the broker that distributes hints."""
     with running_broker(tmp_path) as url, redis.Redis.from_url(url) as client:
         settings.TRAINYARD_REDIS_URL = url
         yield client

@@ -1,6 +1,6 @@
 """Sends damaged headers, queries, bodies and frames to the ASGI application; it must answer each.
 
-TRAINYARD_FUZZ_SECONDS is the time of each test; without it, a fixed number of messages is sent.
+TRAINYARD_FUZZ_SECONDS is the time for each test; without it, a fixed number of messages is sent.
 `tests/fuzz_installation.py` does the same to a running installation.
 """
 

@@ -1,4 +1,4 @@
-"""The buffer of recent events of a watched job."""
+"""The buffer for a watched job's recent events."""
 
 from jobs.queries.runs.codec import Event
 from webapp.live.hub import RING_EVENTS, RING_POINTS, WatchedJob

@@ -51,19 +51,19 @@ class Session:
         self._http.close()
 
     def page(self, path: str) -> str:
-        """Return the text of a page."""
+        """Return a page's text."""
         return self._answer(self._http.get(path)).text
 
     def submit(self, path: str, form: str = "", **entries: str | list[str]) -> str:
-        """Send the form of a page, with its own values where there are no entries.
+        """Send a page's form. Fields without an entry keep their values.
 
         Args:
             path: the page.
-            form: the address of the form; that of the page by default.
+            form: the form's address; by default the page's.
             entries: the values of fields.
 
         Returns:
-            The path of the page that is shown then.
+            The path to the page that is shown then.
         """
         fields = _Fields()
         fields.feed(self.page(path))

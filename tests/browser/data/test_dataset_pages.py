@@ -1,4 +1,4 @@
-"""The pages of a table: its first rows before the upload, and the roles and types of its columns."""
+"""A table's pages: its first rows before the upload, and its columns' roles and types."""
 
 from collections.abc import Callable
 from pathlib import Path

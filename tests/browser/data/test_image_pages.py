@@ -1,4 +1,4 @@
-"""The page of an archive of images, and the image that a person chooses to try a version."""
+"""The page for an image archive, and the image that a person chooses to try a version."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The axes of charts: logarithm, range, smoothing and outliers, all of them in the address."""
+"""Chart axes: logarithm, range, smoothing and outliers, all in the address."""
 
 import re
 from typing import Any
@@ -35,7 +35,7 @@ def drawn_axis(chart: Locator, axis: str) -> dict[str, Any]:
 
 
 def ends_of(chart: Locator, axis: str) -> list[float]:
-    """Return the least and the greatest value of an axis of a uPlot chart, once it is drawn."""
+    """Return the least and the greatest value on a uPlot axis, once it is drawn."""
     return list(chart.evaluate(READ_ENDS, axis))
 
 

@@ -31,7 +31,7 @@ def until_read(who: Visitor) -> None:
 
 
 def train(who: Visitor, template: str, *, epochs: int, learning_rate: float) -> str:
-    """Train one model of the data set on this page, and register it; return the name of the model."""
+    """Train a model on this page's data set and register it. Return the model's name."""
     page = who.page
     who.follow(page.get_by_role("main").get_by_role("link", name="Start an experiment"))
     settled(page)

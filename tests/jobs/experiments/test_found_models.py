@@ -107,7 +107,7 @@ def test_a_search_of_one_template_ranks_none(yard: Yard) -> None:
 
 
 def all_templates(yard: Yard) -> Job:
-    """Return a search over all templates, of which a trial of trees is the best."""
+    """Return a search over all templates. A trial of trees is the best."""
     job = find_model_job(yard)
     pipeline.advance_all()
     for trial in job.trials.all():

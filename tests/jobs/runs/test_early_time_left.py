@@ -18,7 +18,7 @@ from tests.present import present
 
 
 class Underway:
-    """A search of four trials, two executions of three epochs each, whose first trial is at work."""
+    """A search with four trials, two executions each, three epochs each. The first trial is at work."""
 
     def __init__(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
         self.worker, self.monkeypatch = PretendWorker(), monkeypatch

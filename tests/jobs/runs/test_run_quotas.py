@@ -1,4 +1,4 @@
-"""The quotas of running jobs: shares of events, stored bytes of events, and checkpoints on disk."""
+"""Quotas for running jobs: event shares, stored event bytes, and checkpoints on disk."""
 
 from importlib import import_module
 from types import SimpleNamespace

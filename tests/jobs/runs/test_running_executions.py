@@ -19,7 +19,7 @@ from tests.jobs.yard import PretendWorker, Yard, placed_search
 
 @pytest.fixture
 def running(yard: Yard) -> Job:
-    """A search of four trials; the first has trained two of its three epochs."""
+    """A search with four trials; the first has trained two epochs out of three."""
     worker = PretendWorker()
     job, (attempt,) = placed_search(yard, worker)
     (trial,) = attempt.trials.order_by("number")[:1]
@@ -46,7 +46,7 @@ def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None
 
 
 def events_of(attempt: Attempt, *events: contract.RunnerEvent) -> None:
-    """Report further events of an attempt."""
+    """Report further events from an attempt."""
     # After those that the fixture has reported.
     attempts.record_events(attempt.pk, events, spool_position=100, stored={})
 

@@ -1,4 +1,4 @@
-"""The remaining time of jobs, compared with recordings of complete jobs."""
+"""The remaining time, compared with recordings of complete jobs."""
 
 import datetime as dt
 from dataclasses import dataclass, replace
@@ -78,7 +78,7 @@ AFTER = {
 
 
 class Replay:
-    """The rows of a recorded job as they were at any second of it."""
+    """A recorded job's rows as they were at any second."""
 
     def __init__(
         self, yard: Yard, recording: Recording, monkeypatch: pytest.MonkeyPatch, after: dict[str, Any] = AFTER

@@ -1,4 +1,4 @@
-"""Batches of trials that fail, are lost, or stop."""
+"""Trial batches that fail, are lost, or stop."""
 
 import pytest
 

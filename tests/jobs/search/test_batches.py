@@ -1,4 +1,4 @@
-"""One attempt that holds several trials of a search."""
+"""One attempt that holds several trials."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -202,7 +202,7 @@ def test_recording_costs_few_statements_a_trial(
 
 
 def whole(trial: Trial) -> Iterator[contract.RunnerEvent]:
-    """Yield the events of a trial of one epoch."""
+    """Yield the events for a trial with one epoch."""
     about: dict[str, Any] = {"time": time.time(), "trial": trial.number}
     training: dict[str, Any] = about | {"execution": 1}
     yield contract.TrialBegun(**about)

@@ -1,4 +1,4 @@
-"""Whether the lead of the best configuration exceeds the spread of repeated trainings."""
+"""Whether the best configuration's lead exceeds the spread between repeated trainings."""
 
 import numpy as np
 import pytest

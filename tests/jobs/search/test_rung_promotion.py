@@ -41,7 +41,7 @@ class Climber(PretendWorker):
         attempt_end.finish(attempt.pk, Outcome.COMPLETED)
 
     def climb(self, attempt: Attempt, trial: Trial) -> None:
-        """Report the events of a trial that trains to the end of its rung."""
+        """Report the events of a trial that trains to its rung's end."""
         if trial.number in self.failing:
             self.report(attempt, begun(trial), ended(trial, "out of luck"))
             return

@@ -164,7 +164,7 @@ def trials_asked(job: Job) -> int:
 
 
 def occupy(yard: Yard, worker: PretendWorker) -> None:
-    """Let an attempt of another job hold a slot of a worker."""
+    """Let another job's attempt hold one of the worker's slots."""
     other = make_job(by=yard.owner, kind="train", state="running", project=yard.project)
     make_attempt(other, worker.row)
 

@@ -20,7 +20,7 @@ from tests.jobs.storage.test_collection import exists, keep
 
 @pytest.fixture(autouse=True, params=["folder", "objects"])
 def a_store(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iterator[None]:
-    """Use a new store of each kind."""
+    """Use a new store for each kind."""
     settings.TRAINYARD_HOME = tmp_path
     settings.TRAINYARD_ARTIFACTS = str(tmp_path / "artifacts")
     if request.param == "objects":
