@@ -1,4 +1,4 @@
-"""Archives and lines of code within limits: what is refused, bounded or not shown."""
+"""Archives and lines of code within limits: refusals, and bounds of the view."""
 
 import dataclasses
 import json

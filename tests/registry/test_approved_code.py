@@ -1,4 +1,4 @@
-"""What an approval of a version with code binds."""
+"""The identity of a version with code, to which an approval is bound."""
 
 from pathlib import Path
 from typing import cast

@@ -25,6 +25,9 @@ from jobs.spec.sections.script_model import MODEL_FILE
 from jobs.spec.sections.version_model import ALL, NOTHING
 from jobs.states import JobState
 
+type ValidationResult = RegisterResult
+"""For pages: what the validation of a version found."""
+
 MAX_COLUMNS = 4
 """The maximum number of metrics in a table of versions."""
 
@@ -102,7 +105,7 @@ def validation_payload(version: ModelVersion, *, without_code: bool = False) -> 
     return RegisterPayload(version=version.pk, code=code, without_code=without_code)
 
 
-def validation_result(version: ModelVersion) -> RegisterResult | None:
+def validation_result(version: ModelVersion) -> ValidationResult | None:
     """Return the result of the version's newest completed validation; None without one."""
     validations = Job.objects.filter(belonging_to("version", [version.pk]), state=JobState.COMPLETED)
     job = validations.order_by("-pk").first()

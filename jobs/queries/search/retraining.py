@@ -17,6 +17,9 @@ from jobs.spec.sections import monitors
 from jobs.spec.sections.monitors import Monitor
 from jobs.spec.sections.search import Objective
 
+type TrainingResult = TrainResult
+"""For pages: the result of a training."""
+
 
 class Shortfall(NamedTuple):
     """A retrained model that is clearly worse than its trial.
@@ -48,7 +51,7 @@ def repeated_trial(job: Job) -> Trial | None:
     return rows.filter(job=search, job__project=job.project_id, number=number).first()
 
 
-def training_result(job: Job) -> TrainResult | None:
+def training_result(job: Job) -> TrainingResult | None:
     """Return the result of a training that has chosen an epoch; None for other jobs."""
     results = job.results
     return results if isinstance(results, TrainResult) and results.best_epoch else None

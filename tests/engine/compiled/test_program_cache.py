@@ -1,4 +1,4 @@
-"""Which trials share a compiled program, and what becomes of cached models."""
+"""Which trials share a compiled program, and which cached models stay."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Purging what was deleted, after its time has passed."""
+"""Purging deleted rows after their time has passed."""
 
 import time
 from datetime import timedelta

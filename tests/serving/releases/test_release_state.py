@@ -1,4 +1,4 @@
-"""What a prediction server keeps over restarts: releases, files and the newest generation."""
+"""Releases, files and generations that a prediction server keeps over restarts."""
 
 import asyncio
 import hashlib

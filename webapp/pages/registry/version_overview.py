@@ -7,7 +7,6 @@ from django.urls import NoReverseMatch, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.kinds.register.payload import RegisterResult
 from jobs.models import Endpoint, ModelVersion, PromotionRequest, User
 from jobs.queries.data import datasets
 from jobs.queries.experiments import base_versions
@@ -40,7 +39,7 @@ class OverviewTab(Context):
     promotion_form: PromotionForm | None
     may_run: bool
     about_variant: str
-    checked: RegisterResult | None
+    checked: versions.ValidationResult | None
     findings: list[tuple[StoredReport, str]]
     fine_tuned: QuerySet[ModelVersion]
 

@@ -13,7 +13,6 @@ from jobs.answers.search.search_results import (
     TemplateResultOut,
 )
 from jobs.kinds.base import ChosenTrials
-from jobs.kinds.train.payload import TrainResult
 from jobs.messages.analysis import ImportanceAnswer
 from jobs.models import Job, ModelVersion
 from jobs.queries.code import sandboxes
@@ -88,7 +87,7 @@ class JobOverview(Context):
     chosen: ChosenTrials | None
     hyperparameters: dict[str, bool | int | float | str]
     weighted_by: str
-    training: TrainResult | None
+    training: retraining.TrainingResult | None
     reported: dict[str, Any]
     findings: list[tuple[StoredReport, str]]
     chosen_epoch: ChosenEpoch | None
