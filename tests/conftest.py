@@ -171,7 +171,7 @@ def migrated(django_db_setup: None) -> Path | None:
 
 
 @pytest.fixture(scope="session")
-def flow_yard(
+def flow_installation(
     tmp_path_factory: pytest.TempPathFactory, migrated: Path | None, pytestconfig: pytest.Config
 ) -> Iterator[RunningYard]:
     """One installation for all flow and chaos tests. Its runners end where a test requests it."""
@@ -179,9 +179,11 @@ def flow_yard(
     home, data = tmp_path_factory.mktemp("flow") / "home", str(tmp_path_factory.mktemp("data"))
     with ExitStack() as ends:
         pytestconfig.stash[INSTALLATION] = ends
-        yard = ends.enter_context(open_yard(home, TRAINYARD_RUNNER_MODULE=runner, TRAINYARD_DATA_ROOTS=data))
-        yard.open(database=migrated)
-        yield yard
+        installation = ends.enter_context(
+            open_yard(home, TRAINYARD_RUNNER_MODULE=runner, TRAINYARD_DATA_ROOTS=data)
+        )
+        installation.open(database=migrated)
+        yield installation
 
 
 @pytest.fixture(autouse=True)

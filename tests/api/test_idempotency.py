@@ -108,8 +108,8 @@ def test_two_people_may_use_the_same_key(people: People, call: Any) -> None:
         assert answer.status_code == 201
 
 
-def test_a_file_sent_twice_with_one_key_makes_one_version(yard: Any, call: Any) -> None:
-    caller = call(yard.member)
+def test_a_file_sent_twice_with_one_key_makes_one_version(installation: Any, call: Any) -> None:
+    caller = call(installation.member)
 
     def send() -> Any:
         file = io.BytesIO(keras_archive())
@@ -120,7 +120,7 @@ def test_a_file_sent_twice_with_one_key_makes_one_version(yard: Any, call: Any) 
     first, second = send(), send()
     assert first.status_code == 201, first.content
     assert first.json() == second.json()
-    assert yard.model.versions.count() == 1
+    assert installation.model.versions.count() == 1
 
 
 def keras_archive() -> bytes:

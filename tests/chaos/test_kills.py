@@ -20,9 +20,9 @@ pytestmark = pytest.mark.timeout(3600)
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))
 def test_after_kills_nothing_is_lost_duplicated_or_changed(
-    seed: int, chaos_yard: RunningYard, undisturbed: Undisturbed
+    seed: int, chaos_installation: RunningYard, undisturbed: Undisturbed
 ) -> None:
-    round_ = Round(chaos_yard, seed)
+    round_ = Round(chaos_installation, seed)
     try:
         round_.run(undisturbed)
     except AssertionError as error:

@@ -42,7 +42,7 @@ class RunningYard(Yard):
 
     def __init__(self, home: Path, **environment: str) -> None:
         super().__init__(home, **environment)
-        self.no_disk = "this yard's home is a folder of a larger disk"
+        self.no_disk = "this installation's home is a folder of a larger disk"
         self._inside: subprocess.Popen[str] | None = None
         self._http = httpx2.Client(timeout=60)  # each new client would read all certificates again
 
@@ -221,11 +221,11 @@ class RunningYard(Yard):
 
 @contextmanager
 def open_yard(home: Path, **environment: str) -> Iterator[RunningYard]:
-    """Give a yard, on a small disk of its own where one can be mounted; leave no process of it behind."""
+    """Give an installation, on a small separate disk where one can be mounted. Leave no process behind."""
     with small_disk(home) as why_not:
-        yard = RunningYard(home, **(QUICK | environment))
-        yard.no_disk = why_not
+        installation = RunningYard(home, **(QUICK | environment))
+        installation.no_disk = why_not
         try:
-            yield yard
+            yield installation
         finally:
-            yard.end()
+            installation.end()

@@ -175,9 +175,9 @@ def suggest_from_grid(job: Job) -> None:
     )
 
 
-def placed_search(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list[Attempt]]:
+def placed_search(installation: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list[Attempt]]:
     """Submit a search and bring it to where the worker has claimed its first trials."""
-    job = yard.submit(search=SEARCH | search)
+    job = installation.submit(search=SEARCH | search)
     pipeline.advance_all()
     suggest_from_grid(job)
     schedule.place_jobs()

@@ -42,11 +42,11 @@ def send(
 
 
 @pytest.mark.parametrize("who", ["owner", "administrator", "stranger"])
-def test_no_input_causes_an_internal_error(yard: Yard, call: Any, who: str, settings: Any) -> None:
+def test_no_input_causes_an_internal_error(installation: Yard, call: Any, who: str, settings: Any) -> None:
     settings.TRAINYARD_API_BURST = 1e9
-    yard.live()
-    yard.pending()
-    user = User.objects.create_superuser("root") if who == "administrator" else getattr(yard, who)
+    installation.live()
+    installation.pending()
+    user = User.objects.create_superuser("root") if who == "administrator" else getattr(installation, who)
     caller, dice = call(user), random.Random(SEED)
     for method, path, operation, schemas in operations():
         for _ in range(REQUESTS_PER_ROUTE):

@@ -18,8 +18,8 @@ from tests.present import present
 
 
 @pytest.fixture
-def job(yard: Yard) -> Job:
-    return yard.submit()
+def job(installation: Yard) -> Job:
+    return installation.submit()
 
 
 def placed(worker: PretendWorker) -> Attempt:
@@ -58,11 +58,11 @@ def test_only_one_worker_can_claim_an_attempt(job: Job, worker: PretendWorker) -
 
 
 def test_a_renewal_returns_desired_states_and_omits_ended_attempts(
-    job: Job, yard: Yard, worker: PretendWorker
+    job: Job, installation: Yard, worker: PretendWorker
 ) -> None:
     attempt = placed(worker)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "running"}
-    control.kill(job, by=yard.owner)
+    control.kill(job, by=installation.owner)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "killed"}
     attempt_end.finish(attempt.pk, Outcome.KILLED)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {}
@@ -178,9 +178,9 @@ def test_an_attempt_whose_end_raises_an_error_still_frees_its_slots(
 
 
 def test_a_data_set_whose_profile_could_not_be_ended_is_failed_instead_of_preparing_for_ever(
-    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version = DatasetVersion.objects.create(dataset=yard.dataset.dataset, number=2)
+    version = DatasetVersion.objects.create(dataset=installation.dataset.dataset, number=2)
     profiles.queue_profile(version, by=None)
     attempt = placed(worker)
     expire(attempt)

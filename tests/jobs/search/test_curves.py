@@ -11,9 +11,9 @@ LOSSES = [[1, 0.5], [3, 0.4]]
 
 
 @pytest.fixture
-def search(yard: Yard) -> Job:
+def search(installation: Yard) -> Job:
     """A search under a pruner with trials in all states; trial 2 never had a figure."""
-    job = yard.submit(search=SEARCH | {"pruner": {"kind": "median"}})
+    job = installation.submit(search=SEARCH | {"pruner": {"kind": "median"}})
     for number, state in enumerate(("completed", "completed", "pruned", "failed", "running"), 1):
         end(job, number, state, [] if number == 2 else LOSSES)
     return job
