@@ -56,7 +56,7 @@ class Visitor:
         """Return the page's region by its name."""
         return self.page.get_by_role("region", name=name, exact=True)
 
-    def see(self, name: str) -> None:
+    def check_page(self, name: str) -> None:
         """Check this page in both themes and widths, once its charts and log are loaded."""
         self.until_drawn()
         self.look(self.page, f"flow-{name}")
