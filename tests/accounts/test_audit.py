@@ -73,7 +73,7 @@ def test_a_chain_without_rows_verifies(people: People) -> None:
 
 
 def test_the_hash_covers_every_field() -> None:
-    """A new field must be added to `audit_chain.COVERED`, with a migration of the hashes."""
+    """A new field must be added to `audit_chain.COVERED`, with a migration for the hashes."""
     columns = {field.attname for field in AuditEvent._meta.concrete_fields}
     assert columns == {*audit_chain.COVERED, "hash"}
 

@@ -27,7 +27,7 @@ CODE = "/accounts/2fa/authenticate/"
 
 @pytest.fixture(autouse=True)
 def one_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the code of an authenticator app the same, however long a test takes."""
+    """Keep an authenticator app's code the same, however long a test takes."""
     monkeypatch.setattr(totp, "yield_hotp_counters_from_time", lambda: iter([1000]))
 
 

@@ -1,4 +1,4 @@
-"""The form of a new project makes its slug from its name."""
+"""The form for a new project makes its slug from its name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A copy of the database opens no session, and a session ends for good."""
+"""A copied database opens no session, and a session ends for good."""
 
 import pytest
 from django.conf import settings

@@ -1,4 +1,4 @@
-"""The web process and the domain read no archive and no table of a user: only runners do."""
+"""The web process and the domain read no user's archive or table: only runners do."""
 
 import ast
 from pathlib import Path

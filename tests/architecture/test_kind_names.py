@@ -24,7 +24,7 @@ IN_TEXTS = re.compile(rf"""\.kind\s*[!=]==?\s*["']({_ANY_KIND})["']|[?&]kind=({_
 
 
 def kinds_named_in(tree: ast.Module) -> set[str]:
-    """Return the kinds that a module imports from their folders, or names as kinds of jobs."""
+    """Return the kinds that a module imports from their folders, or names as job kinds."""
     return {name for node in ast.walk(tree) for name in _names_in(node) if name in KINDS}
 
 

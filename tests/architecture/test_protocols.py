@@ -27,7 +27,7 @@ NAMES = re.compile(r"tfs|tensorflow|oip|open.?inference|\binfer\b|/v[12]\b", re.
 
 
 def driven_modules() -> list[str]:
-    """Return the application, the direct path and the modules of body workers."""
+    """Return the application, the direct path and the body workers' modules."""
     return [name for name in modules() if name in DRIVEN or name.startswith("workers.serving.bodies")]
 
 

@@ -71,7 +71,7 @@ def test_completed_trainings_count_at_later_epochs_and_pruned_ones_do_not() -> N
 
 
 class Counting(tuple[Any, ...]):
-    """The values of a curve; counts how often one is looked at."""
+    """A curve's values, which counts how often one is read."""
 
     looks = 0
 

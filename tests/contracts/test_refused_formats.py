@@ -1,4 +1,4 @@
-"""Search spaces of other tools that are refused, merged or too large."""
+"""Search spaces from other tools that are refused, merged or too large."""
 # ruff: noqa: E501  one case per line: the input, the pointer, the message
 
 import json
@@ -19,7 +19,7 @@ from tests.contracts.test_formats import FILES, VERTEX, Json, katib, optuna, ver
 
 
 def refused(body: Any, format: Any = None) -> dict[str, str]:  # noqa: A002
-    """Return the problems of a text or value by pointer."""
+    """Return the problems in a text or value by pointer."""
     with pytest.raises(FormatError) as caught:
         read(body if isinstance(body, str) else json.dumps(body), format)
     return {problem.pointer: problem.message for problem in caught.value.problems}

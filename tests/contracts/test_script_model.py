@@ -1,4 +1,4 @@
-"""Scripts as models of a spec: their arguments, what has no effect on them, and data that may be missing."""
+"""Scripts as a spec's model: their arguments, what has no effect on them, and data that may be missing."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ def body(
 
 
 def refused(sent: dict[str, Any]) -> list[Problem]:
-    """Return the problems of a spec that cannot be parsed."""
+    """Return the problems in a spec that cannot be parsed."""
     with pytest.raises(ValidationError) as error:
         ExperimentSpec.model_validate(sent)
     return problems(error.value, sent, "/spec")
 
 
 def checked(sent: dict[str, Any]) -> dict[str, str]:
-    """Return the problems of a spec that can be parsed, by their place."""
+    """Return the problems in a spec that can be parsed, by pointer."""
     spec_problems = spec_checks.problems(ExperimentSpec.model_validate(sent))
     return {problem.pointer: problem.message for problem in spec_problems}
 

@@ -1,4 +1,4 @@
-"""The sentence that is shown before the figures of a report."""
+"""The sentence that is shown before a report's figures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Builders on this machine, at each level of sandbox that it offers."""
+"""Builders on this machine, at each sandbox level that it offers."""
 
 import contextlib
 import functools

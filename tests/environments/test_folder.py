@@ -17,7 +17,7 @@ SIZE = 1000
 
 
 def build(folder: EnvironmentFolder, digest: str, *, used: float) -> None:
-    """Have an environment of 1,000 bytes that was used so many seconds ago."""
+    """Make a 1,000-byte environment that was last used so many seconds ago."""
     with folder.alone(digest):
         place = folder.clear(digest)
         (place / "venv").mkdir()

@@ -1,4 +1,4 @@
-"""Environments on the pages of code and workers, and over REST."""
+"""Environments on the code and worker pages, and over REST."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A user who reads and sends the forms of an installation, without a browser."""
+"""A user who reads and sends an installation's forms, without a browser."""
 
 from html.parser import HTMLParser
 from urllib.parse import urljoin
@@ -7,7 +7,7 @@ import httpx
 
 
 class _Fields(HTMLParser):
-    """Collects the fields that the forms of a page send, each form by its address."""
+    """Collects the fields that a page's forms send, each form by its address."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ SAME_ON_POSTGRES = pytest.mark.skipif(connection.vendor != "sqlite", reason="equ
 
 
 class OldYard:
-    """A database of the last version with the old chain."""
+    """A database from the last version with the old chain."""
 
     def __init__(self, apps: Any) -> None:
         self.apps = apps

@@ -60,7 +60,7 @@ RENAMED = {
 
 
 def make_tables(way: str, query: str, home: Path, **environment: str) -> dict[str, Any]:
-    """Make the tables of a new database in one of the ways; return all that is in it."""
+    """Make a new database's tables in one of the ways. Return its whole content."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
     settings = {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"}
     done = subprocess.run(
@@ -81,7 +81,7 @@ def make_tables(way: str, query: str, home: Path, **environment: str) -> dict[st
 
 
 def _comparable(kind: str, sql: str | None) -> str | list[str] | None:
-    """Split the definition of a table of SQLite at its commas: the columns may be in any order."""
+    """Split a SQLite table's definition at its commas: the columns may be in any order."""
     if sql is None or kind != "table":
         return sql
     parts, depth = [""], 0
