@@ -1,4 +1,4 @@
-"""Makes summaries of models with a graph, without Keras."""
+"""Makes model summaries with a graph, without Keras."""
 
 from typing import Any
 
@@ -50,10 +50,10 @@ def nested() -> list[GraphNode]:
 
 def summary(nodes: list[GraphNode] | None, **more: Any) -> ModelSummary:
     """Return a summary with this graph; None is that of an earlier release."""
-    listed = [each for each in nodes or chain(3) if each.parent is None and each.is_layer]
+    listed = [layer for layer in nodes or chain(3) if layer.parent is None and layer.is_layer]
     rows = tuple(
-        LayerSummary(name=each.name, kind=each.kind, output_shape=(None, 8), parameters=each.parameters)
-        for each in listed
+        LayerSummary(name=layer.name, kind=layer.kind, output_shape=(None, 8), parameters=layer.parameters)
+        for layer in listed
     )
     fields: dict[str, Any] = {
         "name": "model", "parameters": 144, "trainable": 144, "bytes": 576, "layers": rows, "text": "Model",

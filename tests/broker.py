@@ -1,4 +1,4 @@
-"""Starts a real broker for tests of messages."""
+"""Starts a real broker for message tests."""
 
 import os
 import subprocess

@@ -32,7 +32,7 @@ def _run(request: str, output: IO[bytes]) -> None:
         run_process(request, output)
         return
     try:
-        found = answer(request)
+        findings = answer(request)
     except Exception as error:
         raise code_reader.ReaderEnded from error
-    output.write(found.model_dump_json().encode())
+    output.write(findings.model_dump_json().encode())

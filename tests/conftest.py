@@ -102,7 +102,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 
 def _import_in_own_order(worker: int, workers: int) -> None:
-    """Import the files of all tests; each worker begins with another part of them.
+    """Import all test files; each worker begins with another part.
 
     In a clean clone, one worker rewrites the assertions of each file and stores the result, which the others
     read. In the same order, all would do the same work at the same time.
@@ -171,7 +171,7 @@ def migrated(django_db_setup: None) -> Path | None:
 
 
 @pytest.fixture(scope="session")
-def flow_yard(
+def flow_installation(
     tmp_path_factory: pytest.TempPathFactory, migrated: Path | None, pytestconfig: pytest.Config
 ) -> Iterator[RunningYard]:
     """One installation for all flow and chaos tests. Its runners end where a test requests it."""
@@ -179,14 +179,16 @@ def flow_yard(
     home, data = tmp_path_factory.mktemp("flow") / "home", str(tmp_path_factory.mktemp("data"))
     with ExitStack() as ends:
         pytestconfig.stash[INSTALLATION] = ends
-        yard = ends.enter_context(open_yard(home, TRAINYARD_RUNNER_MODULE=runner, TRAINYARD_DATA_ROOTS=data))
-        yard.open(database=migrated)
-        yield yard
+        installation = ends.enter_context(
+            open_yard(home, TRAINYARD_RUNNER_MODULE=runner, TRAINYARD_DATA_ROOTS=data)
+        )
+        installation.open(database=migrated)
+        yield installation
 
 
 @pytest.fixture(autouse=True)
 def unthrottled() -> None:
-    """Forget the use of limits and quotas, because users and projects of other tests have the same ids."""
+    """Forget the use of limits and quotas, because users and projects in other tests have the same ids."""
     throttle.reset()
     disk_use.forget_recent_bytes()
 

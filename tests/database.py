@@ -32,7 +32,7 @@ TABLES_VARIABLE = "TRAINYARD_TEST_TABLES"
 
 
 def empty(alias: str) -> None:
-    """Delete all rows of the models in a database, except those of `KEPT`."""
+    """Delete all rows of the models in a database, except `KEPT`."""
     emptied = connections[alias]
     names = emptied.introspection.django_table_names(only_existing=True, include_views=False)
     quoted = {name: emptied.ops.quote_name(name) for name in names if name not in KEPT}
@@ -66,7 +66,7 @@ def migrate(target: Target) -> Any:
 
 
 def single_steps() -> MigrationExecutor:
-    """Return an executor of the single migrations, also of those that one migration replaces."""
+    """Return an executor for the single migrations, including replaced ones."""
     executor = MigrationExecutor(connection)
     executor.loader.replace_migrations = False  # type: ignore[attr-defined]
     executor.loader.build_graph()
@@ -106,15 +106,15 @@ def upgrade_rows(target: Target, tables: Sequence[str]) -> None:
     if connection.vendor != "sqlite":
         upgrade()
         return
-    kept = {}
+    copies = {}
     with connection.cursor() as cursor:
         for table in tables:
             cursor.execute(f"SELECT * FROM {table}")
-            kept[table] = [column[0] for column in cursor.description], cursor.fetchall()
+            copies[table] = [column[0] for column in cursor.description], cursor.fetchall()
     _restore(None)
     # The rows that they refer to are not copied.
     with connection.constraint_checks_disabled(), connection.cursor() as cursor:
-        for table, (columns, rows) in kept.items():
+        for table, (columns, rows) in copies.items():
             places = ", ".join(["%s"] * len(columns))
             cursor.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
 

@@ -1,4 +1,4 @@
-"""Small generated images, and archives of them."""
+"""Small generated images and archives."""
 
 import io
 import tarfile
@@ -29,7 +29,7 @@ def picture(kind: str = "PNG", mode: str = "RGB", size: tuple[int, int] = (12, 8
 
 
 def saved(image: Image.Image, kind: str, *, orientation: int = 0, **options: Any) -> bytes:
-    """Return the file of an image."""
+    """Return an image as a file."""
     if orientation:
         exif = Image.Exif()
         exif[ORIENTATION] = orientation
@@ -47,7 +47,7 @@ def coloured(rng: np.random.Generator, colour: int, size: int = 12) -> bytes:
 
 
 def folders(count: int = 8, seed: int = 0) -> dict[str, bytes]:
-    """Return files of three classes in folders."""
+    """Return files in three folders, one per class."""
     rng = np.random.default_rng(seed)
     return {
         f"{name}/{name}_{i}.png": coloured(rng, colour)

@@ -1,4 +1,4 @@
-"""Writes a model of someone else: a body inside the model, and a head for two classes of four numbers."""
+"""Writes a foreign model: a body inside the model, and a head for two classes from four numbers."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def save_imported_model(file: Path) -> None:
 
 
 def main(path: str) -> None:
-    """Write the file in a process of its own."""
+    """Write the file in a separate process."""
     from workers.runner.libraries import import_keras
 
     import_keras()

@@ -1,4 +1,4 @@
-"""Reads the text of pages, independent of the line breaks in templates."""
+"""Reads a page's text, independent of the line breaks in templates."""
 
 import re
 from html import unescape
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def text_of(response: Any) -> str:
-    """Return the text of a page without its tags; each run of white space is one space."""
+    """Return a page's text without tags; consecutive white space becomes one space."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", response.content.decode())).split())
 
 
 def one_line(response: Any) -> str:
-    """Return the markup of a page; each run of white space is one space."""
+    """Return a page's markup; consecutive white space becomes one space."""
     return squeezed(response.content.decode())
 
 

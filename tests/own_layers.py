@@ -45,7 +45,7 @@ def defined(text: str) -> Iterator[ModuleType]:
 def save_with_layer(
     folder: Path, text: str, name: str, shape: tuple[int, ...] = (4,), units: int = 2
 ) -> Path:
-    """Save a model with the layer `name` of the code before its output; return the path of the file."""
+    """Save a model with the code's layer `name` before its output. Return the file's path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "own.keras"
     with defined(text) as module:

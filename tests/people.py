@@ -1,4 +1,4 @@
-"""The users of all tests: one of each role in the project "yard", a stranger and an administrator."""
+"""The users in all tests: one per role in the project "yard", a stranger and an administrator."""
 
 from dataclasses import dataclass
 

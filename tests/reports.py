@@ -31,7 +31,7 @@ LABELS = ("benign", "malignant", "unknown")
 def store_report(
     job: Job, report: ModelReport | bytes, role: str = "report", name: str = "report.json"
 ) -> JobArtifact:
-    """Store a report as an artifact of a job."""
+    """Store a report as a job's artifact."""
     content = report if isinstance(report, bytes) else report.model_dump_json().encode()
     with TemporaryDirectory() as folder:
         file = Path(folder) / name
@@ -49,8 +49,8 @@ def predictions(task: Task, noise: float, seed: int = 7, rows: int = 240) -> tup
         values = truth.normal(100, 20, rows)
         return values, values + noise * 10 * rng.normal(size=rows)
     if task == "multilabel":
-        wanted = truth.integers(0, 2, (rows, 3))
-        return wanted, 1 / (1 + np.exp(-(4 * (wanted - 0.5) + noise * 2 * rng.normal(size=wanted.shape))))
+        targets = truth.integers(0, 2, (rows, 3))
+        return targets, 1 / (1 + np.exp(-(4 * (targets - 0.5) + noise * 2 * rng.normal(size=targets.shape))))
     classes = 2 if task == "binary" else 3
     labels = truth.integers(0, classes, rows)
     logits = 4 * np.eye(classes)[labels] + noise * 2 * rng.normal(size=(rows, classes))
@@ -60,7 +60,7 @@ def predictions(task: Task, noise: float, seed: int = 7, rows: int = 240) -> tup
 
 @cache
 def evaluation_report(task: Task = "binary", noise: float = 1.0) -> EvaluationReport:
-    """Return the evaluation of a plausible model."""
+    """Return a plausible model's evaluation."""
     truth, guess = predictions(task, noise)
     labels = {"binary": LABELS[:2], "regression": ()}.get(task, LABELS)
     return evaluate(task, truth, guess, labels)

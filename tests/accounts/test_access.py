@@ -50,11 +50,11 @@ def test_each_role_has_its_rights(people: People, role: Role, may: set[Action]) 
 
 
 @pytest.mark.parametrize("who", ["owner", "member", "trainer", "approver", "viewer", "administrator"])
-@pytest.mark.parametrize("wanted", list(Action))
-def test_the_projects_of_an_action_are_those_that_allow_it(people: People, who: str, wanted: Action) -> None:
+@pytest.mark.parametrize("action", list(Action))
+def test_the_projects_of_an_action_are_those_that_allow_it(people: People, who: str, action: Action) -> None:
     user = getattr(people, who)
-    found = {project for project in Project.objects.all() if access.can(user, project, wanted)}
-    assert set(access.projects_of(user, wanted)) == found
+    projects = {project for project in Project.objects.all() if access.can(user, project, action)}
+    assert set(access.projects_of(user, action)) == projects
 
 
 def test_an_installation_admin_is_admin_everywhere_and_a_disabled_one_nowhere(people: People) -> None:
@@ -69,8 +69,8 @@ def test_an_installation_admin_is_admin_everywhere_and_a_disabled_one_nowhere(pe
 
 def test_a_projects_own_data_set_precedes_the_bundled_one_of_that_name(people: People) -> None:
     bundled = make_dataset("digits")
-    own = make_dataset("digits", project=people.project, by=people.member)
-    assert access.get_dataset(people.member, "digits", people.project) == own
+    dataset = make_dataset("digits", project=people.project, by=people.member)
+    assert access.get_dataset(people.member, "digits", people.project) == dataset
     assert access.get_dataset(people.member, "digits") == bundled
     assert access.get_dataset(people.stranger, "digits") == bundled
     with pytest.raises(Forbidden):
@@ -78,10 +78,10 @@ def test_a_projects_own_data_set_precedes_the_bundled_one_of_that_name(people: P
 
 
 def test_an_artifact_is_visible_through_its_references(people: People, job: Job) -> None:
-    made = make_job_artifact(job)
-    assert access.get_artifact(people.viewer, made.artifact_id) == made.artifact
+    reference = make_job_artifact(job)
+    assert access.get_artifact(people.viewer, reference.artifact_id) == reference.artifact
     with pytest.raises(NotFound):
-        access.get_artifact(people.stranger, made.artifact_id)
+        access.get_artifact(people.stranger, reference.artifact_id)
 
 
 def test_lists_show_nothing_of_other_projects(people: People, job: Job) -> None:

@@ -108,8 +108,8 @@ class TestProjects:
     def test_can_be_made_of_every_role_and_a_refusal_names_those_that_are_enough(
         self, people: People
     ) -> None:
-        made = actions.set_role(people.project, people.stranger, Role.TRAINER, by=people.owner)
-        assert access.can(people.stranger, people.project, access.Action.RUN_CODE), made
+        membership = actions.set_role(people.project, people.stranger, Role.TRAINER, by=people.owner)
+        assert access.can(people.stranger, people.project, access.Action.RUN_CODE), membership
         with pytest.raises(Forbidden, match="one of these roles: member, trainer, admin"):
             access.require(people.viewer, people.project, access.Action.WRITE)
 
@@ -140,10 +140,10 @@ class TestTokens:
         token, raw = tokens.create(people.member, by=people.member, scopes=["write", "read"])
         assert raw.startswith("ty_")
         assert raw not in str(ApiToken.objects.values())
-        found = tokens.authenticate(raw)
-        assert found == token
-        assert found is not None
-        assert (found.user, found.scopes) == (people.member, ["read", "write"])
+        authenticated = tokens.authenticate(raw)
+        assert authenticated == token
+        assert authenticated is not None
+        assert (authenticated.user, authenticated.scopes) == (people.member, ["read", "write"])
         tokens.revoke(token, by=people.member)
         assert tokens.authenticate(raw) is None
 
@@ -182,10 +182,10 @@ class TestTokens:
         first = tokens.service_token("serve")
         second = tokens.service_token("serve")
         assert tokens.authenticate(first) is None
-        found = tokens.authenticate(second)
-        assert found is not None
-        assert found.user.is_service
-        assert not found.user.has_usable_password()
+        authenticated = tokens.authenticate(second)
+        assert authenticated is not None
+        assert authenticated.user.is_service
+        assert not authenticated.user.has_usable_password()
 
 
 class TestCommands:

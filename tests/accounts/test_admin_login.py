@@ -15,11 +15,11 @@ def test_the_login_of_the_admin_leads_to_the_login_page_and_starts_no_session(
     people: People, client: Client, method: str
 ) -> None:
     answer = getattr(client, method)("/admin/login/?next=/admin/jobs/job/", LOGIN)
-    wanted = urlsplit(answer["Location"])
-    assert (answer.status_code, wanted.path) == (302, "/accounts/login/")
+    location = urlsplit(answer["Location"])
+    assert (answer.status_code, location.path) == (302, "/accounts/login/")
     assert client.get("/account/session").json()["user"] is None
     if method == "post":
-        assert parse_qs(wanted.query) == {"next": ["/admin/jobs/job/"]}
+        assert parse_qs(location.query) == {"next": ["/admin/jobs/job/"]}
 
 
 def test_one_session_cannot_enter_as_another_person_through_the_admin(people: People) -> None:

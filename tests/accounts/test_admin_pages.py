@@ -13,7 +13,7 @@ from webapp.admin_read_only import ReadOnlyAdmin
 
 @pytest.fixture
 def browser(people: People) -> Client:
-    """The browser of an administrator."""
+    """An administrator's browser."""
     return browser_of(people.administrator)
 
 
@@ -30,9 +30,9 @@ def test_every_page_of_the_admin_is_read_only() -> None:
 def test_an_administrator_does_not_change_the_second_factor_of_another_person(
     people: People, browser: Client
 ) -> None:
-    own = TOTP.activate(people.administrator, "JBSWY3DPEHPK3PXP").instance
+    authenticator = TOTP.activate(people.administrator, "JBSWY3DPEHPK3PXP").instance
     theirs = TOTP.activate(people.approver, "JBSWY3DPEHPK3PXQ").instance
-    form = {"user": people.member.pk, "type": "totp", "data": str(own.data).replace("'", '"')}
+    form = {"user": people.member.pk, "type": "totp", "data": str(authenticator.data).replace("'", '"')}
     browser.post("/admin/mfa/authenticator/add/", form)
     browser.post(f"/admin/mfa/authenticator/{theirs.pk}/delete/", {"post": "yes"})
     assert {row.user_id for row in Authenticator.objects.all()} == {

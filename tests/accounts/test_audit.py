@@ -28,9 +28,9 @@ def chain(people: People) -> list[AuditEvent]:
 
 @pytest.fixture
 def anchor(chain: list[AuditEvent]) -> Anchor:
-    """A copy of the head of the whole chain."""
-    found = audit_anchors.current_anchor()
-    return Anchor(found.number, found.hash, "the copy")
+    """A copy of the chain's head."""
+    head = audit_anchors.current_anchor()
+    return Anchor(head.number, head.hash, "the copy")
 
 
 def append(people: People, verb: str = "kill") -> AuditEvent:
@@ -73,7 +73,7 @@ def test_a_chain_without_rows_verifies(people: People) -> None:
 
 
 def test_the_hash_covers_every_field() -> None:
-    """A new field must be added to `audit_chain.COVERED`, with a migration of the hashes."""
+    """A new field must be added to `audit_chain.COVERED`, with a migration for the hashes."""
     columns = {field.attname for field in AuditEvent._meta.concrete_fields}
     assert columns == {*audit_chain.COVERED, "hash"}
 
@@ -99,30 +99,30 @@ def test_a_change_of_every_field_is_tried() -> None:
 @pytest.mark.parametrize("field", CHANGES)
 def test_a_changed_field_is_found(chain: list[AuditEvent], field: str) -> None:
     AuditEvent.objects.filter(pk=chain[2].pk).update(**{field: CHANGES[field]})
-    found = verify_chain()
-    assert found.state == ChainState.CHANGED
-    assert found.row == (900 if field == "id" else chain[2].pk)
+    verdict = verify_chain()
+    assert verdict.state == ChainState.CHANGED
+    assert verdict.row == (900 if field == "id" else chain[2].pk)
 
 
 def test_another_project_of_a_row_is_found(people: People, chain: list[AuditEvent]) -> None:
     other = Project.objects.create(slug="other", name="Other", created_by=people.owner)
     AuditEvent.objects.filter(pk=chain[0].pk).update(project=other)
-    found = verify_chain()
-    assert (found.state, found.row, found.rows) == (ChainState.CHANGED, chain[0].pk, 0)
+    verdict = verify_chain()
+    assert (verdict.state, verdict.row, verdict.rows) == (ChainState.CHANGED, chain[0].pk, 0)
 
 
 def test_missing_rows_in_the_middle_are_a_gap(people: People, chain: list[AuditEvent]) -> None:
     last = append(people)
     delete(chain[1], chain[2])
-    found = verify_chain()
-    assert (found.state, found.missing, found.row) == (ChainState.GAP, (2, 3), last.pk)
-    assert found.message == f"Rows before row {last.pk} are missing, with the numbers 2 to 3."
+    verdict = verify_chain()
+    assert (verdict.state, verdict.missing, verdict.row) == (ChainState.GAP, (2, 3), last.pk)
+    assert verdict.message == f"Rows before row {last.pk} are missing, with the numbers 2 to 3."
 
 
 def test_a_missing_first_row_is_a_gap(chain: list[AuditEvent]) -> None:
     delete(chain[0])
-    found = verify_chain()
-    assert (found.state, found.missing, found.row) == (ChainState.GAP, (1, 1), chain[1].pk)
+    verdict = verify_chain()
+    assert (verdict.state, verdict.missing, verdict.row) == (ChainState.GAP, (1, 1), chain[1].pk)
 
 
 def test_renumbered_rows_after_a_deleted_one_are_changed(chain: list[AuditEvent]) -> None:
@@ -139,10 +139,10 @@ def test_two_swapped_rows_are_changed(chain: list[AuditEvent]) -> None:
 
 def test_missing_last_rows_are_a_truncation(chain: list[AuditEvent]) -> None:
     delete(chain[1], chain[2])
-    found = verify_chain()
-    assert (found.state, found.missing, found.rows) == (ChainState.TRUNCATED, (2, 3), 1)
-    assert found.row == chain[0].pk + 1
-    assert "the head names the row with number 3" in found.message
+    verdict = verify_chain()
+    assert (verdict.state, verdict.missing, verdict.rows) == (ChainState.TRUNCATED, (2, 3), 1)
+    assert verdict.row == chain[0].pk + 1
+    assert "the head names the row with number 3" in verdict.message
 
 
 def test_a_head_rewritten_without_the_key_is_found(chain: list[AuditEvent]) -> None:
@@ -164,9 +164,9 @@ def test_an_anchor_shows_a_head_that_was_rewritten_with_the_key(
     delete(chain[2])
     set_head(chain[1], with_key=True)
     assert verify_chain().holds, "nothing inside of the database shows it"
-    found = verify_chain([anchor])
-    assert (found.state, found.missing) == (ChainState.TRUNCATED, (3, 3))
-    assert "the copy names the row with number 3" in found.message
+    verdict = verify_chain([anchor])
+    assert (verdict.state, verdict.missing) == (ChainState.TRUNCATED, (3, 3))
+    assert "the copy names the row with number 3" in verdict.message
 
 
 def test_an_anchor_shows_a_row_that_was_replaced_with_the_key(
@@ -176,8 +176,8 @@ def test_an_anchor_shows_a_row_that_was_replaced_with_the_key(
     set_head(chain[1], with_key=True)
     forged = append(people)
     assert verify_chain().holds, "nothing inside of the database shows it"
-    found = verify_chain([anchor])
-    assert (found.state, found.row) == (ChainState.CHANGED, forged.pk)
+    verdict = verify_chain([anchor])
+    assert (verdict.state, verdict.row) == (ChainState.CHANGED, forged.pk)
 
 
 def test_an_older_head_of_the_same_chain_is_found(people: People, chain: list[AuditEvent]) -> None:
@@ -219,9 +219,9 @@ def test_a_lost_key_is_told_apart_from_changes(
     settings.SECRET_KEY = OTHER_SECRET  # type: ignore[attr-defined]
     if then == "append":
         append(people)
-    found = verify_chain()
-    assert (found.state, found.row) == (ChainState.OTHER_KEY, None)
-    assert "was made with another key" in found.message
+    verdict = verify_chain()
+    assert (verdict.state, verdict.row) == (ChainState.OTHER_KEY, None)
+    assert "was made with another key" in verdict.message
 
 
 def test_missing_rows_show_without_the_key(chain: list[AuditEvent], settings: object) -> None:

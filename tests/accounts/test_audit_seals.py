@@ -33,9 +33,9 @@ def chain(people: People) -> list[AuditEvent]:
 
 @pytest.fixture
 def anchor(chain: list[AuditEvent]) -> Anchor:
-    """A copy of the head of the whole chain."""
-    found = audit_anchors.current_anchor()
-    return Anchor(found.number, found.hash, "the copy")
+    """A copy of the chain's head."""
+    head = audit_anchors.current_anchor()
+    return Anchor(head.number, head.hash, "the copy")
 
 
 def lose_the_key(_: list[AuditEvent], settings: object) -> None:
@@ -74,10 +74,10 @@ def test_a_seal_accepts_a_broken_chain_and_keeps_the_result(
     assert not before.holds
     call_command("audit", "seal", "--reason", "the disk was lost")
     append(people)
-    found = verify_chain()
-    assert found.holds, found.message
-    assert "the disk was lost" in found.notes[0]
-    assert before.message in found.notes[0]
+    verdict = verify_chain()
+    assert verdict.holds, verdict.message
+    assert "the disk was lost" in verdict.notes[0]
+    assert before.message in verdict.notes[0]
     row = AuditEvent.objects.get(action="audit.seal")
     assert row.detail["found"] == before.state
     assert row.number == 4, "numbers of missing rows are not given again"
@@ -95,9 +95,9 @@ def test_rows_before_a_seal_cannot_change_any_more(
     lose_the_key(chain, settings)
     audit.seal_chain("the key was lost", by=people.owner)
     break_it(chain, settings)
-    found = verify_chain()
-    assert found.state == ChainState.CHANGED
-    assert "A row before row" in found.message
+    verdict = verify_chain()
+    assert verdict.state == ChainState.CHANGED
+    assert "A row before row" in verdict.message
 
 
 def test_a_seal_does_not_hide_missing_rows_from_an_anchor(
@@ -106,8 +106,8 @@ def test_a_seal_does_not_hide_missing_rows_from_an_anchor(
     delete(chain[2])
     audit.seal_chain("to hide them", by=people.owner)
     assert verify_chain().holds
-    found = verify_chain([anchor])
-    assert (found.state, found.missing) == (ChainState.GAP, (3, 3))
+    verdict = verify_chain([anchor])
+    assert (verdict.state, verdict.missing) == (ChainState.GAP, (3, 3))
 
 
 def test_the_anchor_of_an_empty_chain_is_no_row(people: People, chain: list[AuditEvent]) -> None:
@@ -138,7 +138,7 @@ def test_the_command_names_the_row_and_ends_with_1(
 def anchor_file(
     request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Path]:
-    """The head of the chain, as it is printed, in a log and in the manifest of a backup."""
+    """The chain's head as it is printed, in a log and in a backup's manifest."""
     request.getfixturevalue("chain")
     call_command("audit", "anchor")
     printed = capsys.readouterr().out

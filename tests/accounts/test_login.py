@@ -27,7 +27,7 @@ CODE = "/accounts/2fa/authenticate/"
 
 @pytest.fixture(autouse=True)
 def one_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the code of an authenticator app the same, however long a test takes."""
+    """Keep an authenticator app's code the same, however long a test takes."""
     monkeypatch.setattr(totp, "yield_hotp_counters_from_time", lambda: iter([1000]))
 
 
@@ -51,14 +51,14 @@ def wait(seconds: float) -> None:
 
 
 def rows(action: str) -> list[dict[str, Any]]:
-    found = AuditEvent.objects.filter(action=f"person.{action}").order_by("pk")
-    return [event.detail | {"by": event.actor.username if event.actor else None} for event in found]
+    events = AuditEvent.objects.filter(action=f"person.{action}").order_by("pk")
+    return [event.detail | {"by": event.actor.username if event.actor else None} for event in events]
 
 
-def guess(count: int, **given: Any) -> None:
+def guess(count: int, **headers: Any) -> None:
     for _ in range(count):
         wait(1000)
-        enter(Client(), "wrong", **given)
+        enter(Client(), "wrong", **headers)
 
 
 def with_app(user: User) -> User:
@@ -197,8 +197,8 @@ class TestTheSecondFactor:
         assert app.wrap().validate_code(code())
 
 
-def link_for_member(given: People) -> str:
-    return create_login_link(given.member, by=given.administrator)
+def link_for_member(people: People) -> str:
+    return create_login_link(people.member, by=people.administrator)
 
 
 class TestSessions:

@@ -113,8 +113,8 @@ class TestAFirstPassword:
 
 def test_the_account_page_says_whose_requests_a_person_cannot_decide(people: People, grace: User) -> None:
     entered(link(grace, people.administrator)).post("/accounts/password/set/", SET)
-    shown = " ".join(by_password(grace).get("/account/").content.decode().split())
-    assert f"{people.administrator.username} made the login link" in shown
+    text = " ".join(by_password(grace).get("/account/").content.decode().split())
+    assert f"{people.administrator.username} made the login link" in text
     assert "made the login link" not in browser_of(people.member).get("/account/").content.decode()
 
 
@@ -123,9 +123,9 @@ def test_a_link_of_a_person_who_is_no_administrator_any_more_does_not_enter(
     people: People, grace: User, change: Callable[..., User]
 ) -> None:
     mallory = actions.add_person("mallory", by=people.administrator, admin=True)
-    kept = link(grace, mallory)
+    link_of_mallory = link(grace, mallory)
     change(mallory, False, by=people.administrator)
-    assert Client().post(kept).status_code == 404
+    assert Client().post(link_of_mallory).status_code == 404
     assert not User.objects.get(pk=grace.pk).password_issuers.exists()
     assert who(entered(link(grace, people.administrator))) == "grace"
 

@@ -94,5 +94,5 @@ def test_the_list_of_projects_counts_all_members_for_each_of_them(people: People
     count = people.project.memberships.count()
     assert count > 1
     for user in (people.owner, people.viewer):
-        (shown,) = query.projects_with_counts(user)
-        assert shown.members == count, user.username
+        (project,) = query.projects_with_counts(user)
+        assert project.members == count, user.username

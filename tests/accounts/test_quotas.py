@@ -1,4 +1,4 @@
-"""Administrators of the installation set the quotas of a project; its members see them and their use."""
+"""Administrators set a project's quotas; its members see them and their use."""
 
 from typing import Any
 

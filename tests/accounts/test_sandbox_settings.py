@@ -1,4 +1,4 @@
-"""Administrators of the installation set how code of users may run."""
+"""Administrators set how the users' own code may run."""
 
 from typing import Any
 

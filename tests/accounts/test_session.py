@@ -34,10 +34,10 @@ def test_the_token_of_a_new_login_is_accepted_and_that_of_the_page_is_not(people
     login = {"login": "member", "password": PASSWORD, "csrfmiddlewaretoken": before}
     end_sessions(people.member)
     assert browser.post("/accounts/login/", login).status_code == 302
-    given = {"name": "Mine", "slug": "mine"}
-    assert browser.post("/projects/new", {**given, "csrfmiddlewaretoken": before}).status_code == 403
+    form = {"name": "Mine", "slug": "mine"}
+    assert browser.post("/projects/new", {**form, "csrfmiddlewaretoken": before}).status_code == 403
     renewed = browser.get("/account/session").json()["csrf"]
-    assert browser.post("/projects/new", {**given, "csrfmiddlewaretoken": renewed}).status_code == 303
+    assert browser.post("/projects/new", {**form, "csrfmiddlewaretoken": renewed}).status_code == 303
 
 
 def test_a_part_of_a_page_reports_the_end_of_the_session_without_a_reload(people: People) -> None:

@@ -1,4 +1,4 @@
-"""A copy of the database opens no session, and a session ends for good."""
+"""A copied database opens no session, and a session ends for good."""
 
 import pytest
 from django.conf import settings
@@ -40,9 +40,9 @@ def test_a_key_that_the_client_has_chosen_is_not_used(people: People) -> None:
 
 
 def test_all_sessions_of_a_person_end_except_the_one_that_is_kept(people: People) -> None:
-    kept, other, elsewhere = (browser_of(user) for user in (people.member, people.member, people.owner))
-    assert end_sessions(people.member, keep=key_of(kept)) == 1
-    assert [who(browser) for browser in (kept, other, elsewhere)] == ["member", None, "owner"]
+    current, other, elsewhere = (browser_of(user) for user in (people.member, people.member, people.owner))
+    assert end_sessions(people.member, keep=key_of(current)) == 1
+    assert [who(browser) for browser in (current, other, elsewhere)] == ["member", None, "owner"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -61,12 +61,14 @@ def test_the_account_page_lists_the_sessions_of_the_user(people: People) -> None
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
     browser_of(people.owner)
     browser = Client(headers={"User-Agent": agent})
-    for each in (Client(headers={"User-Agent": "curl/8"}), browser):
+    for client in (Client(headers={"User-Agent": "curl/8"}), browser):
         login = {"login": "member", "password": PASSWORD}
-        each.post("/accounts/login/", login, REMOTE_ADDR="10.1.2.3")
+        client.post("/accounts/login/", login, REMOTE_ADDR="10.1.2.3")
     page = browser.get("/account/")
-    found = [(each.is_current, each.browser, each.address) for each in page.context["sessions"]]
-    assert found == [(True, "Firefox on Linux", "10.1.2.3"), (False, "another program", "10.1.2.3")]
+    sessions = [
+        (session.is_current, session.browser, session.address) for session in page.context["sessions"]
+    ]
+    assert sessions == [(True, "Firefox on Linux", "10.1.2.3"), (False, "another program", "10.1.2.3")]
     assert "this browser" in page.content.decode()
     browser.post("/account/end-sessions")
     assert list(Session.objects.values_list("user__username", flat=True)) == ["owner"]

@@ -48,5 +48,5 @@ def call(db: None) -> Callable[..., Caller]:
 
 
 @pytest.fixture
-def yard(db: None, tmp_path: Path) -> Yard:
+def installation(db: None, tmp_path: Path) -> Yard:
     return make_yard(tmp_path)

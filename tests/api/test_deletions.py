@@ -96,9 +96,9 @@ def test_deleted_rows_are_in_no_list_no_count_and_no_search(people: People, call
 
 def test_storage_counts_each_file_of_a_project_once(people: People, call: Any) -> None:
     job = make_job(by=people.member, project=people.project, state="completed")
-    made = make_job_artifact(job)
+    reference = make_job_artifact(job)
     version = make_model("digits", project=people.project, by=people.member).versions.get()
-    version.artifact = made.artifact
+    version.artifact = reference.artifact
     version.save()
     other = make_job_artifact(job, name="predictions", role="predictions")
     gone = make_job(by=people.member, project=people.project, state="completed")
@@ -106,17 +106,17 @@ def test_storage_counts_each_file_of_a_project_once(people: People, call: Any) -
     data = make_dataset("flowers", project=people.project, by=people.member).versions.get().table
     assert data is not None
     call(people.member).send("delete", f"/jobs/{gone.pk}")
-    shown = call(people.member).get("/storage").json()
-    (project,) = shown["projects"]
+    answer = call(people.member).get("/storage").json()
+    (project,) = answer["projects"]
     sizes = {kind: project[kind]["bytes"] for kind in ("datasets", "versions", "outputs", "deleted")}
     assert sizes == {
         "datasets": data.bytes,
-        "versions": made.artifact.bytes,
+        "versions": reference.artifact.bytes,
         "outputs": other.artifact.bytes,
         "deleted": hidden.artifact.bytes,
     }
     assert project["bytes"] == sum(sizes.values()) + project["events"]
-    assert shown["unreferenced"] is None
+    assert answer["unreferenced"] is None
     total = call(people.administrator).get("/storage").json()
     assert total["stored"]["files"] == total["unreferenced"]["files"] + 4
 
@@ -125,10 +125,10 @@ def test_storage_reads_the_files_of_the_projects_that_are_shown_and_no_others(pe
     elsewhere = people.stranger.memberships.get().project
     for project, by in ((people.project, people.member), (elsewhere, people.stranger)):
         make_job_artifact(make_job(by=by, project=project, state="completed"))
-    with CaptureQueriesContext(connection) as found:
+    with CaptureQueriesContext(connection) as queries:
         storage.storage_of_user(people.member)
     models = ("datasetversion", "furtherfile", "modelversion", "jobartifact")
     tables = [f'FROM "jobs_{model}"' for model in models]
-    read = [query["sql"] for query in found if any(table in query["sql"] for table in tables)]
+    read = [query["sql"] for query in queries if any(table in query["sql"] for table in tables)]
     assert len(read) == 5
     assert all(f'"project_id" IN ({people.project.pk})' in sql for sql in read)

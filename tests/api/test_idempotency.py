@@ -76,13 +76,13 @@ def test_a_token_with_fewer_scopes_replays_no_response(people: People, call: Any
 def test_the_stored_response_to_a_repeated_request_has_neither_the_link_nor_the_key_in_clear(
     people: People, call: Any
 ) -> None:
-    caller, given = call(people.administrator), {"Idempotency-Key": "a-key-of-the-client"}
-    first = caller.post("/users", {"user": "grace"}, **given)
-    second = caller.post("/users", {"user": "grace"}, **given)
+    caller, headers = call(people.administrator), {"Idempotency-Key": "a-key-of-the-client"}
+    first = caller.post("/users", {"user": "grace"}, **headers)
+    second = caller.post("/users", {"user": "grace"}, **headers)
     assert second.json() == first.json()
-    kept = str(IdempotencyKey.objects.values())
-    assert first.json()["login_link"].rsplit("/", 1)[1] not in kept
-    assert given["Idempotency-Key"] not in kept
+    stored = str(IdempotencyKey.objects.values())
+    assert first.json()["login_link"].rsplit("/", 1)[1] not in stored
+    assert headers["Idempotency-Key"] not in stored
 
 
 def test_a_stored_response_of_another_secret_key_is_409(
@@ -108,8 +108,8 @@ def test_two_people_may_use_the_same_key(people: People, call: Any) -> None:
         assert answer.status_code == 201
 
 
-def test_a_file_sent_twice_with_one_key_makes_one_version(yard: Any, call: Any) -> None:
-    caller = call(yard.member)
+def test_a_file_sent_twice_with_one_key_makes_one_version(installation: Any, call: Any) -> None:
+    caller = call(installation.member)
 
     def send() -> Any:
         file = io.BytesIO(keras_archive())
@@ -120,7 +120,7 @@ def test_a_file_sent_twice_with_one_key_makes_one_version(yard: Any, call: Any) 
     first, second = send(), send()
     assert first.status_code == 201, first.content
     assert first.json() == second.json()
-    assert yard.model.versions.count() == 1
+    assert installation.model.versions.count() == 1
 
 
 def keras_archive() -> bytes:

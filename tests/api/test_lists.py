@@ -1,4 +1,4 @@
-"""Lists of the API: pagination, order, filters and the number of queries."""
+"""Lists over REST: pagination, order, filters and the number of queries."""
 
 from typing import Any
 
@@ -64,11 +64,11 @@ def test_a_known_value_of_a_filter_without_matches_is_an_empty_list(
 
 
 def test_jobs_are_filtered_by_state_and_kind(people: People, call: Any) -> None:
-    wanted = make_job(project=people.project, by=people.member, kind="train", state="failed")
+    failed_training = make_job(project=people.project, by=people.member, kind="train", state="failed")
     make_job(project=people.project, by=people.member, kind="train", state="running")
     make_job(project=people.project, by=people.member, kind="search", state="failed")
-    found = call(people.member).get("/jobs", state="failed", kind="train").json()["items"]
-    assert [job["id"] for job in found] == [wanted.pk]
+    jobs = call(people.member).get("/jobs", state="failed", kind="train").json()["items"]
+    assert [job["id"] for job in jobs] == [failed_training.pk]
 
 
 def test_a_list_reads_all_children_in_one_query_and_only_the_columns_it_needs(
@@ -89,9 +89,9 @@ def test_a_list_reads_all_children_in_one_query_and_only_the_columns_it_needs(
         }
         make_job(experiment=experiment, by=people.owner, state=state, **child)
         with CaptureQueriesContext(connection) as asked:
-            (shown,) = caller.get("/jobs", kind="search").json()["items"]
+            (job_out,) = caller.get("/jobs", kind="search").json()["items"]
         queries.append([query["sql"] for query in asked])
-    assert [step["state"] for step in shown["steps"]] == [
+    assert [step["state"] for step in job_out["steps"]] == [
         "completed",
         "completed",
         "running",
@@ -117,8 +117,10 @@ def test_the_artifacts_of_many_jobs_are_read_with_as_many_queries_as_of_one(
         with CaptureQueriesContext(connection) as asked:
             items = caller.get("/jobs").json()["items"]
         queries.append(len(asked))
-        shown = {item["id"]: [made["name"] for made in item["results"]["artifacts"]] for item in items}
-        assert (shown[job.pk], shown[child.pk]) == (["a", "b"], ["b"])
+        names = {
+            item["id"]: [artifact["name"] for artifact in item["results"]["artifacts"]] for item in items
+        }
+        assert (names[job.pk], names[child.pk]) == (["a", "b"], ["b"])
     assert queries[0] == queries[1]
 
 
@@ -133,9 +135,9 @@ def test_many_trials_are_listed_with_as_many_queries_as_few(people: People, call
     caller.get("/me")
     for most in (1, 3):
         with CaptureQueriesContext(connection) as asked:
-            shown = caller.get(f"/jobs/{job.pk}/trials", limit=most).json()["items"]
+            trials = caller.get(f"/jobs/{job.pk}/trials", limit=most).json()["items"]
         counts.add(len(asked))
-        assert [trial["checkpoint"]["step"] for trial in shown] == [20] * most
+        assert [trial["checkpoint"]["step"] for trial in trials] == [20] * most
     assert len(counts) == 1
 
 
@@ -162,8 +164,8 @@ def test_many_versions_projects_and_workers_are_listed_with_as_many_queries_as_f
         counts = set()
         for most in (1, 2):
             with CaptureQueriesContext(connection) as asked:
-                shown = caller.get(path, limit=most, **filters).json()["items"]
-            assert len(shown) == most
+                items = caller.get(path, limit=most, **filters).json()["items"]
+            assert len(items) == most
             counts.add(len(asked))
         assert len(counts) == 1, path
 
@@ -171,18 +173,18 @@ def test_many_versions_projects_and_workers_are_listed_with_as_many_queries_as_f
 def test_experiments_without_jobs_are_found(people: People, call: Any) -> None:
     ran, fresh = (make_experiment(project=people.project, by=people.member) for _ in range(2))
     make_job(experiment=ran, by=people.member)
-    found = call(people.member).get("/experiments", state="none").json()["items"]
-    assert [experiment["id"] for experiment in found] == [fresh.pk]
+    experiments = call(people.member).get("/experiments", state="none").json()["items"]
+    assert [experiment["id"] for experiment in experiments] == [fresh.pk]
 
 
 def test_the_artifacts_of_a_job_are_paginated(people: People, call: Any) -> None:
     caller, job = call(people.member), make_job(project=people.project, by=people.member)
     child = make_job(project=people.project, by=people.member, kind="ensemble", parent=job)
-    made = [make_job_artifact(row, name=name).name for row, name in ((job, "a"), (child, "b"), (job, "c"))]
+    names = [make_job_artifact(row, name=name).name for row, name in ((job, "a"), (child, "b"), (job, "c"))]
     path = f"/jobs/{job.pk}/artifacts"
     first = caller.get(path, limit=2).json()
     second = caller.get(path, limit=2, cursor=first["next"]).json()
-    assert [row["name"] for row in first["items"] + second["items"]] == made
+    assert [row["name"] for row in first["items"] + second["items"]] == names
     assert (len(first["items"]), second["next"]) == (2, None)
     assert caller.get(path, cursor="x").status_code == 422
 
@@ -191,9 +193,9 @@ def test_of_artifacts_with_the_same_name_only_the_newest_is_listed(people: Peopl
     job = make_job(project=people.project, by=people.member)
     old, new, other = (make_job_artifact(job, name=name) for name in ("a", "again", "b"))
     type(new).objects.filter(pk=new.pk).update(attempt=2, name="a")
-    found = call(people.member).get(f"/jobs/{job.pk}/artifacts").json()["items"]
-    assert [row["digest"] for row in found] == [new.artifact_id, other.artifact_id]
-    assert old.artifact_id not in {row["digest"] for row in found}
+    artifacts = call(people.member).get(f"/jobs/{job.pk}/artifacts").json()["items"]
+    assert [row["digest"] for row in artifacts] == [new.artifact_id, other.artifact_id]
+    assert old.artifact_id not in {row["digest"] for row in artifacts}
 
 
 def test_the_newest_log_lines_are_found_despite_many_later_metric_events(people: People, call: Any) -> None:
@@ -211,9 +213,9 @@ def test_the_newest_log_lines_are_found_despite_many_later_metric_events(people:
     events.append(job.pk, [events.event("metric", job, x="epoch", points=[])] * 4000)
 
     def lines(**asked: Any) -> list[str]:
-        found = call(people.member).get(f"/jobs/{job.pk}/logs", newest=True, **asked).json()
-        assert found["cursor"] == job_head(job)
-        return [event["line"] for event in found["items"]]
+        logs = call(people.member).get(f"/jobs/{job.pk}/logs", newest=True, **asked).json()
+        assert logs["cursor"] == job_head(job)
+        return [event["line"] for event in logs["items"]]
 
     assert lines(limit=3) == ["more 3", "line 4", "more 4"]
     assert lines(trial=2) == ["line 1", "more 1", "line 3", "more 3"]

@@ -29,23 +29,23 @@ def test_a_root_lists_the_reports_of_its_steps_with_their_verdicts(people: Peopl
 
 def test_a_role_selects_the_reports(people: People, quantized: Job) -> None:
     browser = browser_of(people.viewer)
-    found = browser.get(f"/api/v1/jobs/{quantized.pk}/reports", {"role": "evaluation"}).json()["items"]
-    assert [each["role"] for each in found] == ["evaluation"]
+    reports = browser.get(f"/api/v1/jobs/{quantized.pk}/reports", {"role": "evaluation"}).json()["items"]
+    assert [report["role"] for report in reports] == ["evaluation"]
     assert browser.get(f"/api/v1/jobs/{quantized.pk}/reports", {"role": "model"}).status_code == 422
 
 
 def test_a_version_lists_the_reports_of_the_job_that_made_it(people: People, quantized: Job) -> None:
     make_model("digits", project=people.project, by=people.owner).versions.update(source_job=quantized)
     body = browser_of(people.viewer).get("/api/v1/models/digits/versions/1/reports").json()
-    assert [each["role"] for each in body["items"]] == ["report", "evaluation"]
+    assert [report["role"] for report in body["items"]] == ["report", "evaluation"]
 
 
 def test_a_report_survives_rest_unchanged(people: People) -> None:
     pooled = make_job(by=people.owner, project=people.project, state="completed", kind="ensemble")
-    made = ensemble_report()
-    store_report(pooled, made)
-    (found,) = browser_of(people.viewer).get(f"/api/v1/jobs/{pooled.pk}/reports").json()["items"]
-    assert type(made).model_validate(found["report"]) == made
+    report = ensemble_report()
+    store_report(pooled, report)
+    (answer,) = browser_of(people.viewer).get(f"/api/v1/jobs/{pooled.pk}/reports").json()["items"]
+    assert type(report).model_validate(answer["report"]) == report
 
 
 def test_a_stranger_finds_no_reports(people: People, quantized: Job) -> None:

@@ -30,8 +30,8 @@ def document() -> str:
 
 @pytest.fixture(scope="module")
 def schemas() -> dict[str, Schema]:
-    found: dict[str, Schema] = json.loads(document())["components"]["schemas"]
-    return found
+    components: dict[str, Schema] = json.loads(document())["components"]["schemas"]
+    return components
 
 
 def operations() -> Iterator[tuple[str, Schema]]:
@@ -42,9 +42,9 @@ def operations() -> Iterator[tuple[str, Schema]]:
 
 def bodies(operation: Schema) -> Iterator[tuple[str, Schema]]:
     """Yield the request body and the successful responses, each with its media type."""
-    found = [operation.get("requestBody", {})]
-    found += [answer for status, answer in operation["responses"].items() if status.startswith("2")]
-    for body in found:
+    parts = [operation.get("requestBody", {})]
+    parts += [answer for status, answer in operation["responses"].items() if status.startswith("2")]
+    for body in parts:
         for kind, content in body.get("content", {}).items():
             yield kind, content["schema"]
 
@@ -64,11 +64,11 @@ def untyped(schema: Any, schemas: dict[str, Schema], place: str, seen: set[str])
             yield from untyped(choice, schemas, place, seen)
     if schema.get("type") == "array":
         # An array of a fixed length has a schema for each of its values.
-        for each in schema.get("prefixItems") or [schema.get("items")]:
-            yield from untyped(each, schemas, f"{place}[]", seen)
+        for item in schema.get("prefixItems") or [schema.get("items")]:
+            yield from untyped(item, schemas, f"{place}[]", seen)
     elif schema.get("type") == "object":
-        for name, each in schema.get("properties", {}).items():
-            yield from untyped(each, schemas, f"{place}.{name}", seen)
+        for name, value in schema.get("properties", {}).items():
+            yield from untyped(value, schemas, f"{place}.{name}", seen)
         if "properties" not in schema or schema.get("additionalProperties"):
             yield from untyped(schema.get("additionalProperties"), schemas, f"{place}.*", seen)
     elif not {"type", "const", "enum", "anyOf", "oneOf", "allOf"} & schema.keys():
@@ -112,13 +112,13 @@ def test_every_json_body_is_a_named_schema() -> None:
 
 
 def test_no_body_is_untyped_anywhere(schemas: dict[str, Schema]) -> None:
-    found = {
+    places = {
         place
         for name, operation in operations()
         for _, schema in bodies(operation)
         for place in untyped(schema, schemas, name, set())
     }
-    assert not found, "describe these values, or name a schema for a user's own JSON in OPEN"
+    assert not places, "describe these values, or name a schema for a user's own JSON in OPEN"
 
 
 def test_open_schemas_are_in_use(schemas: dict[str, Schema]) -> None:
@@ -138,12 +138,12 @@ def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch, client: Clie
 
 
 def test_requests_at_the_same_time_wait_for_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
+    documents: list[str] = []
     waiting: list[threading.Thread] = []
 
     def make(_: NinjaAPI, **__: Any) -> Any:
-        made.append("document")
-        if len(made) == 1:
+        documents.append("document")
+        if len(documents) == 1:
             waiting.append(threading.Thread(target=fresh.get_openapi_schema))
             waiting[0].start()
             waiting[0].join(0.05)
@@ -154,5 +154,5 @@ def test_requests_at_the_same_time_wait_for_one_document(monkeypatch: pytest.Mon
     fresh = Api(urls_namespace="fresh")
     first = fresh.get_openapi_schema()
     waiting[0].join()
-    assert made == ["document"]
+    assert documents == ["document"]
     assert fresh.get_openapi_schema() is first

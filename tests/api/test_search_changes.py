@@ -1,4 +1,4 @@
-"""Changes of a running search and of its trials over REST, and the pointers of refusals."""
+"""A running search and its trials are changed over REST; refusals carry pointers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -123,10 +123,14 @@ def test_with_one_objective_there_is_no_front(owner: Caller, search: Job) -> Non
 
 def test_an_ensemble_is_made_of_chosen_trials(owner: Caller, search: Job) -> None:
     answer = owner.post(f"/jobs/{search.pk}/ensemble", {"trials": [2, 1]})
-    made = answer.json()
-    assert (answer.status_code, made["kind"], made["title"]) == (202, "ensemble", "Ensemble of trials 1, 2")
-    assert [step["kind"] for step in made["steps"]] == ["train", "train", "ensemble"]
-    again = owner.post(f"/jobs/{made['id']}/clone").json()
+    ensemble = answer.json()
+    assert (answer.status_code, ensemble["kind"], ensemble["title"]) == (
+        202,
+        "ensemble",
+        "Ensemble of trials 1, 2",
+    )
+    assert [step["kind"] for step in ensemble["steps"]] == ["train", "train", "ensemble"]
+    again = owner.post(f"/jobs/{ensemble['id']}/clone").json()
     assert (again["kind"], again["title"]) == ("ensemble", "Ensemble of trials 1, 2")
 
 
@@ -158,8 +162,8 @@ def test_executions_that_will_not_run_are_stopped_with_their_trial(
     trial.executions.filter(number=2).update(state=left)
     for state, expected in (("running", left), ("stopped", "stopped"), ("failed", "stopped")):
         search.trials.filter(number=1).update(state=state)
-        shown = owner.get(f"/jobs/{search.pk}/trials/1").json()
-        assert [each["state"] for each in shown["executions"]] == ["completed", expected]
+        trial_out = owner.get(f"/jobs/{search.pk}/trials/1").json()
+        assert [execution["state"] for execution in trial_out["executions"]] == ["completed", expected]
     table = b"".join(owner.get(f"/jobs/{search.pk}/trials.csv")).decode()
     assert left not in table
 
@@ -170,17 +174,17 @@ def test_a_trial_lists_the_decisions_on_it(owner: Caller, search: Job) -> None:
         rule="asha", rung=0, epoch=3, value=0.8, saw={"promoted": True, "cutoff": 0.7, "of": 9}
     )
     trial.decisions.create(rule="median", rung=0, epoch=4, saw={"promoted": False, "execution": 1})
-    shown = owner.get(f"/jobs/{search.pk}/trials/1").json()
-    decision, by_median = shown["decisions"]
+    trial_out = owner.get(f"/jobs/{search.pk}/trials/1").json()
+    decision, by_median = trial_out["decisions"]
     assert (decision["rung"], by_median["rung"]) == (0, None)
-    assert (shown["bracket"], shown["rung"]) == (0, 0)
+    assert (trial_out["bracket"], trial_out["rung"]) == (0, 0)
     assert (decision["rule"], decision["threshold"], decision["of"], decision["promoted"]) == (
         "asha",
         0.7,
         9,
         True,
     )
-    assert owner.get(f"/jobs/{search.pk}/trials").json()["items"][0]["decisions"] == shown["decisions"]
+    assert owner.get(f"/jobs/{search.pk}/trials").json()["items"][0]["decisions"] == trial_out["decisions"]
 
 
 def test_an_invalid_configuration_is_refused_with_a_pointer_to_each_value(owner: Caller, search: Job) -> None:

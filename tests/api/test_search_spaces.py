@@ -1,4 +1,4 @@
-"""Search spaces of other tools over REST."""
+"""Search spaces from other tools are imported over REST."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The rights of tokens: none gains scopes, time or endpoints, and clients of predictions do nothing else."""
+"""Token rights: no token gains scopes, time or endpoints, and prediction clients do nothing else."""
 
 import importlib
 from datetime import timedelta
@@ -17,7 +17,7 @@ from tests.registry.conftest import Yard
 SOON = timezone.now() + timedelta(hours=1)
 
 
-def made(answer: Any) -> dict[str, Any]:
+def created_body(answer: Any) -> dict[str, Any]:
     assert answer.status_code == 201, answer.content
     body: dict[str, Any] = answer.json()
     return body
@@ -34,14 +34,14 @@ def test_a_token_creates_none_that_outlives_it(people: People) -> None:
     later = (SOON + timedelta(seconds=1)).isoformat()
     refused = caller.post("/tokens", {"scopes": ["read"], "expires": later})
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/expires")
-    child = made(caller.post("/tokens", {"scopes": ["read"]}))
+    child = created_body(caller.post("/tokens", {"scopes": ["read"]}))
     assert ApiToken.objects.get(pk=child["id"]).expires == SOON
     assert child["parent"] == caller.token.pk
 
 
 def test_a_revoked_token_ends_the_ones_it_created(people: People) -> None:
     caller = Caller(people.member, ("read", "write"))
-    child = made(caller.post("/tokens", {"scopes": ["read", "write"]}))["token"]
+    child = created_body(caller.post("/tokens", {"scopes": ["read", "write"]}))["token"]
     parent = tokens.authenticate(child)
     _, grandchild = tokens.create(people.member, by=people.member, scopes=["read"], parent=parent)
     tokens.revoke(caller.token, by=people.member)
@@ -67,45 +67,47 @@ def test_a_token_for_people_makes_no_administrator(people: People) -> None:
     assert full.post("/users", {"user": "eve", "admin": True}).status_code == 201
 
 
-def test_a_token_for_predictions_downloads_nothing_and_rolls_nothing_back(yard: Yard) -> None:
-    version = yard.live()
-    yard.live()
-    client = Caller(yard.approver, ("predict",))
+def test_a_token_for_predictions_downloads_nothing_and_rolls_nothing_back(installation: Yard) -> None:
+    version = installation.live()
+    installation.live()
+    client = Caller(installation.approver, ("predict",))
     assert client.get(f"/artifacts/{version.artifact_id}").status_code == 403
     assert client.get("/serving/releases").status_code == 403
     assert client.post("/models/digits/rollback", {"reason": "x"}).status_code == 403
-    replica = Caller(yard.approver, ("serve",))
+    replica = Caller(installation.approver, ("serve",))
     assert replica.post("/models/digits/rollback", {"reason": "x"}).status_code == 403
     assert replica.get("/serving/access").status_code == 403
     assert replica.get(f"/artifacts/{version.artifact_id}").status_code == 200
-    assert replica.get(f"/artifacts/{yard.version().artifact_id}").status_code == 404
+    assert replica.get(f"/artifacts/{installation.version().artifact_id}").status_code == 404
 
 
-def test_a_token_asks_the_endpoints_of_its_projects_or_those_it_names(yard: Yard) -> None:
-    assert Caller(yard.member, ("predict",)).get("/serving/access").json() == {
+def test_a_token_asks_the_endpoints_of_its_projects_or_those_it_names(installation: Yard) -> None:
+    assert Caller(installation.member, ("predict",)).get("/serving/access").json() == {
         "endpoints": ["digits"],
         "expires": None,
         "warning": None,
     }
     outsider = User.objects.create_user("outsider")
     assert Caller(outsider, ("predict",)).get("/serving/access").json()["endpoints"] == []
-    caller = Caller(yard.member, ("write", "predict"))
+    caller = Caller(installation.member, ("write", "predict"))
     unknown = caller.post("/tokens", {"scopes": ["predict"], "endpoints": ["digits", "other"]})
     assert (unknown.status_code, unknown.json()["errors"][0]["pointer"]) == (422, "/endpoints/1")
     useless = caller.post("/tokens", {"scopes": ["write"], "endpoints": ["digits"]})
     assert (useless.status_code, useless.json()["errors"][0]["pointer"]) == (422, "/endpoints")
-    child = made(caller.post("/tokens", {"scopes": ["predict", "write"], "endpoints": ["digits"]}))
+    child = created_body(caller.post("/tokens", {"scopes": ["predict", "write"], "endpoints": ["digits"]}))
     parent = ApiToken.objects.get(pk=child["id"])
-    grandchild, _ = tokens.create(yard.member, by=yard.member, scopes=["predict"], parent=parent)
+    grandchild, _ = tokens.create(
+        installation.member, by=installation.member, scopes=["predict"], parent=parent
+    )
     assert grandchild.endpoints == ["digits"]
 
 
 @pytest.mark.parametrize(("days", "status"), [(1, 200), (-1, 403)])
 def test_a_token_from_before_the_split_predicts_until_its_time_ends(
-    yard: Yard, days: int, status: int
+    installation: Yard, days: int, status: int
 ) -> None:
     until = timezone.now() + timedelta(days=days)
-    caller = Caller(yard.member, ("serve",))
+    caller = Caller(installation.member, ("serve",))
     ApiToken.objects.update(predicts_until=until)
     answer = caller.get("/serving/access")
     assert answer.status_code == status
@@ -113,8 +115,8 @@ def test_a_token_from_before_the_split_predicts_until_its_time_ends(
         assert "use one with the scope predict" in answer.json()["warning"]
 
 
-def test_the_migration_keeps_clients_working_for_90_days(yard: Yard) -> None:
-    old, other = Caller(yard.member, ("read", "serve")), Caller(yard.member, ("read",))
+def test_the_migration_keeps_clients_working_for_90_days(installation: Yard) -> None:
+    old, other = Caller(installation.member, ("read", "serve")), Caller(installation.member, ("read",))
     tokens.service_token("serve")
     importlib.import_module("jobs.migrations.0019_tokens").keep_clients_working(apps, None)
     old.token.refresh_from_db()

@@ -12,14 +12,14 @@ PACKAGES = ("jobs", "transport", "webapp", "workers")
 @cache
 def modules() -> dict[str, ast.Module]:
     """Return every module by its dotted name; migrations are left out."""
-    found = {}
+    trees = {}
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             if "migrations" not in parts:
                 name = ".".join(parts).removesuffix(".__init__")
-                found[name] = ast.parse(path.read_text(), filename=str(path))
-    return found
+                trees[name] = ast.parse(path.read_text(), filename=str(path))
+    return trees
 
 
 def imports(name: str) -> set[str]:
@@ -28,13 +28,13 @@ def imports(name: str) -> set[str]:
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
-    known = modules()
+    names = modules()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
+            yield from (alias.name for alias in node.names if alias.name in names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             for alias in node.names:
                 module = node.module or ""
                 inside = f"{module}.{alias.name}"
-                yield from (target for target in (inside if inside in known else module,) if target in known)
+                yield from (target for target in (inside if inside in names else module,) if target in names)

@@ -1,4 +1,4 @@
-"""The web process and the domain read no archive and no table of a user: only runners do."""
+"""The web process and the domain read no user's archive or table: only runners do."""
 
 import ast
 from pathlib import Path
@@ -17,9 +17,9 @@ def imported(path: Path) -> set[str]:
 
 
 def test_only_runners_can_parse_a_users_archives_and_tables() -> None:
-    found = {
+    imports = {
         str(path.relative_to(ROOT)): imported(path) & PARSERS
         for folder in ("webapp", "jobs")
         for path in (ROOT / folder).rglob("*.py")
     }
-    assert {path for path, parsers in found.items() if parsers} == OWN_FILES
+    assert {path for path, parsers in imports.items() if parsers} == OWN_FILES

@@ -1,4 +1,4 @@
-"""The shares of core-seconds that folders of tests may take."""
+"""The share of core-seconds that each test folder may take."""
 
 from tests.plugins.core_seconds import find_growth, read_table
 from tests.plugins.tiers import TESTS, folder_of

@@ -1,4 +1,4 @@
-"""A format of models is an entry of the table and a module of the engine: no other file names one."""
+"""A model format is a table entry and an engine module: no other file names one."""
 
 import ast
 import re
@@ -35,7 +35,7 @@ def names_a_format(text: str) -> bool:
 
 
 def texts_of(source: str) -> Iterator[str]:
-    """Yield the texts of a module; docstrings and descriptions of constants are none."""
+    """Yield a module's texts, without docstrings and descriptions of constants."""
     tree = ast.parse(source)
     described = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

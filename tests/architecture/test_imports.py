@@ -58,10 +58,10 @@ for statement in statements:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The modules that its process had loaded at the end, by statement."""
     home = tmp_path_factory.mktemp("home")
-    found: dict[str, set[str]] = {}
+    loaded_modules: dict[str, set[str]] = {}
     for before, statements in ABSENT.items():
-        found |= zip(statements, _modules_after(before, list(statements), home), strict=True)
-    return found
+        loaded_modules |= zip(statements, _modules_after(before, list(statements), home), strict=True)
+    return loaded_modules
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A kind of job is named in at most three files outside its folder: its engine function, a query, the table.
+"""A job kind is named in at most three files outside its folder: its engine function, a query, the table.
 
 All other modules, templates and scripts read the facts of kinds.
 """
@@ -24,7 +24,7 @@ IN_TEXTS = re.compile(rf"""\.kind\s*[!=]==?\s*["']({_ANY_KIND})["']|[?&]kind=({_
 
 
 def kinds_named_in(tree: ast.Module) -> set[str]:
-    """Return the kinds that a module imports from their folders, or names as kinds of jobs."""
+    """Return the kinds that a module imports from their folders, or names as job kinds."""
     return {name for node in ast.walk(tree) for name in _names_in(node) if name in KINDS}
 
 
@@ -68,7 +68,7 @@ def _texts_in(node: ast.AST) -> list[str]:
 
 
 def _all_kinds(items: list[ast.expr]) -> list[str]:
-    """Return the texts of a collection with nothing but names of kinds; none of a single one."""
+    """Return the texts in a collection that holds only kind names, and at least two."""
     texts = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
     return texts if len(texts) == len(items) > 1 and KINDS.keys() >= set(texts) else []
 

@@ -98,15 +98,13 @@ def test_the_check_finds_comparisons_and_key_lookups() -> None:
 
 def test_no_module_compares_with_a_kind_or_reads_a_payload_by_key() -> None:
     texts = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sources()}
-    assert not {name: found for name, text in texts.items() if (found := found_in(text))}
+    assert not {name: hits for name, text in texts.items() if (hits := found_in(text))}
 
 
 def test_no_template_or_script_does_either() -> None:
     files = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "webapp/static/js").rglob("*.js")]
-    found = {
-        path.name: hit.group() for path in files if (hit := IN_TEMPLATES.search(path.read_text("utf-8")))
-    }
-    assert not found
+    hits = {path.name: hit.group() for path in files if (hit := IN_TEMPLATES.search(path.read_text("utf-8")))}
+    assert not hits
 
 
 @pytest.mark.parametrize("facts", KINDS.values(), ids=lambda facts: facts.name)

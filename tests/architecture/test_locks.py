@@ -48,8 +48,8 @@ def test_every_direct_dependency_has_a_floor(requirement: Requirement) -> None:
 
 
 def test_the_lock_file_satisfies_the_requirements_of_the_project() -> None:
-    locked, wanted = entries("requirements.lock"), PROJECT["project"]["dependencies"]
-    for requirement in map(Requirement, wanted):
+    locked, requirements = entries("requirements.lock"), PROJECT["project"]["dependencies"]
+    for requirement in map(Requirement, requirements):
         block = locked[canonicalize_name(requirement.name)]
         version = re.match(r"\S+?==([^\s;\\]+)", block)
         assert version, block

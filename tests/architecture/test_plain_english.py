@@ -36,7 +36,7 @@ DOCUMENT = "# Runs\n\n`told`\n\n```\nheard\n```\nSomebody waits.\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "source", "found"),
+    ("name", "source", "findings"),
     [
         ("a.py", PYTHON, [(3, "goes on"), (6, "nobody"), (7, "stands")]),
         ("a.html", TEMPLATE, [(1, "Nobody"), (2, "Take back"), (2, "heard"), (2, "Go on")]),
@@ -45,10 +45,10 @@ DOCUMENT = "# Runs\n\n`told`\n\n```\nheard\n```\nSomebody waits.\n"
     ],
 )
 def test_phrases_are_found_in_texts_and_not_in_code(
-    check: ModuleType, tmp_path: Path, name: str, source: str, found: list[tuple[int, str]]
+    check: ModuleType, tmp_path: Path, name: str, source: str, findings: list[tuple[int, str]]
 ) -> None:
     (tmp_path / name).write_text(source)
-    assert [(line, phrase) for line, phrase, _ in check.findings(tmp_path / name)] == found
+    assert [(line, phrase) for line, phrase, _ in check.findings(tmp_path / name)] == findings
 
 
 def test_the_check_fails_on_a_file_with_phrases(

@@ -44,8 +44,8 @@ def test_the_templates_and_static_files_that_templates_name_exist() -> None:
     for path, text in texts(TEMPLATES, ".html").items():
         parts = re.findall(r"""\{% (?:extends|include) ["']([^"'#]+\.html)""", text)
         files = re.findall(r"""\{% static ["']([^"']+)["']""", text)
-        wanted = [*(TEMPLATES / name for name in parts), *(STATIC / name for name in files)]
-        missing |= {(path.name, str(each)) for each in wanted if not each.exists()}
+        references = [*(TEMPLATES / name for name in parts), *(STATIC / name for name in files)]
+        missing |= {(path.name, str(file)) for file in references if not file.exists()}
     assert not missing
 
 

@@ -1,6 +1,6 @@
-"""Private parts of libraries are used in few modules, and their libraries have upper bounds.
+"""Few modules use a library's private parts, and such a library has an upper bound.
 
-A private part is a name with a leading underscore that no module of ours defines, or a module that its
+A private part is a name with a leading underscore that none of our modules defines, or a module that its
 library does not document. A release may change it without notice.
 """
 
@@ -106,7 +106,7 @@ def accessed(node: ast.AST) -> tuple[str, bool]:
 
 @pytest.fixture(scope="module")
 def used() -> dict[str, list[str]]:
-    """The private parts that each of our modules uses."""
+    """The private parts that each module uses."""
     everywhere = {name for tree in modules().values() for name in defined(tree)}
     parts = {name: sorted(set(used_parts(tree, everywhere))) for name, tree in modules().items()}
     return {name: names for name, names in parts.items() if names}

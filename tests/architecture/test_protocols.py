@@ -27,12 +27,12 @@ NAMES = re.compile(r"tfs|tensorflow|oip|open.?inference|\binfer\b|/v[12]\b", re.
 
 
 def driven_modules() -> list[str]:
-    """Return the application, the direct path and the modules of body workers."""
+    """Return the application, the direct path and the body workers' modules."""
     return [name for name in modules() if name in DRIVEN or name.startswith("workers.serving.bodies")]
 
 
 def named_in(source: str) -> Iterator[str]:
-    """Yield the names of protocols in a module's text, and of their operations in its strings."""
+    """Yield the protocol names in a module's text, and the names of operations in its strings."""
     yield from NAMES.findall(source)
     operations = predictions_by_name(PROTOCOLS)
     for node in ast.walk(ast.parse(source)):

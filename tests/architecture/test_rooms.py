@@ -31,16 +31,16 @@ def arrows(package: Path) -> Mapping[str, set[str]]:
     """By each package that a package contains, the others in it that it imports."""
     inside = {folder.parent.name for folder in package.glob("*/__init__.py")}
     prefix = ".".join(package.relative_to(ROOT).parts) + "."
-    found: dict[str, set[str]] = defaultdict(set)
+    imported_packages: dict[str, set[str]] = defaultdict(set)
     for name in inside:
         for file in (package / name).rglob("*.py"):
-            found[name] |= {
+            imported_packages[name] |= {
                 imported.removeprefix(prefix).split(".")[0]
                 for imported in imports(file)
                 if imported.startswith(prefix)
             }
-        found[name] = (found[name] & inside) - {name}
-    return found
+        imported_packages[name] = (imported_packages[name] & inside) - {name}
+    return imported_packages
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda folder: str(folder.relative_to(ROOT)))

@@ -45,13 +45,13 @@ def test_only_listed_modules_read_the_clock_of_the_machine() -> None:
 
 
 def test_pages_and_api_read_rows_through_queries_and_write_them_through_actions() -> None:
-    found = {
+    lines = {
         f"{name}:{line}"
         for name, tree in modules().items()
         if name.startswith("webapp")
         for line in managers(tree)
     }
-    assert not found
+    assert not lines
 
 
 def test_there_are_no_import_cycles() -> None:

@@ -1,4 +1,4 @@
-"""The two tiers of the tests, and what makes `.ci/run` run a folder of the second."""
+"""The two test tiers, and the changes for which `.ci/run` runs a second-tier folder."""
 
 import shutil
 import subprocess

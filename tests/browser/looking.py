@@ -117,8 +117,8 @@ def show(page: Page, name: str, size: ViewportSize, theme: str) -> None:
 def check_accessibility(page: Page) -> None:
     if not page.evaluate("'axe' in window"):
         page.evaluate(PREPARE_AXE)
-    found = page.evaluate(RUN_AXE)
-    assert not found, "\n".join(found)
+    violations = page.evaluate(RUN_AXE)
+    assert not violations, "\n".join(violations)
 
 
 def assert_fits(page: Page, name: str) -> None:

@@ -127,8 +127,8 @@ def test_a_page_sends_nothing_after_a_login_as_another_person_and_goes_on_after_
     expect(page.locator("#toasts")).to_contain_text("You are logged in again.")
     page.get_by_role("button", name="Save draft").click()
     page.wait_for_url("**/edit*")
-    made = Experiment.objects.get()
-    assert (made.name, made.created_by) == ("typed by hand", people.owner)
+    experiment = Experiment.objects.get()
+    assert (experiment.name, experiment.created_by) == ("typed by hand", people.owner)
     watch.ignore("401")
 
 

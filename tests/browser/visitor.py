@@ -13,7 +13,7 @@ LOG_LOADING = "ty-log:not(:has([data-count]:not(:empty)))"
 
 @dataclass
 class Visitor:
-    """A logged-in person with a page of their own."""
+    """A logged-in person with a separate page."""
 
     page: Page
     look: Look
@@ -36,7 +36,7 @@ class Visitor:
             link.click()
 
     def tab(self, name: str) -> None:
-        """Open a tab of this page."""
+        """Open a tab on this page."""
         self.page.locator(".ty-tabs").get_by_role("link", name=name, exact=True).click()
         expect(self.page.locator(".ty-tabs .active")).to_have_text(name)
 
@@ -53,10 +53,10 @@ class Visitor:
         self.page.get_by_role("dialog").get_by_role("button", name=verb).click()
 
     def card(self, name: str) -> Locator:
-        """Return a region of the page by its name."""
+        """Return the page's region by its name."""
         return self.page.get_by_role("region", name=name, exact=True)
 
-    def see(self, name: str) -> None:
+    def check_page(self, name: str) -> None:
         """Check this page in both themes and widths, once its charts and log are loaded."""
         self.until_drawn()
         self.look(self.page, f"flow-{name}")

@@ -15,17 +15,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def chaos_yard(flow_yard: RunningYard) -> Iterator[RunningYard]:
-    """The yard with a model in production that answers while other processes are killed."""
-    accept_requests(flow_yard.home)
-    job = flow_yard.submit(spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served")
-    flow_yard.until_completed(job)
-    flow_yard.promote(MODEL, 1)
-    yield flow_yard
-    refuse_requests(flow_yard.home)
+def chaos_installation(flow_installation: RunningYard) -> Iterator[RunningYard]:
+    """The installation with a model in production that answers while other processes are killed."""
+    accept_requests(flow_installation.home)
+    job = flow_installation.submit(
+        spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served"
+    )
+    flow_installation.until_completed(job)
+    flow_installation.promote(MODEL, 1)
+    yield flow_installation
+    refuse_requests(flow_installation.home)
 
 
 @pytest.fixture(scope="package")
-def undisturbed(chaos_yard: RunningYard) -> Undisturbed:
+def undisturbed(chaos_installation: RunningYard) -> Undisturbed:
     """The jobs of a round, run once without a kill."""
-    return measure(chaos_yard)
+    return measure(chaos_installation)

@@ -33,7 +33,7 @@ def installation_home() -> Path:
 
 
 def accept_requests(home: Path) -> Path:
-    """Create the folder of requests in a home; runners of every user may delete them."""
+    """Create the request folder in a home. Every runner, whatever its user, may delete requests."""
     folder = home / DOOM
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o777)

@@ -1,7 +1,7 @@
 """Rounds of kills at seeded random times against one running installation.
 
-A round submits a search and a training, then kills one process of each kind at times drawn over the
-duration of an undisturbed round. The parts are restarted by Trainyard alone.
+A round submits a search and a training, then kills one process per kind at times drawn over an undisturbed
+round's duration. Trainyard alone restarts the parts.
 """
 
 import os
@@ -45,7 +45,7 @@ TIMEOUT = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))
 
 @dataclass
 class Undisturbed:
-    """The duration and results of a round without kills."""
+    """A round's duration and results without kills."""
 
     seconds: float
     facts: dict[str, dict[str, Any]]
@@ -55,7 +55,7 @@ class Undisturbed:
 class Round:
     """One seed with its jobs and kills."""
 
-    yard: RunningYard
+    installation: RunningYard
     seed: int
     jobs: list[tuple[str, int]] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Round:
         """Kill one process of each kind while the jobs run, and check all invariants afterwards."""
         rng = random.Random(self.seed)
         plan = sorted((rng.uniform(0, undisturbed.seconds), kind) for kind in KINDS)
-        with Predicting(self.yard) as answers:
+        with Predicting(self.installation) as answers:
             readers = self.submit()
             started = time.monotonic()
             for moment, kind in plan:
@@ -79,7 +79,7 @@ class Round:
         assert answers.right
 
     def kill_at(self, moment: float, kind: str, rng: random.Random) -> None:
-        """Kill one process of a kind at a time of the monotonic clock, and record it."""
+        """Kill one process at a time on the monotonic clock, and record it."""
         _until(moment)
         late = time.monotonic() - moment
         self.history.append(f"{kind}, {late:.2f} s after its moment: {self._kill(kind, rng)}")
@@ -89,33 +89,33 @@ class Round:
         readers = []
         for name in SPECS:
             job = self.submit_one(name, SPECS[name])
-            readers.append(SocketReader(self.yard.urls["web"], self.yard.bearer("ada"), job))
+            readers.append(SocketReader(self.installation.urls["web"], self.installation.bearer("ada"), job))
             readers[-1].start()
         return readers
 
     def submit_one(self, name: str, body: Spec) -> int:
         """Queue one job that belongs to this round."""
-        job = self.yard.submit(body, name=f"{name} {self.seed}")
+        job = self.installation.submit(body, name=f"{name} {self.seed}")
         self.jobs.append((name, job))
         return job
 
     def finish(self, readers: list[SocketReader]) -> None:
         """Wait until all jobs have ended and the readers have seen every event exactly once."""
         for _, job_id in self.jobs:
-            job = self.yard.until_final(job_id, TIMEOUT)
-            assert job["state"] == "completed", (job["error"], self.yard.log_of(job_id))
+            job = self.installation.until_final(job_id, TIMEOUT)
+            assert job["state"] == "completed", (job["error"], self.installation.log_of(job_id))
         for reader in readers:
-            last = self.yard.events_of(reader.job)[-1]["cursor"]
+            last = self.installation.events_of(reader.job)[-1]["cursor"]
             reader.wait_until(last)
             assert reader.cursors == list(range(1, last + 1)), "the live view has a gap or a duplicate"
         wait_for(self._is_whole, "every part to be up again", TIMEOUT)
 
     def _is_whole(self) -> bool:
-        is_up = set(self.yard.parts()) >= {"web", "scheduler", "worker-1", "serving", "broker"}
-        return is_up and (not self._serves() or bool(find(self.yard, "model")))
+        is_up = set(self.installation.parts()) >= {"web", "scheduler", "worker-1", "serving", "broker"}
+        return is_up and (not self._serves() or bool(find(self.installation, "model")))
 
     def _serves(self) -> bool:
-        return bool(read(self.yard.home, "SELECT 1 FROM jobs_releaserecord"))
+        return bool(read(self.installation.home, "SELECT 1 FROM jobs_releaserecord"))
 
     def _kill(self, kind: str, rng: random.Random) -> str:
         if kind == "checkpoint":
@@ -127,46 +127,46 @@ class Round:
             with suppress(psutil.NoSuchProcess):  # it ended by itself, so it was not killed
                 if kind == "broker":
                     victim.suspend()  # it must not write while its data are deleted
-                    shutil.rmtree(self.yard.home / "broker", ignore_errors=True)
+                    shutil.rmtree(self.installation.home / "broker", ignore_errors=True)
                 victim.kill()
                 return f"{kind} {victim.pid}"
 
     def _doom(self, point: str) -> None:
-        order = accept_requests(self.yard.home) / point
+        order = accept_requests(self.installation.home) / point
         order.touch()
         wait_for(lambda: not order.exists() or self._needs_work(), f"a runner to die in {point}", TIMEOUT)
 
     def _victim(self, kind: str) -> psutil.Process:
-        if kind == "modelforks" and not find(self.yard, kind):
+        if kind == "modelforks" and not find(self.installation, kind):
             # It returns with the next start of a model's process.
             with suppress(psutil.NoSuchProcess):
                 self._victim("model").kill()
 
-        def found() -> psutil.Process | None:
-            victims = find(self.yard, kind)
+        def first_victim() -> psutil.Process | None:
+            victims = find(self.installation, kind)
             if kind in ("runner", "forkserver") and not victims:
                 self._needs_work()
             return victims[0] if victims else None
 
-        return wait_for(found, f"a {kind} to kill", TIMEOUT)
+        return wait_for(first_victim, f"a {kind} to kill", TIMEOUT)
 
     def _needs_work(self) -> bool:
         """Submit another training if all jobs have ended. Always returns False."""
-        if all(self.yard.job(job)["state"] in FINAL for _, job in self.jobs):
+        if all(self.installation.job(job)["state"] in FINAL for _, job in self.jobs):
             self.submit_one("training", TRAINING)
         return False
 
     def check(self) -> list[dict[str, Any]]:
         """Check all invariants of database and files, and return each job's results."""
         jobs = [job for _, job in self.jobs]
-        report = self.yard.call("tests.chaos.invariants", "report", *jobs)
+        report = self.installation.call("tests.chaos.invariants", "report", *jobs)
         assert not report["problems"], "\n".join(report["problems"])
         return [report["facts"][str(job)] for job in jobs]
 
 
-def find(yard: RunningYard, kind: str) -> list[psutil.Process]:
-    """Return the living processes of a kind."""
-    parts = yard.parts()
+def find(installation: RunningYard, kind: str) -> list[psutil.Process]:
+    """Return the living processes by their kind."""
+    parts = installation.parts()
     match kind:
         case "runner":
             return _named(parts.get("worker-1"), "ty-runner")
@@ -186,8 +186,8 @@ def _named(parent: psutil.Process | None, name: str) -> list[psutil.Process]:
     """Return the processes of a name below `parent`, newest first: an older runner may be idle."""
     try:
         below = parent.children(recursive=True) if parent else []
-        found = [child for child in below if child.name() == name]
-        return sorted(found, key=psutil.Process.create_time, reverse=True)
+        processes = [child for child in below if child.name() == name]
+        return sorted(processes, key=psutil.Process.create_time, reverse=True)
     except psutil.Error:
         return []
 
@@ -199,14 +199,14 @@ def _until(moment: float) -> None:
 class Predicting:
     """A client that requests predictions continuously. Refusals are allowed, wrong answers are not."""
 
-    def __init__(self, yard: RunningYard) -> None:
-        self.yard = yard
+    def __init__(self, installation: RunningYard) -> None:
+        self.installation = installation
         self.right = 0
         self.refused = 0
         self.wrong: list[Any] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._ask, daemon=True)
-        self._expected = yard.predict(MODEL, [[5.1, 3.5, 1.4, 0.2]])
+        self._expected = installation.predict(MODEL, [[5.1, 3.5, 1.4, 0.2]])
 
     def __enter__(self) -> "Predicting":
         self._thread.start()
@@ -223,7 +223,7 @@ class Predicting:
     def _ask(self) -> None:
         while not self._over.wait(0.2):
             try:
-                answer = self.yard.predict(MODEL, [[5.1, 3.5, 1.4, 0.2]])
+                answer = self.installation.predict(MODEL, [[5.1, 3.5, 1.4, 0.2]])
             except (AssertionError, httpx2.HTTPError):
                 self.refused += 1
                 continue
@@ -233,9 +233,9 @@ class Predicting:
                 self.wrong.append(answer)
 
 
-def measure(yard: RunningYard) -> Undisturbed:
-    """Run the jobs of a round without a kill."""
-    calm = Round(yard, seed=0)
+def measure(installation: RunningYard) -> Undisturbed:
+    """Run a round's jobs without a kill."""
+    calm = Round(installation, seed=0)
     readers = calm.submit()
     started = time.monotonic()
     calm.finish(readers)

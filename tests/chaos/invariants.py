@@ -17,7 +17,7 @@ from jobs.answers.runs.metrics import SeriesOut
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, MetricChunk
 from jobs.queries.audit.audit_verification import verify_chain
 from jobs.queries.runs import events as event_log
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import metrics
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Outcome
 from jobs.store import sha256_of, store
@@ -47,10 +47,10 @@ def problems_of(root: Job) -> Iterator[str]:
 def _events(root: Job) -> Iterator[Event]:
     after = 0
     while (
-        found := event_log.read_events(root.pk, after=after, limit=EVERYTHING)
+        page := event_log.read_events(root.pk, after=after, limit=EVERYTHING)
     ).items:  # each has so many points
-        yield from found.items
-        after = found.cursor
+        yield from page.items
+        after = page.cursor
 
 
 def _cursors(root: Job, events: list[Event]) -> Iterator[str]:
@@ -120,8 +120,8 @@ def _trials(root: Job, events: list[Event]) -> Iterator[str]:
 
 def _artifacts(job: Job) -> Iterator[str]:
     for row in JobArtifact.objects.filter(job=job).select_related("artifact"):
-        found = sha256_of(store().path(row.artifact_id))
-        if (found.digest, found.bytes) != (row.artifact_id, row.artifact.bytes):
+        stored = sha256_of(store().path(row.artifact_id))
+        if (stored.digest, stored.bytes) != (row.artifact_id, row.artifact.bytes):
             yield f"job {job.pk}: the bytes of {row.name} are not {row.artifact_id[:12]}"
 
 
@@ -132,8 +132,8 @@ def _checkpoints(job: Job) -> Iterator[str]:
         newest[(row.trial_id, row.execution)] = row
     for row in (row for row in newest.values() if row.removed is None):
         folder = store().checkpoint_root / row.folder
-        kept = Checkpoint.objects.filter(pk=row.pk, removed=None)
-        if not is_intact(folder, row.manifest) and kept.exists():
+        unremoved = Checkpoint.objects.filter(pk=row.pk, removed=None)
+        if not is_intact(folder, row.manifest) and unremoved.exists():
             yield f"job {job.pk}: checkpoint {row.folder} does not verify"
 
 
@@ -173,7 +173,7 @@ def _epochs(job: Job, series: SeriesOut) -> int:
 
 
 def problems_of_the_database() -> Iterator[str]:
-    """Yield the violated invariants of the database."""
+    """Yield the invariants that the database violates."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             for check in ("integrity_check", "foreign_key_check"):
@@ -187,10 +187,10 @@ def problems_of_the_database() -> Iterator[str]:
 
 
 def facts_of(root: Job) -> dict[str, Any]:
-    """Return the facts that equal those of an unbroken run of the same spec bit for bit."""
+    """Return the facts that equal an unbroken run's bit for bit, for the same spec."""
     executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
     columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
-    models = shown.newest_artifacts([root]).filter(
+    models = job_queries.newest_artifacts([root]).filter(
         role="model"
     )  # a lost attempt may have left one, which no reader sees
     return {
@@ -202,7 +202,7 @@ def facts_of(root: Job) -> dict[str, Any]:
 
 
 def weights_digest(file: Path) -> str:
-    """Return a digest of the names and values of all weights in a `.keras` file, read without Keras."""
+    """Return a digest over all weight names and values in a `.keras` file, read without Keras."""
     digest = hashlib.sha256()
 
     def add(name: str, node: Any) -> None:

@@ -25,26 +25,28 @@ LONG = spec(
 
 
 @pytest.mark.parametrize("kind", ["scheduler", "worker", "runner"])
-def test_a_finished_search_continues_with_its_steps_after_a_kill(kind: str, chaos_yard: RunningYard) -> None:
-    round_ = Round(chaos_yard, seed=0)
+def test_a_finished_search_continues_with_its_steps_after_a_kill(
+    kind: str, chaos_installation: RunningYard
+) -> None:
+    round_ = Round(chaos_installation, seed=0)
     job = round_.submit_one("search", LONG)
-    wait_for(lambda: chaos_yard.job(job)["results"].get("best_trial"), "the first score", TIMEOUT)
-    wait_for(lambda: _states(chaos_yard, job).count("running") == 2, "a trial in each slot", TIMEOUT)
-    victim = find(chaos_yard, kind)[0]
-    answer = chaos_yard.ada.post(f"/jobs/{job}/finish")
+    wait_for(lambda: chaos_installation.job(job)["results"].get("best_trial"), "the first score", TIMEOUT)
+    wait_for(lambda: _states(chaos_installation, job).count("running") == 2, "a trial in each slot", TIMEOUT)
+    victim = find(chaos_installation, kind)[0]
+    answer = chaos_installation.ada.post(f"/jobs/{job}/finish")
     victim.kill()
     assert (answer["finishing"], answer["desired"]) == (True, "running")
-    made = len(_states(chaos_yard, job))
-    ended = chaos_yard.until_completed(job)
-    assert set(_states(chaos_yard, job)) <= {"completed", "stopped"}
-    assert len(_states(chaos_yard, job)) == made
+    steps = len(_states(chaos_installation, job))
+    ended = chaos_installation.until_completed(job)
+    assert set(_states(chaos_installation, job)) <= {"completed", "stopped"}
+    assert len(_states(chaos_installation, job)) == steps
     assert [(step["kind"], step["state"]) for step in ended["steps"]] == [
         ("search", "completed"),
         ("train", "completed"),
     ]
-    cursors = [event["cursor"] for event in chaos_yard.events_of(job)]
+    cursors = [event["cursor"] for event in chaos_installation.events_of(job)]
     assert cursors == list(range(1, len(cursors) + 1)), "an event is missing or repeated"
 
 
-def _states(yard: RunningYard, job: int) -> list[str]:
-    return [trial["state"] for trial in yard.ada.get(f"/jobs/{job}/trials", limit=200)["items"]]
+def _states(installation: RunningYard, job: int) -> list[str]:
+    return [trial["state"] for trial in installation.ada.get(f"/jobs/{job}/trials", limit=200)["items"]]

@@ -1,6 +1,6 @@
 """SIGKILL for every kind of process, at seeded random times.
 
-`TRAINYARD_CHAOS_KILLS` is the number of rounds, each of which kills every kind once: one in `make test`, 25
+`TRAINYARD_CHAOS_KILLS` is the number of rounds; a round kills every kind once: one in `make test`, 25
 in `make chaos`. `TRAINYARD_CHAOS_SEED` is the first round's seed, so that a failing round is replayed by
 its own seed and one kill.
 """
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.timeout(3600)
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))
 def test_after_kills_nothing_is_lost_duplicated_or_changed(
-    seed: int, chaos_yard: RunningYard, undisturbed: Undisturbed
+    seed: int, chaos_installation: RunningYard, undisturbed: Undisturbed
 ) -> None:
-    round_ = Round(chaos_yard, seed)
+    round_ = Round(chaos_installation, seed)
     try:
         round_.run(undisturbed)
     except AssertionError as error:

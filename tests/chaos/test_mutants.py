@@ -83,10 +83,10 @@ def test_no_mutant_stops_its_reader_or_leaves_its_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Keras is loaded only if there are enough mutants for its import to be worth it.
-    found = batches.run(SEED, MUTANTS, tmp_path, processes=2, load=MUTANTS >= 1000)
+    ended = batches.run(SEED, MUTANTS, tmp_path, processes=2, load=MUTANTS >= 1000)
     with capsys.disabled():
-        print(f"\nmutants of seed {SEED}: {found.ends}, slowest {found.slowest} s, peak {found.peak:,} bytes")  # noqa: T201
-    assert not found.faults, "\n\n".join(found.faults[:20])
-    assert found.mutants >= MUTANTS
-    assert found.slowest < SECONDS
-    assert found.peak < 2 * MEMORY
+        print(f"\nmutants of seed {SEED}: {ended.ends}, slowest {ended.slowest} s, peak {ended.peak:,} bytes")  # noqa: T201
+    assert not ended.faults, "\n\n".join(ended.faults[:20])
+    assert ended.mutants >= MUTANTS
+    assert ended.slowest < SECONDS
+    assert ended.peak < 2 * MEMORY

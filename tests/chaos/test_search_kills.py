@@ -2,9 +2,9 @@
 
 `TRAINYARD_CHAOS_SEARCH_KILLS` is how many kills there are in all, a few for each search: `make test` plays a
 search of the first three algorithms, `make chaos` ten of each. `TRAINYARD_CHAOS_SEED` is the first search's
-seed. Random and grid search must end with the trials, values and results of an unbroken one. The choices of
-the others depend on the trials that had ended at each request, which a kill changes: no trial of theirs may
-be lost or end twice, and budgets hold.
+seed. Random and grid search must end with the trials, values and results of an unbroken one. The other
+algorithms' choices depend on the trials that had ended at each request, which a kill changes: no trial may be
+lost or end twice, and budgets hold.
 """
 
 import itertools
@@ -25,7 +25,7 @@ KILLS_A_SEARCH = 4
 SECONDS = 4.0
 """Over which the kills are drawn; an unbroken search of these takes about as long."""
 EPOCHS = 81
-"""With a checkpoint each: many moments to die in, of which each costs every process of the yard some CPU."""
+"""With a checkpoint each: many moments to die in, each of which costs every process some CPU."""
 MORTAL = tuple(kind for kind in KINDS if kind not in ("model", "modelforks", "serving"))
 UNITS = {"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8}
 RATE = {"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}
@@ -52,9 +52,9 @@ def body(algorithm: str) -> Spec:
 
 
 @pytest.fixture(scope="module")
-def unbroken(chaos_yard: RunningYard) -> dict[str, dict[str, Any]]:
+def unbroken(chaos_installation: RunningYard) -> dict[str, dict[str, Any]]:
     """The results without a kill, for the searches that a kill must not change."""
-    calm = Round(chaos_yard, seed=0)
+    calm = Round(chaos_installation, seed=0)
     played = [algorithm for algorithm in UNMOVED if algorithm in dict(plays())]
     for algorithm in played:
         calm.submit_one(algorithm, body(algorithm))
@@ -71,9 +71,9 @@ def plays() -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(("algorithm", "seed"), plays())
 def test_a_search_ends_correctly_despite_kills(
-    algorithm: str, seed: int, chaos_yard: RunningYard, unbroken: dict[str, dict[str, Any]]
+    algorithm: str, seed: int, chaos_installation: RunningYard, unbroken: dict[str, dict[str, Any]]
 ) -> None:
-    round_ = Round(chaos_yard, seed)
+    round_ = Round(chaos_installation, seed)
     try:
         facts = play(round_, algorithm)
         if algorithm in UNMOVED:

@@ -40,21 +40,21 @@ def search(people: People) -> Job:
     return opened(people)
 
 
-def opened(people: People, **wanted: Any) -> Job:
-    asked = ExternalSearch.model_validate({"metric": "val_acc", "direction": "max", "max_trials": 3} | wanted)
+def opened(people: People, **fields: Any) -> Job:
+    asked = ExternalSearch.model_validate({"metric": "val_acc", "direction": "max", "max_trials": 3} | fields)
     return external_search.open_search(people.project, "mine", asked, by=people.member)[0]
 
 
 def ask(search: Job, script: str = "a") -> HeldTrial:
     """Ask for a trial until there is one, as the chief does with random suggestions."""
-    found = external_search.claim_trial(search.pk, script)
-    if found is NoTrial.SUGGEST:
+    answer = external_search.claim_trial(search.pk, script)
+    if answer is NoTrial.SUGGEST:
         question = external_search.suggestion_request(search.pk)
         assert question is not None
         external_search.add_suggestion(search.pk, question, {"x": question.made / 10})
-        found = external_search.claim_trial(search.pk, script)
-    assert isinstance(found, HeldTrial), found
-    return found
+        answer = external_search.claim_trial(search.pk, script)
+    assert isinstance(answer, HeldTrial), answer
+    return answer
 
 
 def name(held: HeldTrial) -> TrialName:

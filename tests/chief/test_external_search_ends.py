@@ -150,9 +150,9 @@ def test_an_unknown_trial_name_is_not_found(text: str) -> None:
         parse_name(text)
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["no space yet", "a space"])
-def test_its_pages_are_shown_with_the_lines_to_copy(people: People, search: Job, known: bool) -> None:
-    if known:
+@pytest.mark.parametrize("has_space", [False, True], ids=["no space yet", "a space"])
+def test_its_pages_are_shown_with_the_lines_to_copy(people: People, search: Job, has_space: bool) -> None:
+    if has_space:
         discovered(search)
     external_search.record_address(search.pk, host="127.0.0.1", port=4242)
     browser = browser_of(people.member)
@@ -164,5 +164,5 @@ def test_its_pages_are_shown_with_the_lines_to_copy(people: People, search: Job,
     assert browser.get("/").status_code == 200
     assert browser.get(f"/api/v1/jobs/{search.pk}").json()["kind"] == "search"
     assert browser.get(f"/api/v1/jobs/{search.pk}/trials").status_code == 200
-    if known:
+    if has_space:
         assert browser.get(f"/jobs/{search.pk}/trials/1").status_code == 200

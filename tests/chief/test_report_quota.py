@@ -1,4 +1,4 @@
-"""The quotas of a project for the reports of scripts: their share, who waits, and the project's disk."""
+"""A project's quotas for script reports: their share, who waits, and the project's disk."""
 
 import asyncio
 import time
@@ -40,7 +40,7 @@ def test_a_project_shares_its_events_between_scripts_and_runs(people: People, se
     first, second = hold_trial(search, "a"), hold_trial(search, "b")
     assert run_quotas.share_events_of_scripts(search.pk, 800) == 1000
     assert quotas.quotas_out(people.project).events.used == 800
-    assert {each.event_rate for each in Attempt.objects.filter(pk__in=(first.pk, second.pk))} == {400}
+    assert {attempt.event_rate for attempt in Attempt.objects.filter(pk__in=(first.pk, second.pk))} == {400}
     # In place of a run of three slots, which a worker would claim.
     Attempt.objects.filter(pk=second.pk).update(slots=3, event_rate=990, job=_another(search))
     assert run_quotas.share_events_of_scripts(search.pk, 800) == 250

@@ -148,9 +148,13 @@ async def test_reports_above_the_quota_of_events_wait_and_the_search_has_one_war
         await call(channel, "UpdateTrial", trial_id=name, metrics={"default_objective": 0.5}, step=step)
     assert time.monotonic() - began > 0.8, "each counts as 21 events"
     answer = await call(channel, "GetTrial", trial_id=name)
-    steps = {each.step for each in answer.trial.metrics.metrics["default_objective"].observations}
+    steps = {
+        observation.step for observation in answer.trial.metrics.metrics["default_objective"].observations
+    }
     assert steps == set(range(6))
-    assert [each["code"] for each in await asyncio.to_thread(warnings_of, search)] == ["events_over_quota"]
+    assert [warning["code"] for warning in await asyncio.to_thread(warnings_of, search)] == [
+        "events_over_quota"
+    ]
 
 
 def limit_events(people: People, events: int) -> None:
@@ -199,11 +203,11 @@ def test_a_closed_connection_counts_unless_it_was_idle(
 ) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    known = ConnectionTracker(grace=30)
-    known.record_call(7, "ipv4:10.0.0.1:4242")
-    assert known.connected({("10.0.0.1", 4242)}) == [7]
+    tracker = ConnectionTracker(grace=30)
+    tracker.record_call(7, "ipv4:10.0.0.1:4242")
+    assert tracker.connected({("10.0.0.1", 4242)}) == [7]
     now += silent
-    assert known.pop_disconnected(set()) == []
+    assert tracker.pop_disconnected(set()) == []
     now += 31
-    assert known.pop_disconnected(set()) == lost
-    assert known.pop_disconnected(set()) == []
+    assert tracker.pop_disconnected(set()) == lost
+    assert tracker.pop_disconnected(set()) == []

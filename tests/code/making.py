@@ -1,4 +1,4 @@
-"""Archives of source files, and the code of a small model."""
+"""Source archives, and the code for a small model."""
 
 import io
 import tarfile

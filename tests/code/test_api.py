@@ -29,19 +29,19 @@ def send(client: Client, *files: tuple[str, str | bytes], key: str = "", **field
 
 def problems(answer: Any) -> list[tuple[str, str]]:
     assert answer.status_code == 422, answer.content
-    return [(each["pointer"], each["message"]) for each in answer.json()["errors"]]
+    return [(error["pointer"], error["message"]) for error in answer.json()["errors"]]
 
 
 def test_a_file_becomes_a_version_with_what_was_found_in_it(api: Client) -> None:
     answer = send(api, ("shop_net.py", MODEL))
     assert answer.status_code == 201, answer.content
-    made = answer.json()
-    assert (made["name"], made["entries"]) == ("shop_net", ["Doubled", "Net", "build_model"])
-    assert (made["packages"], made["files"], made["created_by"]) == (False, 1, "member")
-    assert api.get(f"{CODE}/{made['digest']}").json() == made
-    assert [each["digest"] for each in api.get(CODE).json()["items"]] == [made["digest"]]
+    version = answer.json()
+    assert (version["name"], version["entries"]) == ("shop_net", ["Doubled", "Net", "build_model"])
+    assert (version["packages"], version["files"], version["created_by"]) == (False, 1, "member")
+    assert api.get(f"{CODE}/{version['digest']}").json() == version
+    assert [item["digest"] for item in api.get(CODE).json()["items"]] == [version["digest"]]
     (event,) = AuditEvent.objects.filter(action="code.create")
-    assert event.detail["digest"] == made["digest"]
+    assert event.detail["digest"] == version["digest"]
 
 
 def test_the_same_files_are_the_same_version_however_they_arrive(api: Client) -> None:
@@ -57,14 +57,14 @@ def test_the_same_files_are_the_same_version_however_they_arrive(api: Client) ->
             content_type="application/json",
         ),
     ]
-    assert [(each.status_code, each.json()) for each in again] == [(200, first.json())] * 3
+    assert [(answer.status_code, answer.json()) for answer in again] == [(200, first.json())] * 3
     assert CodeVersion.objects.count() == 1
 
 
 def test_the_digest_is_that_of_sorted_paths_and_contents(api: Client) -> None:
-    made = send(api, ("b.py", "b\n"), ("a.py", "a\n")).json()
+    version = send(api, ("b.py", "b\n"), ("a.py", "a\n")).json()
     content = b"".join(name + b".py\0" + hashlib.sha256(name + b"\n").digest() for name in (b"a", b"b"))
-    assert made["digest"] == hashlib.sha256(content).hexdigest()
+    assert version["digest"] == hashlib.sha256(content).hexdigest()
 
 
 def test_pasted_text_is_a_file_with_ordinary_lines(api: Client) -> None:
@@ -77,7 +77,7 @@ def test_pasted_text_is_a_file_with_ordinary_lines(api: Client) -> None:
 def test_files_and_their_text_are_read(api: Client) -> None:
     digest = send(api, ("code.zip", zipped({"model.py": MODEL, "vocabulary.bin": b"\0"}))).json()["digest"]
     files = api.get(f"{CODE}/{digest}/files").json()["items"]
-    assert [(each["path"], each["lines"]) for each in files] == [("model.py", 23), ("vocabulary.bin", None)]
+    assert [(file["path"], file["lines"]) for file in files] == [("model.py", 23), ("vocabulary.bin", None)]
     assert api.get(f"{CODE}/{digest}/text", {"file": "model.py"}).json()["text"] == MODEL
     assert api.get(f"{CODE}/{digest}/text").json()["path"] == "model.py"
     assert api.get(f"{CODE}/{digest}/differences").status_code == 409, "there is no other version"
@@ -92,13 +92,13 @@ def test_files_and_their_text_are_read(api: Client) -> None:
 def test_versions_are_compared(api: Client) -> None:
     old = send(api, ("c.zip", zipped({"a.py": "x = 1\n", "b.py": "", "c.py": "c\n"})), name="net").json()
     new = send(api, ("c.zip", zipped({"a.py": "x = 2\n", "b.py": "", "d.py": "d\n"})), name="net").json()
-    found = api.get(f"{CODE}/{new['digest']}/differences", {"old": old["digest"]}).json()
-    assert (found["equal"], [(each["path"], each["change"]) for each in found["files"]]) == (
+    comparison = api.get(f"{CODE}/{new['digest']}/differences", {"old": old["digest"]}).json()
+    assert (comparison["equal"], [(file["path"], file["change"]) for file in comparison["files"]]) == (
         1, [("a.py", "changed"), ("c.py", "removed"), ("d.py", "added")],
     )  # fmt: skip
-    assert [line["text"] for line in found["files"][0]["hunks"][0]] == ["x = 1", "x = 2"]
-    assert [line["marks"] for line in found["files"][0]["hunks"][0]] == [[[4, 5]], [[4, 5]]]
-    assert api.get(f"{CODE}/{new['digest']}/differences").json() == found, "the one before it"
+    assert [line["text"] for line in comparison["files"][0]["hunks"][0]] == ["x = 1", "x = 2"]
+    assert [line["marks"] for line in comparison["files"][0]["hunks"][0]] == [[[4, 5]], [[4, 5]]]
+    assert api.get(f"{CODE}/{new['digest']}/differences").json() == comparison, "the one before it"
     missing = api.get(f"{CODE}/{new['digest']}/differences", {"old": "0" * 64})
     assert missing.status_code == 404
 
@@ -186,7 +186,7 @@ def test_a_digest_in_two_projects_takes_the_project(people: People, api: Client)
     assert send(api, ("model.py", MODEL), project="other").status_code == 201
     assert api.get(f"{CODE}/{digest}").json()["code"] == "ambiguous"
     assert api.get(f"{CODE}/{digest}?project=other").json()["project"] == "other"
-    assert [each["project"] for each in api.get(f"{CODE}?project=yard").json()["items"]] == ["yard"]
+    assert [item["project"] for item in api.get(f"{CODE}?project=yard").json()["items"]] == ["yard"]
 
 
 def test_a_digest_in_two_projects_is_found_and_restored_in_its_own(people: People, api: Client) -> None:
@@ -194,8 +194,8 @@ def test_a_digest_in_two_projects_is_found_and_restored_in_its_own(people: Peopl
     membership = other.memberships.create(user=people.member, role="member")
     digest = send(api, ("model.py", MODEL)).json()["digest"]
     send(api, ("model.py", MODEL), project="other")
-    found = {each["url"] for each in api.get(f"/search?q={digest[:12]}").json()["items"]}
-    assert found == {f"/code/{digest}?project={slug}" for slug in ("yard", "other")}
+    addresses = {item["url"] for item in api.get(f"/search?q={digest[:12]}").json()["items"]}
+    assert addresses == {f"/code/{digest}?project={slug}" for slug in ("yard", "other")}
     assert api.delete(f"{CODE}/{digest}?project=yard").status_code == 204
     restored = api.post(f"{CODE}/{digest}/restore")
     assert (restored.status_code, restored.json()["project"]) == (200, "yard"), "the other one is not deleted"

@@ -19,7 +19,7 @@ def api(people: People) -> Client:
 def test_lists_are_filtered_by_name(api: Client) -> None:
     for number, name in enumerate(("net", "net", "trees")):
         send(api, ("model.py", f"x = {number}\n"), name=name)
-    assert [each["name"] for each in api.get(f"{CODE}?sort=name").json()["items"]] == ["net", "net", "trees"]
+    assert [item["name"] for item in api.get(f"{CODE}?sort=name").json()["items"]] == ["net", "net", "trees"]
     assert len(api.get(f"{CODE}?name=net").json()["items"]) == 2
 
 
@@ -49,8 +49,8 @@ def test_code_that_an_experiment_runs_is_not_deleted(people: People, api: Client
     digest = send(api, ("model.py", MODEL)).json()["digest"]
     model = {"kind": "script", "digest": digest, "entry": "model.py"}
     body = {"project": "yard", "name": "net search", "spec": {"version": 1, "model": model}}
-    made = api.post("/api/v1/experiments", body, content_type="application/json")
-    assert made.status_code == 201, made.content
+    answer = api.post("/api/v1/experiments", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
     refused = api.delete(f"{CODE}/{digest}")
     assert refused.status_code == 409
     (needs,) = api.get(f"{CODE}/{digest}/deletion").json()["referrers"]

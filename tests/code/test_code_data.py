@@ -79,8 +79,8 @@ def test_the_rows_of_the_code_become_a_version_that_is_read_like_an_upload(
     assert (answer["job"], answer["dataset"], answer["version"]) == (first.json()["job"], "waves", 1)
     assert (answer["version_state"], answer["rows"]) == ("preparing", RESULT["rows"])
     version = DatasetVersion.objects.get()
-    shown = api.get("/api/v1/datasets/waves/versions/1", {"project": "yard"}).json()
-    assert shown["code"] == {"digest": code, "entry": "load_data", "job": answer["job"]}
+    version_out = api.get("/api/v1/datasets/waves/versions/1", {"project": "yard"}).json()
+    assert version_out["code"] == {"digest": code, "entry": "load_data", "job": answer["job"]}
     schedule.place_jobs()
     (attempt,) = worker.claim_all()
     task: Any = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
@@ -212,8 +212,8 @@ def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     form = {"slug": "waves", "entry": "load_data", "task": ""}
     sent = api.post(f"/code/{code}/data?project=yard", form)
     assert (sent.status_code, sent["Location"]) == (303, f"/code/{code}?project=yard#data")
-    shown = api.get(f"/code/{code}?project=yard").content.decode()
-    (address,) = re.findall(r'hx-get="([^"]+)"', shown)
+    code_page = api.get(f"/code/{code}?project=yard").content.decode()
+    (address,) = re.findall(r'hx-get="([^"]+)"', code_page)
     part = api.get(unescape(address), headers={"HX-Request": "true"}).content.decode().strip()
     assert 'id="data"' in part and part.endswith("</section>") and "<form" not in part
     end(worker)
@@ -229,8 +229,8 @@ def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     of_member = browser_of(people.member).get(f"/code/{code}?project=yard").content.decode()
     assert "waves v1" in of_member and escape(start) not in of_member
     # Also without the data set in the address.
-    given = api.get(f"/p/yard/experiments/new?code={code}&entry=build_model").content.decode()
-    assert "&quot;dataset&quot;: &quot;waves&quot;" in given
+    form_page = api.get(f"/p/yard/experiments/new?code={code}&entry=build_model").content.decode()
+    assert "&quot;dataset&quot;: &quot;waves&quot;" in form_page
 
 
 def test_an_experiment_with_code_and_without_data_says_how_it_gets_them(api: Client, code: str) -> None:

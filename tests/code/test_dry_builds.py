@@ -53,10 +53,10 @@ def code(api: Client) -> str:
 
 @pytest.fixture
 def worker(people: People) -> PretendWorker:
-    made = PretendWorker(slots=1)
-    made.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
-    made.row.save(update_fields=["info"])
-    return made
+    pretend_worker = PretendWorker(slots=1)
+    pretend_worker.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
+    pretend_worker.row.save(update_fields=["info"])
+    return pretend_worker
 
 
 def stored(api: Client, text: str) -> str:
@@ -72,7 +72,7 @@ def ask(api: Client, code: str, entry: str = "build_model", **more: Any) -> Any:
 
 
 def field(name: str, *values: float) -> dict[str, Any]:
-    """Return a row of a search over a field of the fit."""
+    """Return a search space's row for a fit field."""
     return {"name": f"fit/{name}", "kind": "choice", "values": [*values]}
 
 
@@ -105,7 +105,7 @@ def created(api: Client, spec: dict[str, Any]) -> Any:
 
 def pointers(answer: Any) -> list[str]:
     assert answer.status_code == 422, answer.content
-    return [each["pointer"] for each in answer.json()["errors"]]
+    return [error["pointer"] for error in answer.json()["errors"]]
 
 
 def test_of_two_equal_requests_at_the_same_time_the_second_finds_the_job_of_the_first(
@@ -124,10 +124,10 @@ def test_a_dry_build_is_done_once_and_its_result_is_used_again(
     assert (first.status_code, first.json()["state"], first.json()["built"]) == (202, "queued", None)
     assert ask(api, code).json()["job"] == first.json()["job"]
     finish(worker)
-    found = ask(api, code).json()
-    assert (found["state"], found["job"]) == ("completed", first.json()["job"])
-    assert [row["name"] for row in found["built"]["space"]] == ["units", "rate", "dropout"]
-    assert found["unused"]["/fit/optimizer"] == "the code compiles its model"
+    answer = ask(api, code).json()
+    assert (answer["state"], answer["job"]) == ("completed", first.json()["job"])
+    assert [row["name"] for row in answer["built"]["space"]] == ["units", "rate", "dropout"]
+    assert answer["unused"]["/fit/optimizer"] == "the code compiles its model"
     # Other arguments build something else.
     assert ask(api, code, "TunedFit", args={"classes": 3}).json()["job"] != first.json()["job"]
 

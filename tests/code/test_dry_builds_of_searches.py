@@ -29,10 +29,10 @@ def code(api: Client) -> str:
 
 @pytest.fixture
 def worker(people: People) -> PretendWorker:
-    made = PretendWorker(slots=1)
-    made.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
-    made.row.save(update_fields=["info"])
-    return made
+    pretend_worker = PretendWorker(slots=1)
+    pretend_worker.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
+    pretend_worker.row.save(update_fields=["info"])
+    return pretend_worker
 
 
 def submitted(api: Client, spec: dict[str, Any]) -> Job:
@@ -124,8 +124,8 @@ def test_a_range_of_the_code_cannot_be_widened_and_the_answer_says_so(
     (trial,) = factories.make_trials(root, 1)
     Trial.objects.filter(pk=trial.pk).update(values={"units": 16, "rate": 0.1, "dropout": True})
     Job.objects.filter(pk=root.pk).update(state="completed")
-    found = api.get(f"/api/v1/jobs/{root.pk}/answer").json()
-    assert (found["at_edge"], found["at_declared_edge"]) == (["units", "rate"], ["rate"])
+    answer = api.get(f"/api/v1/jobs/{root.pk}/answer").json()
+    assert (answer["at_edge"], answer["at_declared_edge"]) == (["units", "rate"], ["rate"])
     page = text_of(api.get(f"/jobs/{root.pk}"))
     assert "Widen the range… the best value of units is at the bound" in page
     assert "Declare a wider range of rate in the code" in page
@@ -142,9 +142,9 @@ def test_a_training_that_cannot_be_continued_is_named_before_it_is_paused(
     finish(worker, BUILT.model_copy(update={"one_call": one_call}))
     body = {"project": "yard", "spec": spec_of(code)}
     plan = api.post("/api/v1/experiments/validate", body, content_type="application/json").json()["plan"]
-    found = [each for each in plan["warnings"] if "one call of fit" in each["message"]]
-    assert [each["pointer"] for each in found] == ["/model/entry"] * one_call
-    assert all(has_next_step(each["message"]) for each in found)
+    warnings = [warning for warning in plan["warnings"] if "one call of fit" in warning["message"]]
+    assert [warning["pointer"] for warning in warnings] == ["/model/entry"] * one_call
+    assert all(has_next_step(warning["message"]) for warning in warnings)
     root = submitted(api, spec_of(code))
     Job.objects.filter(pk=root.pk).update(state="running", started=root.queued)
     assert ("Pause this job?" in api.get(f"/jobs/{root.pk}").content.decode()) == one_call

@@ -1,4 +1,4 @@
-"""Packages of code: installing them ahead of runs, and the versions that later runs get."""
+"""Packages for code: installing them ahead of runs, and the versions that later runs get."""
 
 import time
 from collections.abc import Callable
@@ -37,10 +37,10 @@ def api(people: People) -> Client:
 
 @pytest.fixture
 def worker(people: People) -> PretendWorker:
-    made = PretendWorker(slots=4)
-    made.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
-    made.row.save(update_fields=["info"])
-    return made
+    pretend_worker = PretendWorker(slots=4)
+    pretend_worker.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
+    pretend_worker.row.save(update_fields=["info"])
+    return pretend_worker
 
 
 def stored(api: Client, text: str = MODEL, requirements: str = "einops>=0.8") -> str:
@@ -61,7 +61,7 @@ def claimed(worker: PretendWorker) -> Attempt:
     return attempt
 
 
-def found(version: str = "0.8", **changes: Any) -> InstalledSet:
+def installed_set(version: str = "0.8", **changes: Any) -> InstalledSet:
     fields: dict[str, Any] = {"python": "3.13", "platform": "linux-x86_64", "for_engine": True, **changes}
     return InstalledSet(
         packages=(InstalledPackage(name="einops", version=version, digest="e" * 64),), **fields
@@ -99,7 +99,7 @@ def test_packages_are_installed_once_and_runs_that_need_them_wait(
     schedule.place_jobs()
     needing.refresh_from_db()
     assert needing.why_waiting == f"Its packages are being installed by job {job}."
-    assert [each.job_id for each in worker.claim_all()] == [free.pk]
+    assert [claimed_attempt.job_id for claimed_attempt in worker.claim_all()] == [free.pk]
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
     assert [claimed(worker).job_id] == [needing.pk]
     assert (
@@ -143,7 +143,7 @@ def test_an_installation_that_is_not_possible_is_refused(
 ) -> None:
     answer = install(api, stored(api, MODEL, requirements), **body)
     assert answer.status_code == status, answer.content
-    assert [each["pointer"] for each in answer.json().get("errors", [])] == ([pointer] if pointer else [])
+    assert [error["pointer"] for error in answer.json().get("errors", [])] == ([pointer] if pointer else [])
     assert not Job.objects.exists()
 
 
@@ -165,19 +165,19 @@ def test_later_runs_get_the_recorded_packages_until_they_are_resolved_again(
     first = claimed(worker)
     begun = code_of(first, tmp_path)
     assert (begun.sets, begun.packages) == ((), None)
-    package_sets.record_packages(first.pk, found(), begun.choice)
+    package_sets.record_packages(first.pk, installed_set(), begun.choice)
     # A machine that has installed at the same time keeps its own, and changes nothing for others.
-    package_sets.record_packages(first.pk, found("0.9"), begun.choice)
-    package_sets.record_packages(first.pk, found("0.9", python="3.14"), begun.choice)
+    package_sets.record_packages(first.pk, installed_set("0.9"), begun.choice)
+    package_sets.record_packages(first.pk, installed_set("0.9", python="3.14"), begun.choice)
     first.refresh_from_db()
-    assert first.packages_id == found("0.9").digest
+    assert first.packages_id == installed_set("0.9").digest
     again = code_of(first, tmp_path)
-    assert again.wanted_packages("3.13", "linux-x86_64", for_engine=True) == found().packages
+    assert again.wanted_packages("3.13", "linux-x86_64", for_engine=True) == installed_set().packages
     assert again.wanted_packages("3.13", "linux-x86_64", for_engine=False) is None
     assert again.choice == begun.choice
-    shown = api.get(f"/api/v1/code/{code}/environment").json()
-    assert {(each["python"], each["digest"]) for each in shown["recorded"]} == {
-        ("3.13", found().digest), ("3.14", found("0.9").digest),
+    environment = api.get(f"/api/v1/code/{code}/environment").json()
+    assert {(record["python"], record["digest"]) for record in environment["recorded"]} == {
+        ("3.13", installed_set().digest), ("3.14", installed_set("0.9").digest),
     }  # fmt: skip
     assert "Runs get exactly these packages" in squeezed(api.get(f"/code/{code}").content.decode())
 
@@ -186,10 +186,10 @@ def test_later_runs_get_the_recorded_packages_until_they_are_resolved_again(
     assert "had the versions chosen again" in squeezed(api.get(f"/code/{code}").content.decode())
     assert code_of(first, tmp_path).sets == ()
     # A run that has begun before does not bring the old versions back.
-    package_sets.record_packages(first.pk, found(), begun.choice)
+    package_sets.record_packages(first.pk, installed_set(), begun.choice)
     assert not RecordedPackages.objects.exists()
-    package_sets.record_packages(first.pk, found("0.9"), code_of(first, tmp_path).choice)
-    assert RecordedPackages.objects.get().packages_id == found("0.9").digest
+    package_sets.record_packages(first.pk, installed_set("0.9"), code_of(first, tmp_path).choice)
+    assert RecordedPackages.objects.get().packages_id == installed_set("0.9").digest
 
 
 def interrupted(action: Callable[[], object]) -> int:
@@ -233,8 +233,8 @@ def test_a_process_that_dies_while_it_records_packages_leaves_all_or_nothing(peo
     install(api, code)
     attempt = claimed(worker)
     choice = PackageChoice(requirements=NEEDED, resolution="")
-    assert interrupted(lambda: package_sets.record_packages(attempt.pk, found(), choice)) > 4
-    assert RecordedPackages.objects.get().packages_id == found().digest
+    assert interrupted(lambda: package_sets.record_packages(attempt.pk, installed_set(), choice)) > 4
+    assert RecordedPackages.objects.get().packages_id == installed_set().digest
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
     with pytest.raises(StaleFence):
-        package_sets.record_packages(attempt.pk, found(), choice)
+        package_sets.record_packages(attempt.pk, installed_set(), choice)

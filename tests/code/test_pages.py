@@ -1,4 +1,4 @@
-"""The pages of code."""
+"""The code pages."""
 
 import re
 import threading
@@ -59,11 +59,11 @@ def test_a_version_shows_its_source_with_numbers_that_can_be_linked(browser: Cli
     assert '<span class="cd-line" id="L22"><a href="#L22">22</a><span class="cd-k">def</span>' in page
     assert "style=" not in page.partition("<main")[2].partition("</main>")[0], "the policy forbids it"
     assert "#L11" in page, "the class is linked"
-    found = squeezed(page)
-    assert "<code>classes: int</code>" in found
-    assert "<code>wide = False</code>" in found
-    assert "HyperModel with build and fit" in found
-    assert "saved as <code>shop&gt;Doubled</code>" in found
+    text = squeezed(page)
+    assert "<code>classes: int</code>" in text
+    assert "<code>wide = False</code>" in text
+    assert "HyperModel with build and fit" in text
+    assert "saved as <code>shop&gt;Doubled</code>" in text
 
 
 def test_source_is_text_and_no_markup(browser: Client) -> None:
@@ -149,7 +149,7 @@ def test_a_list_names_four_entries_and_counts_the_others(browser: Client) -> Non
         page = squeezed(browser.get("/code").content.decode())
     assert ("A3</span>" in page, "A4</span>" in page, "and 2 more" in page) == (True, False, True)
     # The findings may have a megabyte for each version.
-    assert not any('"jobs_codeversion"."found"' in each["sql"] for each in statements)
+    assert not any('"jobs_codeversion"."found"' in statement["sql"] for statement in statements)
 
 
 def test_a_lone_version_has_nothing_to_be_compared_with(browser: Client) -> None:
@@ -213,9 +213,9 @@ def test_one_process_answers_all_who_ask_at_once(browser: Client, monkeypatch: p
     monkeypatch.setattr(code_reader, "_ask", slow)
     monkeypatch.setattr(code_reader, "COLOURS_WAIT_SECONDS", 20.0)
     with ThreadPoolExecutor() as pool:
-        found = [pool.submit(code_reader.highlight_file, file) for _ in range(4)]
+        answers = [pool.submit(code_reader.highlight_file, file) for _ in range(4)]
         go_on.set()
-        assert [each.result() for each in found] == [answer] * 4
+        assert [pending.result() for pending in answers] == [answer] * 4
     assert len(asked) == 1
 
 

@@ -15,21 +15,23 @@ def entries(folder: Path, files: dict[str, str]) -> dict[str, CodeEntry]:
 
 
 def test_functions_classes_and_layers_are_found_with_their_arguments(tmp_path: Path) -> None:
-    found = entries(tmp_path, {"model.py": MODEL})
-    assert [(name, entry.kind, entry.line) for name, entry in found.items()] == [
+    by_name = entries(tmp_path, {"model.py": MODEL})
+    assert [(name, entry.kind, entry.line) for name, entry in by_name.items()] == [
         ("Doubled", "layer", 6), ("Net", "hypermodel", 11), ("build_model", "build_model", 22),
     ]  # fmt: skip
-    assert found["Doubled"].registered == "shop>Doubled"
-    assert found["Net"].methods == ["build", "fit"]
-    arguments = [(each.name, each.default, each.annotation) for each in found["Net"].arguments]
+    assert by_name["Doubled"].registered == "shop>Doubled"
+    assert by_name["Net"].methods == ["build", "fit"]
+    arguments = [
+        (argument.name, argument.default, argument.annotation) for argument in by_name["Net"].arguments
+    ]
     assert arguments == [("classes", None, "int"), ("wide", "False", None)]
 
 
 def test_bases_are_found_through_other_files_and_other_names(tmp_path: Path) -> None:
     base = "from keras_tuner import HyperModel as HM\nclass Base(HM):\n    def __init__(self, units=8): ...\n"
     net = "from base import Base\nclass Mid(Base): ...\nclass Net(Mid):\n    def build(self, hp): ...\n"
-    found = entries(tmp_path, {"base.py": base, "net.py": net})["Net"]
-    assert (found.kind, found.methods, [each.name for each in found.arguments]) == (
+    net_class = entries(tmp_path, {"base.py": base, "net.py": net})["Net"]
+    assert (net_class.kind, net_class.methods, [argument.name for argument in net_class.arguments]) == (
         "hypermodel", ["build"], ["units"],
     )  # fmt: skip
 
@@ -54,8 +56,8 @@ def test_bases_are_found_through_other_files_and_other_names(tmp_path: Path) -> 
 def test_a_class_has_the_kind_of_the_module_of_its_base(
     tmp_path: Path, imports: str, base: str, kind: str | None
 ) -> None:
-    found = entries(tmp_path, {"model.py": f"{imports}\nclass Own({base}): ...\n"})
-    assert [entry.kind for entry in found.values()] == ([kind] if kind else [])
+    by_name = entries(tmp_path, {"model.py": f"{imports}\nclass Own({base}): ...\n"})
+    assert [entry.kind for entry in by_name.values()] == ([kind] if kind else [])
 
 
 def test_a_base_is_looked_for_in_its_own_file_and_then_by_the_imports(tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ if __name__ == "__main__":
 """
     script = entries(tmp_path, {"train.py": source})["train.py"]
     assert (script.kind, script.line) == ("script", 10)
-    assert [(each.name, each.default, each.annotation) for each in script.arguments] == [
+    assert [(argument.name, argument.default, argument.annotation) for argument in script.arguments] == [
         ("data", None, None), ("out", "None", None), ("--epochs", "2 + 1", "int"), ("--size", None, None),
         ("--fast", "False", None),
     ]  # fmt: skip
@@ -132,16 +134,18 @@ if __name__ == "__main__":
 def test_the_arguments_that_are_kept_are_bounded(tmp_path: Path) -> None:
     many = ", ".join(f"a{number}=1" for number in range(150))
     source = "".join(f"@register_keras_serializable()\ndef f{number}({many}): ...\n" for number in range(12))
-    found = read_files(tmp_path, {"model.py": source}).found.entries
-    assert [(len(each.arguments), each.more_arguments) for each in found] == [(100, 50)] * 10 + [(0, 150)] * 2
+    listed = read_files(tmp_path, {"model.py": source}).found.entries
+    assert [(len(entry.arguments), entry.more_arguments) for entry in listed] == [(100, 50)] * 10 + [
+        (0, 150)
+    ] * 2
 
 
 def test_a_syntax_error_is_named_with_its_place_and_other_files_are_read(tmp_path: Path) -> None:
-    found = read_files(tmp_path, {"bad.py": "x = 1\ny = (2\n", "model.py": MODEL}).found
-    (problem,) = found.problems
+    findings = read_files(tmp_path, {"bad.py": "x = 1\ny = (2\n", "model.py": MODEL}).found
+    (problem,) = findings.problems
     assert (problem.path, problem.line, problem.column) == ("bad.py", 2, 5)
     assert "never closed" in problem.message
-    assert len(found.entries) == 3
+    assert len(findings.entries) == 3
 
 
 def test_python_that_is_no_utf_8_is_kept_and_named(tmp_path: Path) -> None:
@@ -152,26 +156,26 @@ def test_python_that_is_no_utf_8_is_kept_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "wanted", "python"),
+    ("name", "text", "requirements", "python"),
     [
         ("requirements.txt", "# us\na>=2  # b\n\n--pre\nx \\\n==1\n", ["a>=2", "--pre", "x  ==1"], None),
         ("pyproject.toml", '[project]\nrequires-python = ">3"\ndependencies = ["numpy"]\n', ["numpy"], ">3"),
     ],
 )  # fmt: skip
 def test_packages_are_found(
-    tmp_path: Path, name: str, text: str, wanted: list[str], python: str | None
+    tmp_path: Path, name: str, text: str, requirements: list[str], python: str | None
 ) -> None:
     packages = read_files(tmp_path, {"model.py": MODEL, name: text}).found.packages
     assert packages is not None
-    assert (packages.path, packages.requirements, packages.python) == (name, wanted, python)
+    assert (packages.path, packages.requirements, packages.python) == (name, requirements, python)
 
 
 @pytest.mark.parametrize("text", ["[project", "[project]\ndependencies = 3\n", "a = " + "[" * 5000])
 def test_a_damaged_pyproject_is_a_problem(tmp_path: Path, text: str) -> None:
-    found = read_files(tmp_path, {"model.py": MODEL, "pyproject.toml": text}).found
-    assert (found.packages, found.problems[0].path) == (None, "pyproject.toml")
+    findings = read_files(tmp_path, {"model.py": MODEL, "pyproject.toml": text}).found
+    assert (findings.packages, findings.problems[0].path) == (None, "pyproject.toml")
 
 
 def test_a_pyproject_about_a_tool_asks_for_no_packages(tmp_path: Path) -> None:
-    found = read_files(tmp_path, {"model.py": MODEL, "pyproject.toml": "[tool.ruff]\n"}).found
-    assert (found.packages, found.problems) == (None, [])
+    findings = read_files(tmp_path, {"model.py": MODEL, "pyproject.toml": "[tool.ruff]\n"}).found
+    assert (findings.packages, findings.problems) == (None, [])

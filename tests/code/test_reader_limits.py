@@ -155,16 +155,16 @@ def test_words_of_python_have_classes(tmp_path: Path) -> None:
 
 
 def test_the_lines_that_are_shown_are_bounded(tmp_path: Path) -> None:
-    shown = highlighted(tmp_path, "\n" * 524_288)
-    assert (len(shown.lines), shown.is_cut) == (MAX_SHOWN_LINES, True)
+    page = highlighted(tmp_path, "\n" * 524_288)
+    assert (len(page.lines), page.is_cut) == (MAX_SHOWN_LINES, True)
     assert not highlighted(tmp_path, "\n" * MAX_SHOWN_LINES).is_cut
 
 
 def test_the_parts_with_styles_are_bounded(tmp_path: Path) -> None:
     text = "x = " + "1+" * 200_000 + "1"
-    shown = highlighted(tmp_path, text)
-    assert sum(map(len, shown.lines)) <= MAX_RUNS + 1
-    assert ("".join(run for _, run in shown.lines[0]), "too many parts" in shown.note) == (text, True)
+    page = highlighted(tmp_path, text)
+    assert sum(map(len, page.lines)) <= MAX_RUNS + 1
+    assert ("".join(run for _, run in page.lines[0]), "too many parts" in page.note) == (text, True)
 
 
 def test_characters_that_change_the_direction_are_shown_by_their_numbers(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_the_process_limits_itself_for_good() -> None:
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True).stdout
     most = [limits.CPU_SECONDS, limits.MEMORY_BYTES, limits.FILE_BYTES, 0]
-    assert [int(each) for each in printed.split()] == most * 2
+    assert [int(limit) for limit in printed.split()] == most * 2
 
 
 def test_what_takes_too_long_is_shown_without_classes(
@@ -215,6 +215,6 @@ def test_what_takes_too_long_is_shown_without_classes(
 ) -> None:
     monkeypatch.setattr(highlighting, "SECONDS", 0.02)
     text = "x = [1, 2, 3]  # y\n" * 4_000
-    shown = highlighted(tmp_path, text)
-    assert ("took too long" in shown.note, len(shown.lines)) == (True, 4_000)
-    assert {"".join(run for _, run in line) for line in shown.lines} == {"x = [1, 2, 3]  # y"}
+    page = highlighted(tmp_path, text)
+    assert ("took too long" in page.note, len(page.lines)) == (True, 4_000)
+    assert {"".join(run for _, run in line) for line in page.lines} == {"x = [1, 2, 3]  # y"}

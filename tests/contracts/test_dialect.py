@@ -1,4 +1,4 @@
-"""Dialects of tables of text are detected from the start of a file."""
+"""The dialect of a text table is detected from the file's start."""
 
 import pytest
 
@@ -7,9 +7,9 @@ from jobs.spec.data.dialect import Dialect, DialectRequest, detect_dialect
 GERMAN = "Straße;Fläche;Preis\nAm Wall;1.234,5;99,90 €\nMarkt;80,25;1.100,00 €\n"
 
 
-def dialect_of(text: str, encoding: str = "utf-8", **given: object) -> Dialect:
+def dialect_of(text: str, encoding: str = "utf-8", **fields: object) -> Dialect:
     return detect_dialect(
-        text.encode(encoding), is_all=True, request=DialectRequest.model_validate(given)
+        text.encode(encoding), is_all=True, request=DialectRequest.model_validate(fields)
     ).dialect
 
 
@@ -30,12 +30,12 @@ def test_the_delimiter_divides_most_rows_alike(text: str, delimiter: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("encoding", "found"),
+    ("encoding", "expected"),
     [("utf-8", "utf-8"), ("utf-8-sig", "utf-8"), ("cp1252", "latin-1"), ("utf-16", "utf-16")],
 )
-def test_the_encoding_is_detected_and_the_names_are_read(encoding: str, found: str) -> None:
+def test_the_encoding_is_detected_and_the_names_are_read(encoding: str, expected: str) -> None:
     sample = detect_dialect(GERMAN.encode(encoding), is_all=True)
-    assert sample.dialect == Dialect(delimiter=";", encoding=found, decimal=",", header=True)
+    assert sample.dialect == Dialect(delimiter=";", encoding=expected, decimal=",", header=True)
     assert sample.rows[0] == ["Straße", "Fläche", "Preis"]
     assert sample.rows[1][2] == "99,90 €"
 
@@ -50,8 +50,8 @@ def test_a_character_that_the_end_of_the_sample_divides_is_still_utf_8() -> None
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
 @pytest.mark.parametrize("is_all", [True, False])
 def test_any_bytes_have_a_dialect_in_any_encoding(start: bytes, encoding: str, is_all: bool) -> None:
-    given = DialectRequest.model_validate({"encoding": encoding})
-    assert detect_dialect(start, is_all=is_all, request=given).dialect.encoding == encoding
+    request = DialectRequest.model_validate({"encoding": encoding})
+    assert detect_dialect(start, is_all=is_all, request=request).dialect.encoding == encoding
 
 
 def test_an_incomplete_last_row_is_not_part_of_the_sample() -> None:
@@ -75,15 +75,17 @@ def test_a_header_is_a_first_row_without_numbers_above_numbers(text: str, header
 
 
 def test_what_a_person_knows_is_not_detected() -> None:
-    given = {"delimiter": ",", "encoding": "latin-1", "decimal": ",", "header": False}
-    found = detect_dialect(b"a;b\n1;2\n", is_all=True, request=DialectRequest.model_validate(given)).dialect
-    assert found.model_dump() == given
+    fields = {"delimiter": ",", "encoding": "latin-1", "decimal": ",", "header": False}
+    dialect = detect_dialect(
+        b"a;b\n1;2\n", is_all=True, request=DialectRequest.model_validate(fields)
+    ).dialect
+    assert dialect.model_dump() == fields
 
 
 @pytest.mark.parametrize("word", ["k.A.", "n/a", "-", "N.A.", "keine Angabe"])
 def test_words_for_missing_numbers_change_neither_the_decimal_sign_nor_the_header(word: str) -> None:
-    found = dialect_of(f"{word};1,5;1\n2,5;{word};2\n3,5;{word};3\n")
-    assert (found.decimal, found.header) == (",", False)
+    dialect = dialect_of(f"{word};1,5;1\n2,5;{word};2\n3,5;{word};3\n")
+    assert (dialect.decimal, dialect.header) == (",", False)
     assert dialect_of(f"size;rate\n{word};2\n2,5;{word}\n").header
 
 

@@ -1,4 +1,4 @@
-"""Search spaces of other tools are imported without loss, or rejected with the location and a reason."""
+"""Search spaces from other tools are imported without loss, or rejected with the location and a reason."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Percentiles of merged histograms, against those of the values themselves."""
+"""Percentiles from merged histograms, compared with the values' percentiles."""
 
 import numpy as np
 import pytest
@@ -24,8 +24,8 @@ def counted(values: np.ndarray) -> dict[int, int]:
 def test_a_percentile_is_within_two_percent_of_the_value_at_its_rank(share: float) -> None:
     values = np.random.default_rng(3).lognormal(8, 2, 5000)
     exact = np.percentile(values, 100 * share, method="inverted_cdf")
-    found = percentile(counted(values), share)
-    assert found == pytest.approx(exact, rel=RELATIVE_ERROR * 1.0001)
+    estimate = percentile(counted(values), share)
+    assert estimate == pytest.approx(exact, rel=RELATIVE_ERROR * 1.0001)
     assert RELATIVE_ERROR < 0.02
 
 

@@ -1,4 +1,4 @@
-"""The depth of JSON text is measured without parsing it."""
+"""JSON text is checked for depth without parsing it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Narrowing the space of a running search: valid changes, and errors with pointers."""
+"""Narrowing a running search's space: valid changes, and errors with pointers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Patterns of users: linear time, and the meaning that Keras' `re` gives them."""
+"""Users' patterns: linear time, and the meaning that Keras' `re` gives them."""
 
 import re
 

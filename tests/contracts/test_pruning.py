@@ -15,7 +15,7 @@ SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1}]
 
 
 def curve(trial: int, *values: float, over: bool = False, execution: int = 1) -> Curve:
-    """Return the curve of a training with these values of something to be minimized, an epoch each."""
+    """Return a learning curve with one value per epoch, to be minimized."""
     best = [(e, v) for e, v in enumerate(values, 1) if v < min(values[: e - 1], default=9e9)]
     return Curve(trial=trial, execution=execution, epochs=len(values), over=over, best=tuple(best))
 
@@ -71,7 +71,7 @@ def test_completed_trainings_count_at_later_epochs_and_pruned_ones_do_not() -> N
 
 
 class Counting(tuple[Any, ...]):
-    """The values of a curve; counts how often one is looked at."""
+    """A curve's values, which counts how often one is read."""
 
     looks = 0
 

@@ -18,7 +18,7 @@ UPDATE = "UPDATE_DOCS=1 pytest tests/contracts/test_reference_tables.py, then co
 
 
 def fields_of(kind: type[Frozen] | None) -> str:
-    """List the fields of a class with their defaults, as the table shows them."""
+    """List a class's fields with their defaults, as the table shows them."""
     fields = kind.model_fields if kind is not None else {}
     defaults = {name: field.default for name, field in fields.items()}
     return ", ".join(f"`{name}` {str(value).lower()}" for name, value in defaults.items())

@@ -1,4 +1,4 @@
-"""Search spaces of other tools that are refused, merged or too large."""
+"""Search spaces from other tools that are refused, merged or too large."""
 # ruff: noqa: E501  one case per line: the input, the pointer, the message
 
 import json
@@ -19,7 +19,7 @@ from tests.contracts.test_formats import FILES, VERTEX, Json, katib, optuna, ver
 
 
 def refused(body: Any, format: Any = None) -> dict[str, str]:  # noqa: A002
-    """Return the problems of a text or value by pointer."""
+    """Return the problems in a text or value by pointer."""
     with pytest.raises(FormatError) as caught:
         read(body if isinstance(body, str) else json.dumps(body), format)
     return {problem.pointer: problem.message for problem in caught.value.problems}
@@ -124,8 +124,8 @@ REFUSALS: list[tuple[Any, str, str]] = [
 
 @pytest.mark.parametrize(("body", "pointer", "message"), REFUSALS)
 def test_an_unsupported_setting_is_an_error_with_a_pointer(body: Any, pointer: str, message: str) -> None:
-    found = refused(body)
-    assert message in found[pointer], found
+    errors = refused(body)
+    assert message in errors[pointer], errors
 
 
 def test_the_objective_may_be_a_metric_that_only_a_script_reports() -> None:
@@ -187,7 +187,7 @@ SAMPLES = [
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
-    """List every container of a value with each of its keys."""
+    """List every container in a value with each key."""
     if isinstance(value, dict | list):
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))
         return [(value, key) for key in keys] + [place for key in keys for place in places(value[key])]
@@ -200,8 +200,8 @@ def test_a_random_value_anywhere_in_a_file_is_imported_or_rejected(
     sample: Any, where: int, value: Any
 ) -> None:
     body = json.loads(json.dumps(sample))
-    found = places(body)
-    container, key = found[where % len(found)]
+    all_places = places(body)
+    container, key = all_places[where % len(all_places)]
     container[key] = value
     _imported_or_rejected(json.dumps(body))
 

@@ -1,4 +1,4 @@
-"""Scripts as models of a spec: their arguments, what has no effect on them, and data that may be missing."""
+"""Scripts as a spec's model: their arguments, what has no effect on them, and data that may be missing."""
 
 from typing import Any
 
@@ -19,21 +19,21 @@ SPACE = [{"name": "rate", "kind": "float", "min": 0.1, "max": 1.0}]
 def body(
     search: dict[str, Any] | None = None, model: dict[str, Any] | None = None, **parts: Any
 ) -> dict[str, Any]:
-    found = {"model": {"kind": "script", "digest": DIGEST, "entry": "train.py", **(model or {})}, **parts}
-    return found if search is None else {**found, "search": {"space": SPACE, **search}}
+    fields = {"model": {"kind": "script", "digest": DIGEST, "entry": "train.py", **(model or {})}, **parts}
+    return fields if search is None else {**fields, "search": {"space": SPACE, **search}}
 
 
 def refused(sent: dict[str, Any]) -> list[Problem]:
-    """Return the problems of a spec that cannot be parsed."""
+    """Return the problems in a spec that cannot be parsed."""
     with pytest.raises(ValidationError) as error:
         ExperimentSpec.model_validate(sent)
     return problems(error.value, sent, "/spec")
 
 
 def checked(sent: dict[str, Any]) -> dict[str, str]:
-    """Return the problems of a spec that can be parsed, by their place."""
-    found = spec_checks.problems(ExperimentSpec.model_validate(sent))
-    return {problem.pointer: problem.message for problem in found}
+    """Return the problems in a spec that can be parsed, by pointer."""
+    spec_problems = spec_checks.problems(ExperimentSpec.model_validate(sent))
+    return {problem.pointer: problem.message for problem in spec_problems}
 
 
 def test_a_script_needs_no_data_but_a_template_does() -> None:
@@ -101,7 +101,7 @@ def test_any_metric_can_be_the_objective_of_a_script_alone() -> None:
 
 
 def test_fields_and_steps_without_effect_on_scripts_are_refused_with_the_reason() -> None:
-    found = checked(
+    messages = checked(
         body(
             {"evaluation": {"kind": "k_fold", "folds": 3}},
             fit={"epochs": 3, "seed": 1, "learning_rate": 0.5, "early_stopping": {"patience": 3}},
@@ -109,10 +109,10 @@ def test_fields_and_steps_without_effect_on_scripts_are_refused_with_the_reason(
             after={"retrain": {"top": 1}, "register": {"model": "net"}},
         )
     )
-    assert found.keys() == {
+    assert messages.keys() == {
         "/search/evaluation", "/fit/learning_rate", "/fit/early_stopping", "/precision", "/after/retrain"
     }  # fmt: skip
-    assert found["/fit/learning_rate"].endswith("pass it as an argument; leave it out")
+    assert messages["/fit/learning_rate"].endswith("pass it as an argument; leave it out")
 
 
 def test_an_algorithm_with_rungs_is_refused_and_a_pruner_is_not() -> None:

@@ -29,9 +29,9 @@ HUGE = 10**15
 
 
 def space(*rows: Json) -> Space:
-    made = SPACES.validate_python(list(rows))
-    check_space(made)
-    return made
+    parsed = SPACES.validate_python(list(rows))
+    check_space(parsed)
+    return parsed
 
 
 def one(kind: str, **more: Any) -> Parameter:
@@ -128,20 +128,20 @@ def test_a_condition_that_can_never_be_met_is_rejected(parent: Json, condition: 
 
 
 def test_conditions_nest_and_may_have_several_parents() -> None:
-    made = space(
+    nested_space = space(
         {"name": "block/kind", "kind": "choice", "values": ["conv", "dense"]},
         flag("block/norm", when("block/kind", "conv")),
         {"name": "block/momentum", "kind": "float", "min": 0.8, "max": 0.9, "step": 0.1,
          "when": [when("block/kind", "conv"), when("block/norm", True)]},
     )  # fmt: skip
-    assert list(grid(made)) == [
+    assert list(grid(nested_space)) == [
         {"block/kind": "conv", "block/norm": False},
         {"block/kind": "conv", "block/norm": True, "block/momentum": 0.8},
         {"block/kind": "conv", "block/norm": True, "block/momentum": 0.9},
         {"block/kind": "dense"},
     ]
-    assert grid_size(made) == 4
-    assert all(sample(made, random.Random(seed)) in list(grid(made)) for seed in range(20))
+    assert grid_size(nested_space) == 4
+    assert all(sample(nested_space, random.Random(seed)) in list(grid(nested_space)) for seed in range(20))
 
 
 @st.composite
@@ -167,8 +167,8 @@ def small_spaces(draw: st.DrawFn) -> Space:
 
 @given(small_spaces())
 @settings(max_examples=60, deadline=None)
-def test_the_count_equals_the_length_of_the_grid(made: Space) -> None:
-    assert space_size.count_configurations(made) == (sum(1 for _ in grid(made)), True)
+def test_the_count_equals_the_length_of_the_grid(small_space: Space) -> None:
+    assert space_size.count_configurations(small_space) == (sum(1 for _ in grid(small_space)), True)
 
 
 def test_a_huge_space_with_conditions_is_counted_quickly() -> None:
@@ -184,10 +184,10 @@ def test_a_huge_space_with_conditions_is_counted_quickly() -> None:
         for i in range(100)
     ]
     began = time.process_time()
-    found = space_size.count_configurations(space(*flags, *ring))
+    count = space_size.count_configurations(space(*flags, *ring))
     assert time.process_time() - began < 1
-    assert found.exact
-    assert found.number > 2**5000
+    assert count.exact
+    assert count.number > 2**5000
     assert str(space_size.size_of_space(space(*flags, *ring))).startswith("at least 1\u202f000")
 
 
@@ -196,10 +196,10 @@ def test_too_many_overlapping_conditions_give_a_lower_bound() -> None:
     flags = [flag(f"f{i}") for i in range(40)]
     knots = [flag(f"c{i}", *(when(f"f{j}", True) for j in rng.sample(range(40), 6))) for i in range(160)]
     began = time.process_time()
-    found = space_size.count_configurations(space(*flags, *knots))
+    count = space_size.count_configurations(space(*flags, *knots))
     assert time.process_time() - began < 2
-    assert not found.exact
-    assert found.number > space_size.MOST_STATES
+    assert not count.exact
+    assert count.number > space_size.MOST_STATES
     assert grid_size(space(*flags, *knots), 500) == 500
 
 

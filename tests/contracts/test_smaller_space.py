@@ -31,9 +31,9 @@ def bounds(parameter: Any) -> tuple[Any, Any]:
     ],
 )
 def test_half_of_a_range_is_kept_around_the_best_value(row: Any, best: Any, expected: Any) -> None:
-    (made,) = shrink_space(space({"name": "x", **row}), {"x": best}, [])
-    assert bounds(made) == pytest.approx(expected)
-    assert made.takes(best)
+    (parameter,) = shrink_space(space({"name": "x", **row}), {"x": best}, [])
+    assert bounds(parameter) == pytest.approx(expected)
+    assert parameter.takes(best)
 
 
 def test_choices_of_good_configurations_are_kept_and_a_single_one_is_fixed() -> None:
@@ -58,8 +58,8 @@ def test_choices_of_good_configurations_are_kept_and_a_single_one_is_fixed() -> 
 
 def test_billions_of_steps_are_not_listed() -> None:
     row = {"name": "x", "kind": "int", "min": 0, "max": 10**15, "step": 10}
-    (made,) = shrink_space(space(row), {"x": 5 * 10**14}, [])
-    assert bounds(made) == (250_000_000_000_000, 750_000_000_000_000)
+    (parameter,) = shrink_space(space(row), {"x": 5 * 10**14}, [])
+    assert bounds(parameter) == (250_000_000_000_000, 750_000_000_000_000)
 
 
 def test_best_values_at_a_bound_are_named() -> None:

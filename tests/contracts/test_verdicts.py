@@ -1,4 +1,4 @@
-"""The sentence that is shown before the figures of a report."""
+"""The sentence that is shown before a report's figures."""
 
 import pytest
 
@@ -48,18 +48,18 @@ def test_bins_without_rows_have_no_bias() -> None:
 
 
 def test_an_ensemble_of_independent_members_beats_its_best_member() -> None:
-    found = verdict(ensemble_report((2.0, 2.0, 2.0)))
-    assert found.startswith("The ensemble of 3 members beats its best member, Retrain trial ")
-    assert "log loss 0." in found
+    sentence = verdict(ensemble_report((2.0, 2.0, 2.0)))
+    assert sentence.startswith("The ensemble of 3 members beats its best member, Retrain trial ")
+    assert "log loss 0." in sentence
     assert (
         "on 240 validation rows, each scored with weights fitted on other rows (95 % interval of the gain 0."
-        in found
+        in sentence
     )
 
 
 def test_an_ensemble_with_equal_weights_has_no_rows_left_out() -> None:
-    found = verdict(ensemble_report((2.0, 2.0, 2.0), method="mean"))
-    assert "on 240 validation rows (95 % interval of the gain 0." in found
+    sentence = verdict(ensemble_report((2.0, 2.0, 2.0), method="mean"))
+    assert "on 240 validation rows (95 % interval of the gain 0." in sentence
 
 
 def test_a_lead_that_may_be_luck_is_called_so() -> None:
@@ -67,9 +67,9 @@ def test_a_lead_that_may_be_luck_is_called_so() -> None:
     gain = report.fit.gain
     assert gain is not None
     unsure = gain.model_copy(update={"low": -0.01, "high": 0.02})
-    found = verdict(report.model_copy(update={"fit": report.fit.model_copy(update={"gain": unsure})}))
-    assert "is not clearly better than its best member" in found
-    assert "may be luck (95 % interval of the gain -0.01 to 0.02)." in found
+    sentence = verdict(report.model_copy(update={"fit": report.fit.model_copy(update={"gain": unsure})}))
+    assert "is not clearly better than its best member" in sentence
+    assert "may be luck (95 % interval of the gain -0.01 to 0.02)." in sentence
 
 
 def test_an_ensemble_whose_weights_leave_one_member_is_no_ensemble() -> None:
@@ -83,8 +83,8 @@ def test_a_report_of_an_earlier_release_has_a_verdict_too() -> None:
     body = ensemble_report((2.0, 2.0)).model_dump(mode="json")
     del body["members"]
     del body["fit"]["gain"]
-    found = verdict(EnsembleReport.model_validate(body))
-    assert found.startswith("The ensemble of 2 members is better than its best member, m")
+    sentence = verdict(EnsembleReport.model_validate(body))
+    assert sentence.startswith("The ensemble of 2 members is better than its best member, m")
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_report_of_an_earlier_release_has_a_verdict_too() -> None:
     ],
 )
 def test_an_evaluation_says_how_often_it_is_right_or_how_far_off(task: str, parts: list[str]) -> None:
-    found = verdict(evaluation_report(task))
-    assert [part for part in parts if part not in found] == []
+    sentence = verdict(evaluation_report(task))
+    assert [part for part in parts if part not in sentence] == []
 
 
 def test_a_finding_on_weighted_rows_names_their_column() -> None:

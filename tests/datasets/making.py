@@ -92,7 +92,7 @@ PETS: dict[str, Any] = {
 
 
 def make_ready(version: DatasetVersion, profile: dict[str, Any]) -> DatasetVersion:
-    """Complete the profile job of a version."""
+    """Complete a version's profile job."""
     table, _ = Artifact.objects.get_or_create(digest="d" * 64, defaults={"bytes": 100})
     profiles.record_profile(version.pk, Profile.model_validate(profile), "e" * 64, table)
     version.refresh_from_db()

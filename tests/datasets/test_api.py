@@ -51,9 +51,9 @@ def archive() -> bytes:
 
 
 def test_the_bundled_data_sets_are_listed_for_everyone(world: World) -> None:
-    found = world.client(world.stranger).get("/api/v1/datasets").json()["items"]
-    assert [item["slug"] for item in found] == ["breast_cancer", "diabetes", "digits", "iris", "wine"]
-    assert {item["project"] for item in found} == {None}
+    items = world.client(world.stranger).get("/api/v1/datasets").json()["items"]
+    assert [item["slug"] for item in items] == ["breast_cancer", "diabetes", "digits", "iris", "wine"]
+    assert {item["project"] for item in items} == {None}
 
 
 def test_making_the_bundled_ones_again_changes_nothing(world: World) -> None:
@@ -162,8 +162,11 @@ def test_a_failed_profile_names_the_file_and_can_be_retried(api: Client, world: 
     message = f"{version.upload.digest} is not a readable CSV file"
     profiles.record_profile_failure(version.pk, {"code": "bad_data", "message": message})
     Job.objects.update(state="failed")
-    shown = api.get("/api/v1/datasets/people/versions/1").json()
-    assert (shown["state"], shown["error"]["message"]) == ("failed", "people.csv is not a readable CSV file")
+    version_out = api.get("/api/v1/datasets/people/versions/1").json()
+    assert (version_out["state"], version_out["error"]["message"]) == (
+        "failed",
+        "people.csv is not a readable CSV file",
+    )
     version.refresh_from_db()
     profiles.profile_again(version, by=world.owner)
     version.refresh_from_db()
@@ -179,8 +182,8 @@ def test_a_refused_upload_shows_the_reason_and_no_code_of_the_worker(api: Client
         "traceback": 'File "/srv/table.py", line 7',
     }
     profiles.record_profile_failure(version.pk, error)
-    shown = api.get("/api/v1/datasets/people/versions/1").json()["error"]
-    assert shown == {"code": "bad_data", "message": "the file has no rows"}
+    error_out = api.get("/api/v1/datasets/people/versions/1").json()["error"]
+    assert error_out == {"code": "bad_data", "message": "the file has no rows"}
 
 
 def test_other_roles_are_a_new_version_of_the_same_bytes(api: Client, world: World) -> None:

@@ -64,8 +64,8 @@ def test_columns_that_cannot_be_read_are_refused_with_their_place(
 def test_a_version_lists_its_columns_with_role_and_type(api: Client, world: World) -> None:
     send(api)
     make_ready(DatasetVersion.objects.latest("pk"), SHOP)
-    found = api.get("/api/v1/datasets/people/versions/1", {"project": "yard"}).json()["columns"]
-    assert found[0] == {
+    columns = api.get("/api/v1/datasets/people/versions/1", {"project": "yard"}).json()["columns"]
+    assert columns[0] == {
         "name": "id",
         "role": "id",
         "type": "integer",
@@ -73,7 +73,7 @@ def test_a_version_lists_its_columns_with_role_and_type(api: Client, world: Worl
         "distinct": 40,
         "reason": "it has another value in every row, so it identifies rows",
     }
-    assert [(column["name"], column["role"], column["type"]) for column in found[1:]] == [
+    assert [(column["name"], column["role"], column["type"]) for column in columns[1:]] == [
         ("city", "feature", "category"),
         ("bought", "feature", "date"),
         ("price", "target", "number"),
@@ -125,8 +125,8 @@ def test_several_files_are_one_version_in_the_order_of_the_form(api: Client) -> 
     parts = [SimpleUploadedFile("part-2.csv", CSV), SimpleUploadedFile("part-1.csv", CSV[:-10] + b"1,1,1\n")]
     assert send_files(api, *parts, slug="parts").status_code == 201
     version = DatasetVersion.objects.get(dataset__slug="parts")
-    shown = api.get("/api/v1/datasets/parts/versions/1?project=yard").json()
-    assert (shown["file"], shown["files"]) == ("part-2.csv", ["part-2.csv", "part-1.csv"])
+    version_out = api.get("/api/v1/datasets/parts/versions/1?project=yard").json()
+    assert (version_out["file"], version_out["files"]) == ("part-2.csv", ["part-2.csv", "part-1.csv"])
     further = version.further_files.get()
     assert (further.position, further.artifact.bytes) == (2, len(CSV) - 4)
     assert disk_use.bytes_added_by([further.artifact], version.dataset.project_id or 0) == 0
@@ -135,8 +135,8 @@ def test_several_files_are_one_version_in_the_order_of_the_form(api: Client) -> 
     version.refresh_from_db()
     assert version.error == {"message": "part-1.csv lacks 'a'"}
     assert version.created_by is not None
-    shown = api.get("/datasets/parts/versions/1?project=yard").content.decode()
-    assert "<li>part-2.csv</li><li>part-1.csv</li>" in re.sub(r"\s+(?=<)|(?<=>)\s+", "", shown)
+    page = api.get("/datasets/parts/versions/1?project=yard").content.decode()
+    assert "<li>part-2.csv</li><li>part-1.csv</li>" in re.sub(r"\s+(?=<)|(?<=>)\s+", "", page)
     again = datasets.set_roles(version, datasets.Roles(target="age"), by=version.created_by)
     assert again.files == version.files
     assert again.further_files.get().artifact == further.artifact

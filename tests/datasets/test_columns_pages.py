@@ -1,4 +1,4 @@
-"""Roles, types and dialects of a table on the pages of its data set."""
+"""A table's roles, types and dialects on the data set pages."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -51,16 +51,16 @@ def test_a_person_corrects_roles_and_types_in_a_new_version(browser: Client) -> 
     shop_page(browser)
     answer = edited(browser, role=["ignore", "feature", "target", "feature"], type=["text"] * 4)
     assert answer.status_code == 303
-    made = DatasetVersion.objects.latest("pk")
-    assert made.number == 2
-    assert made.request["columns"][2] == {"name": "bought", "role": "target", "type": "text"}
+    version = DatasetVersion.objects.latest("pk")
+    assert version.number == 2
+    assert version.request["columns"][2] == {"name": "bought", "role": "target", "type": "text"}
 
 
 def test_a_column_that_was_left_out_is_included_by_its_button(browser: Client) -> None:
     shop_page(browser)
     edited(browser, include=["id"])
-    made = DatasetVersion.objects.latest("pk")
-    assert made.request["columns"][0] == {"name": "id", "role": "feature", "type": "integer"}
+    version = DatasetVersion.objects.latest("pk")
+    assert version.request["columns"][0] == {"name": "id", "role": "feature", "type": "integer"}
 
 
 def test_a_person_chooses_whether_an_array_has_images_or_sequences(browser: Client) -> None:
@@ -70,13 +70,13 @@ def test_a_person_chooses_whether_an_array_has_images_or_sequences(browser: Clie
     assert '<option value="image">images in shades of grey</option>' in page
     form = {"column": "image", "role": "feature", "type": "sequence", "target": "digit"}
     browser.post("/datasets/some-people/versions/1/roles?project=yard", form)
-    made = DatasetVersion.objects.latest("pk")
-    chosen = [ColumnRequest.model_validate(column) for column in made.request["columns"]]
+    version = DatasetVersion.objects.latest("pk")
+    chosen = [ColumnRequest.model_validate(column) for column in version.request["columns"]]
     assert array_types(Table({"image": np.zeros((3, 8, 8)), "digit": np.arange(3)}), chosen) == {
         "image": "sequence"
     }
     steps = [{**DIGITS["columns"][0], "type": "sequence"}, DIGITS["columns"][1]]
-    make_ready(made, {**DIGITS, "kind": "sequence", "input_shape": [8, 8], "columns": steps})
+    make_ready(version, {**DIGITS, "kind": "sequence", "input_shape": [8, 8], "columns": steps})
     page = squeezed(browser.get("/datasets/some-people/versions/2?project=yard").content.decode())
     assert "8 × 8 numbers" in page and '<option value="sequence" selected>' in page
 
@@ -89,8 +89,8 @@ def test_the_target_of_an_array_is_detected_again_if_its_field_is_cleared(browse
     make_ready(version, DIGITS)
     form = {"column": "image", "role": "feature", "type": "image", "target": ""}
     browser.post("/datasets/some-people/versions/1/roles?project=yard", form)
-    made = DatasetVersion.objects.latest("pk")
-    assert made.request["columns"] == [{"name": "image", "role": "feature", "type": "image"}]
+    new_version = DatasetVersion.objects.latest("pk")
+    assert new_version.request["columns"] == [{"name": "image", "role": "feature", "type": "image"}]
 
 
 def test_exactly_one_column_is_the_target(browser: Client) -> None:
@@ -135,8 +135,8 @@ def test_a_sample_of_a_file_that_is_not_in_the_chosen_encoding_is_shown_as_it_re
 def test_the_dialect_is_corrected_in_a_new_version(browser: Client) -> None:
     shop_page(browser)
     edited(browser, **{"dialect.header": ["false"]})
-    made = DatasetVersion.objects.latest("pk")
-    assert made.request["reading"]["dialect"] == {"header": False}
+    version = DatasetVersion.objects.latest("pk")
+    assert version.request["reading"]["dialect"] == {"header": False}
 
 
 def test_a_version_of_many_columns_and_classes_is_shown_in_parts(world: World, browser: Client) -> None:
@@ -174,9 +174,9 @@ def test_another_decimal_sign_keeps_the_roles_and_proposes_the_types(browser: Cl
     shop_page(browser)
     same = {f"dialect.{name}": [""] for name in ("delimiter", "encoding", "header")}
     edited(browser, **same, **{"dialect.decimal": [","]})
-    made = DatasetVersion.objects.latest("pk").request
-    assert made["columns"][3] == {"name": "price", "role": "target"}
-    assert made["reading"]["dialect"] == {"decimal": ","}
+    request = DatasetVersion.objects.latest("pk").request
+    assert request["columns"][3] == {"name": "price", "role": "target"}
+    assert request["reading"]["dialect"] == {"decimal": ","}
 
 
 def test_the_dialect_that_was_found_is_no_other_one(browser: Client) -> None:
@@ -189,8 +189,8 @@ def test_the_dialect_that_was_found_is_no_other_one(browser: Client) -> None:
 def test_a_page_of_columns_without_the_target_keeps_it(browser: Client) -> None:
     shop_page(browser)
     edited(browser, column=["id", "city"], role=["ignore", "feature"], type=["integer", "category"])
-    made = DatasetVersion.objects.latest("pk").request
-    assert {"name": "price", "role": "target"} in made["columns"]
+    request = DatasetVersion.objects.latest("pk").request
+    assert {"name": "price", "role": "target"} in request["columns"]
     make_ready(DatasetVersion.objects.latest("pk"), SHOP)
     form = {"column": ["id"], "role": ["target"], "type": ["integer"]}
     browser.post("/datasets/some-people/versions/2/roles?project=yard", form)

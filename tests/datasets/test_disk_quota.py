@@ -27,7 +27,7 @@ def limit(project: Project, size: int) -> None:
 
 
 def without_events(project: Project) -> None:
-    """Forget the few bytes of the first events of jobs, so that the tests can name exact sizes."""
+    """Forget the few bytes in each job's first events, so that the tests can name exact sizes."""
     Job.objects.filter(project=project).update(event_bytes=0)
     disk_use.forget_recent_bytes()
 
@@ -91,7 +91,7 @@ def test_a_model_that_does_not_fit_is_refused(api: Client, world: World) -> None
 
 def test_the_use_is_that_of_the_storage_page(api: Client, world: World) -> None:
     send(api)
-    shown: Any = next(row for row in storage.storage_of_user(world.owner).projects if row.project == "yard")
+    project: Any = next(row for row in storage.storage_of_user(world.owner).projects if row.project == "yard")
     events = Job.objects.get(project=world.project).event_bytes
-    assert shown.events == events > 0
-    assert shown.bytes == disk_use.bytes_of_project(world.project.pk) == SIZE + events
+    assert project.events == events > 0
+    assert project.bytes == disk_use.bytes_of_project(world.project.pk) == SIZE + events

@@ -100,8 +100,8 @@ async def test_an_upload_is_used_in_its_own_project(member: TusClient, people: P
     assert (await member.version(place)).status == 201
     version = await member.place(4)
     await member.part(version, b"a\n2\n", 0)
-    made = await member.form("/api/v1/datasets/s/versions?project=yard", upload=key_of(version))
-    assert (made.status, made.json["number"]) == (201, 2)
+    answer = await member.form("/api/v1/datasets/s/versions?project=yard", upload=key_of(version))
+    assert (answer.status, answer.json["number"]) == (201, 2)
 
 
 async def test_a_file_whose_content_is_of_another_format_is_refused(member: TusClient) -> None:
@@ -130,10 +130,10 @@ async def test_several_uploads_are_one_version_in_the_order_of_the_form(member: 
     for number, place in enumerate(places):
         await member.part(place, b"a\n%d\n" % number, 0)
     keys = " ".join(map(key_of, reversed(places)))
-    made = await member.form("/api/v1/datasets", project="yard", slug="s", upload=keys)
-    assert made.status == 201, made.body
-    shown = await member.ask("GET", "/api/v1/datasets/s/versions/1?project=yard")
-    assert shown.json["files"] == ["part-1.csv", "part-0.csv"]
+    answer = await member.form("/api/v1/datasets", project="yard", slug="s", upload=keys)
+    assert answer.status == 201, answer.body
+    version = await member.ask("GET", "/api/v1/datasets/s/versions/1?project=yard")
+    assert version.json["files"] == ["part-1.csv", "part-0.csv"]
     assert not await ResumableUpload.objects.aexists()
     twice = f"{key_of(await member.place(4))} " * 2
     refused = await member.form("/api/v1/datasets", project="yard", slug="t", upload=twice.strip())

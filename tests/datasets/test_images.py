@@ -1,4 +1,4 @@
-"""Archives of images in forms, pages and REST."""
+"""Image archives in forms, pages and REST."""
 
 import io
 import json
@@ -25,8 +25,8 @@ def browser(world: World) -> Client:
 
 def archive() -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as made:
-        made.writestr("cat/1.png", b"x")
+    with zipfile.ZipFile(file, "w") as archive_file:
+        archive_file.writestr("cat/1.png", b"x")
     return file.getvalue()
 
 
@@ -127,9 +127,9 @@ def test_another_size_makes_another_version_of_the_same_file(browser: Client) ->
         "target": "label",
     }
     assert browser.post("/datasets/pets/versions/1/roles?project=yard", fields).status_code == 303
-    made = DatasetVersion.objects.latest("pk")
-    assert made.number == 2
-    assert made.request["reading"]["images"] == {"height": 16, "width": 16, "fit": "stretch"}
+    version = DatasetVersion.objects.latest("pk")
+    assert version.number == 2
+    assert version.request["reading"]["images"] == {"height": 16, "width": 16, "fit": "stretch"}
 
 
 def test_rest_has_the_statistics_and_the_digest_of_the_thumbnails(browser: Client) -> None:

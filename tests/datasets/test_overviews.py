@@ -91,9 +91,9 @@ def test_the_overview_is_drawn_with_tables_that_have_its_numbers(api: Client, gi
     ):  # fmt: skip
         assert words in page, words
     assert "b<c" not in page
-    found = api.get("/api/v1/datasets/people/versions/1/overview", {"project": "yard"}).json()
-    assert found["state"] == "ready"
-    assert Overview.model_validate(found["overview"]) == OVERVIEW
+    answer = api.get("/api/v1/datasets/people/versions/1/overview", {"project": "yard"}).json()
+    assert answer["state"] == "ready"
+    assert Overview.model_validate(answer["overview"]) == OVERVIEW
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"rows": "many"}'])
@@ -202,7 +202,7 @@ def test_sections_that_a_killed_worker_has_computed_stay_until_another_one_has_m
     give_file("overview", OVERVIEW.model_copy(update={"pending": ("repeats",)}).model_dump_json())
     begun = Overview(rows=400, sample_rows=400, split=Split(), pending=("correlations", "parts", "repeats"))
     give_file("overview", begun.model_dump_json(), attempt=2)
-    found = queries.read_overview(newest())
-    assert found is not None and found.parts == OVERVIEW.parts
+    overview = queries.read_overview(newest())
+    assert overview is not None and overview.parts == OVERVIEW.parts
     give_file("overview", OVERVIEW.model_dump_json(), attempt=3)
     assert queries.read_overview(newest()) == OVERVIEW

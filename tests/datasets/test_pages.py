@@ -1,4 +1,4 @@
-"""The pages of data sets."""
+"""The data set pages."""
 
 import base64
 import zlib
@@ -107,8 +107,8 @@ def test_a_file_with_damaged_rows_is_read_again_with_a_share_that_may_be_left_ou
     browser.post(roles, {"max_bad_share": "2"})
     assert version.dataset.versions.count() == 1
     browser.post(roles, {"max_bad_share": "0.25"})
-    made = version.dataset.versions.get(number=2)
-    assert made.request["reading"]["max_bad_share"] == 0.25
+    new_version = version.dataset.versions.get(number=2)
+    assert new_version.request["reading"]["max_bad_share"] == 0.25
 
 
 def test_a_data_set_without_a_slug_is_named_after_its_file(browser: Client) -> None:

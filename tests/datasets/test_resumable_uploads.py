@@ -109,8 +109,8 @@ async def test_the_offset_and_the_protocol_are_described(
     assert "GMT" in head.headers["upload-expires"]
     filename = base64.b64encode("übung.csv".encode()).decode()
     assert head.headers["upload-metadata"] == f"filename {filename},project eWFyZA=="
-    shown = (await member.ask("GET", place)).json
-    assert (shown["file"], shown["offset"], shown["length"], shown["project"]) == (
+    upload_out = (await member.ask("GET", place)).json
+    assert (upload_out["file"], upload_out["offset"], upload_out["length"], upload_out["project"]) == (
         "übung.csv",
         9,
         SIZE,
@@ -207,7 +207,7 @@ async def test_an_upload_is_not_deleted_while_a_part_arrives(member: TusClient) 
 
 
 class PausedBody(Body):
-    """A body of which the rest waits for `goes_on`."""
+    """A body with a pause: the rest waits for `goes_on`."""
 
     def __init__(self, content: bytes, *, pause_at: int) -> None:
         super().__init__(content)

@@ -1,4 +1,4 @@
-"""Roles of the split, rows without a target, and the overview: over REST and on the page of a version."""
+"""Split roles, rows without a target, and the overview: over REST and on a version's page."""
 
 import json
 from typing import Any
@@ -68,8 +68,8 @@ def test_the_page_of_a_version_has_the_column_that_weighs_its_rows(api: Client) 
     assert "<option selected> weight </option>" in page
     form = {"column": ["city"], "role": ["weight"], "type": ["category"]}
     assert api.post("/datasets/people/versions/1/roles?project=yard", form).status_code == 422
-    found = api.get("/api/v1/datasets/people/versions/1", {"project": "yard"}).json()
-    assert found["schema"]["weight"] == "id"
+    version = api.get("/api/v1/datasets/people/versions/1", {"project": "yard"}).json()
+    assert version["schema"]["weight"] == "id"
 
 
 def test_rows_without_a_target_are_left_out_only_if_the_request_says_so(api: Client) -> None:

@@ -1,4 +1,4 @@
-"""The parts of any split of a version: requested and read over REST and on the page, computed by a job."""
+"""A split's parts: requested and read over REST and on the page, computed by a job."""
 
 from pathlib import Path
 from typing import Any
@@ -48,13 +48,13 @@ def post(client: Client, **split: Any) -> Any:
     return client.post(f"{PLACE}?project=yard", body, content_type="application/json")
 
 
-def give(job: Job, found: SplitOverview, folder: Path, *, attempt: int = 1) -> None:
+def give(job: Job, overview: SplitOverview, folder: Path, *, attempt: int = 1) -> None:
     """Store an overview as the newest of an attempt, as a runner reports it."""
-    give_text(job, found.model_dump_json(), folder, attempt=attempt)
+    give_text(job, overview.model_dump_json(), folder, attempt=attempt)
 
 
 def give_text(job: Job, text: str, folder: Path, *, attempt: int = 1) -> None:
-    """Store the text of an overview."""
+    """Store an overview's text."""
     file = folder / "overview.json"
     file.write_text(text)
     stored = artifacts.adopt(store().put(file))
@@ -72,13 +72,13 @@ def test_a_split_is_computed_once_and_read_with_the_fields_of_a_spec(api: Client
     )
     (job,) = jobs()
     assert job.payload_as(SplitOverviewPayload).split.group == "city"
-    found = SplitOverview(
+    overview = SplitOverview(
         rows=40,
         split=Split(group="city"),
         parts=(PartRows(part="train", rows=24, mean=2.5),),
         pending=("repeats",),
     )
-    give(job, found, tmp_path)
+    give(job, overview, tmp_path)
     Job.objects.filter(pk=job.pk).update(state=JobState.RUNNING)
     answer = api.get(PLACE, {**HOME, "group": "city", "validation": "0.3"}).json()
     assert answer["state"] == "running" and answer["overview"]["pending"] == ["repeats"]

@@ -1,4 +1,4 @@
-"""The page that compares the parts of a split."""
+"""The page that compares a split's parts."""
 
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def test_the_page_of_a_split_has_a_link_that_shows_its_parts_as_they_arrive(
     reader = world.client(world.viewer)
     page = squeezed(reader.get(link).content.decode())
     assert "A worker compares the parts of this split" in page and 'hx-trigger="every 2s"' in page
-    found = SplitOverview(
+    overview = SplitOverview(
         rows=40,
         split=Split(group="city"),
         parts=tuple(
@@ -92,12 +92,12 @@ def test_the_page_of_a_split_has_a_link_that_shows_its_parts_as_they_arrive(
         ),
         pending=("repeats",),
     )
-    give(job, found, tmp_path)
+    give(job, overview, tmp_path)
     page = squeezed(reader.get(link).content.decode())
     assert "Target in each part" in page and "3.25" in page
     assert "rows that training knows are being computed" in page
-    known = Repeats(part="test", exact=7, exact_same_target=6, near=11)
-    give(job, found.with_sections("repeats", repeats=(known,)), tmp_path)
+    repeats = Repeats(part="test", exact=7, exact_same_target=6, near=11)
+    give(job, overview.with_sections("repeats", repeats=(repeats,)), tmp_path)
     Job.objects.filter(pk=job.pk).update(state=JobState.COMPLETED)
     part = squeezed(reader.get(f"{PAGE}/split?{link.split('?')[1].split('#')[0]}").content.decode())
     assert "Rows that training knows" in part and "every 2s" not in part

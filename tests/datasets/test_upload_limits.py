@@ -125,19 +125,19 @@ async def test_an_upload_counts_against_the_quotas_until_it_is_deleted(
 
 
 async def test_an_abandoned_upload_expires_and_is_collected(member: TusClient) -> None:
-    place, kept = await member.place(SIZE), await member.place(SIZE)
+    place, unexpired = await member.place(SIZE), await member.place(SIZE)
     await member.part(place, CSV[:5], 0)
-    await member.part(kept, CSV[:5], 0)
+    await member.part(unexpired, CSV[:5], 0)
     await ResumableUpload.objects.filter(pk=key_of(place)).aupdate(until=clock.now() - timedelta(seconds=1))
     assert (await member.ask("HEAD", place)).status == 404
     assert (await member.part(place, CSV[5:], 5)).status == 404
     orphan = upload_files.path_of("f" * 32)
     orphan.write_bytes(b"x")
     os.utime(orphan, (1, 1))
-    old = upload_files.path_of(key_of(kept))
+    old = upload_files.path_of(key_of(unexpired))
     os.utime(old, (1, 1))
     assert await sync_to_async(resumable_uploads.collect)() == 1
-    assert files() == [key_of(kept)]
+    assert files() == [key_of(unexpired)]
     assert await UploadReservation.objects.acount() == 1
 
 

@@ -81,7 +81,7 @@ def test_an_upload_counts_as_used_until_its_request_ends(
     seen: list[Any] = []
     call_while_storing(monkeypatch, lambda: seen.append(quotas.quotas_out(world.project)))
     assert send(api).status_code == 201
-    assert [(each.bytes.used, each.uploads.used) for each in seen] == [(SIZE, 1)]
+    assert [(quota.bytes.used, quota.uploads.used) for quota in seen] == [(SIZE, 1)]
     assert not UploadReservation.objects.exists()
 
 
@@ -104,11 +104,11 @@ def test_a_reservation_gets_the_exact_size_of_its_file(world: World) -> None:
 
 def test_a_renewed_reservation_is_kept_and_one_that_was_left_behind_is_forgotten(world: World) -> None:
     allow(world.project, max_uploads=2)
-    kept, left = uploads.reserve(world.project, 1), uploads.reserve(world.project, 1)
+    renewed, left = uploads.reserve(world.project, 1), uploads.reserve(world.project, 1)
     UploadReservation.objects.update(until=clock.now() - timedelta(seconds=1))
-    uploads.renew(kept, 30)
+    uploads.renew(renewed, 30)
     uploads.reserve(world.project, 1)
-    assert UploadReservation.objects.get(pk=kept).bytes == 30
+    assert UploadReservation.objects.get(pk=renewed).bytes == 30
     assert not UploadReservation.objects.filter(pk=left).exists()
     assert quotas.quotas_out(world.project).uploads.used == 2
 

@@ -1,4 +1,4 @@
-"""Builders on this machine, at each level of sandbox that it offers."""
+"""Builders on this machine, at each sandbox level that it offers."""
 
 import contextlib
 import functools
@@ -56,7 +56,7 @@ def builder(users: RunnerUsers, levels: tuple[LevelState, ...]) -> Builder:
 
 @dataclass
 class Bench:
-    """Environments in a folder, from a folder of wheels."""
+    """Environments in a folder, built from wheels in another."""
 
     root: Path
     builder: Builder
@@ -81,10 +81,10 @@ class Bench:
 
     def ensure(
         self, *requirements: str, receive: Callable[[str], None] | None = None, for_engine: bool = True,
-        **wanted: Any,
+        **options: Any,
     ) -> Held:  # fmt: skip
         return self.environments.ensure(
-            NeededPackages(requirements, for_engine, **wanted), lambda: self.builder, minimum=Level.PROCESS,
+            NeededPackages(requirements, for_engine, **options), lambda: self.builder, minimum=Level.PROCESS,
             receive=receive or self.lines.append, stopped=self.stopped,
         )  # fmt: skip
 
@@ -95,20 +95,20 @@ def benches(builder: Builder) -> Iterator[Bench]:
     root = Path(tempfile.mkdtemp(prefix="trainyard-packages-"))
     root.chmod(0o711)
     before = os.umask(0o022)
-    found = Bench(root, builder)
+    new_bench = Bench(root, builder)
     try:
-        yield found
+        yield new_bench
     finally:
-        found.stopped.set()
-        found.environments.evict(0)
+        new_bench.stopped.set()
+        new_bench.environments.evict(0)
         os.umask(before)
         shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture
 def bench(builder: Builder) -> Iterator[Bench]:
-    with benches(builder) as found:
-        yield found
+    with benches(builder) as new_bench:
+        yield new_bench
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -117,7 +117,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves a folder, and notes the paths of requests."""
+    """Serves a folder, and records request paths."""
 
     asked: list[str]
 
@@ -149,7 +149,7 @@ def served(bench: Bench, address: str, *others: str) -> PackageIndex:
 
 
 def python_of(held: Held, program: str) -> str:
-    """Return the output of a program in an environment."""
+    """Return a program's output in an environment."""
     done = subprocess.run([held.python, "-I", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

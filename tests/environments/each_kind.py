@@ -22,7 +22,7 @@ from workers.confinement.sandbox.levels import find_levels
 
 
 def install(bench: Bench, name: str) -> str:
-    """Return the value of the installed module, or the cause of the failure."""
+    """Return the installed module's value, or the cause of the failure."""
     try:
         held = bench.ensure(name)
     except BuildFailed as failed:

@@ -64,8 +64,8 @@ def findings(bench: Bench, level: Level) -> dict[str, Any]:
         held = bench.ensure("hostile")
         received = []
         for name, receive in (("connection", other.accept), ("datagram", lambda: datagrams.recv(10))):
-            for each in (other, datagrams):
-                each.setblocking(False)
+            for listener in (other, datagrams):
+                listener.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 receive()
                 received.append(name)

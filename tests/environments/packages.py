@@ -13,18 +13,18 @@ def wheel(
 ) -> Path:
     """Write a wheel with one module."""
     info = f"{name}-{version}.dist-info"
-    needed = "".join(f"Requires-Dist: {each}\n" for each in requires)
+    requirements = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
     files = {
         f"{name}.py": code or f"VERSION = {version!r}\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requirements}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = "".join(f"{path},sha256={_hash(text)},{len(text)}\n" for path, text in files.items())
     files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n"
     path = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        for each, text in files.items():
-            archive.writestr(each, text)
+        for place, text in files.items():
+            archive.writestr(place, text)
     # Users of installations read it.
     path.chmod(0o644)
     return path
@@ -64,8 +64,8 @@ def source(folder: Path, name: str, code: str, version: str = "1.0") -> Path:
     }
     path = folder / f"{name}-{version}.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
-        for each, text in files.items():
-            entry = tarfile.TarInfo(f"{name}-{version}/{each}")
+        for place, text in files.items():
+            entry = tarfile.TarInfo(f"{name}-{version}/{place}")
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
     path.chmod(0o644)
@@ -73,7 +73,7 @@ def source(folder: Path, name: str, code: str, version: str = "1.0") -> Path:
 
 
 def index_of(wheels: Path, folder: Path) -> None:
-    """Write the pages of a simple index of the files in a folder; they are served from one root."""
+    """Write the pages for a simple index over a folder's files; they are served from one root."""
     names: dict[str, list[str]] = {}
     for file in sorted(wheels.iterdir()):
         names.setdefault(file.name.partition("-")[0], []).append(file.name)

@@ -41,21 +41,21 @@ async def place(levels: tuple[LevelState, ...], monkeypatch: pytest.MonkeyPatch)
     ]
     if not offered:
         pytest.skip("this machine offers no sandbox")
-    async with yard(offered[0]) as found:
-        wheels = found.home.parent / "wheels"
+    async with yard(offered[0]) as new_yard:
+        wheels = new_yard.home.parent / "wheels"
         wheels.mkdir()
         wheels.chmod(0o755)
-        pool = found.bench.node.pool
+        pool = new_yard.bench.node.pool
         assert pool.sandboxes is not None
         packages = Packages(
             Environments(
-                EnvironmentFolder(found.home / "environments"),
+                EnvironmentFolder(new_yard.home / "environments"),
                 read_index=lambda: PackageIndex(links=(str(wheels),), readable=(str(wheels),)),
             ),
             pool.sandboxes, BuildLimits(seconds=60), lambda: pool.isolation,
         )  # fmt: skip
-        found.bench.node = replace(found.bench.node, packages=packages)
-        yield found
+        new_yard.bench.node = replace(new_yard.bench.node, packages=packages)
+        yield new_yard
         packages.close()
 
 
@@ -93,7 +93,7 @@ async def test_a_runner_imports_the_packages_of_its_code(
     events = place.bench.repository.events[1]
     assert "installing packages" in [event.name for event in events if isinstance(event, Phase)]
     (recorded, choice) = place.bench.repository.packages[1]
-    assert [(each.name, each.version) for each in recorded.packages] == [("first", "2.5")]
+    assert [(package.name, package.version) for package in recorded.packages] == [("first", "2.5")]
     assert choice == PackageChoice(requirements=digest_of(["first>=2"]), resolution="")
     # The next run gets the recorded packages. The worker has a GPU that no sandbox can have.
     monkeypatch.setattr(attempt_gpus, "needs_jax", lambda _task: True)

@@ -1,4 +1,4 @@
-"""The digests of the files of installed packages, without an installation."""
+"""Digests over installed packages' files, without an installation."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ FILES = {"first/__init__.py": "VERSION = 1\n", "first-1.0.dist-info/METADATA": "
 
 
 def venv(place: Path, files: Mapping[str, str]) -> Path:
-    """Make the folder of an environment with one package."""
+    """Make an environment's folder with one package."""
     site = place / "lib" / "python3.13" / "site-packages"
     names = [*files, "first-1.0.dist-info/RECORD"]
     record = "".join(f"{name},,\n" for name in names)
@@ -59,15 +59,15 @@ def test_a_digest_covers_the_files_of_a_wheel_and_nothing_that_installers_add(tm
 def test_no_file_that_a_run_could_execute_is_left_out(tmp_path: Path, place: str, is_listed: bool) -> None:
     """A package writes the list of its files itself, so files beside it count, too."""
     listed = {place: "1"} if is_listed else {}
-    found = []
+    digests = []
     for content in ("1", "2"):
         changed = venv(tmp_path / content, {**FILES, **listed})
         file = changed / "lib/python3.13/site-packages" / place
         file.parent.mkdir(exist_ok=True)
         file.write_text(content)
         (package, *_) = installed(changed, ())
-        found.append(package.digest)
-    assert found[0] != found[1]
+        digests.append(package.digest)
+    assert digests[0] != digests[1]
 
 
 def test_no_file_outside_of_the_environment_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,11 +79,11 @@ def test_no_file_outside_of_the_environment_is_read(tmp_path: Path, monkeypatch:
     with (site / "first-1.0.dist-info/RECORD").open("a") as record:
         record.write(f"link,,\n../../../../secret,,\n{secret},,\n")
     read: list[str] = []
-    found = hashlib.file_digest
+    original = hashlib.file_digest
 
     def digest(file: Any, kind: str) -> Any:
         read.append(file.name)
-        return found(file, kind)
+        return original(file, kind)
 
     monkeypatch.setattr(hashlib, "file_digest", digest)
     installed(place, ())
@@ -95,15 +95,15 @@ def test_what_differs_from_a_recorded_set_is_named() -> None:
     def package(name: str, version: str = "1", digest: str = "a") -> InstalledPackage:
         return InstalledPackage(name=name, version=version, digest=digest)
 
-    wanted = [package("a"), package("b"), package("c"), package("d"), package("e", digest=""), package("f")]
-    found = [
+    recorded = [package("a"), package("b"), package("c"), package("d"), package("e", digest=""), package("f")]
+    present = [
         package("a"),
         package("b", "2"),
         package("c", digest="b"),
         package("e", digest="b"),
         package("g"),
     ]
-    assert differences(wanted, found, {"d": "2", "f": "1"}) == [
+    assert differences(recorded, present, {"d": "2", "f": "1"}) == [
         "b has the version 2 instead of 1", "c 1 has other files than before", "d 1 is missing", "g 1 is new",
     ]  # fmt: skip
     assert differences([package("a")], [package("a", digest="")], {}) == [

@@ -15,15 +15,15 @@ LEFT_OUT = {"jobs", "workers", "django", "trainyard_report"}
 
 
 def imported() -> set[str]:
-    found = set()
+    packages = set()
     for folder in FOLDERS:
         for file in (CODE_ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Import):
-                    found |= {alias.name.partition(".")[0] for alias in node.names}
+                    packages |= {alias.name.partition(".")[0] for alias in node.names}
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    found.add(node.module.partition(".")[0])
-    return found - LEFT_OUT - set(sys.stdlib_module_names)
+                    packages.add(node.module.partition(".")[0])
+    return packages - LEFT_OUT - set(sys.stdlib_module_names)
 
 
 def test_every_package_that_a_runner_imports_is_locked() -> None:

@@ -17,7 +17,7 @@ SIZE = 1000
 
 
 def build(folder: EnvironmentFolder, digest: str, *, used: float) -> None:
-    """Have an environment of 1,000 bytes that was used so many seconds ago."""
+    """Make a 1,000-byte environment that was last used so many seconds ago."""
     with folder.alone(digest):
         place = folder.clear(digest)
         (place / "venv").mkdir()
@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> EnvironmentFolder:
 
 
 def names(folder: EnvironmentFolder) -> list[str]:
-    return [each.digest for each in folder.present()]
+    return [facts.digest for facts in folder.present()]
 
 
 def test_the_longest_unused_are_removed_above_the_limit(folder: EnvironmentFolder) -> None:

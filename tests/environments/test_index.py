@@ -1,4 +1,4 @@
-"""Where packages come from: variables of the operator, else the configuration of pip."""
+"""Where packages come from: the operator's variables, else pip's configuration."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ from workers.confinement.sandbox import landlock
 
 @pytest.fixture
 def configured(tmp_path: Path) -> dict[str, str]:
-    """An environment whose pip has one file of configuration."""
+    """An environment whose pip has one configuration file."""
     file = tmp_path / "pip.conf"
     file.write_text(
         "[global]\nindex-url = https://reader:word@mirror.example/simple\nextra-index-url =\n"

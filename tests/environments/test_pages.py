@@ -1,4 +1,4 @@
-"""Environments on the pages of code and workers, and over REST."""
+"""Environments on the code and worker pages, and over REST."""
 
 import time
 from datetime import timedelta
@@ -51,10 +51,10 @@ def facts(digest: str = "d" * 64, **changes: Any) -> EnvironmentFacts:
     return EnvironmentFacts(**fields)
 
 
-def build(worker: Worker, found: EnvironmentFacts) -> PackageEnvironment:
-    actions.record_build(PLACE, found, worker=worker.pk)
-    actions.record_built(PLACE, found, LOG)
-    return PackageEnvironment.objects.get(digest=found.digest)
+def build(worker: Worker, build_facts: EnvironmentFacts) -> PackageEnvironment:
+    actions.record_build(PLACE, build_facts, worker=worker.pk)
+    actions.record_built(PLACE, build_facts, LOG)
+    return PackageEnvironment.objects.get(digest=build_facts.digest)
 
 
 def test_the_page_of_a_version_shows_its_packages_and_the_build_log(browser: Client, worker: Worker) -> None:
@@ -69,10 +69,10 @@ def test_the_page_of_a_version_shows_its_packages_and_the_build_log(browser: Cli
 
 def test_rest_has_the_environments_of_a_version(browser: Client, worker: Worker) -> None:
     digest = store(browser, "einops>=0.8", "-e .")
-    found = browser.get(f"/api/v1/code/{digest}/environment").json()
-    assert found["requirements"] == ["einops>=0.8", "-e ."]
-    assert "'-e .' cannot be installed" in found["problems"][0]
-    assert found["items"] == []
+    environment = browser.get(f"/api/v1/code/{digest}/environment").json()
+    assert environment["requirements"] == ["einops>=0.8", "-e ."]
+    assert "'-e .' cannot be installed" in environment["problems"][0]
+    assert environment["items"] == []
     digest = store(browser, "einops>=0.8")
     build(worker, facts())
     (item,) = browser.get(f"/api/v1/code/{digest}/environment").json()["items"]
@@ -103,14 +103,14 @@ def test_a_worker_lists_its_environments_with_sizes(browser: Client, worker: Wor
 
 
 def test_an_environment_that_is_not_there_any_more_is_recorded_as_removed(worker: Worker) -> None:
-    kept, gone = build(worker, facts("a" * 64)), build(worker, facts("b" * 64))
+    remaining, gone = build(worker, facts("a" * 64)), build(worker, facts("b" * 64))
     later = time.time() + 60
-    actions.record_use(PLACE, {kept.digest: later})
-    kept.refresh_from_db()
+    actions.record_use(PLACE, {remaining.digest: later})
+    remaining.refresh_from_db()
     gone.refresh_from_db()
-    assert (kept.state, gone.state) == ("ready", "removed")
-    assert kept.last_used is not None
-    assert kept.last_used.timestamp() == pytest.approx(later)
+    assert (remaining.state, gone.state) == ("ready", "removed")
+    assert remaining.last_used is not None
+    assert remaining.last_used.timestamp() == pytest.approx(later)
 
 
 def test_a_build_whose_worker_died_is_recorded_as_failed(worker: Worker) -> None:
@@ -137,6 +137,6 @@ def test_a_late_failure_does_not_change_the_build_of_another_worker(worker: Work
 
 def test_more_requirements_than_are_kept_are_refused_and_not_cut(browser: Client) -> None:
     digest = store(browser, *(f"package{number}" for number in range(201)))
-    shown = browser.get(f"/api/v1/code/{digest}").json()
-    assert shown["requirements"] is None
-    assert "more than 200 requirements" in shown["unreadable"][0]["message"]
+    version = browser.get(f"/api/v1/code/{digest}").json()
+    assert version["requirements"] is None
+    assert "more than 200 requirements" in version["unreadable"][0]["message"]

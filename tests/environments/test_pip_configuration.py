@@ -13,7 +13,7 @@ from workers.confinement.environments.pip_configuration import FILE_VARIABLE, Ba
 
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, str]:
-    """Variables with which all files are in a folder of the test."""
+    """Variables with which all files are in the test's folder."""
     return {"HOME": f"{tmp_path}/home", "XDG_CONFIG_DIRS": f"{tmp_path}/first:{tmp_path}/second"}
 
 

@@ -1,4 +1,4 @@
-"""uv is found and configured, and the hosts of the files of its index are asked for."""
+"""uv is found and configured, and the hosts that serve its index's files are asked for."""
 
 import hashlib
 from pathlib import Path

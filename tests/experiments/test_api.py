@@ -56,9 +56,9 @@ def test_validating_an_invalid_spec_responds_with_its_errors(api: Client) -> Non
 
 
 def test_a_created_experiment_has_a_first_revision(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec, tags=["first"])
-    assert (made["revision"], made["tags"], made["state"]) == (1, ["first"], None)
-    assert made["spec"]["fit"]["epochs"] == 5
+    experiment = make(api, spec, tags=["first"])
+    assert (experiment["revision"], experiment["tags"], experiment["state"]) == (1, ["first"], None)
+    assert experiment["spec"]["fit"]["epochs"] == 5
 
 
 def test_an_invalid_spec_is_rejected_with_pointers(api: Client, spec: dict[str, Any]) -> None:
@@ -79,9 +79,9 @@ def test_settings_without_effect_on_trees_are_rejected_with_pointers(api: Client
     }
     answer = post(api, "/experiments", {"project": "yard", "name": "x", "spec": spec})
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_spec")
-    found = {error["pointer"]: error["message"] for error in answer.json()["errors"]}
-    assert set(found) == {"/spec/fit/optimizer", "/spec/precision", "/spec/after/quantize"}
-    assert found["/spec/after/quantize"] == (
+    problems = {error["pointer"]: error["message"] for error in answer.json()["errors"]}
+    assert set(problems) == {"/spec/fit/optimizer", "/spec/precision", "/spec/after/quantize"}
+    assert problems["/spec/after/quantize"] == (
         "cannot follow trees, since int8 is for the kernels of layers, and trees have none; leave it out"
     )
 
@@ -99,21 +99,21 @@ def test_a_misspelt_field_is_named_with_its_pointer(api: Client, spec: dict[str,
 
 
 def test_a_draft_may_be_unfinished_but_not_submitted(api: Client) -> None:
-    made = make(api, {"version": 1}, draft=True)
-    assert (made["revision"], made["draft"]) == (None, {"version": 1})
-    assert post(api, f"/experiments/{made['id']}/submit").status_code == 422
+    experiment = make(api, {"version": 1}, draft=True)
+    assert (experiment["revision"], experiment["draft"]) == (None, {"version": 1})
+    assert post(api, f"/experiments/{experiment['id']}/submit").status_code == 422
 
 
 def test_a_revision_is_made_only_when_the_spec_differs(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
-    same = patch(api, f"/experiments/{made['id']}", {"spec": spec}).json()
-    other = patch(api, f"/experiments/{made['id']}", {"spec": {**spec, "fit": {"epochs": 6}}}).json()
+    experiment = make(api, spec)
+    same = patch(api, f"/experiments/{experiment['id']}", {"spec": spec}).json()
+    other = patch(api, f"/experiments/{experiment['id']}", {"spec": {**spec, "fit": {"epochs": 6}}}).json()
     assert (same["revision"], other["revision"]) == (1, 2)
 
 
 def test_an_old_etag_is_refused(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
-    address = f"/experiments/{made['id']}"
+    experiment = make(api, spec)
+    address = f"/experiments/{experiment['id']}"
     seen = api.get(f"/api/v1{address}")["ETag"]
     assert patch(api, address, {"name": "mine"}, **{"If-Match": seen}).status_code == 200
     assert patch(api, address, {"name": "theirs"}, **{"If-Match": seen}).status_code == 412
@@ -121,45 +121,46 @@ def test_an_old_etag_is_refused(api: Client, spec: dict[str, Any]) -> None:
 
 
 def test_submitting_queues_a_root_job(api: Client, searching: dict[str, Any]) -> None:
-    made = make(api, searching)
-    answer = post(api, f"/experiments/{made['id']}/submit")
+    experiment = make(api, searching)
+    answer = post(api, f"/experiments/{experiment['id']}/submit")
     assert answer.status_code == 202
     job = Job.objects.get(pk=answer.json()["job"])
     assert (job.kind, job.state, job.parent) == ("search", "queued", None)
-    assert [each["pointer"] for each in answer.json()["warnings"]] == ["/pool"], "no worker runs"
+    assert [warning["pointer"] for warning in answer.json()["warnings"]] == ["/pool"], "no worker runs"
 
 
 def test_submitting_twice_under_one_key_queues_once(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
+    experiment = make(api, spec)
     answers = [
-        post(api, f"/experiments/{made['id']}/submit", **{"Idempotency-Key": "k1"}).json() for _ in range(2)
+        post(api, f"/experiments/{experiment['id']}/submit", **{"Idempotency-Key": "k1"}).json()
+        for _ in range(2)
     ]
     assert answers[0] == answers[1]
-    assert Job.objects.filter(experiment=made["id"]).count() == 1
+    assert Job.objects.filter(experiment=experiment["id"]).count() == 1
 
 
 def test_a_clone_has_the_spec_but_no_jobs(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
-    post(api, f"/experiments/{made['id']}/submit")
-    copy = post(api, f"/experiments/{made['id']}/clone").json()
-    assert (copy["name"], copy["digest"], copy["last_job"]) == ("try (copy)", made["digest"], None)
+    experiment = make(api, spec)
+    post(api, f"/experiments/{experiment['id']}/submit")
+    copy = post(api, f"/experiments/{experiment['id']}/clone").json()
+    assert (copy["name"], copy["digest"], copy["last_job"]) == ("try (copy)", experiment["digest"], None)
 
 
 def test_deleting_waits_until_no_job_runs(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
-    address = f"/api/v1/experiments/{made['id']}"
-    post(api, f"/experiments/{made['id']}/submit")
+    experiment = make(api, spec)
+    address = f"/api/v1/experiments/{experiment['id']}"
+    post(api, f"/experiments/{experiment['id']}/submit")
     assert api.delete(address).status_code == 409
     Job.objects.update(state="stopped")
     assert api.delete(address).status_code == 204
-    assert not Job.objects.filter(experiment=made["id"]).exists()
+    assert not Job.objects.filter(experiment=experiment["id"]).exists()
 
 
 def test_the_queries_of_the_list_do_not_depend_on_its_length(api: Client, spec: dict[str, Any]) -> None:
     counts = []
     for _ in range(3):
-        made = make(api, spec)
-        post(api, f"/experiments/{made['id']}/submit")
+        experiment = make(api, spec)
+        post(api, f"/experiments/{experiment['id']}/submit")
         with CaptureQueriesContext(connection) as queries:
             items = api.get("/api/v1/experiments").json()["items"]
         counts.append(len(queries))
@@ -170,23 +171,23 @@ def test_the_queries_of_the_list_do_not_depend_on_its_length(api: Client, spec: 
 def test_a_change_that_cannot_be_archived_is_not_made(
     api: Client, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = make(api, spec)
+    experiment = make(api, spec)
     monkeypatch.setattr(experiments, "archive", Mock(side_effect=StaleState("changed")))
-    answer = patch(api, f"/experiments/{made['id']}", {"name": "another", "archived": True})
+    answer = patch(api, f"/experiments/{experiment['id']}", {"name": "another", "archived": True})
     assert answer.status_code == 409
-    assert Experiment.objects.get(pk=made["id"]).name == made["name"]
+    assert Experiment.objects.get(pk=experiment["id"]).name == experiment["name"]
 
 
 def test_archived_experiments_are_listed_only_on_request(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
-    patch(api, f"/experiments/{made['id']}", {"archived": True})
+    experiment = make(api, spec)
+    patch(api, f"/experiments/{experiment['id']}", {"archived": True})
     assert api.get("/api/v1/experiments?project=yard").json()["items"] == []
     assert len(api.get("/api/v1/experiments?archived=true").json()["items"]) == 1
 
 
 @pytest.mark.parametrize("order", ["name", "-created", "updated", "-state", "id"])
 def test_the_list_is_paginated_by_key_in_every_order(api: Client, spec: dict[str, Any], order: str) -> None:
-    made = {make(api, spec)["id"] for _ in range(3)}
+    numbers = {make(api, spec)["id"] for _ in range(3)}
     seen: list[int] = []
     query = {"limit": "2", "sort": order}
     for _ in range(2):
@@ -194,24 +195,24 @@ def test_the_list_is_paginated_by_key_in_every_order(api: Client, spec: dict[str
         seen += [item["id"] for item in page["items"]]
         query["cursor"] = page["next"]
     assert page["next"] is None
-    assert sorted(seen) == sorted(made)
+    assert sorted(seen) == sorted(numbers)
 
 
 def test_a_viewer_reads_but_does_not_write(world: World, api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
+    experiment = make(api, spec)
     viewer = world.client(world.viewer)
-    assert viewer.get(f"/api/v1/experiments/{made['id']}").status_code == 200
-    assert patch(viewer, f"/experiments/{made['id']}", {"name": "n"}).status_code == 403
-    assert post(viewer, f"/experiments/{made['id']}/submit").status_code == 403
+    assert viewer.get(f"/api/v1/experiments/{experiment['id']}").status_code == 200
+    assert patch(viewer, f"/experiments/{experiment['id']}", {"name": "n"}).status_code == 403
+    assert post(viewer, f"/experiments/{experiment['id']}/submit").status_code == 403
 
 
 def test_a_stranger_finds_nothing(world: World, api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
+    experiment = make(api, spec)
     stranger = world.client(world.stranger)
-    path = f"/experiments/{made['id']}"
-    found = [stranger.get(f"/api/v1{path}"), stranger.get(f"/api/v1{path}/revisions")]
-    found += [post(stranger, f"{path}/{verb}") for verb in ("submit", "clone")]
-    found += [patch(stranger, path, {"name": "n"}), stranger.delete(f"/api/v1{path}")]
-    found += [post(stranger, "/experiments/validate", {"project": "yard", "spec": spec})]
-    assert {answer.status_code for answer in found} == {404}
+    path = f"/experiments/{experiment['id']}"
+    answers = [stranger.get(f"/api/v1{path}"), stranger.get(f"/api/v1{path}/revisions")]
+    answers += [post(stranger, f"{path}/{verb}") for verb in ("submit", "clone")]
+    answers += [patch(stranger, path, {"name": "n"}), stranger.delete(f"/api/v1{path}")]
+    answers += [post(stranger, "/experiments/validate", {"project": "yard", "spec": spec})]
+    assert {answer.status_code for answer in answers} == {404}
     assert stranger.get("/api/v1/experiments").json()["items"] == []

@@ -39,21 +39,21 @@ def shop(world: World) -> Client:
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_each_choice_that_is_offered_is_valid_for_its_type(name: str) -> None:
-    found, tried = choice_of(column(name)), list[dict[str, Any]]()
-    for option in found.encodings[1:]:
+    choice, tried = choice_of(column(name)), list[dict[str, Any]]()
+    for option in choice.encodings[1:]:
         encode = option.value.strip('"')
         tried.append({"encode": encode})
-        if encode in found.sizes.split():
+        if encode in choice.sizes.split():
             tried.append({"encode": encode, "size": 10})
         if encode == "tokens":
-            tried.append({"encode": encode, "length": found.length})
+            tried.append({"encode": encode, "length": choice.length})
         if encode == "hash":
             tried.append({"encode": encode, "buckets": 10})
-    if found.encode in found.sizes.split():
+    if choice.encode in choice.sizes.split():
         tried.append({"size": 10})
-    if found.has_impute:
+    if choice.has_impute:
         tried += [{"impute": "mean"}, {"impute": "constant", "constant": 0}]
-    if found.has_indicator:
+    if choice.has_indicator:
         tried += [{"indicator": True}, {"indicator": False}]
     assert tried or name == "bought"
     for options in tried:
@@ -81,7 +81,7 @@ def test_size_and_indicator_have_an_effect(
 
 def test_the_proposal_is_shown_with_its_reason() -> None:
     words = {
-        name: f"{found.proposal} {found.reason}" for name in COLUMNS if (found := choice_of(column(name)))
+        name: f"{choice.proposal} {choice.reason}" for name in COLUMNS if (choice := choice_of(column(name)))
     }
     assert words["city"] == (
         "5 positions: one for each value, for others, and for a missing one. "
@@ -95,10 +95,10 @@ def test_the_proposal_is_shown_with_its_reason() -> None:
 
 def test_the_columns_that_are_features_are_listed_and_found_by_name() -> None:
     profile = Profile.model_validate(SHOP)
-    assert [each.column.name for each in column_choices(profile, (), "")] == ["city", "bought"]
-    assert [each.column.name for each in column_choices(profile, (), "city")] == ["bought", "price"]
-    assert [each.column.name for each in column_choices(profile, ("id", "city"), "")] == ["id", "city"]
-    assert [each.column.name for each in column_choices(profile, (), "", "OUGH")] == ["bought"]
+    assert [choice.column.name for choice in column_choices(profile, (), "")] == ["city", "bought"]
+    assert [choice.column.name for choice in column_choices(profile, (), "city")] == ["bought", "price"]
+    assert [choice.column.name for choice in column_choices(profile, ("id", "city"), "")] == ["id", "city"]
+    assert [choice.column.name for choice in column_choices(profile, (), "", "OUGH")] == ["bought"]
 
 
 def test_the_form_gets_the_columns_of_the_chosen_version(shop: Client) -> None:

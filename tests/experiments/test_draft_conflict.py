@@ -1,4 +1,4 @@
-"""Two versions of an experiment: the second save shows what differs, and either of them can be kept."""
+"""Two versions of an experiment: the second save shows the differences, and either can be kept."""
 
 import copy
 import json
@@ -19,14 +19,14 @@ HOME = "/p/yard/experiments"
 
 def edit(spec: dict[str, Any], **parts: Any) -> dict[str, Any]:
     """Return a copy with some values replaced: `fit__epochs=7`."""
-    found = copy.deepcopy(spec)
+    changed_spec = copy.deepcopy(spec)
     for path, value in parts.items():
         *above, last = path.split("__")
-        here = found
+        here = changed_spec
         for name in above:
             here = here.setdefault(name, {})
         here[last] = value
-    return found
+    return changed_spec
 
 
 def version(spec: Any, **about: str) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def experiment(world: World, searching: dict[str, Any]) -> Experiment:
 
 
 def post(browser: Client, experiment: Experiment, spec: Any, do: str = "draft", **fields: Any) -> Any:
-    given = {"name": "first", "tags": "fast", "notes": "", "spec": json.dumps(spec), "do": do, **fields}
-    return browser.post(f"{HOME}/{experiment.pk}/edit", given)
+    form = {"name": "first", "tags": "fast", "notes": "", "spec": json.dumps(spec), "do": do, **fields}
+    return browser.post(f"{HOME}/{experiment.pk}/edit", form)
 
 
 def refused(world: World, experiment: Experiment, spec: dict[str, Any], **fields: Any) -> tuple[Client, Any]:
@@ -88,8 +88,8 @@ def test_the_second_save_compares_both_versions_and_names_who_saved_the_other(
     text = text_of(page)
     assert "Your entries are not saved yet" in text
     assert re.search(r"vera saved another version .{1,20}, after you had opened the form", text)
-    found = {one.path: (one.before, one.after) for one in page.context["changes"]}
-    assert found == {
+    changes = {one.path: (one.before, one.after) for one in page.context["changes"]}
+    assert changes == {
         "name": ("theirs", "first"),
         "fit.epochs": (9, 7),
         "fit.batch_size": (8, searching["fit"].get("batch_size")),
@@ -116,9 +116,9 @@ def test_the_own_version_can_be_edited_further_and_is_compared_again(
     form = choose(browser, page, "edit")
     assert form.status_code == 200
     assert "data-unsaved" in form.content.decode()
-    given = form.context["entries"]
-    assert json.loads(given["spec"]) == edit(searching, fit__epochs=7)
-    again = post(browser, experiment, json.loads(given["spec"]), version=given["version"])
+    entries = form.context["entries"]
+    assert json.loads(entries["spec"]) == edit(searching, fit__epochs=7)
+    again = post(browser, experiment, json.loads(entries["spec"]), version=entries["version"])
     assert again.status_code == 409
 
 
@@ -129,8 +129,8 @@ def test_the_saved_version_is_loaded_only_by_a_button_of_its_own(
     assert "Your entries are lost then: they are stored nowhere." in text_of(page)
     loaded = choose(browser, page, "reload")
     assert (loaded.status_code, loaded["Location"]) == (303, f"{HOME}/{experiment.pk}/edit")
-    given = browser.get(loaded["Location"]).context["entries"]
-    assert (given["name"], json.loads(given["spec"])["fit"]["epochs"]) == ("theirs", 9)
+    entries = browser.get(loaded["Location"]).context["entries"]
+    assert (entries["name"], json.loads(entries["spec"])["fit"]["epochs"]) == ("theirs", 9)
 
 
 def test_a_third_version_is_compared_before_it_is_replaced(

@@ -57,8 +57,8 @@ def test_a_wrong_entry_is_shown_at_its_field_and_nothing_is_made(
 
 
 def test_the_page_preselects_the_data_of_its_address(world: World) -> None:
-    shown = world.client(world.owner).get(f"{PAGE}?dataset=digits&version=1").content.decode()
-    assert '<option value="digits:1" selected>' in shown
+    page = world.client(world.owner).get(f"{PAGE}?dataset=digits&version=1").content.decode()
+    assert '<option value="digits:1" selected>' in page
 
 
 def test_people_who_may_only_look_cannot_start_it(world: World) -> None:
@@ -82,7 +82,7 @@ def test_a_script_starts_it_with_a_limit_of_trials(world: World) -> None:
 
 
 def test_a_script_that_gives_no_limit_or_both_is_refused(world: World) -> None:
-    for given in ({}, {"max_minutes": 5, "max_trials": 20}):
-        answer = post(world.client(world.owner), "/experiments/find-model", sent(**given))
+    for limits in ({}, {"max_minutes": 5, "max_trials": 20}):
+        answer = post(world.client(world.owner), "/experiments/find-model", sent(**limits))
         assert answer.status_code == 422
         assert "max_minutes or max_trials" in answer.content.decode()

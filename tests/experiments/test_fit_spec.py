@@ -92,8 +92,8 @@ def test_an_invalid_fit_setting_is_reported_at_its_field(
 ) -> None:
     with pytest.raises(ValidationError) as refused:
         ExperimentSpec.model_validate(wrong)
-    found = {problem.pointer: problem.message for problem in problems(refused.value, wrong)}
-    assert words in found[pointer]
+    messages = {problem.pointer: problem.message for problem in problems(refused.value, wrong)}
+    assert words in messages[pointer]
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_an_invalid_fit_setting_is_reported_at_its_field(
 def test_settings_that_do_not_match_the_data_or_a_trial_are_reported(
     asked: ExperimentSpec, profile: Profile, pointer: str, words: str
 ) -> None:
-    found = {problem.pointer: problem.message for problem in data_checks.problems(asked, profile)}
-    assert words in found[pointer]
+    messages = {problem.pointer: problem.message for problem in data_checks.problems(asked, profile)}
+    assert words in messages[pointer]
 
 
 def test_arguments_conditional_on_their_optimizer_are_valid() -> None:
@@ -191,9 +191,9 @@ def test_values_are_set_at_their_paths_and_replace_other_arguments() -> None:
 def test_folds_multiply_the_planned_executions() -> None:
     asked = spec({"epochs": 3}, UNITS, max_trials=4, evaluation={"kind": "k_fold", "folds": 5})
     now = Situation(free_slots=1, workers=(WorkerSize(1),))
-    found = plan.make_plan(asked, DIGITS_PROFILE, now, ["search"])
-    assert (found.executions, found.epochs) == (4 * 2 * 5, 4 * 2 * 5 * 3)
-    pointers = {warning.pointer for warning in found.warnings}
+    spec_plan = plan.make_plan(asked, DIGITS_PROFILE, now, ["search"])
+    assert (spec_plan.executions, spec_plan.epochs) == (4 * 2 * 5, 4 * 2 * 5 * 3)
+    pointers = {warning.pointer for warning in spec_plan.warnings}
     assert "/search/executions_per_trial" not in pointers
 
 
@@ -209,10 +209,10 @@ def test_a_loss_without_class_weights_that_ends_trainings_with_them_has_a_warnin
     fit: dict[str, Any], warned: bool
 ) -> None:
     asked = spec(fit, UNITS, objective={"metric": "val_accuracy", "direction": "max"})
-    found = {warning.pointer: warning.message for warning in check_warnings(asked, DIGITS_PROFILE)}
-    assert ("/fit/early_stopping/monitor" in found) is warned
+    messages = {warning.pointer: warning.message for warning in check_warnings(asked, DIGITS_PROFILE)}
+    assert ("/fit/early_stopping/monitor" in messages) is warned
     if warned:
-        assert "Leave the monitor empty to stop by the objective" in found["/fit/early_stopping/monitor"]
+        assert "Leave the monitor empty to stop by the objective" in messages["/fit/early_stopping/monitor"]
 
 
 def test_a_retraining_is_never_monitored_on_its_training_rows() -> None:

@@ -33,13 +33,13 @@ SHOP_PROFILE = Profile.model_validate({**SHOP, "has_pipeline": True})
 def test_preprocessing_that_does_not_fit_the_data_is_a_problem(
     options: dict[str, Any], profile: Profile, message: str
 ) -> None:
-    given = ExperimentSpec.model_validate({**BASE, "data": {"dataset": "shop", "preprocessing": options}})
-    (found,) = (
-        problem for problem in data_checks.problems(given, profile) if "preprocessing" in problem.pointer
+    spec = ExperimentSpec.model_validate({**BASE, "data": {"dataset": "shop", "preprocessing": options}})
+    (preprocessing_problem,) = (
+        problem for problem in data_checks.problems(spec, profile) if "preprocessing" in problem.pointer
     )
     column = "" if "bmi" in options else f"/{next(iter(options))}"
-    assert found.pointer == f"/data/preprocessing{column}"
-    assert message in found.message
+    assert preprocessing_problem.pointer == f"/data/preprocessing{column}"
+    assert message in preprocessing_problem.message
 
 
 REVIEWS: Profile = Profile.model_validate(
@@ -56,15 +56,15 @@ REVIEWS: Profile = Profile.model_validate(
 
 @pytest.mark.parametrize("encode", ["words", "characters", "words_and_characters"])
 def test_more_ngrams_than_a_text_can_have_are_a_problem_with_the_bound(encode: str) -> None:
-    def found(size: int, **data: Any) -> dict[str, str]:
+    def size_problems(size: int, **data: Any) -> dict[str, str]:
         return found_problems(REVIEWS, data={"preprocessing": {"review": {"size": size, **data}}})
 
-    message = found(1_001, encode=encode)["/data/preprocessing/review"]
+    message = size_problems(1_001, encode=encode)["/data/preprocessing/review"]
     assert message == (
         f"column 'review' is encoded as {encode}, of which there are at most 1,000 n-grams of each kind; "
         "choose a size up to 1,000, or encode it as tokens"
     )
-    assert found(1_000, encode=encode) == found(10_000, encode="tokens") == {}
+    assert size_problems(1_000, encode=encode) == size_problems(10_000, encode="tokens") == {}
 
 
 def test_the_bound_of_a_size_follows_from_the_encoding_of_all_texts() -> None:
@@ -104,8 +104,8 @@ GROUPED = Profile.model_validate(
 )
 
 
-def found_problems(profile: Profile = GROUPED, **given: Any) -> dict[str, str]:
-    body = {**BASE, "data": {"dataset": "shop", **given.pop("data", {})}, **given}
+def found_problems(profile: Profile = GROUPED, **parts: Any) -> dict[str, str]:
+    body = {**BASE, "data": {"dataset": "shop", **parts.pop("data", {})}, **parts}
     return {
         problem.pointer: problem.message
         for problem in data_checks.problems(ExperimentSpec.model_validate(body), profile)
@@ -122,8 +122,8 @@ def test_a_split_along_a_column_with_gaps_is_a_problem_also_if_its_role_chooses_
 @pytest.mark.parametrize("data", [{"target": "id"}, {"features": ["city", "id"]}])
 def test_the_column_of_weights_is_no_feature_and_no_target(data: dict[str, Any]) -> None:
     profile = Profile.model_validate({**SHOP, "weight": "id"})
-    found = found_problems(profile, data=data)[f"/data/{next(iter(data))}"]
-    assert found.startswith("column 'id' has the role weight, so it is no feature and no target")
+    message = found_problems(profile, data=data)[f"/data/{next(iter(data))}"]
+    assert message.startswith("column 'id' has the role weight, so it is no feature and no target")
 
 
 def test_folds_do_not_follow_the_role_time() -> None:
@@ -135,7 +135,7 @@ def test_folds_do_not_follow_the_role_time() -> None:
 
 
 def with_groups(distinct: int | None) -> Profile:
-    """Return the profile of the shop with the role group for the city, of so many values."""
+    """Return the shop's profile where `city` has the role group and `distinct` values."""
     columns = [
         {**column, "role": "group", "distinct": distinct} if column["name"] == "city" else column
         for column in SHOP["columns"]
@@ -149,8 +149,8 @@ def test_too_few_groups_for_the_parts_are_a_problem_also_if_the_role_chooses_the
         "column 'city' has 2 different values; a split by group needs at least 3, one each for training, "
         "validation and test"
     )
-    found = found_problems(few)
-    assert found == {
+    messages = found_problems(few)
+    assert messages == {
         "/data/split/group": f"{message}; to split without it, set data.split.use_roles to false"
     }
     assert found_problems(few, data={"split": {"group": "city"}}) == {"/data/split/group": message}

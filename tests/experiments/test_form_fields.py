@@ -77,8 +77,8 @@ def test_the_form_offers_no_policy_that_is_refused() -> None:
 @pytest.mark.parametrize("profile", [DIGITS, DIABETES, None])
 @pytest.mark.parametrize("template", ["", *TEMPLATES])
 def test_a_new_form_contains_a_valid_spec(profile: dict[str, object] | None, template: str) -> None:
-    known = Profile.model_validate(profile) if profile else None
-    ExperimentSpec.model_validate(starting_spec("digits", 1, known, template))
+    known_profile = Profile.model_validate(profile) if profile else None
+    ExperimentSpec.model_validate(starting_spec("digits", 1, known_profile, template))
 
 
 @pytest.mark.parametrize("info", TEMPLATES.values(), ids=list(TEMPLATES))

@@ -24,38 +24,38 @@ def api(world: World, settings: Any) -> Client:
 def test_a_job_beyond_the_quota_is_refused_with_quota_use_and_remedy(
     api: Client, spec: dict[str, Any]
 ) -> None:
-    made = make(api, spec)
-    assert post(api, f"/experiments/{made['id']}/submit").status_code == 202
-    refused = post(api, f"/experiments/{made['id']}/submit")
+    experiment = make(api, spec)
+    assert post(api, f"/experiments/{experiment['id']}/submit").status_code == 202
+    refused = post(api, f"/experiments/{experiment['id']}/submit")
     assert (refused.status_code, refused.json()["code"]) == (409, "quota_reached")
     assert "has 1 unfinished jobs, and its quota is 1. Stop some of them" in refused.json()["detail"]
-    assert Job.objects.filter(experiment=made["id"]).count() == 1
+    assert Job.objects.filter(experiment=experiment["id"]).count() == 1
 
 
 def test_a_finished_job_and_the_steps_of_a_job_need_no_room(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
-    post(api, f"/experiments/{made['id']}/submit")
-    root = Job.objects.get(experiment=made["id"])
+    experiment = make(api, spec)
+    post(api, f"/experiments/{experiment['id']}/submit")
+    root = Job.objects.get(experiment=experiment["id"])
     Job.objects.filter(pk=root.pk).update(state=JobState.COMPLETED)
-    assert post(api, f"/experiments/{made['id']}/submit").status_code == 202
-    Job.objects.filter(experiment=made["id"], state=JobState.QUEUED).update(parent=root, ordinal=1)
-    assert post(api, f"/experiments/{made['id']}/submit").status_code == 202
+    assert post(api, f"/experiments/{experiment['id']}/submit").status_code == 202
+    Job.objects.filter(experiment=experiment["id"], state=JobState.QUEUED).update(parent=root, ordinal=1)
+    assert post(api, f"/experiments/{experiment['id']}/submit").status_code == 202
 
 
 def test_another_project_can_still_submit(api: Client, spec: dict[str, Any], world: World) -> None:
-    made = make(api, spec)
-    post(api, f"/experiments/{made['id']}/submit")
+    experiment = make(api, spec)
+    post(api, f"/experiments/{experiment['id']}/submit")
     other = Project.objects.create(slug="other", name="Other", created_by=world.owner)
     require_room_for_job(other)
 
 
 def test_a_retry_needs_room_like_a_new_job(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
-    post(api, f"/experiments/{made['id']}/submit")
-    first = Job.objects.get(experiment=made["id"])
+    experiment = make(api, spec)
+    post(api, f"/experiments/{experiment['id']}/submit")
+    first = Job.objects.get(experiment=experiment["id"])
     Job.objects.filter(pk=first.pk).update(state=JobState.FAILED)
-    post(api, f"/experiments/{made['id']}/submit")
-    second = Job.objects.get(experiment=made["id"], state=JobState.QUEUED)
+    post(api, f"/experiments/{experiment['id']}/submit")
+    second = Job.objects.get(experiment=experiment["id"], state=JobState.QUEUED)
     refused = post(api, f"/jobs/{first.pk}/retry")
     assert (refused.status_code, refused.json()["code"]) == (409, "quota_reached")
     assert Job.objects.get(pk=first.pk).state == JobState.FAILED
@@ -66,9 +66,9 @@ def test_a_retry_needs_room_like_a_new_job(api: Client, spec: dict[str, Any]) ->
 
 
 def test_a_job_that_runs_is_refused_as_such_and_not_for_its_quota(api: Client, spec: dict[str, Any]) -> None:
-    made = make(api, spec)
-    post(api, f"/experiments/{made['id']}/submit")
-    refused = post(api, f"/jobs/{Job.objects.get(experiment=made['id']).pk}/retry")
+    experiment = make(api, spec)
+    post(api, f"/experiments/{experiment['id']}/submit")
+    refused = post(api, f"/jobs/{Job.objects.get(experiment=experiment['id']).pk}/retry")
     assert (refused.status_code, refused.json()["code"]) == (409, "stale_state")
 
 

@@ -33,9 +33,9 @@ def take(browser: Client, spec: Any, do: str, path: str = f"{HOME}/new", **field
 def test_the_name_of_a_new_experiment_tells_the_template_and_is_not_taken(browser: Client) -> None:
     names = []
     for template in ("mlp", "mlp", "linear"):
-        given = browser.get(f"{HOME}/new?dataset=digits&template={template}").context["entries"]
-        names.append(given["name"])
-        take(browser, given["spec"], "draft", name=given["name"])
+        entries = browser.get(f"{HOME}/new?dataset=digits&template={template}").context["entries"]
+        names.append(entries["name"])
+        take(browser, entries["spec"], "draft", name=entries["name"])
     first = "digits mlp, random search"
     assert names == [first, f"{first} 2", "digits linear, random search"]
 
@@ -64,16 +64,16 @@ def test_the_list_shows_best_result_and_state(world: World, browser: Client, exp
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "is_listed"),
     [("q=fir", True), ("q=zzz", False), ("tag=fast", True), ("tag=slow", False), ("state=none", True),
      ("state=failed", False), ("who=olga", True), ("who=vera", False), ("archived=1", False),
      ("sort=name", True), ("sort=-state", True), ("sort=nonsense", True)],
 )  # fmt: skip
 def test_filters_and_order_are_in_the_url(
-    browser: Client, experiment: Experiment, query: str, found: bool
+    browser: Client, experiment: Experiment, query: str, is_listed: bool
 ) -> None:
     page = browser.get(f"{HOME}?{query}").content.decode()
-    assert (f"{HOME}/{experiment.pk}" in page) is found
+    assert (f"{HOME}/{experiment.pk}" in page) is is_listed
 
 
 def test_the_page_shows_what_a_revision_changed(
@@ -124,9 +124,9 @@ def test_invalid_json_is_reported_at_its_field(browser: Client, text: str) -> No
 
 def test_a_draft_may_be_unfinished(browser: Client) -> None:
     answer = take(browser, {"version": 1}, "draft")
-    made = Experiment.objects.get()
-    assert answer["Location"] == f"{HOME}/{made.pk}/edit"
-    assert made.draft == {"version": 1}
+    draft = Experiment.objects.get()
+    assert answer["Location"] == f"{HOME}/{draft.pk}/edit"
+    assert draft.draft == {"version": 1}
     assert browser.get(answer["Location"]).status_code == 200
 
 

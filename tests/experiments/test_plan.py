@@ -17,7 +17,7 @@ from tests.world import World
 
 
 def wrong(world: World, body: dict[str, Any]) -> dict[str, str]:
-    """Return the problems of a spec by pointer."""
+    """Return a spec's problems by pointer."""
     return {problem.pointer: problem.message for problem in plan.validate_spec(world.project, body).problems}
 
 
@@ -28,24 +28,29 @@ SHUFFLE = {"name": "shuffle", "kind": "boolean"}
 
 
 def documented() -> dict[str, Any]:
-    """Return the example of the documentation."""
-    found = re.search(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert found is not None
-    body: dict[str, Any] = json.loads(found.group(1))
+    """Return the documented example."""
+    example = re.search(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert example is not None
+    body: dict[str, Any] = json.loads(example.group(1))
     return body
 
 
 def test_the_documented_example_is_valid_and_planned(world: World) -> None:
     verdict = plan.validate_spec(world.project, documented())
     assert verdict.problems == []
-    found = verdict.plan
-    assert found is not None
-    assert (found.trials, found.executions, found.devices, found.batch_shards) == (20, 40, 8, 4)
-    assert found.epochs == 40 * 100 + 4 * (200 + 240)
-    assert found.distinct is None, "learning_rate is continuous"
-    assert found.grid_size == (4 * 10) + (4 * 6 * 10)
-    assert found.steps == ("search", "train", "ensemble", "quantize", "register")
-    assert (found.epoch_chosen_by, found.stopped_by) == ("val_accuracy", "val_loss")
+    spec_plan = verdict.plan
+    assert spec_plan is not None
+    assert (spec_plan.trials, spec_plan.executions, spec_plan.devices, spec_plan.batch_shards) == (
+        20,
+        40,
+        8,
+        4,
+    )
+    assert spec_plan.epochs == 40 * 100 + 4 * (200 + 240)
+    assert spec_plan.distinct is None, "learning_rate is continuous"
+    assert spec_plan.grid_size == (4 * 10) + (4 * 6 * 10)
+    assert spec_plan.steps == ("search", "train", "ensemble", "quantize", "register")
+    assert (spec_plan.epoch_chosen_by, spec_plan.stopped_by) == ("val_accuracy", "val_loss")
 
 
 LAYERS = {"name": "layers", "kind": "int", "min": 1, "max": 3}
@@ -73,9 +78,9 @@ def test_the_size_of_a_space_is_described(
     world: World, searching: dict[str, Any], space: list[Any], message: str
 ) -> None:
     searching["search"] = {**searching["search"], "space": space}
-    found = plan.validate_spec(world.project, searching).plan
-    assert found is not None
-    assert found.space == message
+    spec_plan = plan.validate_spec(world.project, searching).plan
+    assert spec_plan is not None
+    assert spec_plan.space == message
 
 
 def test_many_continuous_hyperparameters_are_counted() -> None:
@@ -85,29 +90,29 @@ def test_many_continuous_hyperparameters_are_counted() -> None:
 
 
 def test_a_training_has_no_space(world: World, spec: dict[str, Any]) -> None:
-    found = plan.validate_spec(world.project, spec).plan
-    assert found is not None
-    assert (found.space, found.distinct, found.grid_size) == ("", None, 1)
+    spec_plan = plan.validate_spec(world.project, spec).plan
+    assert spec_plan is not None
+    assert (spec_plan.space, spec_plan.distinct, spec_plan.grid_size) == ("", None, 1)
 
 
 def test_all_integers_of_a_logarithmic_range_are_distinct_values(
     world: World, searching: dict[str, Any]
 ) -> None:
     searching["search"] = {**searching["search"], "max_trials": 100, "space": [{**SPREAD, "max": 60}]}
-    found = plan.validate_spec(world.project, searching).plan
-    assert found is not None
-    assert (found.grid_size, found.distinct) == (9, 60)
-    at = {warning.pointer: warning.message for warning in found.warnings}
+    spec_plan = plan.validate_spec(world.project, searching).plan
+    assert spec_plan is not None
+    assert (spec_plan.grid_size, spec_plan.distinct) == (9, 60)
+    at = {warning.pointer: warning.message for warning in spec_plan.warnings}
     assert at["/search/max_trials"].startswith("the space has only 60 distinct configurations")
 
 
 def test_memory_is_that_of_the_largest_configuration(world: World, searching: dict[str, Any]) -> None:
-    found = plan.validate_spec(world.project, searching).plan
-    assert found is not None
-    assert found.largest == {"units": 64}
+    spec_plan = plan.validate_spec(world.project, searching).plan
+    assert spec_plan is not None
+    assert spec_plan.largest == {"units": 64}
     weights = (64 * 64 + 64 + 64 * 10 + 10) * 4
-    assert found.memory is not None
-    assert (found.memory.weights, found.memory.optimizer) == (weights, 2 * weights)
+    assert spec_plan.memory is not None
+    assert (spec_plan.memory.weights, spec_plan.memory.optimizer) == (weights, 2 * weights)
 
 
 def test_conditional_hyperparameters_count_for_the_largest_configuration(
@@ -124,9 +129,9 @@ def test_conditional_hyperparameters_count_for_the_largest_configuration(
         },
     ]
     body = {**spec, "search": {"objective": {"metric": "val_loss"}, "space": space}}
-    found = plan.validate_spec(world.project, body).plan
-    assert found is not None
-    assert found.largest == {"batch_norm": False, "units": 512}
+    spec_plan = plan.validate_spec(world.project, body).plan
+    assert spec_plan is not None
+    assert spec_plan.largest == {"batch_norm": False, "units": 512}
 
 
 TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
@@ -134,10 +139,10 @@ TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
 
 def test_brackets_are_planned_with_their_epochs(world: World, spec: dict[str, Any]) -> None:
     search = {"algorithm": "hyperband", "executions_per_trial": 2, "max_trials": 1000, "space": [FREE]}
-    found = plan.validate_spec(world.project, {**spec, "fit": {"epochs": 9}, "search": search}).plan
-    assert found is not None
-    assert (found.trials, found.executions) == (9 + 5 + 3, 34)
-    assert found.epochs == 2 * ((9 + 3 * 2 + 6) + (5 * 3 + 6) + 3 * 9)
+    spec_plan = plan.validate_spec(world.project, {**spec, "fit": {"epochs": 9}, "search": search}).plan
+    assert spec_plan is not None
+    assert (spec_plan.trials, spec_plan.executions) == (9 + 5 + 3, 34)
+    assert spec_plan.epochs == 2 * ((9 + 3 * 2 + 6) + (5 * 3 + 6) + 3 * 9)
 
 
 @pytest.mark.parametrize("algorithm", ["random", "grid", "hyperband"])
@@ -162,12 +167,16 @@ def test_the_plan_contains_an_estimate_from_earlier_trainings(
     body = {**searching, "fit": {"epochs": 100, "early_stopping": {"patience": 2}}}
     experiment = make_experiment(project=world.project, by=world.owner, spec=body)
     make_trials(make_job(by=world.owner, experiment=experiment, state="completed"))
-    found = plan.validate_spec(world.project, body, experiment=experiment).plan
-    assert found is not None
-    assert (found.epochs, found.epochs_likely) == (800, 40), "8 trainings to their best epoch, 3, and 2 more"
-    assert found.device_hours == pytest.approx(800 * 36 / 3600)
-    assert found.device_hours_likely == pytest.approx(40 * 36 / 3600)
-    assert found.estimate.startswith("Based on 8 earlier trainings in this experiment: 5 epochs each at 36 s")
+    spec_plan = plan.validate_spec(world.project, body, experiment=experiment).plan
+    assert spec_plan is not None
+    assert (spec_plan.epochs, spec_plan.epochs_likely) == (800, 40), (
+        "8 trainings to their best epoch, 3, and 2 more"
+    )
+    assert spec_plan.device_hours == pytest.approx(800 * 36 / 3600)
+    assert spec_plan.device_hours_likely == pytest.approx(40 * 36 / 3600)
+    assert spec_plan.estimate.startswith(
+        "Based on 8 earlier trainings in this experiment: 5 epochs each at 36 s"
+    )
 
 
 def test_an_estimate_for_code_is_from_trainings_of_the_same_code(
@@ -193,11 +202,11 @@ def test_an_estimate_for_code_is_from_trainings_of_the_same_code(
 
 def test_a_space_is_described_in_words(world: World, searching: dict[str, Any]) -> None:
     rows = [LAYERS, {**STEPPED, "default": 0.2, "when": {"name": "layers", "in": [2, 3]}}, FREE]
-    found = plan.validate_spec(
+    spec_plan = plan.validate_spec(
         world.project, {**searching, "search": {**searching["search"], "space": rows}}
     ).plan
-    assert found is not None
-    assert [(line.name, line.takes, line.when) for line in found.summary] == [
+    assert spec_plan is not None
+    assert [(line.name, line.takes, line.when) for line in spec_plan.summary] == [
         ("layers", "integers from 1 to 3", ""),
         ("dropout", "numbers from 0.0 to 0.5 in steps of 0.1; default 0.2", "layers is 2 or 3"),
         ("learning_rate", "numbers from 0.0001 to 0.1, log scale", ""),

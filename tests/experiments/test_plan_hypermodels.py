@@ -43,7 +43,7 @@ def test_a_hypermodel_is_planned_with_a_warning_about_its_time(world: World, spe
     verdict = plan.validate_spec(world.project, body)
     assert verdict.problems == [] and verdict.spec is not None and verdict.plan is not None
     assert verdict.spec.to_json()["model"] == body["model"]
-    assert "made for GPUs" in " ".join(each.message for each in verdict.plan.warnings)
+    assert "made for GPUs" in " ".join(warning.message for warning in verdict.plan.warnings)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ def test_a_pattern_without_a_linear_equivalent_is_refused_once(world: World, spe
     mesh["layout"] = [{"match": "(?=dense).*/kernel", "axes": ["model"]}]
     overrides = [{"match": "dense(?!_2)", "policy": "float32"}]
     verdict = plan.validate_spec(world.project, {**spec, "mesh": mesh, "precision": {"overrides": overrides}})
-    found = [problem.pointer for problem in verdict.problems]
-    assert sorted(found) == ["/spec/mesh/layout/0/match", "/spec/precision/overrides/0/match"]
+    pointers = [problem.pointer for problem in verdict.problems]
+    assert sorted(pointers) == ["/spec/mesh/layout/0/match", "/spec/precision/overrides/0/match"]
     assert all("no lookahead" in problem.message for problem in verdict.problems)
 
 
@@ -44,8 +44,8 @@ def test_a_searched_width_that_does_not_divide_is_named(world: World, searching:
         "simulate": 2,
         "layout": [{"match": "dense_1/kernel", "axes": [None, "model"]}],
     }
-    found = wrong(world, searching)
-    assert found["/spec/mesh/layout/0/axes"].startswith("with units = 17: ")
+    messages = wrong(world, searching)
+    assert messages["/spec/mesh/layout/0/axes"].startswith("with units = 17: ")
 
 
 def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching: dict[str, Any]) -> None:
@@ -59,13 +59,14 @@ def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching:
 
 def test_a_layout_is_suggested(world: World, spec: dict[str, Any]) -> None:
     mesh = {"shape": [4, 2], "axis_names": ["data", "model"], "simulate": 8}
-    found = plan.validate_spec(world.project, {**spec, "mesh": mesh}).plan
-    assert found is not None
+    spec_plan = plan.validate_spec(world.project, {**spec, "mesh": mesh}).plan
+    assert spec_plan is not None
     assert {"match": r"dense_1/kernel", "axes": [None, "model"]} in [
-        {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)} for rule in found.suggested_layout
+        {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)}
+        for rule in spec_plan.suggested_layout
     ]
-    assert found.variables[0].path == "dense_1/kernel"
-    assert found.variables[0].bytes == 64 * 32 * 4
+    assert spec_plan.variables[0].path == "dense_1/kernel"
+    assert spec_plan.variables[0].bytes == 64 * 32 * 4
 
 
 GPUS = {"devices": "gpu", "shape": [2], "axis_names": ["data"]}
@@ -112,18 +113,27 @@ def test_gpus_that_no_worker_has_give_a_warning(
     verdict = plan.validate_spec(world.project, {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": 2}})
     assert verdict.problems == []
     assert verdict.plan is not None
-    shown = next((each.message for each in verdict.plan.warnings if each.pointer == "/mesh/devices"), None)
-    assert (shown is None) == (warning is None)
-    assert warning is None or warning in (shown or "")
+    message = next(
+        (
+            plan_warning.message
+            for plan_warning in verdict.plan.warnings
+            if plan_warning.pointer == "/mesh/devices"
+        ),
+        None,
+    )
+    assert (message is None) == (warning is None)
+    assert warning is None or warning in (message or "")
 
 
 def test_workers_with_gpus_that_have_too_few_slots_give_a_warning(world: World, spec: dict[str, Any]) -> None:
     make_worker(slots=8)
     make_worker(slots=1, devices=[{"name": f"gpu:{n}", "kind": "NVIDIA H200"} for n in range(2)])
     body = {**spec, "mesh": GPUS, "resources": {"slots": 2}}
-    found = plan.validate_spec(world.project, body).plan
-    assert found is not None
-    (shown,) = [each for each in found.warnings if each.pointer == "/resources/slots"]
-    assert shown.message.startswith(
+    spec_plan = plan.validate_spec(world.project, body).plan
+    assert spec_plan is not None
+    (slots_warning,) = [
+        plan_warning for plan_warning in spec_plan.warnings if plan_warning.pointer == "/resources/slots"
+    ]
+    assert slots_warning.message.startswith(
         "the largest worker of pool default with the GPUs of the mesh has 1 of the 2 slots, so the job will"
     )

@@ -103,8 +103,8 @@ def test_an_objective_must_be_measured_for_this_task(world: World, searching: di
 
 
 def test_an_unknown_data_set_is_named(world: World, spec: dict[str, Any]) -> None:
-    found = wrong(world, {**spec, "data": {"dataset": "nowhere"}})
-    assert found == {"/spec/data/dataset": "there is no data set 'nowhere' in yard"}
+    messages = wrong(world, {**spec, "data": {"dataset": "nowhere"}})
+    assert messages == {"/spec/data/dataset": "there is no data set 'nowhere' in yard"}
 
 
 def test_a_data_set_without_a_version_that_could_be_read_is_a_problem(
@@ -126,9 +126,9 @@ def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> N
         "precision": {"policy": "mixed_float16"},
         "after": {"retrain": {"top": 1}},
     }
-    found = plan.validate_spec(world.project, body).plan
-    assert found is not None
-    at = {warning.pointer: warning.message for warning in found.warnings}
+    spec_plan = plan.validate_spec(world.project, body).plan
+    assert spec_plan is not None
+    at = {warning.pointer: warning.message for warning in spec_plan.warnings}
     assert "adds no epoch if the best epoch is below 5" in at["/after/retrain/epochs_factor"]
     assert {"/fit/early_stopping", "/precision/policy", "/resources/pool"} <= at.keys()
 

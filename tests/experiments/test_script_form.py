@@ -63,7 +63,7 @@ def test_a_script_that_is_run_again_gets_another_name(browser: Client, code: Cod
 
 
 def row_of(fields: dict[str, Any], argument: str) -> str:
-    """Return the prefix of the fields of an argument."""
+    """Return the prefix for an argument's fields."""
     name = next(name for name, value in fields.items() if name.endswith("-name") and value == argument)
     return name.removesuffix("name")
 
@@ -219,14 +219,14 @@ def test_a_field_that_the_form_does_not_show_is_kept(
         },
     }  # fmt: skip
     body = {"project": "yard", "name": "by REST", "spec": spec}
-    made = browser.post("/api/v1/experiments", json.dumps(body), content_type="application/json")
-    assert made.status_code == 201, made.content
-    where = f"/p/yard/experiments/{made.json()['id']}/edit"
+    answer_of_api = browser.post("/api/v1/experiments", json.dumps(body), content_type="application/json")
+    assert answer_of_api.status_code == 201, answer_of_api.content
+    where = f"/p/yard/experiments/{answer_of_api.json()['id']}/edit"
     answer = browser.post(where, {**entries(browser.get(where)), "do": "submit"})
     assert answer.status_code == 303, (answer.context["form"].errors, answer.context["arguments"].errors)
-    found = present(Job.objects.get(kind="search").revision).spec
-    assert present(found.data).split.test == 0.1
-    searched = present(found.search)
+    submitted_spec = present(Job.objects.get(kind="search").revision).spec
+    assert present(submitted_spec.data).split.test == 0.1
+    searched = present(submitted_spec.search)
     conditional = searched.space[1]
     assert isinstance(conditional, FloatParameter) and isinstance(conditional.when, When)
     assert (searched.seed, conditional.when.name, conditional.default) == (4, "optimizer", 0.5)
@@ -238,9 +238,9 @@ def test_a_field_that_the_form_does_not_show_is_kept(
      ("true", "", True), ("nan", "", "nan"), ("1_0", "", "1_0"), ("adam", "", "adam")],
 )  # fmt: skip
 def test_a_text_means_a_number_a_flag_or_a_text(text: str, kind: str, value: Any) -> None:
-    found = read_value(text, kind)
-    assert (found, type(found)) == (value, type(value))
-    assert read_value(shown_value(found), "") == found
+    value_read = read_value(text, kind)
+    assert (value_read, type(value_read)) == (value, type(value))
+    assert read_value(shown_value(value_read), "") == value_read
 
 
 def test_the_helper_can_be_downloaded(browser: Client) -> None:

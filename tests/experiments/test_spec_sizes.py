@@ -134,11 +134,11 @@ def test_counting_stops_after_too_many_steps(monkeypatch: pytest.MonkeyPatch) ->
     parents = [{"name": name, "kind": "int", "min": 1, "max": 64} for name in ("units", "seed")]
     when = [{"name": parent["name"], "in": [1, 2]} for parent in parents]
     child = {"name": "epochs", "kind": "int", "min": 1, "max": 3, "when": when}
-    found = ExperimentSpec.model_validate(SPEC | searched(*parents, child)).search
-    assert found is not None
-    assert space_size.count_configurations(found.space) == (64 * 64 - 4 + 4 * 3, True)
+    search = ExperimentSpec.model_validate(SPEC | searched(*parents, child)).search
+    assert search is not None
+    assert space_size.count_configurations(search.space) == (64 * 64 - 4 + 4 * 3, True)
     monkeypatch.setattr(space_size, "MOST_STEPS", 3)
-    number, exact = space_size.count_configurations(found.space)
+    number, exact = space_size.count_configurations(search.space)
     assert not exact
     assert 0 < number <= 64 * 64 - 4 + 4 * 3
 
@@ -147,9 +147,9 @@ def test_a_draft_may_be_no_longer_than_a_spec(world: World) -> None:
     draft = SPEC | {"notes": "x" * 500_000}
     with pytest.raises(BadSpec, match="at most 500,000"):
         experiments.create(world.project, name="long", by=world.owner, draft=draft)
-    made = experiments.create(world.project, name="short", by=world.owner, draft={"version": 1})
+    experiment = experiments.create(world.project, name="short", by=world.owner, draft={"version": 1})
     with pytest.raises(BadSpec, match="at most 500,000"):
-        experiments.change(made, by=world.owner, draft=draft)
+        experiments.change(experiment, by=world.owner, draft=draft)
 
 
 def test_empty_lists_are_reported_unless_their_items_were_refused(world: World) -> None:

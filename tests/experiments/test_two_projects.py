@@ -1,4 +1,4 @@
-"""A project that is over any of its quotas does not affect the uploads, jobs and runs of another."""
+"""A project over its quotas does not affect another's uploads, jobs and runs."""
 
 from typing import Any
 
@@ -35,8 +35,8 @@ def full(world: World, spec: dict[str, Any]) -> Project:
 
 
 def submit(api: Any, spec: dict[str, Any], project: str) -> Any:
-    made = post(api, "/experiments", {"project": project, "name": "e", "spec": spec}).json()
-    return post(api, f"/experiments/{made['id']}/submit")
+    experiment = post(api, "/experiments", {"project": project, "name": "e", "spec": spec}).json()
+    return post(api, f"/experiments/{experiment['id']}/submit")
 
 
 @pytest.mark.parametrize("names", [*([name] for name in LEAST), list(LEAST)], ids="-".join)
@@ -46,9 +46,9 @@ def test_a_project_over_its_quota_affects_no_other(
     Project.objects.filter(pk=full.pk).update(**{quotas.quota_column(name): LEAST[name] for name in names})
     full.refresh_from_db()
     disk_use.forget_recent_bytes()
-    shown = quotas.quotas_out(full)
+    quotas_of_project = quotas.quotas_out(full)
     for name in names:
-        quota = getattr(shown, name)
+        quota = getattr(quotas_of_project, name)
         assert quota.used >= quota.limit, name
     stranger = world.client(world.stranger)
     elsewhere = Project.objects.get(slug="elsewhere")

@@ -1,4 +1,4 @@
-"""Warnings of the plan: each has the consequence of a setting and the next step."""
+"""The plan's warnings: each has a setting's consequence and the next step."""
 
 from typing import Any
 
@@ -93,9 +93,9 @@ def test_a_warning_has_its_consequence_and_the_next_step(
     settings: dict[str, Any], now: Situation, pointers: set[str]
 ) -> None:
     spec = ExperimentSpec.model_validate({**BASE, "fit": {"epochs": 50}, **settings})
-    found = {w.pointer: w.message for w in make_plan(spec, PROFILE, now, ["train"]).warnings}
-    assert pointers <= found.keys()
-    assert [message for message in found.values() if not has_next_step(message)] == []
+    messages = {w.pointer: w.message for w in make_plan(spec, PROFILE, now, ["train"]).warnings}
+    assert pointers <= messages.keys()
+    assert [message for message in messages.values() if not has_next_step(message)] == []
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_schedule_that_follows_the_metric_needs_no_warning_when_epochs_are_sea
 def test_a_retraining_without_the_validation_rows_has_no_warning_about_its_epochs() -> None:
     after = {"retrain": {"include_validation": False}}
     spec = ExperimentSpec.model_validate({**BASE, "after": after})
-    found = {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["train"]).warnings}
-    assert "/after/retrain/epochs_factor" not in found
+    pointers = {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["train"]).warnings}
+    assert "/after/retrain/epochs_factor" not in pointers
 
 
 def table_of(rows: int) -> Profile:
@@ -146,15 +146,15 @@ def table_of(rows: int) -> Profile:
 def test_the_plan_says_which_runs_read_a_large_table_while_they_train(template: str, says: str) -> None:
     spec = ExperimentSpec.model_validate({**BASE, "model": {"kind": "template", "template": template}})
 
-    def found(rows: int) -> list[str]:
+    def data_warnings(rows: int) -> list[str]:
         return [
             w.message
             for w in make_plan(spec, table_of(rows), ROOM, ["train"]).warnings
             if w.pointer == "/data"
         ]
 
-    assert found(1_000_000) == []
-    (message,) = found(10_000_000)
+    assert data_warnings(1_000_000) == []
+    (message,) = data_warnings(10_000_000)
     assert says in message
     windows = present(spec.data).model_copy(update={"window": Window(rows=10)})
     windowed = spec.model_copy(update={"data": windows})
@@ -178,5 +178,5 @@ def test_the_direction_of_a_metric_of_own_code_has_no_default(
 ) -> None:
     model = {"kind": "code", "digest": "a" * 64, "entry": "build_model"}
     spec = ExperimentSpec.model_validate({**BASE, **search(objective=objective), "model": model})
-    found = [problem.pointer for problem in spec_checks.problems(spec)]
-    assert found == ["/search/objective/direction"] * is_refused
+    pointers = [problem.pointer for problem in spec_checks.problems(spec)]
+    assert pointers == ["/search/objective/direction"] * is_refused

@@ -1,4 +1,4 @@
-"""A small table with every type of column, as stored columns and as the JSON rows of the same values."""
+"""A small table with every column type, as stored columns and as JSON rows with the same values."""
 
 import numpy as np
 
@@ -64,6 +64,6 @@ OPTIONS = {
 
 
 def plans(**options: ColumnOptions) -> tuple[ColumnPlan, ...]:
-    """Return the plan of every column; `options` replace those of single columns."""
+    """Return every column's plan; `options` replace single columns' options."""
     chosen = OPTIONS | options
     return tuple(plan_column(column, chosen.get(name, ColumnOptions())) for name, column in DESCRIBED.items())

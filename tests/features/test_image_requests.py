@@ -66,22 +66,22 @@ def test_stored_images_and_those_of_requests_give_equal_bits() -> None:
     columns = {"inputs": {"image": [row["image"] for row in rows]}}
     by_column = tfs_predict.parse_predict(json.dumps(columns).encode(), SIGNATURE, PIPELINE)
     raw = b"".join(struct.pack("<I", len(body)) + body for body in BODIES)
-    found = [
+    arrays = [
         *(by_row.arrays[0], by_column.arrays[0]),
         inferred({"data": [b64(body) for body in BODIES]}),
         inferred({"parameters": {"binary_data_size": len(raw)}}, raw),
         np.concatenate([PIPELINE.of_rows([row]) for row in rows]),
         Pipeline(Features.model_validate_json(PIPELINE.features.model_dump_json())).of_rows(rows),
     ]
-    assert {array.dtype for array in found} == {np.dtype(np.float32)}
-    assert {array.shape for array in found} == {(3, 8, 12, 3)}
-    assert {array.tobytes() for array in found} == {BITS}
+    assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+    assert {array.shape for array in arrays} == {(3, 8, 12, 3)}
+    assert {array.tobytes() for array in arrays} == {BITS}
 
 
 def test_the_pixels_themselves_are_accepted_too() -> None:
     body = {"instances": STORED.tolist()}
-    found = tfs_predict.parse_predict(json.dumps(body).encode(), SIGNATURE, PIPELINE)
-    assert found.arrays[0].tobytes() == BITS
+    request = tfs_predict.parse_predict(json.dumps(body).encode(), SIGNATURE, PIPELINE)
+    assert request.arrays[0].tobytes() == BITS
 
 
 @pytest.mark.parametrize(

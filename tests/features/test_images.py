@@ -19,10 +19,10 @@ COLOUR = ImageShape(height=8, width=12, channels=3, fit="fit")
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "GIF", "WEBP"])
 def test_every_format_is_decoded(kind: str) -> None:
-    found = decode(picture(kind), COLOUR)
-    assert (found.shape, found.dtype) == ((8, 12, 3), np.dtype(np.uint8))
-    assert found[:, :5].mean() < 20
-    assert 180 < found[:, 7:].mean() < 220
+    pixels = decode(picture(kind), COLOUR)
+    assert (pixels.shape, pixels.dtype) == ((8, 12, 3), np.dtype(np.uint8))
+    assert pixels[:, :5].mean() < 20
+    assert 180 < pixels[:, 7:].mean() < 220
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_every_format_is_decoded(kind: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("shape", [GREY, COLOUR])
 def test_every_mode_becomes_bytes(kind: str, mode: str, shape: ImageShape) -> None:
-    found = decode(picture(kind, mode), shape)
-    assert found.shape == (8, 12, shape.channels)
+    pixels = decode(picture(kind, mode), shape)
+    assert pixels.shape == (8, 12, shape.channels)
     bright = 255 if mode == "1" else 200
-    assert found[:, :4].mean() < 20
-    assert abs(found[:, 8:].mean() - bright) < 20
+    assert pixels[:, :4].mean() < 20
+    assert abs(pixels[:, 8:].mean() - bright) < 20
 
 
 def test_sixteen_bits_are_scaled_not_cut() -> None:
@@ -55,10 +55,10 @@ def test_transparent_pixels_become_white() -> None:
 def test_a_large_transparent_image_is_white_where_it_is_clear() -> None:
     layered = Image.new("RGBA", (64, 64), (10, 20, 30, 0))
     layered.paste((200, 100, 0, 255), (0, 0, 32, 64))
-    found = decode(saved(layered, "PNG"), ImageShape(height=8, width=16, channels=3, fit="fit"))
-    assert found[4, :4].max() == 0
-    assert found[4, 5].tolist() == [200, 100, 0]
-    assert found[4, 10].tolist() == [255, 255, 255]
+    pixels = decode(saved(layered, "PNG"), ImageShape(height=8, width=16, channels=3, fit="fit"))
+    assert pixels[4, :4].max() == 0
+    assert pixels[4, 5].tolist() == [200, 100, 0]
+    assert pixels[4, 10].tolist() == [255, 255, 255]
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -75,9 +75,9 @@ def test_an_image_is_turned_upright(kind: str, orientation: int) -> None:
     stored = upright if orientation == 1 else upright.transpose(inverse[orientation])
     body = saved(stored, kind, orientation=orientation)
     assert read_header(body)[1:3] == (8, 16)
-    found = decode(body, ImageShape(height=16, width=8, channels=1, fit="fit"))
-    assert found[:6].mean() > 200
-    assert found[10:].mean() < 20
+    turned = decode(body, ImageShape(height=16, width=8, channels=1, fit="fit"))
+    assert turned[:6].mean() > 200
+    assert turned[10:].mean() < 20
 
 
 @pytest.mark.parametrize(
@@ -89,24 +89,24 @@ def test_another_shape_is_stretched_cropped_or_gets_edges(
     fit: Any, column: list[int], row: list[int]
 ) -> None:
     body = saved(Image.new("L", (16, 8), 200), "PNG")
-    found = decode(body, ImageShape(height=8, width=8, channels=1, fit=fit))[..., 0]
-    assert found[:, 4].tolist() == column
-    assert found[4].tolist() == row
+    pixels = decode(body, ImageShape(height=8, width=8, channels=1, fit=fit))[..., 0]
+    assert pixels[:, 4].tolist() == column
+    assert pixels[4].tolist() == row
 
 
 def test_a_crop_shows_the_middle() -> None:
     pixels = np.zeros((8, 24), np.uint8)
     pixels[:, 8:16] = 100
     body = saved(Image.fromarray(pixels), "PNG")
-    found = decode(body, ImageShape(height=8, width=8, channels=1, fit="crop"))
-    assert (found == 100).all()
+    pixels_out = decode(body, ImageShape(height=8, width=8, channels=1, fit="crop"))
+    assert (pixels_out == 100).all()
 
 
 def test_of_an_animation_the_first_frame_is_read() -> None:
     first, second = Image.new("RGB", (8, 8), "red"), Image.new("RGB", (8, 8), "blue")
     body = saved(first, "GIF", save_all=True, append_images=[second])
-    found = decode(body, ImageShape(height=8, width=8, channels=3, fit="fit"))
-    assert found[0, 0].tolist() == [255, 0, 0]
+    pixels = decode(body, ImageShape(height=8, width=8, channels=3, fit="fit"))
+    assert pixels[0, 0].tolist() == [255, 0, 0]
 
 
 def png_of(width: int, height: int) -> bytes:
@@ -126,7 +126,7 @@ def webp_of(width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("body", [png_of(30_000, 30_000), webp_of(16_000, 16_000), png_of(70_000, 1)])
 def test_the_pixels_of_a_huge_image_are_refused_before_they_are_decoded(body: bytes) -> None:
-    for read in (read_header, lambda given: decode(given, GREY)):
+    for read in (read_header, lambda content: decode(content, GREY)):
         with pytest.raises(BadValue, match=r"pixels"):
             read(body)
 

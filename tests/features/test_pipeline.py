@@ -24,7 +24,7 @@ def pipeline() -> Pipeline:
 
 
 def place(pipeline: Pipeline, column: str) -> slice:
-    """Return the positions of a column."""
+    """Return a column's positions."""
     block = next(block for block in input_blocks(plans()) if block.column == column)
     return slice(block.start, block.start + block.positions)
 

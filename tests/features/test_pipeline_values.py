@@ -159,10 +159,10 @@ def test_parts_of_words_have_room_however_few_words_repeat() -> None:
 
 def test_frequent_words_are_found_among_more_words_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.features.ngrams.MAX_COUNTED", 40)
-    found = frequencies((f"often word{i}" for i in range(200)), "words")
-    assert found["often"] == 200
-    assert len(found) <= 40 + 3
-    assert found == frequencies((f"often word{i}" for i in range(200)), "words")
+    counts = frequencies((f"often word{i}" for i in range(200)), "words")
+    assert counts["often"] == 200
+    assert len(counts) <= 40 + 3
+    assert counts == frequencies((f"often word{i}" for i in range(200)), "words")
 
 
 def test_values_that_repeat_are_found_among_more_values_than_are_counted(
@@ -176,9 +176,9 @@ def test_values_that_repeat_are_found_among_more_values_than_are_counted(
     counted: list[int] = []
 
     def count(names: Any) -> Any:
-        found = occurrences(names)
-        counted.append(len(found))
-        return found
+        names_counted = occurrences(names)
+        counted.append(len(names_counted))
+        return names_counted
 
     monkeypatch.setattr("workers.features.fitting.occurrences", count)
     (feature,) = fit([plan], {"a": users}, np.arange(len(users))).columns

@@ -13,7 +13,7 @@ CSV = b"age,bmi,progression\n59,32.1,151\n48,21.6,75\n"
 
 
 def make_admin(world: World) -> User:
-    """Make an admin of the project "yard"."""
+    """Make a project admin for "yard"."""
     user = User.objects.create(username="ada")
     Membership.objects.create(project=world.project, user=user, role="admin")
     return user
@@ -32,18 +32,18 @@ def claim() -> Claimed:
 
 
 def fetch(version: DatasetVersion) -> DatasetVersion:
-    """Fetch the file of a version in this process."""
+    """Fetch a version's file in this process."""
     run(claim())
     return DatasetVersion.objects.get(pk=version.pk)
 
 
 def row_of(version: DatasetVersion) -> Fetch:
-    """Return the present state of the fetch of a version."""
+    """Return the present state of a version's fetch."""
     return Fetch.objects.get(version=version)
 
 
 def error_of(version: DatasetVersion) -> dict[str, Any]:
-    """Return the error of a failed version."""
+    """Return a failed version's error."""
     version.refresh_from_db()
     assert version.state == DatasetVersion.State.FAILED
     assert version.error is not None

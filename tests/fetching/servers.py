@@ -30,7 +30,7 @@ class Exchange:
 
     @property
     def path(self) -> str:
-        """Return the path of the request."""
+        """Return the request's path."""
         return self.head.split(b" ")[1].decode()
 
     def send(self, *parts: bytes) -> None:
@@ -40,7 +40,7 @@ class Exchange:
 
 
 class Server:
-    """A server of one answer, with the heads of its requests."""
+    """A server with one answer, which records request heads."""
 
     def __init__(self, answer: Answer, context: ssl.SSLContext | None = None) -> None:
         self.answer, self._context = answer, context
@@ -131,7 +131,7 @@ def certificate(folder: Path, host: str = "localhost") -> ssl.SSLContext:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = dt.datetime.now(dt.UTC)
     names = [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    made = (
+    signed_certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -143,7 +143,7 @@ def certificate(folder: Path, host: str = "localhost") -> ssl.SSLContext:
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
-    public = made.public_bytes(serialization.Encoding.PEM)
+    public = signed_certificate.public_bytes(serialization.Encoding.PEM)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

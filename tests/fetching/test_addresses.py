@@ -27,9 +27,15 @@ from jobs.spec.data.addresses import BadAddress, parse
 def test_an_address_is_taken_apart(
     text: str, scheme: str, host: str, port: int, path: str, name: str
 ) -> None:
-    found = parse(text)
-    assert (found.scheme, found.host, found.port, found.path, found.name) == (scheme, host, port, path, name)
-    assert parse(found.url) == found
+    address = parse(text)
+    assert (address.scheme, address.host, address.port, address.path, address.name) == (
+        scheme,
+        host,
+        port,
+        path,
+        name,
+    )
+    assert parse(address.url) == address
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,10 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
     def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
         asked.append(host)
         family = {True: socket.AF_INET6, False: socket.AF_INET}
-        return [(family[":" in each], socket.SOCK_STREAM, 6, "", (each, port)) for each in addresses]
+        return [
+            (family[":" in numeric_address], socket.SOCK_STREAM, 6, "", (numeric_address, port))
+            for numeric_address in addresses
+        ]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return asked
@@ -127,7 +136,7 @@ def test_a_name_with_a_private_address_is_refused_without_naming_the_address(
 def test_an_administrator_can_list_a_host_with_one_port(monkeypatch: pytest.MonkeyPatch, allow: Any) -> None:
     resolving(monkeypatch, "10.1.2.3")
     allow("data.internal", 9000)
-    assert [each.address for each in guard.resolve("data.internal", 9000)] == ["10.1.2.3"]
+    assert [address.address for address in guard.resolve("data.internal", 9000)] == ["10.1.2.3"]
     with pytest.raises(FetchFailed):
         guard.resolve("data.internal", 9001)
     with pytest.raises(FetchFailed):

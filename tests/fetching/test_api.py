@@ -21,9 +21,9 @@ def api(world: World) -> Client:
 
 
 def post(client: Client, path: str = "/api/v1/datasets", key: str = "", **body: Any) -> Any:
-    given = {"project": "yard", "url": URL, **body}
+    fields = {"project": "yard", "url": URL, **body}
     headers = {"Idempotency-Key": key} if key else {}
-    return client.post(path, json.dumps(given), content_type="application/json", headers=headers)
+    return client.post(path, json.dumps(fields), content_type="application/json", headers=headers)
 
 
 def test_a_data_set_is_made_of_an_address(api: Client) -> None:
@@ -31,9 +31,9 @@ def test_a_data_set_is_made_of_an_address(api: Client) -> None:
                   columns=[{"name": "age", "role": "ignore"}])  # fmt: skip
     assert answer.status_code == 201
     assert answer.json()["latest"]["state"] == "preparing"
-    shown = api.get("/api/v1/datasets/people/versions/1").json()
-    assert shown["file"] == "people.csv" and shown["job"] is None
-    assert shown["fetch"] == {
+    version = api.get("/api/v1/datasets/people/versions/1").json()
+    assert version["file"] == "people.csv" and version["job"] is None
+    assert version["fetch"] == {
         "url": "https://example.org/data/people.csv?…",
         "mode": "copy",
         "state": "waiting",
@@ -149,14 +149,14 @@ def test_a_version_is_made_on_the_page_and_a_refusal_keeps_the_entries(api: Clie
     assert bad.status_code == 422
     text = bad.content.decode()
     assert "over https only" in text and "http://example.org/my.csv" in text and 'value="bmi"' in text
-    made = api.post(
+    answer = api.post(
         "/datasets/new?from=address", {"project": "yard", "url": "https://example.org/My data.csv"}
     )
-    assert made.status_code == 422
-    made = api.post(
+    assert answer.status_code == 422
+    answer = api.post(
         "/datasets/new?from=address", {"project": "yard", "url": "https://example.org/my_data.csv"}
     )
-    assert made.status_code == 303 and made["Location"] == "/datasets/my_data/versions/1?project=yard"
+    assert answer.status_code == 303 and answer["Location"] == "/datasets/my_data/versions/1?project=yard"
     more = api.post(
         "/datasets/new?dataset=my_data&project=yard&from=address", {"url": "https://example.org/v2.csv"}
     )
@@ -171,5 +171,5 @@ def test_a_complete_version_shows_where_it_came_from(api: Client, world: World, 
         fetch(ask(world, f"http://127.0.0.1:{server.port}/people.csv"))
     page = api.get("/datasets/people/versions/1?project=yard").content.decode()
     assert f"http://127.0.0.1:{server.port}/people.csv" in page and "Requested by" in page
-    shown = api.get("/api/v1/datasets/people/versions/1").json()
-    assert shown["fetch"]["state"] == "done" and shown["job"] is not None
+    version = api.get("/api/v1/datasets/people/versions/1").json()
+    assert version["fetch"]["state"] == "done" and version["job"] is not None

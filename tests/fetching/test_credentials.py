@@ -48,11 +48,11 @@ def test_a_saved_credential_shows_all_but_its_secret(kind: str, world: World, ad
     assert {"name", "kind", "place", "created_by", "created"} == set(answer.json())
     assert (answer.json()["kind"], answer.json()["created_by"]) == (kind, "ada")
     assert put(client, BODIES[kind]).status_code == 200
-    shown = [
+    pages = [
         client.get(path).content.decode() for path in (PATH, "/p/yard/settings", "/audit", "/api/v1/audit")
     ]
-    assert "mine" in shown[0] and "mine" in shown[1]
-    assert SECRET not in "".join(shown) and SECRET not in answer.content.decode()
+    assert "mine" in pages[0] and "mine" in pages[1]
+    assert SECRET not in "".join(pages) and SECRET not in answer.content.decode()
     assert SECRET not in str(list(AuditEvent.objects.values())) + str(list(Credential.objects.values()))
 
 

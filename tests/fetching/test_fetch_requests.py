@@ -200,8 +200,8 @@ def test_the_query_of_an_address_is_stored_encrypted_alone(world: World) -> None
 
 
 def save_token(world: World, host: str, name: str = "web") -> Credential:
-    given = {"kind": "bearer", "host": host, "token": "t0ps3cr3t"}
-    return credentials.save(world.project, name, CREDENTIAL.validate_python(given), by=make_admin(world))
+    fields = {"kind": "bearer", "host": host, "token": "t0ps3cr3t"}
+    return credentials.save(world.project, name, CREDENTIAL.validate_python(fields), by=make_admin(world))
 
 
 def test_a_credential_is_used_for_its_host_alone(world: World, stored: Path, allow: Any) -> None:

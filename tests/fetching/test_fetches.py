@@ -156,9 +156,9 @@ def test_a_full_disk_ends_a_fetch(world: World, stored: Path, site: Any, setting
 def test_a_disk_that_becomes_full_ends_a_fetch(
     world: World, stored: Path, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = shutil.disk_usage("/")
+    usage = shutil.disk_usage("/")
     free = iter([2**40, 2**40])
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: found._replace(free=next(free, 0)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=next(free, 0)))
     monkeypatch.setattr(download, "RENEW_SECONDS", 0.0)
     with site(endless) as url:
         version = fetch(ask(world, url))

@@ -25,7 +25,7 @@ def test_without_the_extra_the_refusal_names_it() -> None:
 def test_an_object_is_read_with_the_account_or_anonymously(
     account: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
 
     class Files:
         def info(self, place: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_an_object_is_read_with_the_account_or_anonymously(
             return io.BytesIO(b"a,b")
 
     def filesystem(kind: str, **options: Any) -> Files:
-        given.update(options, kind=kind)
+        settings.update(options, kind=kind)
         return Files()
 
     monkeypatch.setattr(gcs, "find_spec", lambda _: True)
@@ -46,4 +46,4 @@ def test_an_object_is_read_with_the_account_or_anonymously(
     source = gcs.open_gcs(parse("gs://bucket/a.csv"), credential)
     assert b"".join(source.blocks) == b"a,b"
     assert (source.size, source.etag) == (3, "e")
-    assert given["token"] == (account or "anon")
+    assert settings["token"] == (account or "anon")

@@ -1,4 +1,4 @@
-"""A reference keeps the address and the digest of a file, and a change of the file is noticed."""
+"""A reference keeps a file's address and digest, and a changed file is noticed."""
 
 import hashlib
 from pathlib import Path
@@ -119,12 +119,12 @@ def test_the_page_of_a_reference_shows_what_is_kept_and_reads_it_again(world: Wo
         ready_reference(world, server, allow)
         page = " ".join(client.get("/datasets/people/versions/1?project=yard").content.decode().split())
         assert "a reference: the address and the digest of the file" in page and DIGEST in page
-        made = client.post(
+        answer = client.post(
             "/datasets/people/versions/1/roles?project=yard",
             {"column": ["id", "city", "bought", "price"], "role": ["id", "ignore", "feature", "target"],
              "type": ["integer", "category", "date", "number"]},
         )  # fmt: skip
-    assert made["Location"] == "/datasets/people/versions/2?project=yard"
+    assert answer["Location"] == "/datasets/people/versions/2?project=yard"
     assert Fetch.objects.get(version__number=2, version__dataset__slug="people").expected_sha256 == DIGEST
 
 

@@ -1,4 +1,4 @@
-"""Objects of S3 are read through s3fs, with the same checks of the endpoint as other hosts."""
+"""S3 objects are read through s3fs, with the same endpoint checks as other hosts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -59,9 +59,9 @@ def test_an_endpoint_by_name_is_resolved_and_checked(port: int, allow: Any) -> N
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:{}", "https://127.0.0.1:{}", "https://localhost:{}"])
 def test_an_endpoint_that_is_not_public_is_refused_without_a_connection(endpoint: str) -> None:
     with serving(file(CSV)) as server:
-        given = credential(server.port, endpoint=endpoint.format(server.port))
+        key = credential(server.port, endpoint=endpoint.format(server.port))
         with pytest.raises(FetchFailed) as refused:
-            open_s3(parse("s3://bucket/a.csv"), given)
+            open_s3(parse("s3://bucket/a.csv"), key)
         assert refused.value.code == "address_refused"
         assert server.connections == 0
 

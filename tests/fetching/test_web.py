@@ -176,8 +176,8 @@ def test_a_token_is_sent_to_its_host_and_to_no_other_one(allow: Any) -> None:
 
 def test_a_user_and_a_password_are_sent_as_basic_credentials(allow: Any) -> None:
     with serving(file(CSV)) as server:
-        given = {"kind": "basic", "host": f"127.0.0.1:{server.port}", "user": "ada", "password": "p:ä"}
-        read(server, allow, credential=CREDENTIAL.validate_python(given))
+        fields = {"kind": "basic", "host": f"127.0.0.1:{server.port}", "user": "ada", "password": "p:ä"}
+        read(server, allow, credential=CREDENTIAL.validate_python(fields))
         assert b"Authorization: Basic YWRhOnA6w6Q=" in server.heads[0]
 
 

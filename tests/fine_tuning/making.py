@@ -1,4 +1,4 @@
-"""Makes registered versions with a signature and a stored summary of their layers, without training any."""
+"""Makes registered versions with a signature and a stored layer summary, without training any."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.reports import store_report
 
 
 def node(path: str, kind: str = "Dense", parameters: int = 0, width: int = 64, **more: Any) -> GraphNode:
-    """Return a node of a graph after the one before it."""
+    """Return a graph node after the one before it."""
     fields = {"trainable": parameters, "bytes": 4 * parameters, "output_bytes": 4 * width, "is_layer": True}
     shapes = ((None, width),)
     name = path.rpartition("/")[2]
@@ -18,8 +18,10 @@ def node(path: str, kind: str = "Dense", parameters: int = 0, width: int = 64, *
 
 
 def chain(*nodes: GraphNode) -> tuple[GraphNode, ...]:
-    """Return the nodes, each of which reads the one before it."""
-    return tuple(each.model_copy(update={"inputs": (i - 1,) if i else ()}) for i, each in enumerate(nodes))
+    """Return the nodes in a chain: each reads the one before it."""
+    return tuple(
+        graph_node.model_copy(update={"inputs": (i - 1,) if i else ()}) for i, graph_node in enumerate(nodes)
+    )
 
 
 DIGITS = chain(
@@ -41,7 +43,7 @@ def summary(graph: tuple[GraphNode, ...] = DIGITS) -> ModelSummary:
 def make_version(
     *, project: Project, by: User, name: str = "digits", graph: tuple[GraphNode, ...] = DIGITS, **fields: Any
 ) -> ModelVersion:
-    """Make a candidate that takes the bundled digits, with a summary of its layers."""
+    """Make a candidate that takes the bundled digits, with a layer summary."""
     model = factories.make_model(name, project=project, by=by)
     version = model.versions.get()
     job = factories.make_job(
@@ -61,6 +63,6 @@ SIGNATURE = {
 
 
 def tuned(number: int = 1, *, model: str = "digits", **parts: Any) -> dict[str, Any]:
-    """Return a spec that trains a version further; `args` are those of the model."""
+    """Return a spec that trains a version further, with the model's `args`."""
     section = {"kind": "version", "model": model, "number": number, "args": parts.pop("args", {})}
     return {"version": 1, "data": {"dataset": "digits"}, "model": section, "fit": {"epochs": 2}, **parts}

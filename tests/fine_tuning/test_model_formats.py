@@ -1,4 +1,4 @@
-"""Uploads of models in other formats are refused with the way to convert them."""
+"""Uploaded models in other formats are refused with the way to convert them."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""The form and the pages of fine-tuning."""
+"""The form and the pages for fine-tuning."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def version(people: People) -> ModelVersion:
 
 
 def form(people: People, address: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the spec and the context of a form."""
+    """Return a form's spec and context."""
     page = browser_of(people.member).get(address).content.decode()
     spec = re.search(r'name="spec"[^>]*>(.*?)</textarea>', page, re.DOTALL)
     context = re.search(r'id="form-context"[^>]*>(.*?)</script>', page, re.DOTALL)
@@ -55,16 +55,16 @@ def test_data_with_other_classes_begin_with_a_new_head_that_alone_is_trained(
 def test_the_form_offers_the_versions_that_the_user_may_see(people: People, version: ModelVersion) -> None:
     make_version(project=Project.objects.get(slug="elsewhere"), by=people.stranger, name="secret")
     _, context = form(people, "/p/yard/experiments/new")
-    assert [each["name"] for each in context["baseVersions"]] == ["digits/1"]
+    assert [base["name"] for base in context["baseVersions"]] == ["digits/1"]
     assert context["variants"]["/model/template"]["kinds"]["version"]["freeze_to"] == "none"
     spec, _ = form(people, "/p/yard/experiments/new?base=secret/1")
     assert spec["model"]["kind"] == "template"
 
 
 def test_both_versions_name_each_other(people: People, version: ModelVersion) -> None:
-    made = make_version(project=people.project, by=people.owner, name="birds")
+    birds = make_version(project=people.project, by=people.owner, name="birds")
     source = {"model": "digits", "number": 1, "args": {"freeze_to": "dense_1", "head": "new"}}
-    ModelVersion.objects.filter(pk=made.pk).update(lineage={"fine_tuned_from": source})
+    ModelVersion.objects.filter(pk=birds.pk).update(lineage={"fine_tuned_from": source})
     browser = browser_of(people.member)
     page = browser.get("/models/birds/versions/1")
     assert "fine-tuned from digits v1 frozen up to dense_1, new head" in text_of(page)
@@ -83,7 +83,7 @@ def test_a_base_that_the_reader_may_not_see_has_no_link(people: People, version:
 
 
 def test_the_layers_of_a_version_show_which_are_frozen(people: People, version: ModelVersion) -> None:
-    frozen = tuple(each.model_copy(update={"frozen": each.name == "dense_1"}) for each in DIGITS)
+    frozen = tuple(layer.model_copy(update={"frozen": layer.name == "dense_1"}) for layer in DIGITS)
     make_version(project=people.project, by=people.owner, name="birds", graph=frozen)
     page = browser_of(people.member).get("/models/birds/versions/1?tab=model").content.decode()
     assert page.count("· frozen") == 1

@@ -31,15 +31,15 @@ def test_the_plan_names_the_frozen_layers_and_counts_what_is_trained(
     checked = plan.validate_spec(people.project, tuned(args={"freeze_to": "norm_1"}), by=people.member)
     assert checked.problems == []
     assert checked.plan is not None
-    found = checked.plan.fine_tuning
-    assert found is not None
-    assert (found.version, found.digest, found.head) == ("digits/1", version.artifact_id, "keep")
-    assert [(layer.path, layer.frozen, layer.head) for layer in found.layers] == [
+    tuning = checked.plan.fine_tuning
+    assert tuning is not None
+    assert (tuning.version, tuning.digest, tuning.head) == ("digits/1", version.artifact_id, "keep")
+    assert [(layer.path, layer.frozen, layer.head) for layer in tuning.layers] == [
         ("normalize", True, False), ("dense_1", True, False), ("norm_1", True, False),
         ("dense_2", False, False), ("output", False, True),
     ]  # fmt: skip
-    assert (found.parameters, found.trainable) == (2080 + 128 + 528 + 170, 528 + 170)
-    assert checked.plan.parameters == found.trainable
+    assert (tuning.parameters, tuning.trainable) == (2080 + 128 + 528 + 170, 528 + 170)
+    assert checked.plan.parameters == tuning.trainable
 
 
 @pytest.mark.parametrize(("args", "trainable"), [
@@ -51,10 +51,10 @@ def test_the_plan_names_the_frozen_layers_and_counts_what_is_trained(
 def test_each_head_has_its_parameters(
     people: People, version: ModelVersion, args: dict[str, Any], trainable: int
 ) -> None:
-    found = plan.validate_spec(people.project, tuned(args=args), by=people.member).plan
-    assert found is not None
-    assert found.fine_tuning is not None
-    assert found.fine_tuning.trainable == trainable
+    spec_plan = plan.validate_spec(people.project, tuned(args=args), by=people.member).plan
+    assert spec_plan is not None
+    assert spec_plan.fine_tuning is not None
+    assert spec_plan.fine_tuning.trainable == trainable
 
 
 def test_layers_of_models_inside_are_in_their_place(people: People) -> None:
@@ -67,10 +67,10 @@ def test_layers_of_models_inside_are_in_their_place(people: People) -> None:
         node("body/high", parameters=20, parent=1, inputs=[3]),
     )
     make_version(project=people.project, by=people.owner, graph=graph)
-    found = plan.validate_spec(people.project, tuned(args={"freeze_to": "body"}), by=people.member).plan
-    assert found is not None
-    assert found.fine_tuning is not None
-    assert [(layer.path, layer.frozen) for layer in found.fine_tuning.layers] == [
+    spec_plan = plan.validate_spec(people.project, tuned(args={"freeze_to": "body"}), by=people.member).plan
+    assert spec_plan is not None
+    assert spec_plan.fine_tuning is not None
+    assert [(layer.path, layer.frozen) for layer in spec_plan.fine_tuning.layers] == [
         ("body/low", True), ("body/high", True), ("top", False),
     ]  # fmt: skip
 
@@ -91,9 +91,9 @@ def test_searched_layers_and_heads_are_checked_too(people: People, version: Mode
         {"name": "freeze_to", "kind": "choice", "values": ["none", "dense_1", "nowhere"]},
         {"name": "learning_rate_factor", "kind": "float", "min": 0.01, "max": 1.0, "sampling": "log"},
     ]
-    found = wrong(people, tuned(search={"space": space}))
-    assert [*found] == ["/search/space/0"]
-    assert "nowhere" in found["/search/space/0"]
+    messages = wrong(people, tuned(search={"space": space}))
+    assert [*messages] == ["/search/space/0"]
+    assert "nowhere" in messages["/search/space/0"]
     space[0]["values"] = ["none", "dense_1"]
     assert wrong(people, tuned(search={"space": space})) == {}
 
@@ -189,13 +189,13 @@ def test_a_revision_keeps_the_version_that_its_alias_named(people: People, versi
         spec={**body, "model": {**body["model"], "alias": "champion"}},
         by=people.member,
     )
-    made = experiment.revisions.get()
-    assert made.spec_json["model"] == {
+    revision = experiment.revisions.get()
+    assert revision.spec_json["model"] == {
         "kind": "version", "model": "digits", "number": 1, "digest": version.artifact_id, "args": {},
     }  # fmt: skip
     alias.delete()
     job = experiments.submit(experiment, by=people.member)
-    assert job.revision == made, "the revision is pinned, so it is submitted as it is"
+    assert job.revision == revision, "the revision is pinned, so it is submitted as it is"
 
 
 def test_a_version_that_an_experiment_starts_from_is_kept(people: People, version: ModelVersion) -> None:

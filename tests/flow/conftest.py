@@ -30,19 +30,22 @@ def has_events(reader: Reader) -> bool:
 
 
 @pytest.fixture(scope="package")
-def watched(flow_yard: RunningYard) -> Watched:
+def watched(flow_installation: RunningYard) -> Watched:
     """A Bayesian search, two trials at a time; while it ran, the web server was killed under its readers."""
     space = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}]
-    wanted = search("bayesian", max_trials=TRIALS, executions_per_trial=EXECUTIONS, space=space)
-    job = flow_yard.submit(spec(search=wanted, fit={"epochs": EPOCHS, "batch_size": 16}))
+    bayesian = search("bayesian", max_trials=TRIALS, executions_per_trial=EXECUTIONS, space=space)
+    job = flow_installation.submit(spec(search=bayesian, fit={"epochs": EPOCHS, "batch_size": 16}))
     kinds: list[type[Reader]] = [SocketReader, StreamReader]
-    readers = [kind(flow_yard.urls["web"], flow_yard.bearer("ada"), job) for kind in kinds]
+    readers = [kind(flow_installation.urls["web"], flow_installation.bearer("ada"), job) for kind in kinds]
     for reader in readers:
         reader.start()
     for reader in readers:
         reader.wait_for(partial(has_events, reader), 120)
-    web = flow_yard.parts()["web"]
+    web = flow_installation.parts()["web"]
     web.kill()
-    wait_for(lambda: (found := flow_yard.parts().get("web")) and found.pid != web.pid, "another web server")
-    flow_yard.until_completed(job)
+    wait_for(
+        lambda: (new_web := flow_installation.parts().get("web")) and new_web.pid != web.pid,
+        "another web server",
+    )
+    flow_installation.until_completed(job)
     return Watched(job, readers)

@@ -13,7 +13,7 @@ def tokens() -> dict[str, str]:
 
 
 def login(name: str) -> str:
-    """Return a one-time login link of a demo person or of the administrator, who is created if needed."""
+    """Return a one-time login link for a demo person or the administrator, who is created if needed."""
     if name == OPERATOR and not User.objects.filter(username=OPERATOR).exists():
         people.add_person(OPERATOR, by=None, admin=True)
     return people.create_login_link(User.objects.get(username=name), by=None)

@@ -14,7 +14,7 @@ MAX_INTERVAL = 3.0
 
 
 def read(home: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Return the rows of a query on the database of a yard, running or not."""
+    """Return a query's rows from an installation's database, running or not."""
     with closing(_open(home)) as database:
         return database.execute(query, values).fetchall()
 

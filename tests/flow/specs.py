@@ -17,7 +17,7 @@ def spec(dataset: str = "iris", **parts: Any) -> Spec:
 
 
 def search(algorithm: str = "random", *, metric: str = "val_loss", **parts: Any) -> Spec:
-    """Return the search part of a spec."""
+    """Return a spec's search part."""
     return {
         "algorithm": algorithm,
         "objective": {"metric": metric, "direction": "max" if "accuracy" in metric else "min"},

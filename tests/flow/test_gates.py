@@ -30,8 +30,8 @@ def rare_rows() -> bytes:
 
 def rare_spec() -> dict[str, Any]:
     space = [{"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8}]
-    wanted = search("grid", metric="val_auc", executions_per_trial=2, space=space)
-    wanted["objective"] = {"metric": "val_auc", "direction": "max"}
+    grid_search = search("grid", metric="val_auc", executions_per_trial=2, space=space)
+    grid_search["objective"] = {"metric": "val_auc", "direction": "max"}
     fit = {
         "epochs": 40, "batch_size": 64, "learning_rate": 0.003, "seed": 3,
         "class_weights": {"no": 1, "yes": 40}, "early_stopping": {"patience": 6},
@@ -40,7 +40,7 @@ def rare_spec() -> dict[str, Any]:
         "retrain": {"top": 1, "patience": 6, "epochs_cap": 60},
         "register": {"model": MODEL, "what": ["best"]},
     }
-    return spec("rare", search=wanted, fit=fit, after=after)
+    return spec("rare", search=grid_search, fit=fit, after=after)
 
 
 RULES = {
@@ -53,20 +53,24 @@ RULES = {
 }
 
 
-def set_rules(yard: RunningYard, rules: dict[str, Any]) -> int:
-    return int(yard.grace.put(f"/models/{MODEL}/gates", {"rules": rules, "comment": "A test."})["revision"])
+def set_rules(installation: RunningYard, rules: dict[str, Any]) -> int:
+    return int(
+        installation.grace.put(f"/models/{MODEL}/gates", {"rules": rules, "comment": "A test."})["revision"]
+    )
 
 
-def test_a_model_trained_for_its_auc_under_class_weights_reaches_production(flow_yard: RunningYard) -> None:
-    yard = flow_yard
-    yard.upload("rare", "rare.csv", rare_rows(), target="ill", task="binary")
-    job = yard.until_completed(yard.submit(rare_spec()))
-    trained = yard.job(next(step["job"] for step in job["steps"] if step["kind"] == "train"))
+def test_a_model_trained_for_its_auc_under_class_weights_reaches_production(
+    flow_installation: RunningYard,
+) -> None:
+    installation = flow_installation
+    installation.upload("rare", "rare.csv", rare_rows(), target="ill", task="binary")
+    job = installation.until_completed(installation.submit(rare_spec()))
+    trained = installation.job(next(step["job"] for step in job["steps"] if step["kind"] == "train"))
     assert trained["results"]["choice"]["metric"] == "val_auc"
 
     # By accuracy and log loss it is no better than a constant. The failed gate names the next step.
-    accuracy = set_rules(yard, {"metric": "accuracy"})
-    address, judged = yard.gated(MODEL, 1)
+    accuracy = set_rules(installation, {"metric": "accuracy"})
+    address, judged = installation.gated(MODEL, 1)
     gates = {gate["name"]: gate for gate in judged["gates"]}
     assert (judged["state"], judged["gates_revision"]) == ("failed", accuracy)
     baseline = gates["better_than_baseline"]
@@ -74,11 +78,11 @@ def test_a_model_trained_for_its_auc_under_class_weights_reaches_production(flow
     assert [one["metric"] for one in baseline["alternatives"]] == ["accuracy", "log_loss"]
     assert not any(one["passed"] for one in baseline["alternatives"])
     assert "ask an approver" in baseline["next_step"]
-    assert yard.grace.refused(f"{address}/approve", {"comment": "Anyway."}) == 409
+    assert installation.grace.refused(f"{address}/approve", {"comment": "Anyway."}) == 409
 
     # An approver follows it: the metric is the objective again, with a floor, slices and a ceiling.
-    revision = set_rules(yard, RULES)
-    address, judged = yard.gated(MODEL, 1)
+    revision = set_rules(installation, RULES)
+    address, judged = installation.gated(MODEL, 1)
     gates = {gate["name"]: gate for gate in judged["gates"]}
     assert (judged["state"], judged["gates_revision"]) == ("pending", revision), judged["gates"]
     assert gates["better_than_baseline"]["metric"] == gates["metric"]["metric"] == "roc_auc"
@@ -90,7 +94,7 @@ def test_a_model_trained_for_its_auc_under_class_weights_reaches_production(flow
 
     accept = [name for name, gate in gates.items() if gate["state"] == "not_evaluated"]
     assert accept == ["slice:site=south"]
-    assert yard.grace.refused(f"{address}/approve", {"comment": "Fine."}) == 409
-    approved = yard.grace.post(f"{address}/approve", {"comment": "Fine.", "accept": accept})
+    assert installation.grace.refused(f"{address}/approve", {"comment": "Fine."}) == 409
+    approved = installation.grace.post(f"{address}/approve", {"comment": "Fine.", "accept": accept})
     assert approved["state"] == "approved"
-    assert yard.ada.get(f"/endpoints/{MODEL}")["production"] == 1
+    assert installation.ada.get(f"/endpoints/{MODEL}")["production"] == 1

@@ -9,9 +9,9 @@ pytestmark = pytest.mark.timeout(1800)
 
 
 def test_both_streams_show_every_event_once_across_a_restart_of_the_web(
-    flow_yard: RunningYard, watched: Watched
+    flow_installation: RunningYard, watched: Watched
 ) -> None:
-    last = flow_yard.events_of(watched.job)[-1]["cursor"]
+    last = flow_installation.events_of(watched.job)[-1]["cursor"]
     for reader in watched.readers:
         reader.wait_until(last)
         assert reader.cursors == list(range(1, last + 1))

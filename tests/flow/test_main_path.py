@@ -11,10 +11,10 @@ from tests.flow.yard import RunningYard
 pytestmark = pytest.mark.timeout(1800)
 
 
-def rows_of(yard: RunningYard, dataset: str, count: int) -> list[Any]:
+def rows_of(installation: RunningYard, dataset: str, count: int) -> list[Any]:
     """Return the first rows of a data set as the prediction port wants them."""
-    version = yard.ada.get(f"/datasets/{dataset}/versions/1")
-    preview = yard.ada.get(f"/datasets/{dataset}/versions/1/preview")["rows"][:count]
+    version = installation.ada.get(f"/datasets/{dataset}/versions/1")
+    preview = installation.ada.get(f"/datasets/{dataset}/versions/1/preview")["rows"][:count]
     return [[row[name] for name in version["schema"]["features"]] for row in preview]
 
 
@@ -22,22 +22,22 @@ def versions_of(job: dict[str, Any]) -> dict[str, int]:
     return {entry["what"]: entry["number"] for entry in job["results"]["versions"]}
 
 
-def test_regression_from_grid_to_prediction(flow_yard: RunningYard) -> None:
+def test_regression_from_grid_to_prediction(flow_installation: RunningYard) -> None:
     body = spec(
         "diabetes",
         search=search("grid", metric="val_loss", executions_per_trial=1, parallel_trials=1),
         after=whole_line("progress"),
     )
-    job = flow_yard.until_completed(flow_yard.submit(body))
+    job = flow_installation.until_completed(flow_installation.submit(body))
     versions = versions_of(job)
     assert set(versions) == {"best", "ensemble", "quantized"}
-    flow_yard.promote("progress", versions["quantized"])
-    served, answers = flow_yard.predict("progress", rows_of(flow_yard, "diabetes", 2))
+    flow_installation.promote("progress", versions["quantized"])
+    served, answers = flow_installation.predict("progress", rows_of(flow_installation, "diabetes", 2))
     assert served == versions["quantized"]
     assert all(len(row) == 1 for row in answers)
 
 
-def test_a_bayesian_search_runs_to_its_end(flow_yard: RunningYard, watched: Watched) -> None:
-    trials = flow_yard.ada.get(f"/jobs/{watched.job}/trials")["items"]
+def test_a_bayesian_search_runs_to_its_end(flow_installation: RunningYard, watched: Watched) -> None:
+    trials = flow_installation.ada.get(f"/jobs/{watched.job}/trials")["items"]
     assert [trial["state"] for trial in trials] == ["completed"] * TRIALS
     assert len({trial["values"]["learning_rate"] for trial in trials}) == TRIALS

@@ -1,4 +1,4 @@
-"""Code of users runs in a sandbox of a real worker, from its upload to the end of its search."""
+"""A user's code runs in a real worker's sandbox, from its upload to the end of its search."""
 
 import json
 import os
@@ -57,11 +57,11 @@ def build_model(hp):
 """
 
 
-def upload(yard: RunningYard, name: str, text: str) -> str:
+def upload(installation: RunningYard, name: str, text: str) -> str:
     """Send code as a new version, and return its digest."""
-    answer = yard._http.post(
-        f"{yard.urls['web']}/api/v1/code",
-        headers=yard.bearer("ada"),
+    answer = installation._http.post(
+        f"{installation.urls['web']}/api/v1/code",
+        headers=installation.bearer("ada"),
         data={"project": PROJECT},
         files={"file": (name, text.encode())},
     )
@@ -73,8 +73,8 @@ def model(digest: str) -> dict[str, Any]:
     return {"kind": "code", "digest": digest, "entry": "build_model"}
 
 
-def strongest(yard: RunningYard) -> str:
-    (worker,) = yard.ada.get("/workers")["items"]
+def strongest(installation: RunningYard) -> str:
+    (worker,) = installation.ada.get("/workers")["items"]
     return str(next(state["level"] for state in worker["info"]["sandbox"] if state["offered"]))
 
 
@@ -85,39 +85,45 @@ needs_sandbox = pytest.mark.skipif(
 
 @needs_sandbox
 def test_a_search_with_code_runs_in_the_strongest_sandbox_and_reaches_nothing_else(
-    flow_yard: RunningYard,
+    flow_installation: RunningYard,
 ) -> None:
-    port = int(flow_yard.urls["web"].rpartition(":")[2])
-    digest = upload(flow_yard, "look.py", LOOK_AROUND.format(home=str(flow_yard.home), port=port))
+    port = int(flow_installation.urls["web"].rpartition(":")[2])
+    digest = upload(
+        flow_installation, "look.py", LOOK_AROUND.format(home=str(flow_installation.home), port=port)
+    )
     space = [{"name": "units", "kind": "int", "min": 4, "max": 8}]
-    wanted = search(space=space, metric="val_accuracy", executions_per_trial=1, parallel_trials=1)
-    job_id = flow_yard.submit(spec(model=model(digest), search=wanted, fit={"epochs": 3, "batch_size": 16}))
-    done = flow_yard.until_completed(job_id)
-    assert done["sandbox"] == {"level": strongest(flow_yard), "network": False}
-    attempts = flow_yard.ada.get(f"/jobs/{job_id}/attempts")["items"]
+    code_search = search(space=space, metric="val_accuracy", executions_per_trial=1, parallel_trials=1)
+    job_id = flow_installation.submit(
+        spec(model=model(digest), search=code_search, fit={"epochs": 3, "batch_size": 16})
+    )
+    done = flow_installation.until_completed(job_id)
+    assert done["sandbox"] == {"level": strongest(flow_installation), "network": False}
+    attempts = flow_installation.ada.get(f"/jobs/{job_id}/attempts")["items"]
     assert {attempt["sandbox"]["level"] for attempt in attempts} == {done["sandbox"]["level"]}
-    found = [line for line in flow_yard.log_of(job_id).splitlines() if line.startswith("FOUND ")]
-    facts = json.loads(found[-1].removeprefix("FOUND "))
+    lines = [line for line in flow_installation.log_of(job_id).splitlines() if line.startswith("FOUND ")]
+    facts = json.loads(lines[-1].removeprefix("FOUND "))
     assert facts == {"read": [], "written": [], "connected": False, "secrets": [], "code": ["look.py"]}
 
 
 @needs_sandbox
 @pytest.mark.parametrize(("module", "call"), [("sys", "exit(0)"), ("os", "_exit(0)")])
 def test_code_that_ends_its_process_fails_the_job_with_the_cause(
-    flow_yard: RunningYard, module: str, call: str
+    flow_installation: RunningYard, module: str, call: str
 ) -> None:
-    digest = upload(flow_yard, "ends.py", ENDS_ITSELF.format(module=module, call=call))
-    job_id = flow_yard.submit(spec(model=model(digest), fit={"epochs": 1, "batch_size": 16}))
-    ended = flow_yard.until_final(job_id)
+    digest = upload(flow_installation, "ends.py", ENDS_ITSELF.format(module=module, call=call))
+    job_id = flow_installation.submit(spec(model=model(digest), fit={"epochs": 1, "batch_size": 16}))
+    ended = flow_installation.until_final(job_id)
     assert (ended["state"], ended["restarts"]) == ("failed", 0)
     assert f"{module}.{call}" in ended["error"]["message"]
 
 
 @needs_sandbox
-def test_code_that_cannot_build_ends_its_search_with_the_cause(flow_yard: RunningYard) -> None:
-    digest = upload(flow_yard, "nothing.py", own_code.BROKEN["nothing"][0])
+def test_code_that_cannot_build_ends_its_search_with_the_cause(flow_installation: RunningYard) -> None:
+    digest = upload(flow_installation, "nothing.py", own_code.BROKEN["nothing"][0])
     # The code declares the space.
-    wanted = {"max_trials": 2, "executions_per_trial": 2, "objective": {"metric": "val_loss"}}
-    job = flow_yard.until_final(flow_yard.submit(spec(model=model(digest), search=wanted)))
+    code_search = {"max_trials": 2, "executions_per_trial": 2, "objective": {"metric": "val_loss"}}
+    job = flow_installation.until_final(
+        flow_installation.submit(spec(model=model(digest), search=code_search))
+    )
     assert (job["state"], job["error"]["code"]) == ("failed", "code_build")
     assert "returned nothing" in job["error"]["message"]

@@ -21,88 +21,92 @@ class EndedBefore(Exception):
     """The promoted trial had ended before the order."""
 
 
-def submit_rung_search(yard: RunningYard, algorithm: str) -> int:
-    """Submit a search of eight trials, two at a time, of which one in six is promoted from the first rung."""
+def submit_rung_search(installation: RunningYard, algorithm: str) -> int:
+    """Submit a search with eight trials, two at a time. The first rung promotes one in six."""
     options = {"factor": 6, "min_epochs": FIRST}
     asked = search(algorithm, space=SPACE, max_trials=8, executions_per_trial=1, options=options)
     fit = {"epochs": LAST, "batch_size": 16, "seed": 1}
-    return yard.submit(spec(search=asked, fit=fit), name=algorithm)
+    return installation.submit(spec(search=asked, fit=fit), name=algorithm)
 
 
-def trials(yard: RunningYard, job: int) -> dict[int, Body]:
-    return {trial["number"]: trial for trial in yard.ada.get(f"/jobs/{job}/trials")["items"]}
+def trials(installation: RunningYard, job: int) -> dict[int, Body]:
+    return {trial["number"]: trial for trial in installation.ada.get(f"/jobs/{job}/trials")["items"]}
 
 
-def attempts(yard: RunningYard, job: int) -> list[Body]:
-    return list(yard.ada.get(f"/jobs/{job}/attempts", sort="id")["items"])
+def attempts(installation: RunningYard, job: int) -> list[Body]:
+    return list(installation.ada.get(f"/jobs/{job}/attempts", sort="id")["items"])
 
 
-def interrupt(yard: RunningYard, job: int, order: str, state: str) -> dict[int, Body]:
+def interrupt(installation: RunningYard, job: int, order: str, state: str) -> dict[int, Body]:
     """Give the order while a promoted trial trains on; return the trials once the job is in that state.
 
     Raises:
         EndedBefore: it came too late.
     """
 
-    def climbs(found: Body) -> bool:
-        if found["state"] == "completed":
+    def climbs(job_out: Body) -> bool:
+        if job_out["state"] == "completed":
             raise EndedBefore
-        return any(t["state"] == "running" and t["score"] is not None for t in trials(yard, job).values())
+        return any(
+            t["state"] == "running" and t["score"] is not None for t in trials(installation, job).values()
+        )
 
-    yard.until(job, climbs, "a promoted trial that trains", of="event_seq")
-    yard.ada.post(f"/jobs/{job}/{order}", okay=(409,))  # it has ended
-    ended = yard.until(job, lambda found: found["state"] in (state, "completed"), f"{state} after {order}")
-    ends = [(attempt["outcome"], attempt["resumed_from"]) for attempt in attempts(yard, job)]
+    installation.until(job, climbs, "a promoted trial that trains", of="event_seq")
+    installation.ada.post(f"/jobs/{job}/{order}", okay=(409,))  # it has ended
+    ended = installation.until(
+        job, lambda job_out: job_out["state"] in (state, "completed"), f"{state} after {order}"
+    )
+    ends = [(attempt["outcome"], attempt["resumed_from"]) for attempt in attempts(installation, job)]
     if ended["state"] == "completed" or not any(outcome == state and step for outcome, step in ends):
         raise EndedBefore
-    return trials(yard, job)
+    return trials(installation, job)
 
 
-def pause_resume_and_stop(yard: RunningYard, job: int) -> dict[int, Body]:
+def pause_resume_and_stop(installation: RunningYard, job: int) -> dict[int, Body]:
     """Interrupt a search twice; return its trials as they are then.
 
     Raises:
         EndedBefore: see `interrupt`.
     """
-    paused = interrupt(yard, job, "pause", "paused")
+    paused = interrupt(installation, job, "pause", "paused")
     assert {trial["state"] for trial in paused.values()} <= {"paused", "pruned", "completed"}
-    cursor = yard.events_of(job)[-1]["cursor"]
-    yard.until_completed(yard.submit(spec(), name="in its slots"))
-    assert yard.events_of(job)[-1]["cursor"] == cursor, "something trained on"
-    yard.ada.post(f"/jobs/{job}/resume")
-    return interrupt(yard, job, "stop", "stopped")
+    cursor = installation.events_of(job)[-1]["cursor"]
+    installation.until_completed(installation.submit(spec(), name="in its slots"))
+    assert installation.events_of(job)[-1]["cursor"] == cursor, "something trained on"
+    installation.ada.post(f"/jobs/{job}/resume")
+    return interrupt(installation, job, "stop", "stopped")
 
 
-def reported_epochs(yard: RunningYard, job: int) -> dict[int, list[float]]:
+def reported_epochs(installation: RunningYard, job: int) -> dict[int, list[float]]:
     """Return the epochs at which each trial's loss was reported, in order."""
-    found: dict[int, list[float]] = {}
-    for event in yard.events_of(job):
+    epochs: dict[int, list[float]] = {}
+    for event in installation.events_of(job):
         if event["type"] == "metric":
             xs = [x for name, x, *_ in event["points"] if name == "val_loss"]
-            found.setdefault(event["trial"], []).extend(xs)
-    return found
+            epochs.setdefault(event["trial"], []).extend(xs)
+    return epochs
 
 
 @pytest.mark.parametrize("algorithm", ["hyperband", "asha"])
 def test_a_rung_search_that_is_paused_and_stopped_keeps_the_best_and_resumes_from_checkpoints(
-    flow_yard: RunningYard, algorithm: str
+    flow_installation: RunningYard, algorithm: str
 ) -> None:
     for left in reversed(range(TRIES)):
-        job = submit_rung_search(flow_yard, algorithm)
+        job = submit_rung_search(flow_installation, algorithm)
         try:
-            stopped = pause_resume_and_stop(flow_yard, job)
+            stopped = pause_resume_and_stop(flow_installation, job)
             break
         except EndedBefore:
             assert left, f"the promoted trial had ended before the order, {TRIES} times"
     scores = {n: trial["score"] for n, trial in stopped.items() if trial["score"] is not None}
     whole = {n: score for n, score in scores.items() if stopped[n]["state"] == "completed"}
     best = min(whole or scores, key=lambda number: scores[number])
-    assert flow_yard.job(job)["results"]["best_trial"]["number"] == best
-    flow_yard.ada.post(f"/jobs/{job}/retry")
+    assert flow_installation.job(job)["results"]["best_trial"]["number"] == best
+    flow_installation.ada.post(f"/jobs/{job}/retry")
 
-    flow_yard.until_completed(job)
-    ended = trials(flow_yard, job)
+    flow_installation.until_completed(job)
+    ended = trials(flow_installation, job)
     assert sorted(ended) == list(range(1, 9))
     assert {trial["state"] for trial in ended.values()} <= {"completed", "pruned"}
-    for number, epochs in reported_epochs(flow_yard, job).items():
+    for number, epochs in reported_epochs(flow_installation, job).items():
         assert epochs == list(range(1, ended[number]["executions"][0]["epochs"] + 1))

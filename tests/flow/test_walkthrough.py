@@ -16,25 +16,25 @@ pytestmark = [
 ]
 
 
-def test_the_walkthrough_holds(flow_yard: RunningYard, tmp_path: Path) -> None:
+def test_the_walkthrough_holds(flow_installation: RunningYard, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "walkthrough-curl.md").read_text()
     script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
-    tokens = {"ADA": flow_yard.tokens["ada"], "GRACE": flow_yard.tokens["grace"]}
-    places = {"TY": f"{flow_yard.urls['web']}/api/v1", "SERVING": flow_yard.urls["serving"]}
+    tokens = {"ADA": flow_installation.tokens["ada"], "GRACE": flow_installation.tokens["grace"]}
+    places = {"TY": f"{flow_installation.urls['web']}/api/v1", "SERVING": flow_installation.urls["serving"]}
     done = subprocess.run(
         ["bash", "-eu", "-x", "-c", script],
         cwd=tmp_path,
-        env=flow_yard.environment | tokens | places,
+        env=flow_installation.environment | tokens | places,
         capture_output=True,
         text=True,
         timeout=1700,
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
-    (job,) = flow_yard.ada.get("/jobs", project="walk", kind="search")["items"]
-    steps = flow_yard.job(job["id"])["steps"]
+    (job,) = flow_installation.ada.get("/jobs", project="walk", kind="search")["items"]
+    steps = flow_installation.job(job["id"])["steps"]
     assert {step["kind"] for step in steps} == {"search", "train", "ensemble", "quantize", "register"}
     assert {step["state"] for step in steps} == {"completed"}
-    served, answers = flow_yard.predict("leaves", [[0.1, 3.1], [2.1, 1.2]])
+    served, answers = flow_installation.predict("leaves", [[0.1, 3.1], [2.1, 1.2]])
     assert served == 1
     assert [sum(row) for row in answers] == pytest.approx([1, 1], abs=1e-4)

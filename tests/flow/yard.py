@@ -42,7 +42,7 @@ class RunningYard(Yard):
 
     def __init__(self, home: Path, **environment: str) -> None:
         super().__init__(home, **environment)
-        self.no_disk = "this yard's home is a folder of a larger disk"
+        self.no_disk = "this installation's home is a folder of a larger disk"
         self._inside: subprocess.Popen[str] | None = None
         self._http = httpx2.Client(timeout=60)  # each new client would read all certificates again
 
@@ -99,12 +99,12 @@ class RunningYard(Yard):
         """Wait until a data set version is profiled."""
 
         def final() -> Body | None:
-            found = self.ada.get(f"/datasets/{dataset}/versions/{version}", **query)
-            return None if found["state"] == "preparing" else found
+            profiled = self.ada.get(f"/datasets/{dataset}/versions/{version}", **query)
+            return None if profiled["state"] == "preparing" else profiled
 
-        found = wait_for(final, f"data set {dataset} to be profiled")
-        assert found["state"] == "ready", found
-        return found
+        profiled = wait_for(final, f"data set {dataset} to be profiled")
+        assert profiled["state"] == "ready", profiled
+        return profiled
 
     def upload(self, slug: str, name: str, content: bytes, **fields: str) -> Body:
         """Send a file as a new data set of the project and wait until a worker has read it."""
@@ -164,13 +164,13 @@ class RunningYard(Yard):
         return "\n".join(line["line"] for line in lines[-40:])
 
     def events_of(self, job_id: int) -> list[Body]:
-        """Return all events of a job, page after page."""
-        found: list[Body] = []
+        """Return all events in a job's log, page after page."""
+        events: list[Body] = []
         cursor = 0
         while (page := self.ada.get(f"/jobs/{job_id}/events", after=cursor))["items"]:
-            found += page["items"]
+            events += page["items"]
             cursor = page["cursor"]
-        return found
+        return events
 
     # Models
 
@@ -178,8 +178,8 @@ class RunningYard(Yard):
         """Ask for production and wait for the gates; return the promotion's address and state."""
 
         def candidate() -> Body | None:
-            found = self.ada.get(f"/models/{model}/versions/{version}")
-            return None if found["state"] == "validating" else found
+            answer = self.ada.get(f"/models/{model}/versions/{version}")
+            return None if answer["state"] == "validating" else answer
 
         assert wait_for(candidate, f"version {version} to validate")["state"] == "candidate"
         wish = {"model": model, "version": version, "stage": "production", "comment": "A test asks."}
@@ -187,8 +187,8 @@ class RunningYard(Yard):
         address = f"/promotions/{request}"
 
         def judged() -> Body | None:
-            found = self.ada.get(address)
-            return None if found["state"] == "gating" else found
+            answer = self.ada.get(address)
+            return None if answer["state"] == "gating" else answer
 
         query = "SELECT state FROM jobs_promotionrequest WHERE id = ?"
         what = f"the gates of version {version}"
@@ -202,8 +202,8 @@ class RunningYard(Yard):
         self.grace.post(f"{address}/approve", {"comment": "Fine.", "accept": open_gates})
 
         def released() -> Body | None:
-            found = self.ada.get(address)
-            return found if found["state"] == "released" else None
+            answer = self.ada.get(address)
+            return answer if answer["state"] == "released" else None
 
         return wait_for(released, f"version {version} to be served")
 
@@ -221,11 +221,11 @@ class RunningYard(Yard):
 
 @contextmanager
 def open_yard(home: Path, **environment: str) -> Iterator[RunningYard]:
-    """Give a yard, on a small disk of its own where one can be mounted; leave no process of it behind."""
+    """Give an installation, on a small separate disk where one can be mounted. Leave no process behind."""
     with small_disk(home) as why_not:
-        yard = RunningYard(home, **(QUICK | environment))
-        yard.no_disk = why_not
+        installation = RunningYard(home, **(QUICK | environment))
+        installation.no_disk = why_not
         try:
-            yield yard
+            yield installation
         finally:
-            yard.end()
+            installation.end()

@@ -70,8 +70,8 @@ def program(tmp_path: Path) -> Program:
 
 def facts(ended: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
     assert ended.returncode == 0, ended.stderr
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+    printed: dict[str, Any] = json.loads(ended.stdout)
+    return printed
 
 
 @pytest.mark.parametrize("option", [[], ["-P"]], ids=["with its folder", "without its folder"])
@@ -93,13 +93,13 @@ def test_a_fork_has_the_packages_of_a_virtual_environment(program: Program, tmp_
     (packages / "sitecustomize.py").write_text("VALUE = 1\n")
     (packages / "begun.py").write_text("VALUE = 2\n")
     (packages / "begun.pth").write_text(f"import begun\n{program.parent}\n")
-    own = [path for path in sys.path if path.endswith("site-packages")]
-    (packages / FALLBACK).write_text("".join(f"{path}\n" for path in own))
+    site_folders = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / FALLBACK).write_text("".join(f"{path}\n" for path in site_folders))
     command = (str(folder / "bin" / "python"), "-m", "program")
     forked = facts(program.run_forked(*command))
     assert forked == facts(program.run_new(*command))
     assert forked["of the environment"] == [1, 2]
-    assert forked["path"].index(str(packages)) < forked["path"].index(own[0])
+    assert forked["path"].index(str(packages)) < forked["path"].index(site_folders[0])
 
 
 @pytest.mark.parametrize(

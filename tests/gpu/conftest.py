@@ -8,22 +8,22 @@ from workers.node.gpus import DriverError, Gpu, Nvml
 
 @pytest.fixture(scope="session")
 def gpu() -> Gpu:
-    """The first GPU of the machine."""
+    """The machine's first GPU."""
     try:
         nvml = Nvml.open()
-        found = [] if nvml is None else nvml.gpus()
+        gpus = [] if nvml is None else nvml.gpus()
     except DriverError as error:
         pytest.skip(f"the NVIDIA driver does not answer: {error}")
-    if not found:
+    if not gpus:
         pytest.skip("this machine has no NVIDIA GPU")
     if (problem := plugin_problem()) is not None:
         pytest.skip(problem)
-    return found[0]
+    return gpus[0]
 
 
 @pytest.fixture(autouse=True)
 def visible(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Show the processes of a test one GPU only."""
+    """Show a test's processes one GPU only."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpu.cuda_id)
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)

@@ -1,4 +1,4 @@
-"""Code of users on a real GPU, at each level of sandbox of the machine."""
+"""Users' code on a real GPU, at each sandbox level that the machine offers."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ def owner(users: RunnerUsers) -> Iterator[Owner | None]:
 def test_a_program_in_a_sandbox_computes_on_its_gpu_alone(
     level: Level, gpu: Gpu, levels: tuple[LevelState, ...], owner: Owner | None
 ) -> None:
-    state = next(each for each in levels if each.level is level)
+    state = next(level_state for level_state in levels if level_state.level is level)
     if not state.offered:
         pytest.skip(state.reason)
     if problem := gpus.problem_at(level, own_user=owner is not None, count=1, network=False):

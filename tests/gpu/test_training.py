@@ -75,8 +75,8 @@ def test_the_memory_fraction_is_respected() -> None:
 def test_a_worker_finds_the_gpu_and_a_second_worker_does_not_use_it(gpu: Gpu) -> None:
     first, second = GpuClaims(), GpuClaims()
     try:
-        found = find(None, os.environ, first)
-        (device,) = found.devices()
+        resources = find(None, os.environ, first)
+        (device,) = resources.devices()
         assert (device["name"], device["kind"], device["uuid"]) == (gpu.name, gpu.model, gpu.uuid)
         assert 0 < device["memory_used"] <= device["memory_bytes"]
         assert f"use {gpu.name} ({gpu.model})" in (find(None, os.environ, second).problem or "")

@@ -4,10 +4,10 @@ from tests.jobs.yard import PretendWorker, Yard, make_yard
 
 
 @pytest.fixture
-def yard(db: None) -> Yard:
+def installation(db: None) -> Yard:
     return make_yard()
 
 
 @pytest.fixture
-def worker(yard: Yard) -> PretendWorker:
+def worker(installation: Yard) -> PretendWorker:
     return PretendWorker(slots=2)

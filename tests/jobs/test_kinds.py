@@ -1,4 +1,4 @@
-"""Payloads of each kind: rows of earlier versions can be read, and concurrent changes are kept."""
+"""Payloads: rows from earlier versions can be read, and concurrent changes are kept."""
 
 from importlib import import_module
 from types import SimpleNamespace
@@ -69,8 +69,8 @@ def test_a_field_that_no_kind_knows_is_refused() -> None:
         payload_of("train", {"valeus": {}})
 
 
-def test_a_change_of_one_field_keeps_concurrent_changes_of_others(yard: Yard) -> None:
-    job = yard.submit(search=SEARCH)
+def test_a_change_of_one_field_keeps_concurrent_changes_of_others(installation: Yard) -> None:
+    job = installation.submit(search=SEARCH)
     mine, other = Job.objects.get(pk=job.pk), Job.objects.get(pk=job.pk)
     assert not mine.payload.failing  # read before the change, and out of date after it
     change_payload(other, exhausted=True)
@@ -80,13 +80,13 @@ def test_a_change_of_one_field_keeps_concurrent_changes_of_others(yard: Yard) ->
         assert seen.payload.failing == {"code": "x", "message": "y"}
 
 
-def test_a_payload_asked_for_as_that_of_another_kind_is_refused(yard: Yard) -> None:
+def test_a_payload_asked_for_as_that_of_another_kind_is_refused(installation: Yard) -> None:
     with pytest.raises(Conflict, match="of kind search"):
-        yard.submit(search=SEARCH).payload_as(TrainPayload)
+        installation.submit(search=SEARCH).payload_as(TrainPayload)
 
 
-def test_an_invalid_result_fails_the_job(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit()
+def test_an_invalid_result_fails_the_job(installation: Yard, worker: PretendWorker) -> None:
+    job = installation.submit()
     schedule.place_jobs()
     (attempt,) = worker.claim_all()
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={"metrics": "good"})
@@ -95,10 +95,12 @@ def test_an_invalid_result_fails_the_job(yard: Yard, worker: PretendWorker) -> N
 
 
 def test_the_migration_of_kinds_is_reversible(
-    yard: Yard,
+    installation: Yard,
 ) -> None:
-    ours = yard.submit(search=SEARCH)
-    theirs = Job.objects.create(project=yard.project, kind="search", payload_json={"outside": OUTSIDE})
+    ours = installation.submit(search=SEARCH)
+    theirs = Job.objects.create(
+        project=installation.project, kind="search", payload_json={"outside": OUTSIDE}
+    )
     step = Job.objects.create(parent=ours, kind="ensemble", payload_json={"members": [1, 2]})
     chosen = Job.objects.create(kind="ensemble", payload_json={"search": ours.pk, "chosen": []})
     migration = import_module("jobs.migrations.0012_kinds_of_jobs")

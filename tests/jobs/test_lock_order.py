@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def yard(transactional_db: None) -> Yard:
+def installation(transactional_db: None) -> Yard:
     return make_yard()
 
 
@@ -50,12 +50,12 @@ def during(
     """Run `first`, and `second` in a thread from the time at which `first` has called a function.
 
     Args:
-        first: continues when `second` waits for a lock of it.
+        first: continues when `second` waits for its lock.
         second: the other transaction.
         after: the module and the name of the function, by default the one that locks the audit log.
 
     Returns:
-        The refusal of `second`, if it was refused.
+        The refusal that `second` raised, if any.
     """
     refused: list[Exception] = []
     asks = threading.Event()
@@ -75,11 +75,11 @@ def during(
     original = getattr(module, name)
 
     def pausing(*args: Any, **options: Any) -> Any:
-        found = original(*args, **options)
+        answer = original(*args, **options)
         if threading.current_thread() is main and thread.ident is None:
             thread.start()
             wait_until_blocking(asks)
-        return found
+        return answer
 
     with patch.object(module, name, pausing):
         first()
@@ -88,58 +88,65 @@ def during(
     return refused[0] if refused else None
 
 
-def test_two_submissions_in_a_project_end(yard: Yard) -> None:
-    revision = yard.revision()
+def test_two_submissions_in_a_project_end(installation: Yard) -> None:
+    revision = installation.revision()
 
     def submit_form() -> None:
         body = spec().to_json()
-        experiments.submit_spec(yard.project, None, name="form", spec=body, tags=(), notes="", by=yard.owner)
+        experiments.submit_spec(
+            installation.project, None, name="form", spec=body, tags=(), notes="", by=installation.owner
+        )
 
-    assert during(submit_form, lambda: submit.submit(revision, by=yard.owner)) is None
+    assert during(submit_form, lambda: submit.submit(revision, by=installation.owner)) is None
     assert Job.objects.count() == 2
 
 
-def test_a_submitted_draft_and_another_submission_of_its_project_end(yard: Yard) -> None:
-    revision = yard.revision()
-    draft = experiments.create(yard.project, name="draft", draft=spec().to_json(), by=yard.owner)
+def test_a_submitted_draft_and_another_submission_of_its_project_end(installation: Yard) -> None:
+    revision = installation.revision()
+    draft = experiments.create(
+        installation.project, name="draft", draft=spec().to_json(), by=installation.owner
+    )
     refusal = during(
-        lambda: experiments.submit(draft, by=yard.owner), lambda: submit.submit(revision, by=yard.owner)
+        lambda: experiments.submit(draft, by=installation.owner),
+        lambda: submit.submit(revision, by=installation.owner),
     )
     assert refusal is None
     assert Job.objects.count() == 2
 
 
-def test_a_submission_and_a_new_revision_of_its_experiment_end(yard: Yard) -> None:
-    revision = yard.revision()
+def test_a_submission_and_a_new_revision_of_its_experiment_end(installation: Yard) -> None:
+    revision = installation.revision()
     changed = spec(fit={"epochs": 7}).to_json()
     refusal = during(
-        lambda: submit.submit(revision, by=yard.owner),
-        lambda: experiments.change(revision.experiment, spec=changed, by=yard.owner),
+        lambda: submit.submit(revision, by=installation.owner),
+        lambda: experiments.change(revision.experiment, spec=changed, by=installation.owner),
     )
     assert refusal is None
     assert revision.experiment.revisions.count() == 2
 
 
-def test_a_new_experiment_and_a_deletion_in_its_project_end(yard: Yard) -> None:
-    dataset = make_dataset("spare", project=yard.project, by=yard.owner)
+def test_a_new_experiment_and_a_deletion_in_its_project_end(installation: Yard) -> None:
+    dataset = make_dataset("spare", project=installation.project, by=installation.owner)
     refusal = during(
-        lambda: experiments.create(yard.project, name="new", spec=spec().to_json(), by=yard.owner),
-        lambda: deletions.delete(dataset, by=yard.owner),
+        lambda: experiments.create(
+            installation.project, name="new", spec=spec().to_json(), by=installation.owner
+        ),
+        lambda: deletions.delete(dataset, by=installation.owner),
     )
     assert refusal is None
     assert Experiment.objects.filter(name="new").exists()
 
 
-def test_no_experiment_is_left_in_a_project_that_is_deleted_at_the_same_time(yard: Yard) -> None:
+def test_no_experiment_is_left_in_a_project_that_is_deleted_at_the_same_time(installation: Yard) -> None:
     refusal = during(
-        lambda: deletions.delete(yard.project, by=yard.owner),
-        lambda: experiments.create(yard.project, name="new", draft={}, by=yard.owner),
+        lambda: deletions.delete(installation.project, by=installation.owner),
+        lambda: experiments.create(installation.project, name="new", draft={}, by=installation.owner),
     )
     assert isinstance(refusal, StaleState | NotFound)
     assert not Experiment.objects.filter(name="new").exists()
 
 
-def test_an_action_of_an_administrator_and_the_end_of_anothers_right_end(yard: Yard) -> None:
+def test_an_action_of_an_administrator_and_the_end_of_anothers_right_end(installation: Yard) -> None:
     admin, other = (
         people.add_person("ada", by=None, admin=True),
         people.add_person("bob", by=None, admin=True),
@@ -190,40 +197,40 @@ def test_an_alias_and_the_gates_of_an_open_request_end(models: Registry) -> None
     assert (waiting.state, newest.state) == ("pending", "candidate")
 
 
-def test_a_version_of_a_job_and_a_deletion_in_its_project_end(yard: Yard) -> None:
-    job = make_job(project=yard.project, by=yard.owner, state="completed")
+def test_a_version_of_a_job_and_a_deletion_in_its_project_end(installation: Yard) -> None:
+    job = make_job(project=installation.project, by=installation.owner, state="completed")
     source = make_job_artifact(job)
-    model = registry.create_model(yard.project, "flowers", by=yard.owner)
-    dataset = make_dataset("spare", project=yard.project, by=yard.owner)
+    model = registry.create_model(installation.project, "flowers", by=installation.owner)
+    dataset = make_dataset("spare", project=installation.project, by=installation.owner)
     refusal = during(
-        lambda: registration.add_version(model, source.artifact_id, by=yard.owner),
-        lambda: deletions.delete(dataset, by=yard.owner),
+        lambda: registration.add_version(model, source.artifact_id, by=installation.owner),
+        lambda: deletions.delete(dataset, by=installation.owner),
     )
     assert refusal is None
     assert ModelVersion.objects.filter(model=model).exists()
 
 
-def test_no_version_is_made_of_a_job_that_is_deleted_at_the_same_time(yard: Yard) -> None:
-    job = make_job(project=yard.project, by=yard.owner, state="completed")
+def test_no_version_is_made_of_a_job_that_is_deleted_at_the_same_time(installation: Yard) -> None:
+    job = make_job(project=installation.project, by=installation.owner, state="completed")
     source = make_job_artifact(job)
-    model = registry.create_model(yard.project, "flowers", by=yard.owner)
+    model = registry.create_model(installation.project, "flowers", by=installation.owner)
     refusal = during(
-        lambda: deletions.delete(job, by=yard.owner),
-        lambda: registration.add_version(model, source.artifact_id, by=yard.owner),
+        lambda: deletions.delete(job, by=installation.owner),
+        lambda: registration.add_version(model, source.artifact_id, by=installation.owner),
     )
     # On SQLite the deletion may end before the job of the artifact is looked for: then there is none.
     assert isinstance(refusal, StaleState | NotFound | BadInput)
     assert not ModelVersion.objects.exists()
 
 
-def test_a_version_that_is_profiled_again_and_a_deletion_in_its_project_end(yard: Yard) -> None:
-    dataset = make_dataset("broken", project=yard.project, by=yard.owner)
-    spare = make_dataset("spare", project=yard.project, by=yard.owner)
+def test_a_version_that_is_profiled_again_and_a_deletion_in_its_project_end(installation: Yard) -> None:
+    dataset = make_dataset("broken", project=installation.project, by=installation.owner)
+    spare = make_dataset("spare", project=installation.project, by=installation.owner)
     version = dataset.versions.get()
     DatasetVersion.objects.filter(pk=version.pk).update(state=DatasetVersion.State.FAILED)
     refusal = during(
-        lambda: profiles.profile_again(version, by=yard.owner),
-        lambda: deletions.delete(spare, by=yard.owner),
+        lambda: profiles.profile_again(version, by=installation.owner),
+        lambda: deletions.delete(spare, by=installation.owner),
     )
     assert refusal is None
     assert Job.objects.filter(profiles_of(version.pk)).exists()

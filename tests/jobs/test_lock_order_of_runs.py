@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def yard(transactional_db: None) -> Yard:
+def installation(transactional_db: None) -> Yard:
     return make_yard()
 
 
@@ -58,23 +58,23 @@ def test_the_end_of_a_validation_and_a_stop_of_its_root_end(models: Registry) ->
     assert root.desired == Desired.STOPPED
 
 
-def test_a_token_that_is_revoked_and_one_that_is_created_with_it_end(yard: Yard) -> None:
-    parent, _ = tokens.create(yard.owner, by=yard.owner, scopes=["read"])
+def test_a_token_that_is_revoked_and_one_that_is_created_with_it_end(installation: Yard) -> None:
+    parent, _ = tokens.create(installation.owner, by=installation.owner, scopes=["read"])
     refusal = during(
-        lambda: tokens.revoke(parent, by=yard.owner),
-        lambda: tokens.create(yard.owner, by=yard.owner, scopes=["read"], parent=parent),
+        lambda: tokens.revoke(parent, by=installation.owner),
+        lambda: tokens.create(installation.owner, by=installation.owner, scopes=["read"], parent=parent),
     )
     assert getattr(refusal, "code", "") == "forbidden"
-    assert not yard.owner.tokens.exists()
+    assert not installation.owner.tokens.exists()
 
 
 @pytest.fixture
-def step(yard: Yard) -> Job:
+def step(installation: Yard) -> Job:
     """Return a waiting training under a running root."""
-    root = make_job(project=yard.project, by=yard.owner, state="running")
+    root = make_job(project=installation.project, by=installation.owner, state="running")
     Job.objects.filter(pk=root.pk).update(root=None)
     return Job.objects.create(
-        project=yard.project,
+        project=installation.project,
         parent=root,
         root=root,
         kind=TRAIN.name,
@@ -83,12 +83,12 @@ def step(yard: Yard) -> Job:
     )
 
 
-def test_the_events_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) -> None:
+def test_the_events_of_a_step_and_a_stop_of_its_root_end(installation: Yard, step: Job) -> None:
     attempt = make_attempt(step, make_worker("w"))
     event = contract.Progress(time=1.0, done=1, total=9, unit="epochs")
     refusal = during(
         lambda: attempts.record_events(attempt.pk, [event], spool_position=10, stored={}),
-        lambda: control.stop(present(step.parent), by=yard.owner),
+        lambda: control.stop(present(step.parent), by=installation.owner),
         after=(runner_events, "record_events"),
     )
     assert refusal is None
@@ -96,11 +96,11 @@ def test_the_events_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) 
     assert (step.progress["done"], step.desired) == (1, Desired.STOPPED)
 
 
-def test_the_placement_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) -> None:
+def test_the_placement_of_a_step_and_a_stop_of_its_root_end(installation: Yard, step: Job) -> None:
     PretendWorker(slots=2)
     refusal = during(
         schedule.place_jobs,
-        lambda: control.stop(present(step.parent), by=yard.owner),
+        lambda: control.stop(present(step.parent), by=installation.owner),
         after=(schedule, "_new_attempt"),
     )
     assert refusal is None

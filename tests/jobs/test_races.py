@@ -34,12 +34,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def yard(transactional_db: None) -> Yard:
+def installation(transactional_db: None) -> Yard:
     return make_yard()
 
 
 @pytest.fixture
-def worker(yard: Yard) -> PretendWorker:
+def worker(installation: Yard) -> PretendWorker:
     return PretendWorker(slots=2)
 
 
@@ -65,26 +65,26 @@ def at_once[T](*racers: Callable[[], T]) -> list[T | Exception]:
     return ends
 
 
-def assigned(yard: Yard, worker: PretendWorker) -> Attempt:
+def assigned(installation: Yard, worker: PretendWorker) -> Attempt:
     """Return an attempt that waits to be claimed."""
     WorkerRow.objects.filter(pk=worker.row.pk).update(lease_until=clock.seconds_from_now(3600))
-    job = yard.submit()
+    job = installation.submit()
     schedule.place_jobs()
     return Attempt.objects.get(job=job)
 
 
-def test_of_many_concurrent_claims_one_succeeds(yard: Yard, worker: PretendWorker) -> None:
+def test_of_many_concurrent_claims_one_succeeds(installation: Yard, worker: PretendWorker) -> None:
     for _ in range(5):
-        attempt = assigned(yard, worker)
+        attempt = assigned(installation, worker)
         ends = at_once(*[lambda pk=attempt.pk: attempts.claim(pk, worker_id=worker.row.pk)] * THREADS)
         assert sum(isinstance(end, Attempt) for end in ends) == 1, ends
         assert ends.count(None) == THREADS - 1
         attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
 
 
-def test_many_schedulers_place_each_job_once(yard: Yard) -> None:
+def test_many_schedulers_place_each_job_once(installation: Yard) -> None:
     PretendWorker(slots=16)
-    jobs = [yard.submit() for _ in range(6)]
+    jobs = [installation.submit() for _ in range(6)]
     at_once(*[schedule.place_jobs] * THREADS)
     assert Counter(Attempt.objects.values_list("job", flat=True)) == {job.pk: 1 for job in jobs}
     assert set(Job.objects.values_list("state", "fence")) == {("starting", 1)}
@@ -114,14 +114,14 @@ def wait_until_blocking(asks: threading.Event) -> None:
             time.sleep(BREATH)
 
 
-def test_a_search_that_is_revised_while_the_scheduler_waits_for_its_row_continues(yard: Yard) -> None:
-    job = yard.submit(search={**SEARCH, "algorithm": "random"})
+def test_a_search_that_is_revised_while_the_scheduler_waits_for_its_row_continues(installation: Yard) -> None:
+    job = installation.submit(search={**SEARCH, "algorithm": "random"})
     pipeline.advance_all()
     is_revised, asks = threading.Event(), threading.Event()
 
     def revise() -> None:
         with transaction.atomic():
-            search_changes.revise_search(job, {"max_trials": 9}, by=yard.owner)
+            search_changes.revise_search(job, {"max_trials": 9}, by=installation.owner)
             is_revised.set()
             wait_until_blocking(asks)
 
@@ -146,8 +146,8 @@ def test_of_many_schedulers_one_holds_the_lease(transactional_db: None) -> None:
     assert Counter(ends) == {True: 1, False: THREADS - 1}
 
 
-def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see(yard: Yard) -> None:
-    job = yard.submit()
+def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see(installation: Yard) -> None:
+    job = installation.submit()
     before = job_head(job)
     rounds = 25
     seen: list[Any] = []
@@ -163,10 +163,10 @@ def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see
     def read() -> None:
         cursor = before
         while len(seen) < total and time.monotonic() < deadline:
-            found = event_log.read_events(job.pk, after=cursor)
-            seen.extend(found.items)
-            cursor = found.cursor
-            if not found.items:
+            page = event_log.read_events(job.pk, after=cursor)
+            seen.extend(page.items)
+            cursor = page.cursor
+            if not page.items:
                 time.sleep(BREATH)
 
     ends = at_once(read, *[lambda writer=writer: write(writer) for writer in range(THREADS)])
@@ -174,8 +174,8 @@ def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see
     assert [event["cursor"] for event in seen] == list(range(before + 1, before + total + 1))
     lines = [event["line"] for event in seen]
     for writer in range(THREADS):
-        own = [line for line in lines if line.startswith(f"{writer} ")]
-        assert own == [f"{writer} {n}" for n in range(rounds) for _ in (1, 2)]
+        own_lines = [line for line in lines if line.startswith(f"{writer} ")]
+        assert own_lines == [f"{writer} {n}" for n in range(rounds) for _ in (1, 2)]
     assert EventChunk.objects.filter(root=job).exclude(last=before).count() >= THREADS * rounds
 
 
@@ -183,9 +183,11 @@ def job_head(job: Job) -> int:
     return event_log.newest_cursors([job.pk])[job.pk]
 
 
-def test_a_renewal_and_the_reaper_never_both_have_an_attempt(yard: Yard, worker: PretendWorker) -> None:
+def test_a_renewal_and_the_reaper_never_both_have_an_attempt(
+    installation: Yard, worker: PretendWorker
+) -> None:
     for _ in range(10):
-        attempt = assigned(yard, worker)
+        attempt = assigned(installation, worker)
         attempts.claim(attempt.pk, worker_id=worker.row.pk)
         Attempt.objects.filter(pk=attempt.pk).update(lease_until=clock.now() - timedelta(milliseconds=1))
         renewed, reaped = at_once(partial(attempts.renew, worker.row.pk, [attempt.pk]), attempt_end.reap)
@@ -200,9 +202,9 @@ def test_a_renewal_and_the_reaper_never_both_have_an_attempt(yard: Yard, worker:
         Job.objects.all().update(state="stopped")
 
 
-def test_of_two_endings_of_an_attempt_one_counts(yard: Yard, worker: PretendWorker) -> None:
+def test_of_two_endings_of_an_attempt_one_counts(installation: Yard, worker: PretendWorker) -> None:
     for _ in range(5):
-        attempt = assigned(yard, worker)
+        attempt = assigned(installation, worker)
         attempts.claim(attempt.pk, worker_id=worker.row.pk)
         worker.report(attempt, contract.Started(time=1.0))
         ends = at_once(
@@ -215,8 +217,8 @@ def test_of_two_endings_of_an_attempt_one_counts(yard: Yard, worker: PretendWork
         Job.objects.all().update(state="stopped")
 
 
-def test_one_batch_sent_by_many_is_written_once(yard: Yard, worker: PretendWorker) -> None:
-    attempt = assigned(yard, worker)
+def test_one_batch_sent_by_many_is_written_once(installation: Yard, worker: PretendWorker) -> None:
+    attempt = assigned(installation, worker)
     attempts.claim(attempt.pk, worker_id=worker.row.pk)
     points = [("loss", float(x), 1.0 / x, 1.0) for x in range(1, 6)]
     batch = [contract.Metric(time=1.0, points=points)]

@@ -61,7 +61,7 @@ def spec(**parts: Any) -> ExperimentSpec:
 
 @dataclass
 class Yard:
-    """The rows that every test of the domain needs."""
+    """The rows that every domain test needs."""
 
     owner: User
     project: Project
@@ -109,13 +109,13 @@ class PretendWorker:
 
     def claim_all(self) -> list[Attempt]:
         """Claim everything placed on this worker."""
-        found = [attempts.claim(a.pk, worker_id=self.row.pk) for a in attempts.assigned_to(self.row.pk)]
-        return [attempt for attempt in found if attempt is not None]
+        claims = [attempts.claim(a.pk, worker_id=self.row.pk) for a in attempts.assigned_to(self.row.pk)]
+        return [attempt for attempt in claims if attempt is not None]
 
     def report(
         self, attempt: Attempt, *batch: RunnerEvent, files: dict[str, StoredFile] | None = None
     ) -> None:
-        """Record events of an attempt's runner."""
+        """Record events from an attempt's runner."""
         self.spool[attempt.pk] = self.spool.get(attempt.pk, 0) + len(batch)
         attempts.record_events(attempt.pk, batch, spool_position=self.spool[attempt.pk], stored=files or {})
 
@@ -129,7 +129,7 @@ class PretendWorker:
         )
 
     def run_trial(self, attempt: Attempt, trial: Trial, *, score: float = 0.9) -> None:
-        """Let one trial of an attempt begin and complete."""
+        """Let one of an attempt's trials begin and complete."""
         done = [
             contract.ExecutionDone(
                 time=time.time(),
@@ -162,18 +162,22 @@ def suggest_from_grid(job: Job) -> None:
     claimed = suggest.claim_request(job.pk)
     if claimed is None:
         return
-    made = sum(trial["source"] == "algorithm" for trial in claimed.request["trials"])
+    number = sum(trial["source"] == "algorithm" for trial in claimed.request["trials"])
     search = job.revision.spec.search if job.revision else None
     assert search is not None
-    found = list(grid(search.space))[made : made + claimed.request["count"]]
+    configurations = list(grid(search.space))[number : number + claimed.request["count"]]
     suggest.add_suggestions(
-        claimed, Answer(suggestions=tuple(Suggestion(values=values) for values in found), exhausted=not found)
+        claimed,
+        Answer(
+            suggestions=tuple(Suggestion(values=values) for values in configurations),
+            exhausted=not configurations,
+        ),
     )
 
 
-def placed_search(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list[Attempt]]:
+def placed_search(installation: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list[Attempt]]:
     """Submit a search and bring it to where the worker has claimed its first trials."""
-    job = yard.submit(search=SEARCH | search)
+    job = installation.submit(search=SEARCH | search)
     pipeline.advance_all()
     suggest_from_grid(job)
     schedule.place_jobs()

@@ -10,13 +10,13 @@ from tests.jobs.yard import Yard, make_yard
 
 
 @pytest.fixture
-def yard(transactional_db: None) -> Yard:
+def installation(transactional_db: None) -> Yard:
     return make_yard()
 
 
 @pytest.fixture
 def broker(tmp_path: Path, settings: Settings) -> Iterator["redis.Redis"]:
-    """Return a client of the broker that distributes hints."""
+    """Return a client for the broker that distributes hints."""
     with running_broker(tmp_path) as url, redis.Redis.from_url(url) as client:
         settings.TRAINYARD_REDIS_URL = url
         yield client

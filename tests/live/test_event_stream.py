@@ -1,4 +1,4 @@
-"""The stream of one job among the events of its root job."""
+"""One job's stream among its root job's events."""
 
 import asyncio
 import contextlib

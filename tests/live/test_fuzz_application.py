@@ -1,6 +1,6 @@
 """Sends damaged headers, queries, bodies and frames to the ASGI application; it must answer each.
 
-TRAINYARD_FUZZ_SECONDS is the time of each test; without it, a fixed number of messages is sent.
+TRAINYARD_FUZZ_SECONDS is the time for each test; without it, a fixed number of messages is sent.
 `tests/fuzz_installation.py` does the same to a running installation.
 """
 
@@ -93,11 +93,11 @@ async def test_no_header_query_or_body_causes_an_internal_error(people: People) 
 
 async def test_no_changed_spec_causes_an_internal_error(people: People) -> None:
     _, raw = await sync_to_async(tokens.create)(people.owner, by=None, scopes=["read", "write"])
-    known = [(b"authorization", f"Bearer {raw}".encode()), (b"content-type", b"application/json")]
+    headers = [(b"authorization", f"Bearer {raw}".encode()), (b"content-type", b"application/json")]
     for dice in rounds():
         body = {"project": "yard", "name": "fuzz", "spec": fuzzing.spec(factories.SPEC, dice)}
         sent = json.dumps(body).encode()
-        status = await status_of(dice, "/api/v1/experiments/validate", sent, *known, methods=("POST",))
+        status = await status_of(dice, "/api/v1/experiments/validate", sent, *headers, methods=("POST",))
         assert status < 500, f"{sent!r} → {status}"
 
 

@@ -72,9 +72,9 @@ async def test_a_response_does_not_wait_for_a_slow_client_to_read_its_first_part
 
 
 @pytest.fixture
-async def bearer(yard: Yard) -> str:
+async def bearer(installation: Yard) -> str:
     make = database_sync_to_async(tokens.create)
-    _, raw = await make(yard.owner, by=None, scopes=["read", "serve"])
+    _, raw = await make(installation.owner, by=None, scopes=["read", "serve"])
     return f"Bearer {raw}"
 
 
@@ -104,12 +104,12 @@ async def test_a_long_poll_ends_at_once_without_a_log_line_when_its_client_disco
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    loop, queried, found = asyncio.get_running_loop(), asyncio.Event(), releases.newest_releases
+    loop, queried, original = asyncio.get_running_loop(), asyncio.Event(), releases.newest_releases
 
     def newest(after: int | None) -> tuple[int, list[ReleaseRecord]]:
         if when == "during the query":
             loop.call_soon_threadsafe(queried.set)
-        answer = found(after)
+        answer = original(after)
         loop.call_soon_threadsafe(queried.set)
         return answer
 
@@ -125,10 +125,10 @@ async def test_a_long_poll_ends_at_once_without_a_log_line_when_its_client_disco
 
 
 async def test_files_are_sent_without_a_warning(
-    yard: Yard, settings: Settings, recwarn: pytest.WarningsRecorder
+    installation: Yard, settings: Settings, recwarn: pytest.WarningsRecorder
 ) -> None:
-    job = await database_sync_to_async(yard.submit)()
-    browser = await database_sync_to_async(browser_of)(yard.owner)
+    job = await database_sync_to_async(installation.submit)()
+    browser = await database_sync_to_async(browser_of)(installation.owner)
     name = settings.SESSION_COOKIE_NAME
     for address in ("/audit/export.csv", f"/api/v1/jobs/{job.pk}/metrics.csv", "/static/css/app.css"):
         download = Visit(address, cookie=f"{name}={browser.cookies[name].value}")
@@ -139,12 +139,12 @@ async def test_files_are_sent_without_a_warning(
 
 
 async def test_an_event_stream_ends_when_its_reader_disconnects(
-    yard: Yard,
+    installation: Yard,
     bearer: str,
     all_ended: Callable[[], Awaitable[None]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    job = await database_sync_to_async(yard.submit)()
+    job = await database_sync_to_async(installation.submit)()
     stream = Visit(f"/api/v1/jobs/{job.pk}/events", authorization=bearer, accept="text/event-stream")
     await stream.begin()
     assert await stream.body() == b": hello\n\n"
@@ -155,10 +155,10 @@ async def test_an_event_stream_ends_when_its_reader_disconnects(
 
 
 async def test_open_event_streams_have_no_threads(
-    yard: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "POLL_SECONDS", 0.05)
-    job = await database_sync_to_async(yard.submit)()
+    job = await database_sync_to_async(installation.submit)()
     threads = set(threading.enumerate())
     streams = []
     for _ in range(5):
@@ -177,9 +177,9 @@ async def test_open_event_streams_have_no_threads(
 
 
 async def test_event_streams_are_bounded_per_person_and_in_all(
-    yard: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = await database_sync_to_async(yard.submit)()
+    job = await database_sync_to_async(installation.submit)()
     path, accept = f"/api/v1/jobs/{job.pk}/events", "text/event-stream"
     for limit, reason in (("MAX_PER_PERSON", b"of your event streams"), ("MAX_IN_ALL", b"This installation")):
         with monkeypatch.context() as patch:

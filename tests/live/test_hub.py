@@ -1,4 +1,4 @@
-"""The buffer of recent events of a watched job."""
+"""The buffer for a watched job's recent events."""
 
 from jobs.queries.runs.codec import Event
 from webapp.live.hub import RING_EVENTS, RING_POINTS, WatchedJob
@@ -20,6 +20,6 @@ def test_the_ring_is_limited_by_metric_points_too() -> None:
     watch.add([metric(cursor, RING_POINTS // 4) for cursor in range(1, 11)])
     assert [event["cursor"] for event in watch.ring] == [7, 8, 9, 10]
     assert (watch.start, watch.points, watch.head) == (6, RING_POINTS, 10)
-    found = watch.after(6, 1000)
-    assert found is not None
-    assert [event["cursor"] for event in found] == [7, 8], "a frame is limited by points too"
+    events = watch.after(6, 1000)
+    assert events is not None
+    assert [event["cursor"] for event in events] == [7, 8], "a frame is limited by points too"

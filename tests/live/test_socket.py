@@ -51,12 +51,12 @@ class Page(ApplicationCommunicator):
         await self.send(json.dumps({"op": "subscribe", "job": job, "after": after}))
 
     async def events(self, count: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        while len(found) < count:
+        received: list[dict[str, Any]] = []
+        while len(received) < count:
             frame = await self.frame()
             assert frame["type"] == "events"
-            found += frame["items"]
-        return found
+            received += frame["items"]
+        return received
 
 
 async def send(job: Job, count: int) -> None:
@@ -68,24 +68,24 @@ async def send(job: Job, count: int) -> None:
 
 
 @pytest.fixture
-async def job(yard: Yard) -> Job:
-    return await database_sync_to_async(yard.submit)()
+async def job(installation: Yard) -> Job:
+    return await database_sync_to_async(installation.submit)()
 
 
-async def test_a_page_opened_late_gets_all_events(yard: Yard, job: Job) -> None:
+async def test_a_page_opened_late_gets_all_events(installation: Yard, job: Job) -> None:
     await send(job, 5)
-    page = Page(yard.owner)
+    page = Page(installation.owner)
     await page.connect()
     await page.subscribe(job.pk)
     assert [e["cursor"] for e in await page.events(6)] == [1, 2, 3, 4, 5, 6]
     await page.disconnect()
 
 
-async def test_across_reconnects_each_event_arrives_once_and_in_order(yard: Yard, job: Job) -> None:
+async def test_across_reconnects_each_event_arrives_once_and_in_order(installation: Yard, job: Job) -> None:
     sending = asyncio.create_task(send(job, 60))
     seen: list[int] = []
     while len(seen) < 61:
-        page = Page(yard.owner)
+        page = Page(installation.owner)
         await page.connect()
         await page.subscribe(job.pk, after=seen[-1] if seen else None)
         seen += [e["cursor"] for e in await page.events(1)]
@@ -94,7 +94,7 @@ async def test_across_reconnects_each_event_arrives_once_and_in_order(yard: Yard
     assert seen == list(range(1, 62))
 
 
-async def test_a_stranger_gets_no_events_of_a_job(yard: Yard, job: Job) -> None:
+async def test_a_stranger_gets_no_events_of_a_job(installation: Yard, job: Job) -> None:
     stranger = await database_sync_to_async(User.objects.create)(username="stranger")
     page = Page(stranger)
     await page.connect()
@@ -103,9 +103,11 @@ async def test_a_stranger_gets_no_events_of_a_job(yard: Yard, job: Job) -> None:
     await page.disconnect()
 
 
-async def join(yard: Yard, name: str) -> User:
+async def join(installation: Yard, name: str) -> User:
     user = await User.objects.acreate(username=name)
-    await database_sync_to_async(people.set_role)(yard.project, user, Role.VIEWER, by=yard.owner)
+    await database_sync_to_async(people.set_role)(
+        installation.project, user, Role.VIEWER, by=installation.owner
+    )
     return user
 
 
@@ -118,16 +120,16 @@ async def wait_for_subscription(broker: "redis.Redis") -> None:
 
 
 async def test_a_removed_member_gets_no_more_events_at_once(
-    yard: Yard, job: Job, broker: "redis.Redis"
+    installation: Yard, job: Job, broker: "redis.Redis"
 ) -> None:
-    viewer, gone = await join(yard, "vera"), await join(yard, "gus")
+    viewer, gone = await join(installation, "vera"), await join(installation, "gus")
     pages = Page(viewer), Page(gone)
     for page in pages:
         await page.connect()
         await page.subscribe(job.pk)
         await page.events(1)
     await wait_for_subscription(broker)
-    await database_sync_to_async(people.remove_member)(yard.project, gone, by=yard.owner)
+    await database_sync_to_async(people.remove_member)(installation.project, gone, by=installation.owner)
     assert await pages[1].frame() == {"type": "error", "code": "not_found", "job": job.pk}
     await send(job, 1)
     assert [e["line"] for e in await pages[0].events(1)] == ["line 0"]
@@ -136,20 +138,20 @@ async def test_a_removed_member_gets_no_more_events_at_once(
 
 
 async def test_the_readers_of_a_deleted_job_get_no_more_events(
-    yard: Yard, job: Job, broker: "redis.Redis"
+    installation: Yard, job: Job, broker: "redis.Redis"
 ) -> None:
-    page = Page(yard.owner)
+    page = Page(installation.owner)
     await page.connect()
     await page.subscribe(job.pk)
     await page.events(1)
     await wait_for_subscription(broker)
     await database_sync_to_async(Job.objects.filter(pk=job.pk).update)(state="completed")
-    await database_sync_to_async(deletions.delete)(job, by=yard.owner)
+    await database_sync_to_async(deletions.delete)(job, by=installation.owner)
     assert await page.frame() == {"type": "error", "code": "not_found", "job": job.pk}
     await page.disconnect()
 
 
-async def test_the_connection_of_an_anonymous_user_is_closed_with_a_code(yard: Yard) -> None:
+async def test_the_connection_of_an_anonymous_user_is_closed_with_a_code(installation: Yard) -> None:
     page = Page(AnonymousUser())
     await page.connect()
     assert (await page.receive_output(timeout=30))["code"] == 4401
@@ -179,11 +181,11 @@ def change_the_password_elsewhere(page: Page) -> None:
 
 @pytest.mark.parametrize("end", [log_out, end_all_sessions, deactivate, change_the_password_elsewhere])
 async def test_a_connection_is_closed_at_once_when_its_session_ends(
-    yard: Yard, broker: "redis.Redis", end: Callable[[Page], None]
+    installation: Yard, broker: "redis.Redis", end: Callable[[Page], None]
 ) -> None:
-    page, other = Page(yard.owner), Page(await join(yard, "vera"))
-    for each in (page, other):
-        await each.connect()
+    page, other = Page(installation.owner), Page(await join(installation, "vera"))
+    for socket_page in (page, other):
+        await socket_page.connect()
     await wait_for_subscription(broker)
     await database_sync_to_async(end)(page)
     assert (await page.receive_output(timeout=60))["code"] == 4401
@@ -192,10 +194,10 @@ async def test_a_connection_is_closed_at_once_when_its_session_ends(
 
 
 async def test_a_lost_hint_delays_the_close_until_the_next_check(
-    yard: Yard, job: Job, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumer, "ACCESS_CHECK_INTERVAL", 0.05)
-    page = Page(yard.owner)
+    page = Page(installation.owner)
     await page.connect()
     await page.subscribe(job.pk)
     await page.events(1)
@@ -204,20 +206,20 @@ async def test_a_lost_hint_delays_the_close_until_the_next_check(
 
 
 async def test_a_changed_password_closes_connections_whose_session_is_still_stored(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumer, "ACCESS_CHECK_INTERVAL", 0.05)
-    page = Page(yard.owner)
+    page = Page(installation.owner)
     await page.connect()
-    await User.objects.filter(pk=yard.owner.pk).aupdate(password="another")
+    await User.objects.filter(pk=installation.owner.pk).aupdate(password="another")
     assert (await page.receive_output(timeout=60))["code"] == 4401
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"op": "subscribe"}', '{"op": "subscribe", "job": "1"}', "x" * 5000, "[" * 4096]
 )
-async def test_a_malformed_message_is_answered_with_an_error(yard: Yard, text: str) -> None:
-    page = Page(yard.owner)
+async def test_a_malformed_message_is_answered_with_an_error(installation: Yard, text: str) -> None:
+    page = Page(installation.owner)
     await page.connect()
     await page.send(text)
     assert (await page.frame())["code"] == "malformed"
@@ -228,10 +230,10 @@ async def test_a_malformed_message_is_answered_with_an_error(yard: Yard, text: s
     ("limit", "reason"), [("MAX_PER_PERSON", "of your pages"), ("MAX_IN_ALL", "This installation")]
 )
 async def test_a_socket_above_a_limit_is_closed_with_the_reason(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch, limit: str, reason: str
+    installation: Yard, monkeypatch: pytest.MonkeyPatch, limit: str, reason: str
 ) -> None:
     monkeypatch.setattr(readers, limit, 1)
-    first, second = Page(yard.owner), Page(yard.owner)
+    first, second = Page(installation.owner), Page(installation.owner)
     await first.connect()
     await second.connect()
     closed = await second.receive_output(timeout=30)

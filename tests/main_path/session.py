@@ -1,4 +1,4 @@
-"""A user who reads and sends the forms of an installation, without a browser."""
+"""A user who reads and sends an installation's forms, without a browser."""
 
 from html.parser import HTMLParser
 from urllib.parse import urljoin
@@ -7,7 +7,7 @@ import httpx
 
 
 class _Fields(HTMLParser):
-    """Collects the fields that the forms of a page send, each form by its address."""
+    """Collects the fields that a page's forms send, each form by its address."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,19 +51,19 @@ class Session:
         self._http.close()
 
     def page(self, path: str) -> str:
-        """Return the text of a page."""
+        """Return a page's text."""
         return self._answer(self._http.get(path)).text
 
     def submit(self, path: str, form: str = "", **entries: str | list[str]) -> str:
-        """Send the form of a page, with its own values where there are no entries.
+        """Send a page's form. Fields without an entry keep their values.
 
         Args:
             path: the page.
-            form: the address of the form; that of the page by default.
+            form: the form's address; by default the page's.
             entries: the values of fields.
 
         Returns:
-            The path of the page that is shown then.
+            The path to the page that is shown then.
         """
         fields = _Fields()
         fields.feed(self.page(path))

@@ -16,36 +16,38 @@ SETOSA = [5.1, 3.5, 1.4, 0.2]
 
 
 @pytest.fixture
-def yard(tmp_path: Path, migrated: Path | None) -> Iterator[RunningYard]:
-    with open_yard(tmp_path / "home") as yard:
-        yard.open(database=migrated)
-        yield yard
+def installation(tmp_path: Path, migrated: Path | None) -> Iterator[RunningYard]:
+    with open_yard(tmp_path / "home") as installation:
+        installation.open(database=migrated)
+        yield installation
 
 
-def enter(yard: RunningYard, name: str) -> Session:
-    return Session(yard.urls["web"], yard.call("tests.flow.people", "login", name))
+def enter(installation: RunningYard, name: str) -> Session:
+    return Session(installation.urls["web"], installation.call("tests.flow.people", "login", name))
 
 
-def test_from_the_form_to_an_answer_of_the_model_that_a_second_user_has_approved(yard: RunningYard) -> None:
-    ada, grace = enter(yard, "ada"), enter(yard, "grace")
+def test_from_the_form_to_an_answer_of_the_model_that_a_second_user_has_approved(
+    installation: RunningYard,
+) -> None:
+    ada, grace = enter(installation, "ada"), enter(installation, "grace")
     after = {"register": {"model": MODEL, "what": ["best"]}}
     experiment = spec(search=search(executions_per_trial=1), after=after)
     form = f"/p/{PROJECT}/experiments/new?dataset=iris"
     job_page = ada.submit(form, name="first", spec=json.dumps(experiment), do="submit")
 
-    job = yard.until_completed(int(job_page.rpartition("/")[2]))
+    job = installation.until_completed(int(job_page.rpartition("/")[2]))
     (registered,) = job["results"]["versions"]
     version = f"/models/{MODEL}/versions/{registered['number']}"
-    wait_for(lambda: yard.ada.get(version)["state"] == "candidate", "the version to validate")
+    wait_for(lambda: installation.ada.get(version)["state"] == "candidate", "the version to validate")
     request = ada.submit(version, f"{version}/promote", stage="production", comment="The best trial.")
     promotion = f"/promotions/{request.rpartition('/')[2]}"
-    wait_for(lambda: yard.ada.get(promotion)["state"] == "pending", "the gates")
+    wait_for(lambda: installation.ada.get(promotion)["state"] == "pending", "the gates")
 
-    gates = yard.ada.get(promotion)["gates"]
+    gates = installation.ada.get(promotion)["gates"]
     accepted = [gate["name"] for gate in gates if gate["state"] == "not_evaluated"]
     grace.submit(request, f"{request}/approve", comment="Fine.", accept=accepted)
-    wait_for(lambda: yard.ada.get(promotion)["state"] == "released", "the release")
-    served, answers = yard.predict(MODEL, [SETOSA])
+    wait_for(lambda: installation.ada.get(promotion)["state"] == "released", "the release")
+    served, answers = installation.predict(MODEL, [SETOSA])
     assert served == registered["number"]
     assert max(answers[0]) == answers[0][0], "this flower is a setosa"
     assert "released" in grace.page(request)

@@ -26,7 +26,7 @@ SAME_ON_POSTGRES = pytest.mark.skipif(connection.vendor != "sqlite", reason="equ
 
 
 class OldYard:
-    """A database of the last version with the old chain."""
+    """A database from the last version with the old chain."""
 
     def __init__(self, apps: Any) -> None:
         self.apps = apps
@@ -46,7 +46,7 @@ class OldYard:
         floats = json.loads(json.dumps(detail), parse_int=float)
         body = [previous, time.isoformat(), actor.pk, "job.pause", "job:1", floats]
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-        own = salted_hmac("trainyard.audit", text, algorithm="sha256").hexdigest()
+        row_hash = salted_hmac("trainyard.audit", text, algorithm="sha256").hexdigest()
         self.events.create(
             pk=pk,
             time=time,
@@ -56,9 +56,9 @@ class OldYard:
             project=self.project,
             detail=detail,
             previous_hash=previous,
-            hash=own,
+            hash=row_hash,
         )
-        return own
+        return row_hash
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def old(monkeypatch: pytest.MonkeyPatch) -> Iterator[OldYard]:
 def test_a_valid_chain_is_made_again_by_the_new_rule(old: OldYard) -> None:
     migrate(NEW)
     upgrade()
-    found = verify_chain()
-    assert found.holds, found.message
-    assert found.rows == ROWS + 1
+    verdict = verify_chain()
+    assert verdict.holds, verdict.message
+    assert verdict.rows == ROWS + 1
     rows = list(AuditEvent.objects.order_by("number"))
     assert [row.number for row in rows] == list(range(1, ROWS + 2))
     assert [row.pk for row in rows] == [10, 20, 30, 40, 50, 60, 70, 71]
@@ -107,12 +107,12 @@ def test_a_broken_chain_is_kept_as_it_is_and_reported(old: OldYard, change: str,
         old.heads.all().delete()
     before = list(old.events.order_by("pk").values("pk", "target", "hash", "previous_hash", "project_id"))
     upgrade_rows(NEW, TABLES)
-    kept = AuditEvent.objects.exclude(action="audit.seal").order_by("pk")
-    assert list(kept.values("pk", "target", "hash", "previous_hash", "project_id")) == before
-    found = verify_chain()
-    assert (found.state, found.row, found.rows) == (ChainState.UNVERIFIED, broken, len(before) + 1)
-    assert f"Row {broken} was the first that did not verify" in found.message
-    kept.filter(pk=10).update(target="job:8")
+    events = AuditEvent.objects.exclude(action="audit.seal").order_by("pk")
+    assert list(events.values("pk", "target", "hash", "previous_hash", "project_id")) == before
+    verdict = verify_chain()
+    assert (verdict.state, verdict.row, verdict.rows) == (ChainState.UNVERIFIED, broken, len(before) + 1)
+    assert f"Row {broken} was the first that did not verify" in verdict.message
+    events.filter(pk=10).update(target="job:8")
     assert verify_chain().state == ChainState.CHANGED
 
 

@@ -59,14 +59,14 @@ RENAMED = {
 """Constraints named after earlier states of their columns. Django looks for constraints by their columns."""
 
 
-def made(way: str, query: str, home: Path, **environment: str) -> dict[str, Any]:
-    """Make the tables of a new database in one of the ways; return all that is in it."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
-    given = {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"}
+def make_tables(way: str, query: str, home: Path, **environment: str) -> dict[str, Any]:
+    """Make a new database's tables in one of the ways. Return its whole content."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
+    settings = {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"}
     done = subprocess.run(
         [sys.executable, "-c", TABLES, way, query],
         cwd=ROOT,
-        env=kept | given | environment,
+        env=inherited | settings | environment,
         capture_output=True,
         text=True,
         timeout=240,
@@ -75,13 +75,13 @@ def made(way: str, query: str, home: Path, **environment: str) -> dict[str, Any]
     text = done.stdout
     for name, present in RENAMED.items():
         text = text.replace(name, present)
-    found: dict[str, Any] = json.loads(text)
-    found["tables"] = {(kind, name): _comparable(kind, sql) for kind, name, sql in found["tables"]}
-    return found
+    schema: dict[str, Any] = json.loads(text)
+    schema["tables"] = {(kind, name): _comparable(kind, sql) for kind, name, sql in schema["tables"]}
+    return schema
 
 
 def _comparable(kind: str, sql: str | None) -> str | list[str] | None:
-    """Split the definition of a table of SQLite at its commas: the columns may be in any order."""
+    """Split a SQLite table's definition at its commas: the columns may be in any order."""
     if sql is None or kind != "table":
         return sql
     parts, depth = [""], 0
@@ -102,19 +102,19 @@ def assert_equal(at_once: dict[str, Any], squashed: dict[str, Any], single: dict
 
 
 def _assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
-    for part, found in one.items():
-        differences = found.items() ^ other[part].items() if part == "rows" else found
-        assert found == other[part], differences
+    for part, rows in one.items():
+        differences = rows.items() ^ other[part].items() if part == "rows" else rows
+        assert rows == other[part], differences
 
 
 def test_all_ways_make_the_same_tables(tmp_path: Path) -> None:
-    assert_equal(*(made(way, SQLITE, tmp_path / way) for way in ("at once", "squashed", "single")))
+    assert_equal(*(make_tables(way, SQLITE, tmp_path / way) for way in ("at once", "squashed", "single")))
 
 
 @needs_postgres
 def test_all_ways_make_the_same_tables_in_postgres(tmp_path: Path) -> None:
-    found = []
+    schemas = []
     for way in ("at once", "squashed", "single"):
         with new_database() as (url, _):
-            found.append(made(way, POSTGRES, tmp_path / way, TRAINYARD_DATABASE_URL=url))
-    assert_equal(*found)
+            schemas.append(make_tables(way, POSTGRES, tmp_path / way, TRAINYARD_DATABASE_URL=url))
+    assert_equal(*schemas)

@@ -37,12 +37,12 @@ migrate(home, lambda line: print("current:", line))
 
 
 def migrate_an_older_database(home: Path, **environment: str) -> list[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
-    given = {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
+    settings = {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"}
     done = subprocess.run(
         [sys.executable, "-c", AN_OLDER_DATABASE],
         cwd=ROOT,
-        env=kept | given | environment,
+        env=inherited | settings | environment,
         capture_output=True,
         text=True,
         timeout=240,
@@ -53,8 +53,8 @@ def migrate_an_older_database(home: Path, **environment: str) -> list[str]:
 
 def has_sessions(database: Path) -> bool:
     with closing(sqlite3.connect(database)) as connection:
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'django_session'")
-        return found.fetchone() is not None
+        rows = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'django_session'")
+        return rows.fetchone() is not None
 
 
 def test_an_older_database_is_copied_and_then_migrated(tmp_path: Path) -> None:

@@ -62,13 +62,13 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings.write_text(json.dumps(options))
     program = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
     where = ["--path", str(DOCUMENT), "--output-path", str(folder / "trainyard_client")]
-    made = subprocess.run(
+    generator = subprocess.run(
         [*program, *where, "--config", str(settings), "--fail-on-warning"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert made.returncode == 0, made.stdout + made.stderr
+    assert generator.returncode == 0, generator.stdout + generator.stderr
     return folder
 
 

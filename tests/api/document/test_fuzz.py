@@ -26,13 +26,13 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
 
 
 def send(
-    caller: Any, method: str, path: str, operation: dict[str, Any], known: Any, dice: random.Random
+    caller: Any, method: str, path: str, operation: dict[str, Any], schemas: Any, dice: random.Random
 ) -> Any:
     address = filled(path, dice, wild=dice.random() < 0.25)
     content = operation.get("requestBody", {}).get("content", {})
     if method == "get":
         return caller.get(address, **query(operation, dice))
-    body = example(content["application/json"]["schema"], known) if "application/json" in content else {}
+    body = example(content["application/json"]["schema"], schemas) if "application/json" in content else {}
     sent = json.dumps(mutated(body, dice) if dice.random() < 0.9 else body).encode()
     kinds = ["application/json"] * 9 + ["text/plain", "multipart/form-data; boundary=x", ""]
     if dice.random() < 0.1:
@@ -42,15 +42,15 @@ def send(
 
 
 @pytest.mark.parametrize("who", ["owner", "administrator", "stranger"])
-def test_no_input_causes_an_internal_error(yard: Yard, call: Any, who: str, settings: Any) -> None:
+def test_no_input_causes_an_internal_error(installation: Yard, call: Any, who: str, settings: Any) -> None:
     settings.TRAINYARD_API_BURST = 1e9
-    yard.live()
-    yard.pending()
-    user = User.objects.create_superuser("root") if who == "administrator" else getattr(yard, who)
+    installation.live()
+    installation.pending()
+    user = User.objects.create_superuser("root") if who == "administrator" else getattr(installation, who)
     caller, dice = call(user), random.Random(SEED)
-    for method, path, operation, known in operations():
+    for method, path, operation, schemas in operations():
         for _ in range(REQUESTS_PER_ROUTE):
-            answer = send(caller, method, path, operation, known, dice)
+            answer = send(caller, method, path, operation, schemas, dice)
             context = f"{method} {answer.request['PATH_INFO']} → {answer.status_code}, seed {SEED}, as {who}"
             assert answer.status_code < 500 or answer.status_code == 507, context
             if answer.status_code >= 400:

@@ -89,8 +89,8 @@ class CuttingProxy:
         """Break all connections."""
         with self._lock:
             sockets, self._sockets = self._sockets, set()
-        for each in sockets:
-            break_off(each)
+        for connection in sockets:
+            break_off(connection)
 
     def hold(self, size: int) -> None:
         """Forward only so many further bytes of clients, until `release`."""

@@ -1,4 +1,4 @@
-"""The pages of a table: its first rows before the upload, and the roles and types of its columns."""
+"""A table's pages: its first rows before the upload, and its columns' roles and types."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -93,9 +93,9 @@ def test_the_overview_is_readable_in_both_themes_and_widths(
     page.get_by_label("Column", exact=True).fill("city")
     page.get_by_role("button", name="Compare the parts").click()
     expect(page.get_by_text("A worker compares the parts of this split")).to_be_visible()
-    found = OVERVIEW.model_copy(update={"split": Split(group="city")})
+    overview = OVERVIEW.model_copy(update={"split": Split(group="city")})
     file.write_text(
-        SplitOverview(**{f: getattr(found, f) for f in SplitOverview.model_fields}).model_dump_json()
+        SplitOverview(**{f: getattr(overview, f) for f in SplitOverview.model_fields}).model_dump_json()
     )
     (compared,) = Job.objects.filter(kind="split_overview", payload_json__dataset_version=shop.pk)
     compared.artifacts.create(
@@ -116,8 +116,8 @@ def test_roles_and_types_are_corrected_in_the_table_of_columns(
     page.get_by_label("role of bought").select_option("ignore")
     page.get_by_role("button", name="Create v2").click()
     expect(page.get_by_role("heading", name="shop v2")).to_be_visible()
-    made = DatasetVersion.objects.get(dataset=shop.dataset, number=2)
-    assert made.request["columns"][1:3] == [
+    version = DatasetVersion.objects.get(dataset=shop.dataset, number=2)
+    assert version.request["columns"][1:3] == [
         {"name": "city", "role": "feature", "type": "text"},
         {"name": "bought", "role": "ignore", "type": "date"},
     ]

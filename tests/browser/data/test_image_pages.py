@@ -1,4 +1,4 @@
-"""The page of an archive of images, and the image that a person chooses to try a version."""
+"""The page for an image archive, and the image that a person chooses to try a version."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -52,15 +52,15 @@ def test_thumbnails_are_drawn_from_their_file(
     people: People, pets: DatasetVersion, open_as: Open, look: Look
 ) -> None:
     page = open_as(people.member, f"/datasets/pets/versions/1?project={people.project.slug}")
-    shown: Any = page.get_by_role("img", name="images of dog")
-    expect(shown).to_be_visible()
-    assert shown.locator("image").evaluate(DRAWN) == [512, 128]
+    images: Any = page.get_by_role("img", name="images of dog")
+    expect(images).to_be_visible()
+    assert images.locator("image").evaluate(DRAWN) == [512, 128]
     look(page, "dataset-images")
     page.get_by_label("Height of images").fill("16")
     page.get_by_role("button", name="Create v2").click()
     expect(page.get_by_role("heading", name="pets v2")).to_be_visible()
-    made = DatasetVersion.objects.get(dataset=pets.dataset, number=2)
-    assert made.request["reading"]["images"] == {"height": 16, "width": 12, "fit": "crop"}
+    version = DatasetVersion.objects.get(dataset=pets.dataset, number=2)
+    assert version.request["reading"]["images"] == {"height": 16, "width": 12, "fit": "crop"}
 
 
 def test_the_chosen_image_is_shown_before_it_is_sent(open_as: Open, tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_the_chosen_image_is_shown_before_it_is_sent(open_as: Open, tmp_path: Pa
     page = open_as(yard.viewer, "/models/digits/versions/1?tab=try")
     file = tmp_path / "pet.png"
     file.write_bytes(picture())
-    shown = page.get_by_alt_text("the chosen image")
-    expect(shown).to_be_hidden()
+    preview = page.get_by_alt_text("the chosen image")
+    expect(preview).to_be_hidden()
     page.get_by_label("image", exact=True).set_input_files(file)
-    expect(shown).to_be_visible()
-    assert shown.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [12, 8]
+    expect(preview).to_be_visible()
+    assert preview.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [12, 8]

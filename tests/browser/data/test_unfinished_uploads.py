@@ -16,7 +16,7 @@ from tests.people import People
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of 24 MiB."""
+    """A table with 24 MiB."""
     file = tmp_path_factory.mktemp("upload") / "orders.csv"
     file.write_text("id,price\n" + "".join(f"{i:07},{i % 977:03}\n" for i in range(24 * MIB // 12)))
     return file
@@ -32,8 +32,8 @@ TWINS = """(rows) => {
 
 def remembered(page: Page) -> list[str]:
     """Return the keys of the uploads that the browser finds again."""
-    found: list[str] = page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('tus::'))")
-    return found
+    keys: list[str] = page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('tus::'))")
+    return keys
 
 
 def end_sessions(route: Route) -> None:

@@ -22,7 +22,7 @@ MIB = 2**20
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of 24 MiB."""
+    """A table with 24 MiB."""
     file = tmp_path_factory.mktemp("upload") / "orders.csv"
     file.write_text("id,price\n" + "".join(f"{i:07},{i % 977:03}\n" for i in range(24 * MIB // 12)))
     return file
@@ -41,11 +41,11 @@ def choose(page: Page, file: Path) -> None:
 
 
 def wait_for_half(page: Page) -> None:
-    """Wait until the server has received a third of the file, half of which is let through."""
+    """Wait until the server has received a third. The proxy lets half through."""
     deadline = time.monotonic() + 60
     while (
-        not (found := list(ResumableUpload.objects.all()))
-        or upload_files.received_bytes(found[0].pk) < 8 * MIB
+        not (uploads := list(ResumableUpload.objects.all()))
+        or upload_files.received_bytes(uploads[0].pk) < 8 * MIB
     ):
         assert time.monotonic() < deadline
         page.wait_for_timeout(20)

@@ -152,9 +152,9 @@ def test_settings_without_effect_on_trees_are_hidden_and_removed(form: Page) -> 
     step(page, "Model")
     at(page, "/model/template").select_option(label="Trees")
     expect(at(page, "/model/args/method")).to_be_visible()
-    found = spec(page)
-    assert set(found["fit"]) == {"epochs", "early_stopping"}
-    assert "learning_rate" not in [row["name"] for row in found["search"]["space"]]
+    body = spec(page)
+    assert set(body["fit"]) == {"epochs", "early_stopping"}
+    assert "learning_rate" not in [row["name"] for row in body["search"]["space"]]
     step(page, "Training")
     expect(at(page, "/fit/epochs")).to_be_visible()
     expect(at(page, "/fit/optimizer")).to_be_hidden()
@@ -181,18 +181,18 @@ def test_a_hypermodel_is_chosen_among_the_templates_with_its_search_space(form: 
     at(page, "/model/args/pooling").select_option(label="max")
     expect(at(page, "/model/args/activation").locator("option:not([hidden])")).to_have_text(["relu", "selu"])
     settled(page, "ok")
-    made = spec(page)
-    assert made["model"] == {"kind": "hypermodel", "name": "HyperXception", "args": {"pooling": "max"}}
-    names = [row["name"] for row in made["search"]["space"]]
+    body = spec(page)
+    assert body["model"] == {"kind": "hypermodel", "name": "HyperXception", "args": {"pooling": "max"}}
+    names = [row["name"] for row in body["search"]["space"]]
     assert names[:2] == ["activation", "conv2d_num_filters"] and names[-1] == "learning_rate"
     assert "units" not in names
     look(page, "form-hypermodel")
     step(page, "Model")
     offered.select_option(label="Convolutional network")
     settled(page, "ok")
-    made = spec(page)
-    assert made["model"]["template"] == "cnn" and "name" not in made["model"]
-    assert [row["name"] for row in made["search"]["space"]] == [
+    body = spec(page)
+    assert body["model"]["template"] == "cnn" and "name" not in body["model"]
+    assert [row["name"] for row in body["search"]["space"]] == [
         "filters",
         "units",
         "dropout",

@@ -68,9 +68,9 @@ def test_a_failed_dry_build_is_named_at_its_entry_and_a_refusal_is_shown_on_a_na
     files = [{"path": "model.py", "text": own_code.NOT_COMPILED}]
     body = {"project": "yard", "files": files}
     digest = api.post("/api/v1/code", body, content_type="application/json").json()["digest"]
-    wanted = {"entry": "build_model", "data": {"dataset": "flowers"}}
+    request = {"entry": "build_model", "data": {"dataset": "flowers"}}
     address = f"/api/v1/code/{digest}/dry-builds"
-    build = Job.objects.filter(pk=api.post(address, wanted, content_type="application/json").json()["job"])
+    build = Job.objects.filter(pk=api.post(address, request, content_type="application/json").json()["job"])
     build.update(state="failed", error={"code": "code_build", "message": "it returned nothing"})
     page = open_as(people.trainer, f"{FORM}?dataset=flowers&code={digest}&entry=build_model")
     settled(page, "bad")
@@ -181,7 +181,7 @@ def test_fields_follow_the_json(form: Page) -> None:
 def test_a_search_learns_from_one_with_the_same_objective(
     people: People, data: dict[str, DatasetVersion], open_as: Open
 ) -> None:
-    made = [
+    searches = [
         make_job(
             by=people.owner,
             experiment=make_experiment(
@@ -200,10 +200,10 @@ def test_a_search_learns_from_one_with_the_same_objective(
     step(page, "Search space")
     at(page, "/search/objective/metric").select_option(label="val_loss")
     options = at(page, "/search/warm_start").locator("option")
-    expect(options).to_have_text(["none", re.compile(f"job {made[1].pk}: ")])
+    expect(options).to_have_text(["none", re.compile(f"job {searches[1].pk}: ")])
     at(page, "/search/algorithm").select_option(label="Bayesian optimization (Gaussian process)")
     at(page, "/search/warm_start").select_option(index=1)
-    assert spec(page)["search"]["warm_start"] == made[1].pk
+    assert spec(page)["search"]["warm_start"] == searches[1].pk
     settled(page, "ok")
 
 

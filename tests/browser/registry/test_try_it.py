@@ -1,4 +1,4 @@
-"""The form of *Try it* for a version that takes the columns of a table."""
+"""The *Try it* form for a version that takes a table's columns."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The drawing of a model of 200 layers: size by buttons and keys, and boxes that expand in place."""
+"""The drawing of a 200-layer model: size by buttons and keys, and boxes that expand in place."""
 
 from collections.abc import Callable
 

@@ -22,9 +22,11 @@ def test_the_report_of_an_ensemble_leads_to_its_members(
     people: People, open_as: Callable[..., Page], look: Look
 ) -> None:
     trainings = [completed(people, "train", f"Retrain trial {n}") for n in (4, 7, 11, 12)]
-    pooled = completed(people, "ensemble", "Ensemble", payload={"members": [each.pk for each in trainings]})
-    names = tuple(f"m{each.pk}" for each in trainings)
-    titles = tuple(each.title for each in trainings)
+    pooled = completed(
+        people, "ensemble", "Ensemble", payload={"members": [training.pk for training in trainings]}
+    )
+    names = tuple(f"m{training.pk}" for training in trainings)
+    titles = tuple(training.title for training in trainings)
     store_report(pooled, ensemble_report((2.0, 2.0, 2.6, 9.0), names=names, titles=titles))
     page = open_as(people.viewer, f"/jobs/{pooled.pk}")
     page.get_by_label("Findings").get_by_role("link", name="Ensemble").click()

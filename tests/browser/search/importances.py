@@ -17,7 +17,7 @@ def store_importance(search: Job) -> None:
     trials = search.trials.scored().count()
     if trials < FEWEST_TRIALS:
         return
-    found = ImportanceAnswer(
+    answer = ImportanceAnswer(
         used=trials,
         importances=tuple(
             Importance(name=name, alone=share, chance=CHANCES[name], influence=INFLUENCES[name])
@@ -25,4 +25,4 @@ def store_importance(search: Job) -> None:
         ),
     )
     kind = Analysis.Kind.IMPORTANCE
-    Analysis.objects.create(job=search, kind=kind, trials=trials, result=found.model_dump(mode="json"))
+    Analysis.objects.create(job=search, kind=kind, trials=trials, result=answer.model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""The axes of charts: logarithm, range, smoothing and outliers, all of them in the address."""
+"""Chart axes: logarithm, range, smoothing and outliers, all in the address."""
 
 import re
 from typing import Any
@@ -35,7 +35,7 @@ def drawn_axis(chart: Locator, axis: str) -> dict[str, Any]:
 
 
 def ends_of(chart: Locator, axis: str) -> list[float]:
-    """Return the least and the greatest value of an axis of a uPlot chart, once it is drawn."""
+    """Return the least and the greatest value on a uPlot axis, once it is drawn."""
     return list(chart.evaluate(READ_ENDS, axis))
 
 
@@ -54,8 +54,8 @@ def test_an_axis_becomes_logarithmic_and_gets_a_range_and_both_are_in_the_addres
     change(page, "y axis, from", "0.8")
     change(page, "x axis, to", "256")
     expect(page.get_by_label("y axis, from", exact=True)).to_have_value("0.8")
-    for wanted in ("ax.slice.ylog=on", "ax.slice.yrange=0.8..", "ax.slice.xrange=..256"):
-        assert wanted in page.url
+    for parameter in ("ax.slice.ylog=on", "ax.slice.yrange=0.8..", "ax.slice.xrange=..256"):
+        assert parameter in page.url
     page.reload()
     expect(chart.locator("canvas").first).to_be_visible()
     expect(page.get_by_label("y axis, logarithmic")).to_be_checked()
@@ -164,9 +164,9 @@ def test_the_timeline_keeps_its_zoom_in_the_address(people: People, open_as: Ope
     canvas.hover(position={"x": 400, "y": 100})
     page.mouse.wheel(0, -300)
     expect(page).to_have_url(re.compile(r"ax\.timeline\.xrange="))
-    shown = tile(page, "timeline").locator(".ty-echart").evaluate(OPTION)["dataZoom"][0]
+    zoom = tile(page, "timeline").locator(".ty-echart").evaluate(OPTION)["dataZoom"][0]
     page.reload()
     expect(canvas).to_be_visible()
     again = tile(page, "timeline").locator(".ty-echart").evaluate(OPTION)["dataZoom"][0]
     assert again["start"] > 0
-    assert abs(again["startValue"] - shown["startValue"]) < 2000  # ms
+    assert abs(again["startValue"] - zoom["startValue"]) < 2000  # ms

@@ -24,7 +24,7 @@ def running_row(people: People, open_as: Open) -> tuple[Job, Locator]:
 
 
 def append_epoch(search: Job, epoch: int) -> None:
-    """Append the metric event of an epoch of the first execution of that trial."""
+    """Append a metric event for one epoch in the trial's first execution."""
     fields: dict[str, Any] = {"execution": 1, "x": "epoch", "points": [["val_loss", epoch, 0.2, 0.0]]}
     events.append(search.pk, [events.event("metric", search, trial=2, **fields)])
 

@@ -1,4 +1,4 @@
-"""The charts of a search by mouse and keyboard, beside the table of trials."""
+"""A search's charts by mouse and keyboard, beside the trial table."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ BY_UPLOT = ("history", "curves")
 
 
 def tile(page: Page, chart: str) -> Locator:
-    """Return the place of a chart in the grid."""
+    """Return a chart's place in the grid."""
     return page.locator(f"[data-chart='{chart}']")
 
 

@@ -1,4 +1,4 @@
-"""Learning curves over the time of training instead of epochs."""
+"""Learning curves over training time instead of epochs."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def measure(
 
 
 def resumed_training(people: People, state: str = "completed") -> Job:
-    """Make a training of epochs of 10 s whose first attempt ended in epoch 5, and resumed after a pause."""
+    """Make a training with 10 s per epoch. The first attempt ended in epoch 5; it resumed after a pause."""
     experiment = make_experiment(project=people.project, by=people.owner)
     job = make_job(experiment=experiment, by=people.owner, kind="train", state=state)
     for name in ("loss", "val_loss"):

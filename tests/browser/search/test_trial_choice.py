@@ -52,8 +52,8 @@ def test_trials_are_chosen_compared_and_pooled_by_keyboard(people: People, open_
 
     page.get_by_role("button", name="Create ensemble").press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Ensemble of trials 1, 3")
-    made = Job.objects.latest("pk")
-    assert [member["trial"] for member in made.payload_json["chosen"]] == [1, 3]
+    ensemble = Job.objects.latest("pk")
+    assert [member["trial"] for member in ensemble.payload_json["chosen"]] == [1, 3]
 
 
 def test_rows_picked_with_the_mouse_are_compared_by_key_and_rates_are_told_apart(

@@ -19,16 +19,16 @@ Open = Callable[..., Page]
 def job(people: People) -> Job:
     """A finished search with trials and files, in a project with data and a model."""
     experiment = factories.make_experiment("digits with an mlp", project=people.project, by=people.member)
-    made = factories.make_job(by=people.member, experiment=experiment, state="completed")
-    factories.make_trials(made, 6)
-    factories.make_job_artifact(made)
-    folder = f"job-{made.pk}/1"
+    search = factories.make_job(by=people.member, experiment=experiment, state="completed")
+    factories.make_trials(search, 6)
+    factories.make_job_artifact(search)
+    folder = f"job-{search.pk}/1"
     Checkpoint.objects.create(
-        job=made, attempt=1, step=1, epoch=1, folder=folder, manifest="m", bytes=3_456_789
+        job=search, attempt=1, step=1, epoch=1, folder=folder, manifest="m", bytes=3_456_789
     )
     factories.make_dataset("flowers", project=people.project, by=people.member)
     factories.make_model("digits", project=people.project, by=people.member, versions=2)
-    return made
+    return search
 
 
 def test_a_job_is_deleted_after_its_loss_was_shown_and_restored_again(

@@ -10,9 +10,9 @@ from tests.browser.visitor import Visitor
 MODEL = "flowers"
 
 
-def upload_data(who: Visitor) -> None:
-    who.go("Datasets", "Upload")
-    page = who.page
+def upload_data(user: Visitor) -> None:
+    user.go("Datasets", "Upload")
+    page = user.page
     rows = "\n".join(f"{n % 7},{(n * n) % 11},{'high' if n % 7 > 3 else 'low'}" for n in range(84))
     page.get_by_label("File", exact=True).set_input_files(
         {"name": "gauges.csv", "mimeType": "text/csv", "buffer": f"left,right,level\n{rows}\n".encode()}
@@ -23,22 +23,22 @@ def upload_data(who: Visitor) -> None:
     page.wait_for_url("**/datasets/gauges/**")
     expect(page.get_by_role("heading", name="Columns", exact=True)).to_be_visible()
     expect(page.locator(".ty-title .ty-state")).to_have_text("ready")
-    who.see("dataset-uploaded")
+    user.check_page("dataset-uploaded")
 
 
-def look_at_bundled_data(who: Visitor) -> None:
-    who.go("Datasets")
-    expect(who.page.get_by_role("link", name="gauges", exact=True)).to_be_visible()
-    who.see("datasets")
-    who.go("Datasets", "iris")
-    expect(who.page.get_by_role("heading", name="Class balance")).to_be_visible()
-    who.see("dataset")
+def look_at_bundled_data(user: Visitor) -> None:
+    user.go("Datasets")
+    expect(user.page.get_by_role("link", name="gauges", exact=True)).to_be_visible()
+    user.check_page("datasets")
+    user.go("Datasets", "iris")
+    expect(user.page.get_by_role("heading", name="Class balance")).to_be_visible()
+    user.check_page("dataset")
 
 
-def build_and_submit(who: Visitor) -> int:
-    page = who.page
-    who.go("Experiments")
-    who.follow(page.get_by_role("main").get_by_role("link", name="New experiment").first)
+def build_and_submit(user: Visitor) -> int:
+    page = user.page
+    user.go("Experiments")
+    user.follow(page.get_by_role("main").get_by_role("link", name="New experiment").first)
     settled(page)
     page.locator("[name=name]").fill("Flowers by hand")
     at(page, "/data/dataset").select_option(label="iris")
@@ -59,7 +59,7 @@ def build_and_submit(who: Visitor) -> int:
     choose_what_to_register(page)
     step(page, "Review")
     settled(page)
-    who.press("Submit")
+    user.press("Submit")
     page.wait_for_url("**/jobs/*")
     return int(re.search(r"/jobs/(\d+)", page.url)[1])  # type: ignore[index]
 

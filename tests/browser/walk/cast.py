@@ -1,4 +1,4 @@
-"""The users of a whole flow."""
+"""The users in a whole flow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -23,46 +23,46 @@ MODEL = "layers-of-our-own"
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1200)]
 
 
-def store(who: Visitor, name: str, text: str) -> None:
+def store(user: Visitor, name: str, text: str) -> None:
     """Store pasted code."""
-    page = who.page
-    who.go("Code", "New version")
-    who.follow(page.get_by_role("link", name="Paste"))
+    page = user.page
+    user.go("Code", "New version")
+    user.follow(page.get_by_role("link", name="Paste"))
     page.get_by_label("Python code").fill(text)
     page.get_by_label("Name").fill(name)
-    who.send("Store")
+    user.send("Store")
 
 
-def until_built(who: Visitor, hyperparameters: int) -> None:
-    step(who.page, "Model")
+def until_built(user: Visitor, hyperparameters: int) -> None:
+    step(user.page, "Model")
     declared = re.compile(f"The code declares {hyperparameters} hyperparameter")
-    expect(who.page.locator("[data-own-state]")).to_have_text(declared)
+    expect(user.page.locator("[data-own-state]")).to_have_text(declared)
 
 
-def until_done(who: Visitor) -> None:
-    page = who.page
+def until_done(user: Visitor) -> None:
+    page = user.page
     settled(page)
-    who.press("Submit")
+    user.press("Submit")
     page.wait_for_url("**/jobs/*")
     expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed")
 
 
-def load_data(who: Visitor, name: str) -> None:
+def load_data(user: Visitor, name: str) -> None:
     """Load the data of the code on this page, and start an experiment with them."""
-    card = who.card("Data")
+    card = user.card("Data")
     card.get_by_label("Data set").fill(name)
     card.get_by_role("button", name="Load data").click()
-    expect(who.page.get_by_role("dialog")).to_contain_text("A worker executes load_data of this version")
-    who.confirm("Load data")
+    expect(user.page.get_by_role("dialog")).to_contain_text("A worker executes load_data of this version")
+    user.confirm("Load data")
     start = card.get_by_role("link", name="Start an experiment")
     expect(start).to_be_visible(timeout=120_000)
     expect(card).to_contain_text("train 90, validation 30, test 30")
-    who.see("own-data")
-    who.follow(start)
-    expect(at(who.page, "/data/dataset")).to_have_value(f'"{name}"')
-    expect(who.page.locator("[data-code-data]")).to_contain_text(f"has loaded are “{name}”")
-    expect(who.page.locator("[data-split-roles]")).to_contain_text("into the parts that “part” names")
-    expect(who.page.locator("[data-split]")).to_be_hidden()
+    user.check_page("own-data")
+    user.follow(start)
+    expect(at(user.page, "/data/dataset")).to_have_value(f'"{name}"')
+    expect(user.page.locator("[data-code-data]")).to_contain_text(f"has loaded are “{name}”")
+    expect(user.page.locator("[data-split-roles]")).to_contain_text("into the parts that “part” names")
+    expect(user.page.locator("[data-split]")).to_be_hidden()
 
 
 def assert_its_file_is_accepted(yard: RunningYard) -> None:
@@ -75,8 +75,8 @@ def assert_its_file_is_accepted(yard: RunningYard) -> None:
     yard.ada.upload(versions, {"code": first["lineage"]["code"]}, "m.keras", file)
 
     def validated() -> Body | None:
-        found = yard.ada.get(f"{versions}/1")
-        return None if found["state"] == "validating" else found
+        answer = yard.ada.get(f"{versions}/1")
+        return None if answer["state"] == "validating" else answer
 
     version = wait_for(validated, "the import to be validated")
     assert (version["state"], version["code"]["needed"]) == ("candidate", True), version["error"]
@@ -84,7 +84,9 @@ def assert_its_file_is_accepted(yard: RunningYard) -> None:
 
 def assert_gates_run_in_sandboxes(yard: RunningYard) -> None:
     """Compare the ensemble with the version in production: each is executed in a sandbox of its own."""
-    versions = {each["what"]: each["number"] for each in yard.ada.get(f"/models/{MODEL}/versions")["items"]}
+    versions = {
+        version["what"]: version["number"] for version in yard.ada.get(f"/models/{MODEL}/versions")["items"]
+    }
     _, judged = yard.gated(MODEL, versions["ensemble"])
     gates = {gate["name"]: gate for gate in judged["gates"]}
     assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
@@ -96,12 +98,12 @@ def assert_gates_run_in_sandboxes(yard: RunningYard) -> None:
 def test_data_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sandbox(
     yard: RunningYard, cast: Cast
 ) -> None:
-    who = cast.ada
-    store(who, "layers of our own", own_code.OWN_OBJECTS + own_code.LOADS_IRIS)
-    load_data(who, "own-iris")
-    until_built(who, 1)
-    who.see("own-code-model")
-    page = who.page
+    user = cast.ada
+    store(user, "layers of our own", own_code.OWN_OBJECTS + own_code.LOADS_IRIS)
+    load_data(user, "own-iris")
+    until_built(user, 1)
+    user.check_page("own-code-model")
+    page = user.page
     step(page, "Training")
     at(page, "/fit/epochs").fill("12")
     # The code compiles its model.
@@ -131,17 +133,17 @@ def test_data_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in
     for kind in ("best", "ensemble"):
         at(page, "/after/register/what").get_by_label(kind, exact=True).check()
     at(page, "/after/register/model").fill(MODEL)
-    until_done(who)
+    until_done(user)
     expect(page.get_by_role("main")).to_contain_text("highest val_macro_recall")
-    release(who, cast.grace, MODEL)
-    cast.grace.see("own-layers-approval")
-    who.go("Models", MODEL, "v1")
+    release(user, cast.grace, MODEL)
+    cast.grace.check_page("own-layers-approval")
+    user.go("Models", MODEL, "v1")
     expect(page.get_by_text("needed by the file")).to_be_visible()
-    who.see("own-layers-version")
-    open_try_it(who, MODEL)
+    user.check_page("own-layers-version")
+    open_try_it(user, MODEL)
     page.get_by_role("spinbutton").first.fill("5.1")
-    expect(ask(who)).to_have_text(re.compile("setosa|versicolor|virginica"))
-    who.go("Endpoints", MODEL)
-    expect(who.card("Replicas")).to_contain_text(f"sandbox: {strongest(yard)}")
+    expect(ask(user)).to_have_text(re.compile("setosa|versicolor|virginica"))
+    user.go("Endpoints", MODEL)
+    expect(user.card("Replicas")).to_contain_text(f"sandbox: {strongest(yard)}")
     assert_its_file_is_accepted(yard)
     assert_gates_run_in_sandboxes(yard)

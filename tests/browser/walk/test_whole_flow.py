@@ -39,9 +39,9 @@ pytestmark = [pytest.mark.flow, pytest.mark.timeout(5400)]
 
 
 def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> None:
-    cast.ada.see("account")
+    cast.ada.check_page("account")
     cast.ada.go("Home")
-    cast.ada.see("home-new")
+    cast.ada.check_page("home-new")
     upload_data(cast.ada)
     look_at_bundled_data(cast.ada)
     job = build_and_submit(cast.ada)
@@ -56,7 +56,7 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     ask_for_promotion(cast.ada, best, "The best single model.")
     approve_by_keyboard(cast.grace, best)
     expect_served(cast.ada, best, generation=1)
-    cast.ada.see("endpoint")
+    cast.ada.check_page("endpoint")
     look_at_the_version(cast.ada, best)
     try_it(cast.ada, best)
     assert len(asked_by_the_command(cast.ada)) == 1
@@ -71,9 +71,9 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     administer(cast.root)
     drain_and_enable(cast.root)
     cast.ada.go("Home")
-    cast.ada.see("home")
+    cast.ada.check_page("home")
 
 
 def versions_of(yard: RunningYard, job: int) -> dict[str, int]:
-    found = yard.until_completed(job)["results"]["versions"]
-    return {entry["what"]: int(entry["number"]) for entry in found}
+    entries = yard.until_completed(job)["results"]["versions"]
+    return {entry["what"]: int(entry["number"]) for entry in entries}

@@ -28,4 +28,4 @@ def test_a_zip_of_images_in_folders(yard: RunningYard, cast: Cast, tmp_path: Pat
         picture = {"name": "new.png", "mimeType": "image/png", "buffer": new[f"{colour}/{colour}_0.png"]}
         cast.ada.page.get_by_label("image", exact=True).set_input_files(picture)  # type: ignore[arg-type]
         expect(ask(cast.ada)).to_have_text(colour)
-    cast.ada.see("own-images-try")
+    cast.ada.check_page("own-images-try")

@@ -94,13 +94,13 @@ def test_a_script_is_searched_over_its_arguments_and_its_model_is_served(
     page.get_by_label("Algorithm").select_option(value="grid")
     page.get_by_label("Steps of a full run").fill("30")
     page.get_by_label("Register as").fill("iris-script")
-    ada.see("script-form")
+    ada.check_page("script-form")
     ada.send("Submit")
     expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed")
-    ada.see("script-search")
+    ada.check_page("script-search")
     ada.tab("Artifacts")
     expect(page.get_by_role("main")).to_contain_text("trial-1/notes/run.txt")
-    ada.see("script-artifacts")
+    ada.check_page("script-artifacts")
     job = yard.job(int(page.url.partition("?")[0].rpartition("/")[2]))
     assert job["results"]["best_trial"]["values"] == {"rate": 0.2}
     curve = yard.ada.get(f"/jobs/{job['id']}/metrics", names="accuracy", trial=1)["series"]
@@ -145,4 +145,4 @@ def test_a_script_with_a_package_is_searched_and_shows_its_build_log(
     packages.get_by_text("Build log", exact=True).click()
     # By pip or by uv.
     expect(packages.get_by_label("Build log")).to_contain_text(re.compile("tyscores(-|==)2.1"))
-    ada.see("script-packages")
+    ada.check_page("script-packages")

@@ -52,9 +52,9 @@ class ChiefProcess:
         """The port it listens on, once it is printed."""
 
         def printed() -> int | None:
-            found = re.search(r"ORACLE_PORT=(\d+)", self.log.read_text())
-            assert found or self.process.poll() is None, self.log.read_text()
-            return int(found[1]) if found else None
+            match = re.search(r"ORACLE_PORT=(\d+)", self.log.read_text())
+            assert match or self.process.poll() is None, self.log.read_text()
+            return int(match[1]) if match else None
 
         return wait_for(printed, "the chief", SECONDS)
 

@@ -74,8 +74,8 @@ def test_every_field_of_every_message_equals_keras_tuners(theirs: dict[str, Any]
 
 
 def test_states_and_calls_equal_keras_tuners(theirs: dict[str, Any]) -> None:
-    for name, known in theirs["enums"].items():
-        assert [protocol.member_of(name, number) for number in range(len(known))] == known
+    for name, members in theirs["enums"].items():
+        assert [protocol.member_of(name, number) for number in range(len(members))] == members
     assert set(protocol.CALLS) == set(theirs["calls"])
 
 

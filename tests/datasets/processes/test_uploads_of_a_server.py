@@ -30,11 +30,11 @@ HTTP = httpx2.Client(trust_env=False, timeout=120, limits=httpx2.Limits(max_keep
 
 
 def database_url() -> str:
-    given = connection.settings_dict
+    parameters = connection.settings_dict
     if connection.vendor == "sqlite":
-        return f"sqlite:///{given['NAME']}"
-    login = f"{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT'] or 5432}"
-    return f"postgresql://{login}/{given['NAME']}"
+        return f"sqlite:///{parameters['NAME']}"
+    login = f"{parameters['USER']}:{parameters['PASSWORD']}@{parameters['HOST']}:{parameters['PORT'] or 5432}"
+    return f"postgresql://{login}/{parameters['NAME']}"
 
 
 class Server:
@@ -143,8 +143,8 @@ def test_an_upload_continues_after_its_server_was_killed(
             time.sleep(0.01)
         first.kill()
     second = start()
-    found = httpx2.head(second.address + place, headers=headers, trust_env=False)
-    offset = int(found.headers["Upload-Offset"])
+    answer = httpx2.head(second.address + place, headers=headers, trust_env=False)
+    offset = int(answer.headers["Upload-Offset"])
     assert 3 * MIB <= offset <= 5 * MIB
     send(second, place, headers, offset, iter([content[offset:]]))
     make_version(second, place, headers)

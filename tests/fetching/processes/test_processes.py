@@ -42,9 +42,9 @@ def launcher(
         "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
     }.items():
         monkeypatch.setenv(name, value)
-    found = Launcher()
-    yield found
-    found.stop()
+    launcher = Launcher()
+    yield launcher
+    launcher.stop()
 
 
 def until(condition: Callable[[], object], launcher: Launcher) -> None:
@@ -158,8 +158,8 @@ def test_a_process_that_cannot_be_started_does_not_end_the_scheduler(
 def test_no_address_and_no_secret_is_in_the_command_or_the_environment() -> None:
     claimed = fetch_attempts.Claimed(7, 3)
     assert command(claimed)[-4:] == ("-m", "jobs.fetching", "7", "3")
-    given = {"AWS_SECRET_ACCESS_KEY": "x", "AWS_PROFILE": "x", "https_proxy": "http://x", "HTTP_PROXY": "x",
+    unsafe = {"AWS_SECRET_ACCESS_KEY": "x", "AWS_PROFILE": "x", "https_proxy": "http://x", "HTTP_PROXY": "x",
              "GOOGLE_APPLICATION_CREDENTIALS": "x", "STORAGE_EMULATOR_HOST": "x", "PATH": "/bin"}  # fmt: skip
-    made = environment(given)
-    assert "x" not in made.values() and made["PATH"] == "/bin"
-    assert made["AWS_EC2_METADATA_DISABLED"] == "true"
+    variables = environment(unsafe)
+    assert "x" not in variables.values() and variables["PATH"] == "/bin"
+    assert variables["AWS_EC2_METADATA_DISABLED"] == "true"

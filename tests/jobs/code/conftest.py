@@ -14,9 +14,9 @@ DIGEST = "c" * 64
 
 
 @pytest.fixture
-def code(yard: Yard, tmp_path: Path) -> CodeVersion:
+def code(installation: Yard, tmp_path: Path) -> CodeVersion:
     version = CodeVersion.objects.create(
-        project=yard.project, name="model", digest=DIGEST, bytes=1, created_by=yard.owner,
+        project=installation.project, name="model", digest=DIGEST, bytes=1, created_by=installation.owner,
         found_json={"packages": {"path": "requirements.txt", "requirements": ["torch>=2"]}},
     )  # fmt: skip
     (tmp_path / "model.py").write_text("def build_model(hp): ...")

@@ -28,15 +28,15 @@ LIMITS = Limits(
 )
 
 
-def worker(*levels: Level, name: str = "w", known: bool = True) -> PretendWorker:
-    found = PretendWorker(name=name)
+def worker(*levels: Level, name: str = "w", has_reported: bool = True) -> PretendWorker:
+    pretend_worker = PretendWorker(name=name)
     states = [
         {"level": level, "offered": level in levels, "reason": "" if level in levels else "it is missing"}
         for level in Level
     ]
-    found.row.info = {"sandbox": states} if known else {}
-    found.row.save(update_fields=["info"])
-    return found
+    pretend_worker.row.info = {"sandbox": states} if has_reported else {}
+    pretend_worker.row.save(update_fields=["info"])
+    return pretend_worker
 
 
 def waits(job: Job) -> str:
@@ -53,13 +53,13 @@ def claimed(job: Job, by: PretendWorker) -> Attempt:
 
 
 @pytest.mark.usefixtures("code")
-def test_a_job_with_code_waits_for_a_worker_whose_sandbox_is_strong_enough(yard: Yard) -> None:
-    job = submitted(yard)
+def test_a_job_with_code_waits_for_a_worker_whose_sandbox_is_strong_enough(installation: Yard) -> None:
+    job = submitted(installation)
     weak = worker(Level.PROCESS, name="weak")
     reason = waits(job)
     assert reason.startswith("It runs code of users, which needs the sandbox landlock or a stronger one.")
     assert "worker weak: no bubblewrap (it is missing)" in reason
-    plain = yard.submit()
+    plain = installation.submit()
     assert waits(plain) == ""
     assert [attempt.job_id for attempt in weak.claim_all()] == [plain.pk]
     strong = worker(Level.LANDLOCK, name="strong")
@@ -68,39 +68,43 @@ def test_a_job_with_code_waits_for_a_worker_whose_sandbox_is_strong_enough(yard:
 
 
 @pytest.mark.usefixtures("code")
-def test_a_raised_minimum_holds_for_jobs_that_wait(yard: Yard) -> None:
+def test_a_raised_minimum_holds_for_jobs_that_wait(installation: Yard) -> None:
     InstallationSettings.objects.create(pk=1, sandbox_minimum="bubblewrap")
     worker(Level.LANDLOCK)
-    job = submitted(yard)
+    job = submitted(installation)
     assert "needs the sandbox bubblewrap or a stronger one" in waits(job)
     InstallationSettings.objects.update(sandbox_minimum="landlock")
     assert waits(job) == ""
 
 
 @pytest.mark.usefixtures("code")
-def test_a_worker_that_has_not_found_its_sandboxes_gets_no_code(yard: Yard) -> None:
-    worker(known=False)
-    assert "worker w: it is still finding out which sandboxes it offers" in waits(submitted(yard))
+def test_a_worker_that_has_not_found_its_sandboxes_gets_no_code(installation: Yard) -> None:
+    worker(has_reported=False)
+    assert "worker w: it is still finding out which sandboxes it offers" in waits(submitted(installation))
 
 
-def test_a_task_has_the_code_its_packages_and_the_settings(yard: Yard, code: CodeVersion) -> None:
-    Project.objects.filter(pk=yard.project.pk).update(network=True)
-    attempt = claimed(submitted(yard), worker(Level.LANDLOCK))
-    own = own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
-    assert own is not None
-    assert (own.digest, own.minimum, own.network) == (DIGEST, Level.LANDLOCK, True)
-    assert own.requirements == ("torch>=2",)
-    assert [file.path for file in own.files] == ["package/model.py"]
-    assert Path(own.files[0].place).read_text() == "def build_model(hp): ..."
+def test_a_task_has_the_code_its_packages_and_the_settings(installation: Yard, code: CodeVersion) -> None:
+    Project.objects.filter(pk=installation.project.pk).update(network=True)
+    attempt = claimed(submitted(installation), worker(Level.LANDLOCK))
+    code_of_attempt = own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
+    assert code_of_attempt is not None
+    assert (code_of_attempt.digest, code_of_attempt.minimum, code_of_attempt.network) == (
+        DIGEST,
+        Level.LANDLOCK,
+        True,
+    )
+    assert code_of_attempt.requirements == ("torch>=2",)
+    assert [file.path for file in code_of_attempt.files] == ["package/model.py"]
+    assert Path(code_of_attempt.files[0].place).read_text() == "def build_model(hp): ..."
     CodeVersion.objects.filter(pk=code.pk).delete()
     with pytest.raises(Conflict, match="it was deleted"):
         own_code.code_of_job(Job.objects.get(pk=attempt.job_id))
-    assert own_code.code_of_job(yard.submit()) is None
+    assert own_code.code_of_job(installation.submit()) is None
 
 
 @pytest.mark.usefixtures("code")
-def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(yard: Yard) -> None:
-    job = submitted(yard)
+def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(installation: Yard) -> None:
+    job = submitted(installation)
     assert queries.job_out(job).sandbox is None
     attempt = claimed(job, worker(Level.LANDLOCK))
     for level, network in ((Level.BUBBLEWRAP, False), (Level.LANDLOCK, True), (Level.BUBBLEWRAP, False)):
@@ -108,20 +112,20 @@ def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(yard: Yard) -> No
     job.refresh_from_db()
     used = SandboxOut.model_validate(queries.job_out(job).sandbox)
     assert used == SandboxOut(level=Level.LANDLOCK, network=True)
-    shown = queries.attempt_out(Attempt.objects.get(pk=attempt.pk))
-    assert shown.sandbox["level"] == "bubblewrap"  # type: ignore[index]
+    attempt_out = queries.attempt_out(Attempt.objects.get(pk=attempt.pk))
+    assert attempt_out.sandbox["level"] == "bubblewrap"  # type: ignore[index]
 
 
 @pytest.mark.usefixtures("code")
-def test_a_job_of_an_earlier_release_keeps_the_level_that_it_had(yard: Yard) -> None:
-    job = submitted(yard)
+def test_a_job_of_an_earlier_release_keeps_the_level_that_it_had(installation: Yard) -> None:
+    job = submitted(installation)
     attempt = claimed(job, worker(Level.BUBBLEWRAP))
     old = {"level": "namespaces", "network": False}
     limits = LIMITS.model_dump()
     missing = [{"level": "namespaces", "offered": False, "reason": "not permitted"}]
     Attempt.objects.update(sandbox_json={**old, "level": "landlock", "limits": limits, "missing": missing})
     Job.objects.filter(pk=job.pk).update(sandbox_json=old)
-    browser = browser_of(yard.owner)
+    browser = browser_of(installation.owner)
     page = " ".join(browser.get(f"/jobs/{job.pk}").content.decode().split())
     assert "in the sandbox namespaces, without network" in page
     assert "no namespaces" in browser.get(f"/jobs/{job.pk}?tab=attempts").content.decode()
@@ -133,16 +137,16 @@ def test_a_job_of_an_earlier_release_keeps_the_level_that_it_had(yard: Yard) -> 
 
 
 @pytest.mark.usefixtures("code")
-def test_a_worker_of_an_earlier_release_gives_code_no_sandbox_that_is_gone(yard: Yard) -> None:
+def test_a_worker_of_an_earlier_release_gives_code_no_sandbox_that_is_gone(installation: Yard) -> None:
     old = worker(Level.PROCESS, name="old")
     old.row.info = {"sandbox": [{"level": "namespaces", "offered": True}]}
     old.row.save(update_fields=["info"])
-    assert "It runs code of users, which needs the sandbox landlock" in waits(submitted(yard))
+    assert "It runs code of users, which needs the sandbox landlock" in waits(submitted(installation))
 
 
 @pytest.mark.usefixtures("code")
-def test_the_sandbox_of_an_attempt_that_has_ended_is_not_recorded(yard: Yard) -> None:
-    job = submitted(yard)
+def test_the_sandbox_of_an_attempt_that_has_ended_is_not_recorded(installation: Yard) -> None:
+    job = submitted(installation)
     attempt = claimed(job, worker(Level.LANDLOCK))
     Attempt.objects.filter(pk=attempt.pk).update(state="ended")
     with pytest.raises(StaleFence):

@@ -24,32 +24,32 @@ MODEL = {"kind": "code", "digest": DIGEST, "entry": "build_model"}
 
 
 @pytest.fixture
-def member(yard: Yard) -> User:
+def member(installation: Yard) -> User:
     user = User.objects.create(username="max")
-    Membership.objects.create(project=yard.project, user=user, role="member")
+    Membership.objects.create(project=installation.project, user=user, role="member")
     return user
 
 
-def submitted(yard: Yard, **parts: Any) -> Job:
-    return yard.submit(model=MODEL, **parts)
+def submitted(installation: Yard, **parts: Any) -> Job:
+    return installation.submit(model=MODEL, **parts)
 
 
 @pytest.mark.usefixtures("code")
-def test_a_member_may_not_run_code_and_is_told_which_role_may(yard: Yard, member: User) -> None:
-    revision = yard.revision(model=MODEL)
+def test_a_member_may_not_run_code_and_is_told_which_role_may(installation: Yard, member: User) -> None:
+    revision = installation.revision(model=MODEL)
     with pytest.raises(Forbidden, match="one of these roles: trainer, admin"):
         submit.submit(revision, by=member)
     assert not Job.objects.exists()
-    submit.submit(yard.revision(), by=member)
+    submit.submit(installation.revision(), by=member)
     Membership.objects.filter(user=member).update(role="trainer")
     assert submit.submit(revision, by=member).created_by == member
 
 
 @pytest.mark.usefixtures("code")
 def test_a_member_can_neither_repeat_nor_resume_a_job_with_code_but_can_stop_it(
-    yard: Yard, member: User
+    installation: Yard, member: User
 ) -> None:
-    job = submitted(yard)
+    job = submitted(installation)
     Job.objects.filter(pk=job.pk).update(state="paused", desired="paused")
     job.refresh_from_db()
     for act in (control.resume, submit.resubmit, submit.clone):
@@ -59,51 +59,53 @@ def test_a_member_can_neither_repeat_nor_resume_a_job_with_code_but_can_stop_it(
     job.refresh_from_db()
     with pytest.raises(Forbidden):
         control.retry(job, by=member)
-    control.retry(job, by=yard.owner)
+    control.retry(job, by=installation.owner)
 
 
 @pytest.mark.usefixtures("code")
-def test_a_member_queues_no_trials_of_a_search_with_code(yard: Yard, member: User) -> None:
+def test_a_member_queues_no_trials_of_a_search_with_code(installation: Yard, member: User) -> None:
     space = [{"name": "units", "kind": "int", "min": 1, "max": 4}]
-    search = submitted(yard, search={"algorithm": "random", "max_trials": 1, "space": space})
+    search = submitted(installation, search={"algorithm": "random", "max_trials": 1, "space": space})
     with pytest.raises(Forbidden):
         trials.queue_by_hand(search, {"units": 2}, by=member)
 
 
-def test_a_copy_in_a_project_without_the_code_is_refused(yard: Yard, code: CodeVersion) -> None:
-    other = Project.objects.create(slug="other", name="Other", created_by=yard.owner)
-    Membership.objects.create(project=other, user=yard.owner, role="admin")
-    copy = experiments.clone(yard.revision(model=MODEL).experiment, by=yard.owner, project=other)
+def test_a_copy_in_a_project_without_the_code_is_refused(installation: Yard, code: CodeVersion) -> None:
+    other = Project.objects.create(slug="other", name="Other", created_by=installation.owner)
+    Membership.objects.create(project=other, user=installation.owner, role="admin")
+    copy = experiments.clone(
+        installation.revision(model=MODEL).experiment, by=installation.owner, project=other
+    )
     revision = copy.revisions.first()
     assert revision is not None
     with pytest.raises(BadSpec) as refused:
-        submit.submit(revision, by=yard.owner)
+        submit.submit(revision, by=installation.owner)
     assert refused.value.problems[0].pointer == "/spec/model/digest"
-    assert code.project == yard.project
+    assert code.project == installation.project
 
 
 @pytest.mark.usefixtures("code")
-def test_a_page_offers_to_run_code_again_only_to_those_who_may(yard: Yard, member: User) -> None:
-    job = submitted(yard)
+def test_a_page_offers_to_run_code_again_only_to_those_who_may(installation: Yard, member: User) -> None:
+    job = submitted(installation)
     Job.objects.filter(pk=job.pk).update(
         state="failed",
         sandbox_json={"level": "landlock", "network": False},
         error={"code": "x", "message": "y"},
     )
-    shown = {
+    pages = {
         user.username: " ".join(browser_of(user).get(f"/jobs/{job.pk}").content.decode().split())
-        for user in (member, yard.owner)
+        for user in (member, installation.owner)
     }
-    assert ("Run again" in shown["max"], "Run again" in shown["olga"]) == (False, True)
-    assert "in the sandbox landlock, without network" in shown["max"]
+    assert ("Run again" in pages["max"], "Run again" in pages["olga"]) == (False, True)
+    assert "in the sandbox landlock, without network" in pages["max"]
     assert browser_of(member).post(f"/jobs/{job.pk}/retry").status_code == 403
 
 
 @pytest.mark.usefixtures("code")
-def test_a_search_offers_what_runs_its_code_only_to_those_who_may(yard: Yard, member: User) -> None:
+def test_a_search_offers_what_runs_its_code_only_to_those_who_may(installation: Yard, member: User) -> None:
     space = [{"name": "units", "kind": "int", "min": 16, "max": 64}]
     objective = {"metric": "val_accuracy", "direction": "max"}
-    search = submitted(yard, search={"max_trials": 9, "space": space, "objective": objective})
+    search = submitted(installation, search={"max_trials": 9, "space": space, "objective": objective})
     Job.objects.filter(pk=search.pk).update(state="running", started=search.queued)
     make_trials(search, 2)
     place = f"/jobs/{search.pk}"
@@ -111,10 +113,10 @@ def test_a_search_offers_what_runs_its_code_only_to_those_who_may(yard: Yard, me
         place: ["Change…", "Retrain", "Register"],
         f"{place}?tab=trials": ["Queue a configuration by hand", f"{place}/ensemble"],
         f"{place}/trials/1": ["Queue these values again", "Retrain"],
-        f"/p/{yard.project.slug}/experiments/{search.experiment_id}": ["Submit again"],
+        f"/p/{installation.project.slug}/experiments/{search.experiment_id}": ["Submit again"],
     }
     for address, words in offers.items():
-        pages = [browser_of(user).get(address).content.decode() for user in (member, yard.owner)]
+        pages = [browser_of(user).get(address).content.decode() for user in (member, installation.owner)]
         for word in words:
             assert [word in page for page in pages] == [False, True], (address, word)
     # Ending it takes no such right.

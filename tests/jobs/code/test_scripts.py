@@ -56,9 +56,9 @@ def test_the_pages_of_a_search_over_a_script_need_no_data(search: Job, people: P
     answer = browser_of(people.trainer).get(f"/jobs/{search.pk}?tab={tab}")
     assert answer.status_code == 200
     if tab == "overview":
-        shown = text_of(answer)
-        assert "per step, one line per execution" in shown
-        assert "epoch" not in shown
+        text = text_of(answer)
+        assert "per step, one line per execution" in text
+        assert "epoch" not in text
         assert 'data-lost="There is no checkpoint of a script. Resume starts' in answer.content.decode()
 
 
@@ -146,9 +146,9 @@ def test_trials_of_scripts_are_neither_combined_nor_continued(search: Job, peopl
     ],
 )
 def test_the_form_shows_every_draft_of_a_script(people: People, code: CodeVersion, changes: Any) -> None:
-    made = make_experiment(project=people.project, by=people.owner, spec=SPEC)
-    Experiment.objects.filter(pk=made.pk).update(draft={**SPEC, **changes})
-    address = f"/p/yard/experiments/{made.pk}/edit"
+    experiment = make_experiment(project=people.project, by=people.owner, spec=SPEC)
+    Experiment.objects.filter(pk=experiment.pk).update(draft={**SPEC, **changes})
+    address = f"/p/yard/experiments/{experiment.pk}/edit"
     browser = browser_of(people.trainer)
     assert browser.get(address).status_code == 200
     filled = {

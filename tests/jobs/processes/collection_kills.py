@@ -64,17 +64,17 @@ def in_child(action: Callable[[], Any]) -> int:
 
 def readable(digests: list[str]) -> list[str]:
     """Return the digests whose file the store finds."""
-    found = []
+    present = []
     for digest in digests:
         try:
             store().path(digest)
         except NotFound:
             continue
-        found.append(digest)
-    return found
+        present.append(digest)
+    return present
 
 
-def main(kept: list[str]) -> None:
+def main(used: list[str]) -> None:
     """Kill runs until one reaches its end, and print a line of JSON."""
     kills, lost = 0, []
     for step in range(MAX_STEPS):
@@ -87,7 +87,7 @@ def main(kept: list[str]) -> None:
         if in_child(run) == 0:
             break
         kills += 1
-        if len(readable(kept)) < len(kept):
+        if len(readable(used)) < len(used):
             lost.append(step)
     left = {
         "rows": sorted(Artifact.objects.values_list("pk", flat=True)),

@@ -47,14 +47,14 @@ def test_a_killed_run_loses_nothing_and_the_next_ones_finish(
     deletions.delete(jobs[1], by=people.member)
     Deletion.objects.update(until=clock.now() - timedelta(seconds=1))
     Artifact.objects.update(stored=clock.now() - DAYS)
-    digests = {each.digest for each in (used, purged, lone, orphan)}
+    digests = {stored.digest for stored in (used, purged, lone, orphan)}
     Artifact.objects.filter(pk=orphan.pk).delete()
     for entry in store().files():
         past = time.time() - DAYS.total_seconds()
         os.utime(store().path(entry.digest), (past, past))
-    own = sqlite3.connect(connection.settings_dict["NAME"], timeout=20)
-    with closing(own), closing(sqlite3.connect(tmp_path / "copy.sqlite3")) as copy:
-        own.backup(copy)
+    database = sqlite3.connect(connection.settings_dict["NAME"], timeout=20)
+    with closing(database), closing(sqlite3.connect(tmp_path / "copy.sqlite3")) as copy:
+        database.backup(copy)
     environment = os.environ | {
         "TRAINYARD_HOME": str(tmp_path),
         "TRAINYARD_DATABASE_URL": f"sqlite:///{tmp_path / 'copy.sqlite3'}",
@@ -64,9 +64,9 @@ def test_a_killed_run_loses_nothing_and_the_next_ones_finish(
     command = [sys.executable, "-m", "tests.jobs.processes.collection_kills", used.digest]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found.pop("kills") > 10
-    assert found == {
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report.pop("kills") > 10
+    assert report == {
         "lost": [],
         "rows": [used.digest],
         "files": [used.digest],

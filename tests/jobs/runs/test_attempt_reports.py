@@ -10,7 +10,7 @@ from jobs.actions.runs import attempt_end, control, pipeline
 from jobs.errors import StaleFence
 from jobs.messages import events as contract
 from jobs.models import Job
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import phases
 from jobs.states import Outcome
 from jobs.store import StoredFile
@@ -19,8 +19,8 @@ from tests.jobs.yard import PretendWorker, Yard, begun, placed_search
 
 
 @pytest.fixture
-def job(yard: Yard) -> Job:
-    return yard.submit()
+def job(installation: Yard) -> Job:
+    return installation.submit()
 
 
 @pytest.mark.parametrize("code", ["drained", "sandbox_refused"])
@@ -34,12 +34,12 @@ def test_a_worker_that_cannot_run_a_job_does_not_use_up_a_restart(
 
 
 def test_a_lost_worker_while_pausing_leaves_the_job_paused(
-    job: Job, yard: Yard, worker: PretendWorker
+    job: Job, installation: Yard, worker: PretendWorker
 ) -> None:
     attempt = placed(worker)
     worker.report(attempt, contract.Started(time=1.0))
     job.refresh_from_db()
-    control.pause(job, by=yard.owner)
+    control.pause(job, by=installation.owner)
     expire(attempt)
     attempt_end.reap()
     pipeline.advance_all()
@@ -48,15 +48,15 @@ def test_a_lost_worker_while_pausing_leaves_the_job_paused(
 
 
 def test_a_phase_is_part_of_the_progress_until_units_are_counted_again(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    job = yard.submit(search=None)
+    job = installation.submit(search=None)
     attempt = placed(worker)
     counted = contract.Progress(time=time.time(), done=1, total=4, unit="epochs")
 
     def phase_after(*events: contract.RunnerEvent) -> str | None:
         worker.report(attempt, *events)
-        progress = shown.job_out(Job.objects.get(pk=job.pk)).progress
+        progress = job_queries.job_out(Job.objects.get(pk=job.pk)).progress
         assert progress.total == 4
         return progress.phase
 
@@ -71,9 +71,9 @@ def test_a_phase_is_part_of_the_progress_until_units_are_counted_again(
 
 
 def test_the_progress_of_a_trial_reads_the_record_of_its_attempt_only_to_end_a_phase(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    search, (attempt, *_) = placed_search(yard, worker)
+    search, (attempt, *_) = placed_search(installation, worker)
     trial = attempt.trials.order_by("number")[0]
     counted = contract.Progress(time=time.time(), trial=trial.number, done=1, total=4, unit="epochs")
     compiling = contract.Phase(time=time.time(), trial=trial.number, name="compiling")
@@ -96,7 +96,7 @@ def test_a_repeated_warning_is_shown_once_with_the_results(job: Job, worker: Pre
     warned = contract.Warned(time=time.time(), code="cap", message="The best epoch is the last one.")
     worker.report(attempt, contract.Started(time=time.time()), warned, warned)
     job.refresh_from_db()
-    assert shown.job_out(job).results["warnings"] == [
+    assert job_queries.job_out(job).results["warnings"] == [
         {"code": "cap", "message": warned.message, "job": job.pk, "step": job.public_kind}
     ]
     assert sum(event["type"] == "warning" for event in all_events(job)) == 2
@@ -119,8 +119,8 @@ def test_an_artifact_is_recorded_under_its_digest(job: Job, worker: PretendWorke
         time=time.time(), role="model", name="model.keras", path="out/model.keras"
     )
     worker.report(attempt, written, files={"out/model.keras": StoredFile("b" * 64, 10)})
-    found = job.artifacts.get()
-    assert (found.artifact_id, found.artifact.bytes) == ("b" * 64, 10)
+    artifact = job.artifacts.get()
+    assert (artifact.artifact_id, artifact.artifact.bytes) == ("b" * 64, 10)
     assert all_events(job)[-1]["digest"] == "b" * 64
 
 
@@ -133,12 +133,12 @@ def test_finishing_again_is_accepted_only_with_the_same_outcome(job: Job, worker
 
 
 def test_a_job_that_completes_while_stopping_is_stopped_and_keeps_its_result(
-    job: Job, yard: Yard, worker: PretendWorker
+    job: Job, installation: Yard, worker: PretendWorker
 ) -> None:
     attempt = placed(worker)
     worker.report(attempt, contract.Started(time=1.0))
     job.refresh_from_db()
-    control.stop(job, by=yard.owner)
+    control.stop(job, by=installation.owner)
     assert job.state == "stopping"
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={"best_epoch": 3})
     job.refresh_from_db()

@@ -18,8 +18,8 @@ from tests.present import present
 
 
 @pytest.fixture
-def job(yard: Yard) -> Job:
-    return yard.submit()
+def job(installation: Yard) -> Job:
+    return installation.submit()
 
 
 def placed(worker: PretendWorker) -> Attempt:
@@ -58,11 +58,11 @@ def test_only_one_worker_can_claim_an_attempt(job: Job, worker: PretendWorker) -
 
 
 def test_a_renewal_returns_desired_states_and_omits_ended_attempts(
-    job: Job, yard: Yard, worker: PretendWorker
+    job: Job, installation: Yard, worker: PretendWorker
 ) -> None:
     attempt = placed(worker)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "running"}
-    control.kill(job, by=yard.owner)
+    control.kill(job, by=installation.owner)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {attempt.pk: "killed"}
     attempt_end.finish(attempt.pk, Outcome.KILLED)
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {}
@@ -74,11 +74,11 @@ def test_events_are_numbered_without_gap_and_carry_their_attempt(job: Job, worke
     attempt = placed(worker)
     worker.report(attempt, contract.Started(time=1.0), contract.Log(time=2.0, line="hello"))
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
-    found = all_events(job)
-    assert [e["cursor"] for e in found] == list(range(1, len(found) + 1))
-    assert [e["type"] for e in found] == ["state", "state", "state", "attempt", "log", "state"]
-    assert found[4]["line"] == "hello"
-    assert {e["attempt"] for e in found[1:]} == {1}
+    events = all_events(job)
+    assert [e["cursor"] for e in events] == list(range(1, len(events) + 1))
+    assert [e["type"] for e in events] == ["state", "state", "state", "attempt", "log", "state"]
+    assert events[4]["line"] == "hello"
+    assert {e["attempt"] for e in events[1:]} == {1}
 
 
 def test_a_batch_written_twice_counts_once(job: Job, worker: PretendWorker) -> None:
@@ -178,9 +178,9 @@ def test_an_attempt_whose_end_raises_an_error_still_frees_its_slots(
 
 
 def test_a_data_set_whose_profile_could_not_be_ended_is_failed_instead_of_preparing_for_ever(
-    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version = DatasetVersion.objects.create(dataset=yard.dataset.dataset, number=2)
+    version = DatasetVersion.objects.create(dataset=installation.dataset.dataset, number=2)
     profiles.queue_profile(version, by=None)
     attempt = placed(worker)
     expire(attempt)

@@ -18,11 +18,11 @@ from tests.present import present
 
 
 class Underway:
-    """A search of four trials, two executions of three epochs each, whose first trial is at work."""
+    """A search with four trials, two executions each, three epochs each. The first trial is at work."""
 
-    def __init__(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, installation: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
         self.worker, self.monkeypatch = PretendWorker(), monkeypatch
-        self.job, (self.attempt,) = placed_search(yard, self.worker)
+        self.job, (self.attempt,) = placed_search(installation, self.worker)
         self.trial = self.attempt.trials.order_by("number")[:1].get()
         self.began = timezone.now()
 
@@ -47,8 +47,8 @@ class Underway:
 
 
 @pytest.fixture
-def at_work(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Underway:
-    return Underway(yard, monkeypatch)
+def at_work(installation: Yard, monkeypatch: pytest.MonkeyPatch) -> Underway:
+    return Underway(installation, monkeypatch)
 
 
 def test_before_a_trial_has_ended_the_remaining_time_is_estimated_from_its_epochs(at_work: Underway) -> None:
@@ -59,14 +59,14 @@ def test_before_a_trial_has_ended_the_remaining_time_is_estimated_from_its_epoch
 
 
 def test_a_first_trial_that_resumes_after_a_pause_is_timed_from_the_resumption(
-    yard: Yard, at_work: Underway
+    installation: Yard, at_work: Underway
 ) -> None:
     at_work.report_epochs(at_work.attempt, 1)
-    control.pause(at_work.attempt.job, by=yard.owner)
+    control.pause(at_work.attempt.job, by=installation.owner)
     attempt_end.finish(at_work.attempt.pk, Outcome.PAUSED)
     pipeline.advance_all()
     Trial.objects.filter(pk=at_work.trial.pk).update(started=timezone.now() - dt.timedelta(hours=5))
-    control.resume(Job.objects.get(pk=at_work.job.pk), by=yard.owner)
+    control.resume(Job.objects.get(pk=at_work.job.pk), by=installation.owner)
     pipeline.advance_all()
     schedule.place_jobs()
     (again,) = at_work.worker.claim_all()
@@ -77,9 +77,9 @@ def test_a_first_trial_that_resumes_after_a_pause_is_timed_from_the_resumption(
 
 
 def test_with_early_stopping_no_remaining_time_is_estimated_from_epochs(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_work = Underway(yard, monkeypatch)
+    at_work = Underway(installation, monkeypatch)
     revision = at_work.job.revision
     assert revision is not None
     revision.spec_json["fit"]["early_stopping"] = {"monitor": "val_loss", "patience": 2}

@@ -21,8 +21,8 @@ from tests.jobs.yard import PretendWorker, Yard
 
 
 @pytest.fixture
-def job(yard: Yard) -> Job:
-    return yard.submit()
+def job(installation: Yard) -> Job:
+    return installation.submit()
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from tests.present import present
 AFTER = {"retrain": {"top": 2}, "ensemble": {}, "quantize": {}}
 
 
-def test_a_search_without_more_ends_when_its_trials_do(yard: Yard, worker: PretendWorker) -> None:
-    job = until_final(worker, yard.submit(search=SEARCH))
+def test_a_search_without_more_ends_when_its_trials_do(installation: Yard, worker: PretendWorker) -> None:
+    job = until_final(worker, installation.submit(search=SEARCH))
     assert job.state == "completed"
     assert [t.values["units"] for t in job.trials.order_by("number")] == [16, 32, 48, 64]
     assert {t.state for t in job.trials.all()} == {"completed"}
@@ -23,26 +23,26 @@ def test_a_search_without_more_ends_when_its_trials_do(yard: Yard, worker: Prete
     assert job.children.count() == 0
 
 
-def test_a_trials_score_is_the_mean_over_its_executions(yard: Yard, worker: PretendWorker) -> None:
-    job = until_final(worker, yard.submit(search=SEARCH), score=0.5)
+def test_a_trials_score_is_the_mean_over_its_executions(installation: Yard, worker: PretendWorker) -> None:
+    job = until_final(worker, installation.submit(search=SEARCH), score=0.5)
     trial = job.trials.get(number=1)
     assert trial.score == pytest.approx(0.515)
     assert trial.std == pytest.approx(0.005)
 
 
 def test_a_cross_validation_trains_each_trial_once_a_fold_of_each_repeat(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
     search = {**SEARCH, "max_trials": 1, "evaluation": {"kind": "k_fold", "folds": 3}}
-    job = until_final(worker, yard.submit(search=search))
+    job = until_final(worker, installation.submit(search=search))
     executions = job.trials.get().executions.order_by("number")
     turns = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
     assert list(executions.values_list("repeat", "fold")) == turns
     assert len(set(executions.values_list("seed", flat=True))) == len(turns)
 
 
-def test_the_steps_after_a_search_run_one_by_one(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH, after=AFTER)
+def test_the_steps_after_a_search_run_one_by_one(installation: Yard, worker: PretendWorker) -> None:
+    job = installation.submit(search=SEARCH, after=AFTER)
     order: list[str] = []
     for _ in range(20):
         order += [a.job.kind for a in turn(worker, job)]
@@ -51,8 +51,8 @@ def test_the_steps_after_a_search_run_one_by_one(yard: Yard, worker: PretendWork
     assert job.results_json["candidates"].keys() == {"best", "ensemble", "quantize"}
 
 
-def test_advancing_twice_makes_no_step_twice(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH, after=AFTER)
+def test_advancing_twice_makes_no_step_twice(installation: Yard, worker: PretendWorker) -> None:
+    job = installation.submit(search=SEARCH, after=AFTER)
     for _ in range(5):
         turn(worker, job)
         pipeline.advance_all()
@@ -60,8 +60,10 @@ def test_advancing_twice_makes_no_step_twice(yard: Yard, worker: PretendWorker) 
     assert job.children.filter(kind="train").count() == 2
 
 
-def test_a_failed_step_fails_the_root_and_retry_runs_only_that(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH, after=AFTER)
+def test_a_failed_step_fails_the_root_and_retry_runs_only_that(
+    installation: Yard, worker: PretendWorker
+) -> None:
+    job = installation.submit(search=SEARCH, after=AFTER)
     while not (children := list(job.children.filter(kind="train"))):
         turn(worker, job)
     schedule.place_jobs()
@@ -73,16 +75,16 @@ def test_a_failed_step_fails_the_root_and_retry_runs_only_that(yard: Yard, worke
     assert job.state == "failed"
     assert "the loss became NaN" in present(job.error)["message"]
 
-    control.retry(job, by=yard.owner)
+    control.retry(job, by=installation.owner)
     until_final(worker, job)
     assert job.state == "completed"
     assert job.children.get(pk=children[1].pk).fence == 1
 
 
 def test_failing_trials_do_not_end_a_search_until_too_many_in_a_row(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    job, (first, second) = placed_search(yard, worker, max_consecutive_failures=2)
+    job, (first, second) = placed_search(installation, worker, max_consecutive_failures=2)
     attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     pipeline.advance_all()
     job.refresh_from_db()
@@ -94,17 +96,21 @@ def test_failing_trials_do_not_end_a_search_until_too_many_in_a_row(
     assert "out of luck" in present(job.error)["message"]
 
 
-def test_a_training_without_a_search_continues_with_its_steps(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(after={"quantize": {}})
+def test_a_training_without_a_search_continues_with_its_steps(
+    installation: Yard, worker: PretendWorker
+) -> None:
+    job = installation.submit(after={"quantize": {}})
     assert job.kind == "train"
     until_final(worker, job)
     assert job.state == "completed"
     assert [c.kind for c in job.children.all()] == ["quantize"]
 
 
-def test_a_configuration_queued_by_hand_runs_beside_the_others(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH)
-    trial = trials.queue_by_hand(job, {"units": 48}, by=yard.owner)
+def test_a_configuration_queued_by_hand_runs_beside_the_others(
+    installation: Yard, worker: PretendWorker
+) -> None:
+    job = installation.submit(search=SEARCH)
+    trial = trials.queue_by_hand(job, {"units": 48}, by=installation.owner)
     assert trial.source == "hand"
     until_final(worker, job)
     assert job.trials.count() == 5
@@ -112,9 +118,9 @@ def test_a_configuration_queued_by_hand_runs_beside_the_others(yard: Yard, worke
 
 
 def test_a_failing_search_starts_no_trial_while_a_worker_still_holds_one(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    job, (first, second) = placed_search(yard, worker, max_consecutive_failures=1)
+    job, (first, second) = placed_search(installation, worker, max_consecutive_failures=1)
     attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     for _ in range(3):
         pipeline.advance_all()
@@ -124,13 +130,15 @@ def test_a_failing_search_starts_no_trial_while_a_worker_still_holds_one(
     job.refresh_from_db()
     assert (job.state, present(job.error)["code"]) == ("failed", "trials_keep_failing")
 
-    control.retry(job, by=yard.owner)
+    control.retry(job, by=installation.owner)
     until_final(worker, job)
     assert job.state == "completed"
 
 
-def test_a_search_without_a_completed_trial_names_the_last_error(yard: Yard, worker: PretendWorker) -> None:
-    job, attempts = placed_search(yard, worker, max_trials=2, max_consecutive_failures=3)
+def test_a_search_without_a_completed_trial_names_the_last_error(
+    installation: Yard, worker: PretendWorker
+) -> None:
+    job, attempts = placed_search(installation, worker, max_trials=2, max_consecutive_failures=3)
     for attempt in attempts:
         attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     pipeline.advance_all()
@@ -140,41 +148,43 @@ def test_a_search_without_a_completed_trial_names_the_last_error(yard: Yard, wor
 
 
 def test_the_failed_trial_of_a_completed_search_is_retried_without_its_old_start_and_error(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    job, (first, second) = placed_search(yard, worker)
+    job, (first, second) = placed_search(installation, worker)
     trial = first.trials.get()
     worker.report(first, begun(trial, ago=60), ended(trial, error="out of luck"))
     attempt_end.finish(first.pk, Outcome.COMPLETED)
     worker.run(second)
     assert until_final(worker, job).state == "completed"
-    control.retry(job, by=yard.owner)
+    control.retry(job, by=installation.owner)
     trial.refresh_from_db()
     assert (job.state, trial.state, trial.started, trial.error) == ("queued", "queued", None, None)
 
 
-def test_a_trial_that_another_user_retried_is_not_queued_twice(yard: Yard, worker: PretendWorker) -> None:
-    _, (first, _) = placed_search(yard, worker)
+def test_a_trial_that_another_user_retried_is_not_queued_twice(
+    installation: Yard, worker: PretendWorker
+) -> None:
+    _, (first, _) = placed_search(installation, worker)
     attempt_end.finish(first.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
     seen_by_one, seen_by_other = (first.trials.get() for _ in range(2))
-    trials.retry(seen_by_one, by=yard.owner)
+    trials.retry(seen_by_one, by=installation.owner)
     schedule.place_jobs()
     with pytest.raises(StaleState, match="only a failed or stopped trial"):
-        trials.retry(seen_by_other, by=yard.owner)
+        trials.retry(seen_by_other, by=installation.owner)
 
 
-def test_a_search_past_its_trials_takes_no_more(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH, after=AFTER)
+def test_a_search_past_its_trials_takes_no_more(installation: Yard, worker: PretendWorker) -> None:
+    job = installation.submit(search=SEARCH, after=AFTER)
     while not job.children.exists():
         turn(worker, job)
     with pytest.raises(StaleState, match="already retrains its best"):
-        trials.queue_by_hand(job, {"units": 16}, by=yard.owner)
+        trials.queue_by_hand(job, {"units": 16}, by=installation.owner)
 
 
-def test_a_configuration_outside_the_space_is_refused_with_its_name(yard: Yard) -> None:
-    job = yard.submit(search=SEARCH)
+def test_a_configuration_outside_the_space_is_refused_with_its_name(installation: Yard) -> None:
+    job = installation.submit(search=SEARCH)
     with pytest.raises(BadInput, match="'units' must be int from 16 to 64, got 1000"):
-        trials.queue_by_hand(job, {"units": 1000}, by=yard.owner)
+        trials.queue_by_hand(job, {"units": 1000}, by=installation.owner)
 
 
 def test_steps_are_known_before_they_exist() -> None:
@@ -184,10 +194,10 @@ def test_steps_are_known_before_they_exist() -> None:
 
 
 def test_pausing_waits_for_the_checkpoint_and_resuming_continues_from_it(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    job, held = placed_search(yard, worker)
-    control.pause(job, by=yard.owner)
+    job, held = placed_search(installation, worker)
+    control.pause(job, by=installation.owner)
     assert (job.state, job.desired) == ("starting", "paused")
     for attempt in held:
         attempt_end.finish(attempt.pk, Outcome.PAUSED)
@@ -197,27 +207,27 @@ def test_pausing_waits_for_the_checkpoint_and_resuming_continues_from_it(
     assert {t.state for t in job.trials.all()} == {"paused"}
     assert schedule.place_jobs() == 0
 
-    control.resume(job, by=yard.owner)
+    control.resume(job, by=installation.owner)
     assert job.state == "queued"
     until_final(worker, job)
     assert job.state == "completed"
     assert job.trials.get(number=1).attempt > held[0].number
 
 
-def test_a_step_of_a_paused_job_does_not_resume_alone(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH, after=AFTER)
+def test_a_step_of_a_paused_job_does_not_resume_alone(installation: Yard, worker: PretendWorker) -> None:
+    job = installation.submit(search=SEARCH, after=AFTER)
     while not (children := list(job.children.all())):
         turn(worker, job)
-    control.pause(job, by=yard.owner)
+    control.pause(job, by=installation.owner)
     children[0].refresh_from_db()
     with pytest.raises(StaleState, match=f"a step of job {job.pk}"):
-        control.resume(children[0], by=yard.owner)
+        control.resume(children[0], by=installation.owner)
 
 
 def test_an_internal_error_fails_one_job_and_does_not_block_the_others(
-    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken, job = yard.submit(search=SEARCH, after=AFTER), yard.submit(search=SEARCH)
+    broken, job = installation.submit(search=SEARCH, after=AFTER), installation.submit(search=SEARCH)
     make = TrainActions.children
 
     def raise_for_one(self: TrainActions, root: Job, spec: ExperimentSpec) -> list[Job]:
@@ -234,25 +244,25 @@ def test_an_internal_error_fails_one_job_and_does_not_block_the_others(
     assert job.state == "completed"
 
 
-def test_a_stopped_search_keeps_its_results(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH)
+def test_a_stopped_search_keeps_its_results(installation: Yard, worker: PretendWorker) -> None:
+    job = installation.submit(search=SEARCH)
     turn(worker, job)
-    control.stop(job, by=yard.owner)
+    control.stop(job, by=installation.owner)
     pipeline.advance_all()
     job.refresh_from_db()
     assert job.state == "stopped"
     assert job.results_json["best_trial"]["number"] == 1
 
 
-def test_a_queued_job_can_be_stopped_but_not_paused(yard: Yard) -> None:
-    job = yard.submit()
+def test_a_queued_job_can_be_stopped_but_not_paused(installation: Yard) -> None:
+    job = installation.submit()
     with pytest.raises(StaleState, match="queued"):
-        control.pause(job, by=yard.owner)
-    control.kill(job, by=yard.owner)
+        control.pause(job, by=installation.owner)
+    control.kill(job, by=installation.owner)
     assert Job.objects.get(pk=job.pk).state == "stopped"
 
 
-def test_a_job_can_be_cloned_and_ordered(yard: Yard) -> None:
-    job = yard.submit()
-    control.change(job, priority=90, by=yard.owner)
+def test_a_job_can_be_cloned_and_ordered(installation: Yard) -> None:
+    job = installation.submit()
+    control.change(job, priority=90, by=installation.owner)
     assert job.priority == 90

@@ -1,4 +1,4 @@
-"""The quotas of running jobs: shares of events, stored bytes of events, and checkpoints on disk."""
+"""Quotas for running jobs: event shares, stored event bytes, and checkpoints on disk."""
 
 from importlib import import_module
 from types import SimpleNamespace
@@ -32,8 +32,8 @@ from tests.present import present
 ELSEWHERE = "elsewhere"
 
 
-def placed(yard: Yard, worker: PretendWorker, **fields: Any) -> Attempt:
-    job = yard.submit()
+def placed(installation: Yard, worker: PretendWorker, **fields: Any) -> Attempt:
+    job = installation.submit()
     Job.objects.filter(pk=job.pk).update(**fields)
     schedule.place_jobs()
     (attempt,) = worker.claim_all()
@@ -41,8 +41,10 @@ def placed(yard: Yard, worker: PretendWorker, **fields: Any) -> Attempt:
 
 
 @pytest.fixture
-def elsewhere(yard: Yard) -> Project:
-    return Project.objects.create(slug=ELSEWHERE, name="Elsewhere", created_by=yard.owner, max_events=1000)
+def elsewhere(installation: Yard) -> Project:
+    return Project.objects.create(
+        slug=ELSEWHERE, name="Elsewhere", created_by=installation.owner, max_events=1000
+    )
 
 
 def stored_bytes() -> int:
@@ -51,55 +53,57 @@ def stored_bytes() -> int:
     )
 
 
-def test_attempts_share_the_events_of_their_project_by_slots(yard: Yard, elsewhere: Project) -> None:
-    Project.objects.filter(pk=yard.project.pk).update(max_events=900)
+def test_attempts_share_the_events_of_their_project_by_slots(installation: Yard, elsewhere: Project) -> None:
+    Project.objects.filter(pk=installation.project.pk).update(max_events=900)
     worker = PretendWorker(slots=8)
-    small, large = placed(yard, worker), placed(yard, worker, slots=2)
-    other = placed(yard, worker, project=elsewhere)
+    small, large = placed(installation, worker), placed(installation, worker, slots=2)
+    other = placed(installation, worker, project=elsewhere)
     assert run_quotas.share_events(large.pk, 0) == 900, "the other attempt uses none"
     run_quotas.share_events(large.pk, 900)
     assert run_quotas.share_events(small.pk, 0) == 300
     run_quotas.share_events(small.pk, 300)
     assert run_quotas.share_events(large.pk, 900) == 600
     assert run_quotas.share_events(other.pk, 5000) == 1000, "another project has a quota of its own"
-    assert quotas.quotas_out(yard.project).events.used == 1200
+    assert quotas.quotas_out(installation.project).events.used == 1200
     attempt_end.finish(small.pk, Outcome.COMPLETED)
     assert run_quotas.share_events(large.pk, 900) == 900
 
 
 def test_the_default_is_a_quota_too_and_a_job_without_a_project_has_none(
-    yard: Yard, worker: PretendWorker, settings: Any
+    installation: Yard, worker: PretendWorker, settings: Any
 ) -> None:
     settings.TRAINYARD_PROJECT_EVENTS_PER_SECOND = 77
-    assert run_quotas.share_events(placed(yard, worker).pk, 0) == 77
-    assert run_quotas.share_events(placed(yard, worker, project=None).pk, 0) is None
+    assert run_quotas.share_events(placed(installation, worker).pk, 0) == 77
+    assert run_quotas.share_events(placed(installation, worker, project=None).pk, 0) is None
 
 
-def test_a_fenced_attempt_stores_no_rate(yard: Yard, worker: PretendWorker) -> None:
-    attempt = placed(yard, worker)
+def test_a_fenced_attempt_stores_no_rate(installation: Yard, worker: PretendWorker) -> None:
+    attempt = placed(installation, worker)
     attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "lost", "message": "a test"})
     run_quotas.share_events(attempt.pk, 5000)
     assert Attempt.objects.get(pk=attempt.pk).event_rate == 0
 
 
 def test_the_stored_bytes_of_events_and_points_count_exactly_also_after_a_compaction(
-    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "LOOSE", 4)
-    attempt = placed(yard, worker)
+    attempt = placed(installation, worker)
     for step in range(10):
         worker.report(
             attempt, table(step * 50, 50, "loss", "accuracy"), contract.Log(time=1.0, line="x" * 99)
         )
         assert Job.objects.get(pk=attempt.job_id).event_bytes == stored_bytes()
-    before = disk_use.bytes_of_project(yard.project.pk)
+    before = disk_use.bytes_of_project(installation.project.pk)
     Job.objects.filter(pk=attempt.job_id).update(event_bytes=F("event_bytes") + 5)
-    assert disk_use.bytes_of_project(yard.project.pk) == before + 5
+    assert disk_use.bytes_of_project(installation.project.pk) == before + 5
 
 
-def test_the_upgrade_counts_the_events_that_are_there(yard: Yard, worker: PretendWorker) -> None:
-    attempt = placed(yard, worker)
-    step = Job.objects.create(project=yard.project, parent=attempt.job, root=attempt.job, kind="train")
+def test_the_upgrade_counts_the_events_that_are_there(installation: Yard, worker: PretendWorker) -> None:
+    attempt = placed(installation, worker)
+    step = Job.objects.create(
+        project=installation.project, parent=attempt.job, root=attempt.job, kind="train"
+    )
     worker.report(attempt, table(0, 50, "loss"))
     series = MetricChunk.objects.get().series
     series.pk, series.job = None, step
@@ -114,9 +118,9 @@ def test_the_upgrade_counts_the_events_that_are_there(yard: Yard, worker: Preten
 
 
 def test_a_batch_that_is_refused_counts_nothing(
-    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = placed(yard, worker)
+    attempt = placed(installation, worker)
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
@@ -138,12 +142,12 @@ def checkpoint(step: int, size: int) -> contract.CheckpointCommitted:
 
 
 def test_checkpoints_above_the_disk_quota_are_refused_in_their_project_alone(
-    yard: Yard, worker: PretendWorker, elsewhere: Project
+    installation: Yard, worker: PretendWorker, elsewhere: Project
 ) -> None:
-    attempt = placed(yard, worker)
-    other = placed(yard, worker, project=elsewhere)
-    Project.objects.filter(pk=yard.project.pk).update(
-        max_bytes=disk_use.bytes_of_project(yard.project.pk) + 10_000
+    attempt = placed(installation, worker)
+    other = placed(installation, worker, project=elsewhere)
+    Project.objects.filter(pk=installation.project.pk).update(
+        max_bytes=disk_use.bytes_of_project(installation.project.pk) + 10_000
     )
     worker.report(attempt, checkpoint(1, 4000))
     disk_use.forget_recent_bytes()
@@ -157,11 +161,11 @@ def test_checkpoints_above_the_disk_quota_are_refused_in_their_project_alone(
 
 
 def test_checkpoints_that_nothing_resumes_from_are_removed_before_a_run_is_refused(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    attempt = placed(yard, worker)
-    Project.objects.filter(pk=yard.project.pk).update(
-        max_bytes=disk_use.bytes_of_project(yard.project.pk) + 10_000
+    attempt = placed(installation, worker)
+    Project.objects.filter(pk=installation.project.pk).update(
+        max_bytes=disk_use.bytes_of_project(installation.project.pk) + 10_000
     )
     for step in range(1, 6):
         worker.report(attempt, checkpoint(step, 4000))
@@ -171,22 +175,22 @@ def test_checkpoints_that_nothing_resumes_from_are_removed_before_a_run_is_refus
 
 
 def test_a_run_that_was_ended_for_the_quota_fails_and_can_be_retried_once_there_is_room(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    attempt = placed(yard, worker)
+    attempt = placed(installation, worker)
     worker.report(attempt, contract.Started(time=1.0), checkpoint(1, 9000))
     error = {"code": "quota_reached", "message": "full"}
     attempt_end.finish(attempt.pk, Outcome.FAILED, error=error)
     job = attempt.job
     job.refresh_from_db()
     assert (job.state, job.error) == ("failed", error)
-    Project.objects.filter(pk=yard.project.pk).update(max_bytes=8000)
+    Project.objects.filter(pk=installation.project.pk).update(max_bytes=8000)
     present(job.project).refresh_from_db()
     disk_use.forget_recent_bytes()
     with pytest.raises(QuotaReached):
-        control.retry(job, by=yard.owner)
-    Project.objects.filter(pk=yard.project.pk).update(max_bytes=None)
-    control.retry(Job.objects.get(pk=job.pk), by=yard.owner)
+        control.retry(job, by=installation.owner)
+    Project.objects.filter(pk=installation.project.pk).update(max_bytes=None)
+    control.retry(Job.objects.get(pk=job.pk), by=installation.owner)
     pipeline.advance_all()
     schedule.place_jobs()
     assert [again.job_id for again in worker.claim_all()] == [job.pk]

@@ -12,16 +12,16 @@ from jobs.messages import events as contract
 from jobs.models import Attempt, Job
 from jobs.queries.runs import progress
 from jobs.queries.search import trial_columns
-from jobs.queries.search import trials as shown
+from jobs.queries.search import trials as trial_queries
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, placed_search
 
 
 @pytest.fixture
-def running(yard: Yard) -> Job:
-    """A search of four trials; the first has trained two of its three epochs."""
+def running(installation: Yard) -> Job:
+    """A search with four trials; the first has trained two epochs out of three."""
     worker = PretendWorker()
-    job, (attempt,) = placed_search(yard, worker)
+    job, (attempt,) = placed_search(installation, worker)
     (trial,) = attempt.trials.order_by("number")[:1]
     now = time.time()
     whose: dict[str, Any] = {"trial": trial.number, "execution": 1, "time": now}
@@ -40,13 +40,13 @@ def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None
     read = trial_columns.read_columns(running)
     assert (read["epochs"][0], read["executions"][0]) == (2, 0)
     assert read["under_way"] == {"1": {"1": {"epochs": 2, "of": 3}}}
-    first, second = shown.trial_out(running.trials.get(number=1), best=None).executions
+    first, second = trial_queries.trial_out(running.trials.get(number=1), best=None).executions
     assert (first.epochs, first.of_epochs) == (2, 3)
     assert (second.epochs, second.of_epochs) == (0, None)
 
 
 def events_of(attempt: Attempt, *events: contract.RunnerEvent) -> None:
-    """Report further events of an attempt."""
+    """Report further events from an attempt."""
     # After those that the fixture has reported.
     attempts.record_events(attempt.pk, events, spool_position=100, stored={})
 
@@ -69,7 +69,7 @@ def checkpoint(epoch: int) -> contract.CheckpointCommitted:
     "outcome", [Outcome.STOPPED, Outcome.KILLED, Outcome.FAILED, Outcome.PAUSED, Outcome.LOST]
 )
 def test_an_execution_that_ends_early_keeps_the_epochs_of_its_checkpoint(
-    yard: Yard, running: Job, outcome: Outcome
+    installation: Yard, running: Job, outcome: Outcome
 ) -> None:
     attempt = running.attempts.get()
     events_of(attempt, checkpoint(1), checkpoint(2))
@@ -79,32 +79,34 @@ def test_an_execution_that_ends_early_keeps_the_epochs_of_its_checkpoint(
     assert execution.epochs == 2
 
 
-def test_the_progress_does_not_fall_when_a_search_is_paused_and_resumed(yard: Yard, running: Job) -> None:
+def test_the_progress_does_not_fall_when_a_search_is_paused_and_resumed(
+    installation: Yard, running: Job
+) -> None:
     attempt = running.attempts.get()
     before = progress.progress_of_job(running).fraction
-    control.pause(running, by=yard.owner)
+    control.pause(running, by=installation.owner)
     events_of(attempt, checkpoint(2))
     attempt_end.finish(attempt.pk, Outcome.PAUSED)
     pipeline.advance_all()
     paused = Job.objects.get(pk=running.pk)
     assert paused.state == "paused"
     assert progress.progress_of_job(paused).fraction == before > 0
-    control.resume(paused, by=yard.owner)
+    control.resume(paused, by=installation.owner)
     pipeline.advance_all()
     resumed = Job.objects.get(pk=running.pk)
     assert progress.progress_of_job(resumed).fraction == before
-    control.stop(resumed, by=yard.owner)
+    control.stop(resumed, by=installation.owner)
     stopped = Job.objects.get(pk=running.pk)
     assert (stopped.state, progress.progress_of_job(stopped).fraction) == ("stopped", before)
 
 
-def test_a_retried_execution_without_a_checkpoint_begins_at_zero(yard: Yard, running: Job) -> None:
+def test_a_retried_execution_without_a_checkpoint_begins_at_zero(installation: Yard, running: Job) -> None:
     attempt = running.attempts.get()
     events_of(attempt, checkpoint(2))
     attempt_end.finish(attempt.pk, Outcome.FAILED)
     trial = running.trials.get(number=1)
     trial.checkpoints.update(removed=timezone.now())
-    trials.retry(trial, by=yard.owner)
+    trials.retry(trial, by=installation.owner)
     assert trial.executions.get(number=1).epochs == 0
 
 

@@ -22,22 +22,22 @@ def waits(job: Job) -> str:
     return job.why_waiting
 
 
-def test_a_job_without_a_worker_shows_how_to_start_one(yard: Yard) -> None:
-    assert "manage.py worker --pool default" in waits(yard.submit())
+def test_a_job_without_a_worker_shows_how_to_start_one(installation: Yard) -> None:
+    assert "manage.py worker --pool default" in waits(installation.submit())
 
 
 def test_a_search_without_trials_shows_how_to_start_a_worker_and_then_that_one_chooses_them(
-    yard: Yard,
+    installation: Yard,
 ) -> None:
-    search = yard.submit(search=SEARCH)
+    search = installation.submit(search=SEARCH)
     pipeline.advance_all()
     assert "manage.py worker --pool default" in waits(search)
     PretendWorker()
     assert waits(search) == waiting.CHOOSING_TRIALS
 
 
-def test_an_error_while_trials_are_chosen_is_shown_until_they_are_there(yard: Yard) -> None:
-    search = yard.submit(search=SEARCH)
+def test_an_error_while_trials_are_chosen_is_shown_until_they_are_there(installation: Yard) -> None:
+    search = installation.submit(search=SEARCH)
     PretendWorker()
     pipeline.advance_all()
     claimed = suggest.claim_request(search.pk)
@@ -47,9 +47,9 @@ def test_an_error_while_trials_are_chosen_is_shown_until_they_are_there(yard: Ya
 
 
 def test_an_error_reported_during_a_pass_is_not_overwritten_by_it(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    search = yard.submit(search=SEARCH)
+    search = installation.submit(search=SEARCH)
     PretendWorker()
     pipeline.advance_all()
     claimed = suggest.claim_request(search.pk)
@@ -64,19 +64,26 @@ def test_an_error_reported_during_a_pass_is_not_overwritten_by_it(
     assert waits(search) == "Choosing the next trial failed: the space is empty"
 
 
-def test_a_job_that_no_scheduler_has_seen_shows_how_to_start_one(yard: Yard) -> None:
-    job = yard.submit()
+def test_a_job_that_no_scheduler_has_seen_shows_how_to_start_one(installation: Yard) -> None:
+    job = installation.submit()
     assert jobs.job_out(job).why_waiting.endswith("manage.py scheduler")
     leases.hold(SCHEDULER_LEASE, "here", seconds=60)
     assert jobs.job_out(job).why_waiting == jobs.NOT_PLACED
 
 
-def test_the_place_in_the_queue_is_by_priority_and_age(yard: Yard) -> None:
-    submitted = [yard.submit(), yard.submit(), yard.submit(resources={"priority": 90})]
+def test_the_place_in_the_queue_is_by_priority_and_age(installation: Yard) -> None:
+    submitted = [
+        installation.submit(),
+        installation.submit(),
+        installation.submit(resources={"priority": 90}),
+    ]
     places = [queue.queue_position(job) for job in submitted]
     assert places == [2, 3, 1]
     assert [
-        entry.place for job in submitted for entry in queue.waiting_jobs(yard.owner) if entry.job == job
+        entry.place
+        for job in submitted
+        for entry in queue.waiting_jobs(installation.owner)
+        if entry.job == job
     ] == places
     PretendWorker(slots=4)
     schedule.place_jobs()
@@ -85,16 +92,16 @@ def test_the_place_in_the_queue_is_by_priority_and_age(yard: Yard) -> None:
 
 
 def test_a_pass_without_waiting_rows_costs_two_statements(
-    yard: Yard, django_assert_num_queries: DjangoAssertNumQueries
+    installation: Yard, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     PretendWorker(slots=1)
     with django_assert_num_queries(2):  # waiting jobs and searches, waiting trials
         assert schedule.place_jobs() == 0
 
 
-def test_a_pass_reads_of_the_specs_of_waiting_jobs_only_their_meshes(yard: Yard) -> None:
-    yard.submit()
-    yard.submit(**gpu_mesh(2))
+def test_a_pass_reads_of_the_specs_of_waiting_jobs_only_their_meshes(installation: Yard) -> None:
+    installation.submit()
+    installation.submit(**gpu_mesh(2))
     PretendWorker(slots=1, gpus=1)
     # The database may return them in any order.
     read = sorted(schedule._waiting_jobs(), key=lambda job: job.pk)
@@ -104,34 +111,34 @@ def test_a_pass_reads_of_the_specs_of_waiting_jobs_only_their_meshes(yard: Yard)
         assert set(job._state.fields_cache) == {"project"}, "neither the revision nor the root"
 
 
-def test_more_waiting_jobs_take_no_more_statements(yard: Yard) -> None:
+def test_more_waiting_jobs_take_no_more_statements(installation: Yard) -> None:
     PretendWorker(slots=1, gpus=1)
 
     def statements() -> int:
         schedule.place_jobs()  # writes why each waits
-        with CaptureQueriesContext(connection) as found:
+        with CaptureQueriesContext(connection) as queries:
             schedule.place_jobs()
-        return len(found)
+        return len(queries)
 
-    yard.submit(resources={"slots": 2})
+    installation.submit(resources={"slots": 2})
     few = statements()
     for _ in range(2):
-        yard.submit(resources={"slots": 2})
-        yard.submit(**gpu_mesh(2))
+        installation.submit(resources={"slots": 2})
+        installation.submit(**gpu_mesh(2))
     assert statements() == few
 
 
 def test_a_pass_over_waiting_trials_costs_six_statements(
-    yard: Yard, django_assert_max_num_queries: DjangoAssertNumQueries
+    installation: Yard, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    search = yard.submit(search={**SEARCH, "parallel_trials": 1})
+    search = installation.submit(search={**SEARCH, "parallel_trials": 1})
     worker = PretendWorker(slots=1)
     pipeline.advance_all()
     suggest_from_grid(search)
     schedule.place_jobs()
     (attempt,) = worker.claim_all()
-    trials.queue_by_hand(search, {"units": 48}, by=yard.owner)
-    trials.queue_by_hand(search, {"units": 64}, by=yard.owner)
+    trials.queue_by_hand(search, {"units": 48}, by=installation.owner)
+    trials.queue_by_hand(search, {"units": 64}, by=installation.owner)
     schedule.place_jobs()  # writes why they wait, and compiles the queries
     # Open attempts, jobs, trials, their search's revision, live workers, durations of the newest trials.
     # PostgreSQL is also asked for the time.
@@ -140,9 +147,9 @@ def test_a_pass_over_waiting_trials_costs_six_statements(
     assert attempt.job.trials.waiting().count() == 2
 
 
-def test_priority_comes_before_age(yard: Yard) -> None:
-    yard.submit()
-    urgent = yard.submit(resources={"priority": 90})
+def test_priority_comes_before_age(installation: Yard) -> None:
+    installation.submit()
+    urgent = installation.submit(resources={"priority": 90})
     worker = PretendWorker(slots=1)
     schedule.place_jobs()
     assert [a.job_id for a in worker.claim_all()] == [urgent.pk]

@@ -1,4 +1,4 @@
-"""The remaining time of jobs, compared with recordings of complete jobs."""
+"""The remaining time, compared with recordings of complete jobs."""
 
 import datetime as dt
 from dataclasses import dataclass, replace
@@ -78,17 +78,21 @@ AFTER = {
 
 
 class Replay:
-    """The rows of a recorded job as they were at any second of it."""
+    """A recorded job's rows as they were at any second."""
 
     def __init__(
-        self, yard: Yard, recording: Recording, monkeypatch: pytest.MonkeyPatch, after: dict[str, Any] = AFTER
+        self,
+        installation: Yard,
+        recording: Recording,
+        monkeypatch: pytest.MonkeyPatch,
+        after: dict[str, Any] = AFTER,
     ) -> None:
         self.recording = recording
         self.submitted = timezone.now()
         self.worker = PretendWorker(slots=2)
         self.worker.row.lease_until = self._moment(recording.ended)
         self.worker.row.save()
-        self.root = yard.submit(search=SEARCH, after=after)
+        self.root = installation.submit(search=SEARCH, after=after)
         self.monkeypatch = monkeypatch
 
     def left_at(self, second: float) -> float | None:
@@ -151,8 +155,8 @@ class Replay:
 
 
 @pytest.fixture
-def replay(yard: Yard, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Replay:
-    return Replay(yard, DEMO.slowed(request.param), monkeypatch)
+def replay(installation: Yard, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Replay:
+    return Replay(installation, DEMO.slowed(request.param), monkeypatch)
 
 
 @pytest.mark.parametrize("replay", [0.5, 1.0, 4.0], indirect=True, ids="a machine {} times as slow".format)
@@ -167,9 +171,9 @@ STEPS = 8
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
 def test_the_fraction_is_that_of_completed_executions_and_later_steps(replay: Replay) -> None:
-    shown = replay.at(23.0)
-    assert (shown.done, shown.total, shown.unit) == (13, 24, "executions")
-    assert shown.fraction == pytest.approx(13 / 24 * 12 / (12 + STEPS))
+    progress_out = replay.at(23.0)
+    assert (progress_out.done, progress_out.total, progress_out.unit) == (13, 24, "executions")
+    assert progress_out.fraction == pytest.approx(13 / 24 * 12 / (12 + STEPS))
 
 
 @pytest.mark.parametrize(("second", "steps"), [(30.75, 0), (37.2, 3), (44.4, 5)])
@@ -206,10 +210,10 @@ def test_the_time_left_of_the_last_step_counts_down_and_then_is_unknown(
 
 
 def test_slots_of_other_jobs_do_not_count_for_later_trials(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one_by_one = replace(DEMO, trials=[(5.0 * n, 5.0 * n + 5) for n in range(12)], ended=90.0)
-    replay = Replay(yard, one_by_one, monkeypatch, after={})
+    replay = Replay(installation, one_by_one, monkeypatch, after={})
     assert replay.left_at(30.0) == pytest.approx(6 * 5, rel=0.1)
 
 
@@ -228,17 +232,17 @@ def test_a_paused_job_has_no_remaining_time_and_keeps_its_fraction(replay: Repla
     before = replay.at(23.0)
     assert before.eta_seconds is not None
     replay.root.state = "paused"
-    shown = progress.progress_of_job(replay.root)
-    assert (shown.eta_seconds, shown.fraction) == (None, before.fraction)
-    assert shown.fraction > 0
+    progress_out = progress.progress_of_job(replay.root)
+    assert (progress_out.eta_seconds, progress_out.fraction) == (None, before.fraction)
+    assert progress_out.fraction > 0
 
 
 def test_a_slow_trial_does_not_increase_the_remaining_time(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spans = [(5.0 * n, 5.0 * n + 5) for n in range(11)]
     slow = replace(DEMO, trials=[*spans, (55.0, 100.0)], ended=100.0, steps={})
-    replay = Replay(yard, slow, monkeypatch, after={})
+    replay = Replay(installation, slow, monkeypatch, after={})
     assert replay.left_at(57.0) == pytest.approx(3.0, rel=0.1)
     monkeypatch.setattr(clock, "estimate", lambda: replay._moment(70.0))
     left = progress.progress_of_job(replay.root).eta_seconds

@@ -15,9 +15,9 @@ from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn, until_final
 FLOAT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.4}
 
 
-def scored(yard: Yard, worker: PretendWorker, scores: dict[int, list[float]], **search: Any) -> Job:
+def scored(installation: Yard, worker: PretendWorker, scores: dict[int, list[float]], **search: Any) -> Job:
     """Return an ended search whose trials have these scores, by number."""
-    job = until_final(worker, yard.submit(search=SEARCH | search))
+    job = until_final(worker, installation.submit(search=SEARCH | search))
     for trial in job.trials.all():
         values = scores.get(trial.number, [0.1, 0.2])
         for execution, score in zip(trial.executions.order_by("number"), values, strict=False):
@@ -26,68 +26,79 @@ def scored(yard: Yard, worker: PretendWorker, scores: dict[int, list[float]], **
     return job
 
 
-def test_the_best_two_are_compared_with_an_interval(yard: Yard, worker: PretendWorker) -> None:
-    job = scored(yard, worker, {3: [0.90, 0.91], 2: [0.70, 0.71]})
-    found = answer.answer_of_search(job)
-    assert found.over and found.best and found.next and found.lead
-    assert (found.best.number, found.next.number, found.lead.verdict) == (3, 2, "clear")
-    assert found.scoring.text.startswith("highest val_accuracy on ")
-    assert found.scoring.text.endswith("validation rows; mean over 2 trainings")
+def test_the_best_two_are_compared_with_an_interval(installation: Yard, worker: PretendWorker) -> None:
+    job = scored(installation, worker, {3: [0.90, 0.91], 2: [0.70, 0.71]})
+    search_answer = answer.answer_of_search(job)
+    assert search_answer.over and search_answer.best and search_answer.next and search_answer.lead
+    assert (search_answer.best.number, search_answer.next.number, search_answer.lead.verdict) == (
+        3,
+        2,
+        "clear",
+    )
+    assert search_answer.scoring.text.startswith("highest val_accuracy on ")
+    assert search_answer.scoring.text.endswith("validation rows; mean over 2 trainings")
 
 
-def test_one_training_of_each_tells_nothing(yard: Yard, worker: PretendWorker) -> None:
-    job = scored(yard, worker, {3: [0.9]}, executions_per_trial=1)
-    found = answer.answer_of_search(job)
-    assert found.lead is not None
-    assert (found.lead.verdict, found.lead.trainings, found.repeats) == ("unknown", [1, 1], 5)
+def test_one_training_of_each_tells_nothing(installation: Yard, worker: PretendWorker) -> None:
+    job = scored(installation, worker, {3: [0.9]}, executions_per_trial=1)
+    search_answer = answer.answer_of_search(job)
+    assert search_answer.lead is not None
+    assert (search_answer.lead.verdict, search_answer.lead.trainings, search_answer.repeats) == (
+        "unknown",
+        [1, 1],
+        5,
+    )
 
 
 def test_trainings_that_could_not_tell_the_best_two_apart_are_not_offered(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    job = scored(yard, worker, {3: [0.9, 0.92], 4: [0.92, 0.9]})
-    found = answer.answer_of_search(job)
-    assert found.lead is not None and (found.lead.verdict, found.lead.needed) == ("unclear", None)
-    assert found.repeats is None
+    job = scored(installation, worker, {3: [0.9, 0.92], 4: [0.92, 0.9]})
+    search_answer = answer.answer_of_search(job)
+    assert search_answer.lead is not None and (search_answer.lead.verdict, search_answer.lead.needed) == (
+        "unclear",
+        None,
+    )
+    assert search_answer.repeats is None
 
 
-def test_trials_with_the_score_of_the_best_are_known(yard: Yard, worker: PretendWorker) -> None:
-    job = scored(yard, worker, {2: [0.9, 0.8], 3: [0.8, 0.9], 4: [0.9, 0.8]})
+def test_trials_with_the_score_of_the_best_are_known(installation: Yard, worker: PretendWorker) -> None:
+    job = scored(installation, worker, {2: [0.9, 0.8], 3: [0.8, 0.9], 4: [0.9, 0.8]})
     assert outcomes.trials_tied_with(job, 2) == [3, 4]
     same = job.trials.get(number=2)
     job.trials.filter(number=3).update(values=same.values, values_digest=same.values_digest)
     assert outcomes.trials_tied_with(job, 2) == [4], "the same values are not another configuration"
 
 
-def test_trainings_of_the_same_values_by_hand_count_too(yard: Yard, worker: PretendWorker) -> None:
-    job = scored(yard, worker, {3: [0.9, 0.92]})
+def test_trainings_of_the_same_values_by_hand_count_too(installation: Yard, worker: PretendWorker) -> None:
+    job = scored(installation, worker, {3: [0.9, 0.92]})
     same = job.trials.get(number=3)
     twin = job.trials.get(number=4)
     job.trials.filter(pk=twin.pk).update(values=same.values, values_digest=same.values_digest)
-    found = answer.answer_of_search(job)
-    assert found.lead is not None and found.lead.trainings == [4, 2]
+    search_answer = answer.answer_of_search(job)
+    assert search_answer.lead is not None and search_answer.lead.trainings == [4, 2]
 
 
-def test_folds_are_compared_in_pairs(yard: Yard, worker: PretendWorker) -> None:
+def test_folds_are_compared_in_pairs(installation: Yard, worker: PretendWorker) -> None:
     evaluation = {"kind": "k_fold", "folds": 3}
     job = scored(
-        yard,
+        installation,
         worker,
         {1: [0.9, 0.8, 0.7], 2: [0.88, 0.77, 0.69]},
         executions_per_trial=1,
         evaluation=evaluation,
     )
-    found = answer.answer_of_search(job)
-    assert found.lead is not None
-    assert (found.lead.method, found.lead.trainings) == ("paired_folds", [3, 3])
+    search_answer = answer.answer_of_search(job)
+    assert search_answer.lead is not None
+    assert (search_answer.lead.method, search_answer.lead.trainings) == ("paired_folds", [3, 3])
     assert "held-out folds" in scoring.scoring_of_search(job).text
 
 
 def test_the_best_two_are_trained_again_with_other_seeds_and_nothing_else(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    job = scored(yard, worker, {3: [0.9, 0.92], 1: [0.8, 0.9]})
-    again = follow_up.repeat_best(job, by=yard.owner, executions=3)
+    job = scored(installation, worker, {3: [0.9, 0.92], 1: [0.8, 0.9]})
+    again = follow_up.repeat_best(job, by=installation.owner, executions=3)
     pipeline.advance_all()
     assert [t.values for t in again.trials.order_by("number")] == [
         job.trials.get(number=n).values for n in (3, 1)
@@ -104,42 +115,44 @@ def test_the_best_two_are_trained_again_with_other_seeds_and_nothing_else(
 
 @pytest.mark.parametrize("executions", [0, 1, 101])
 def test_a_number_of_executions_out_of_range_is_refused(
-    yard: Yard, worker: PretendWorker, executions: int
+    installation: Yard, worker: PretendWorker, executions: int
 ) -> None:
-    job = scored(yard, worker, {})
+    job = scored(installation, worker, {})
     with pytest.raises(BadInput, match=f"not {executions}"):
-        follow_up.repeat_best(job, by=yard.owner, executions=executions)
+        follow_up.repeat_best(job, by=installation.owner, executions=executions)
 
 
-def test_a_smaller_range_is_searched_from_the_trials_of_the_first(yard: Yard, worker: PretendWorker) -> None:
+def test_a_smaller_range_is_searched_from_the_trials_of_the_first(
+    installation: Yard, worker: PretendWorker
+) -> None:
     units = {**SEARCH["space"][0], "max": 512}
-    job = scored(yard, worker, {}, algorithm="random", space=[units])
+    job = scored(installation, worker, {}, algorithm="random", space=[units])
     job.trials.filter(number=1).update(score=0.99)
     assert answer.answer_of_search(job).smaller_range == ["units 16 to 256, instead of 16 to 512"]
-    made = follow_up.queue_narrower_search(job, by=yard.owner)
-    assert made.revision is not None and made.revision.spec.search is not None
-    (narrower,) = made.revision.spec.search.space
+    new_search = follow_up.queue_narrower_search(job, by=installation.owner)
+    assert new_search.revision is not None and new_search.revision.spec.search is not None
+    (narrower,) = new_search.revision.spec.search.space
     assert (narrower.min, narrower.max) == (16, 256)  # type: ignore[union-attr]
-    assert made.experiment_id != job.experiment_id
+    assert new_search.experiment_id != job.experiment_id
 
 
-def test_a_grid_has_no_smaller_range(yard: Yard, worker: PretendWorker) -> None:
-    job = scored(yard, worker, {})
+def test_a_grid_has_no_smaller_range(installation: Yard, worker: PretendWorker) -> None:
+    job = scored(installation, worker, {})
     assert answer.answer_of_search(job).smaller_range == []
     with pytest.raises(Conflict, match="already tried"):
-        follow_up.queue_narrower_search(job, by=yard.owner)
+        follow_up.queue_narrower_search(job, by=installation.owner)
 
 
-def test_a_search_with_one_configuration_has_no_lead(yard: Yard, worker: PretendWorker) -> None:
-    job = scored(yard, worker, {}, max_trials=1)
-    found = answer.answer_of_search(job)
-    assert (found.next, found.lead, found.repeats) == (None, None, None)
+def test_a_search_with_one_configuration_has_no_lead(installation: Yard, worker: PretendWorker) -> None:
+    job = scored(installation, worker, {}, max_trials=1)
+    search_answer = answer.answer_of_search(job)
+    assert (search_answer.next, search_answer.lead, search_answer.repeats) == (None, None, None)
     with pytest.raises(StaleState, match="fewer than two"):
-        follow_up.repeat_best(job, by=yard.owner)
+        follow_up.repeat_best(job, by=installation.owner)
 
 
-def test_the_model_called_best_names_its_trial_and_measure(yard: Yard, worker: PretendWorker) -> None:
-    job = yard.submit(search=SEARCH, after={"retrain": {"top": 2}})
+def test_the_model_called_best_names_its_trial_and_measure(installation: Yard, worker: PretendWorker) -> None:
+    job = installation.submit(search=SEARCH, after={"retrain": {"top": 2}})
     while job.children.count() < 2:
         turn(worker, job)
     schedule.place_jobs()

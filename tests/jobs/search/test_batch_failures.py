@@ -1,4 +1,4 @@
-"""Batches of trials that fail, are lost, or stop."""
+"""Trial batches that fail, are lost, or stop."""
 
 import pytest
 
@@ -13,12 +13,12 @@ from tests.present import present
 
 
 @pytest.fixture
-def solo(yard: Yard) -> PretendWorker:
+def solo(installation: Yard) -> PretendWorker:
     return PretendWorker(slots=1)
 
 
-def test_a_trial_in_the_middle_that_fails_ends_alone(yard: Yard, solo: PretendWorker) -> None:
-    attempt = batch_of(yard, solo)
+def test_a_trial_in_the_middle_that_fails_ends_alone(installation: Yard, solo: PretendWorker) -> None:
+    attempt = batch_of(installation, solo)
     first, second, third, *rest = attempt.trials.order_by("number")
     solo.run_trial(attempt, first, score=0.5)
     solo.report(attempt, begun(second), ended(second, "the loss became nan"))
@@ -31,8 +31,10 @@ def test_a_trial_in_the_middle_that_fails_ends_alone(yard: Yard, solo: PretendWo
     assert attempts.renew(solo.row.pk, [attempt.pk]) == {attempt.pk: "running"}
 
 
-def test_a_lost_runner_costs_only_its_running_trial_a_restart(yard: Yard, solo: PretendWorker) -> None:
-    attempt = batch_of(yard, solo)
+def test_a_lost_runner_costs_only_its_running_trial_a_restart(
+    installation: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(installation, solo)
     done, at, *_ = attempt.trials.order_by("number")
     solo.run_trial(attempt, done)
     solo.report(attempt, begun(at))
@@ -45,8 +47,8 @@ def test_a_lost_runner_costs_only_its_running_trial_a_restart(yard: Yard, solo: 
     assert {at, *attempt.trials.exclude(pk=done.pk)} <= set(again.trials.all())
 
 
-def test_a_stale_attempt_changes_no_trial(yard: Yard, solo: PretendWorker) -> None:
-    stale = batch_of(yard, solo)
+def test_a_stale_attempt_changes_no_trial(installation: Yard, solo: PretendWorker) -> None:
+    stale = batch_of(installation, solo)
     at = stale.trials.order_by("number")[0]
     solo.report(stale, begun(at))
     Attempt.objects.filter(pk=stale.pk).update(lease_until=clock.seconds_from_now(-1))
@@ -66,8 +68,8 @@ def test_a_stale_attempt_changes_no_trial(yard: Yard, solo: PretendWorker) -> No
     assert (at.state, at.finished) == ("running", None)
 
 
-def test_a_failed_task_fails_its_running_trial(yard: Yard, solo: PretendWorker) -> None:
-    attempt = batch_of(yard, solo)
+def test_a_failed_task_fails_its_running_trial(installation: Yard, solo: PretendWorker) -> None:
+    attempt = batch_of(installation, solo)
     solo.report(attempt, begun(attempt.trials.order_by("number")[0]))
     attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "out_of_memory", "message": "too large"})
     assert sorted(states(attempt), key="failed".__ne__) == ["failed"] + ["queued"] * (
@@ -76,9 +78,9 @@ def test_a_failed_task_fails_its_running_trial(yard: Yard, solo: PretendWorker) 
 
 
 def test_a_task_that_cannot_begin_fails_its_first_trial_so_that_the_search_ends(
-    yard: Yard, solo: PretendWorker
+    installation: Yard, solo: PretendWorker
 ) -> None:
-    attempt = batch_of(yard, solo)
+    attempt = batch_of(installation, solo)
     attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "bad_data", "message": "no such column"})
     assert states(attempt)[0] == "failed"
     assert set(states(attempt)[1:]) == {"queued"}
@@ -86,11 +88,11 @@ def test_a_task_that_cannot_begin_fails_its_first_trial_so_that_the_search_ends(
 
 @pytest.mark.parametrize(("wish", "outcome"), [("pause", Outcome.PAUSED), ("stop", Outcome.STOPPED)])
 def test_trials_that_had_not_begun_pause_and_stop_with_the_rest(
-    wish: str, outcome: Outcome, yard: Yard, solo: PretendWorker
+    wish: str, outcome: Outcome, installation: Yard, solo: PretendWorker
 ) -> None:
-    attempt = batch_of(yard, solo)
+    attempt = batch_of(installation, solo)
     solo.report(attempt, begun(attempt.trials.order_by("number")[0]))
-    getattr(control, wish)(attempt.job, by=yard.owner)
+    getattr(control, wish)(attempt.job, by=installation.owner)
     assert set(states(attempt)) == {"running", "queued"}, "its runner still holds them"
     attempt_end.finish(attempt.pk, outcome)
     pipeline.advance_all()
@@ -99,9 +101,9 @@ def test_trials_that_had_not_begun_pause_and_stop_with_the_rest(
 
 
 def test_failures_in_a_row_end_the_search_and_stop_the_rest_of_the_batch(
-    yard: Yard, solo: PretendWorker
+    installation: Yard, solo: PretendWorker
 ) -> None:
-    attempt = batch_of(yard, solo, max_consecutive_failures=2)
+    attempt = batch_of(installation, solo, max_consecutive_failures=2)
     for trial in attempt.trials.order_by("number")[:2]:
         solo.report(attempt, begun(trial), ended(trial, "out of luck"))
     pipeline.advance_all()

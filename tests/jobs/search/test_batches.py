@@ -1,4 +1,4 @@
-"""One attempt that holds several trials of a search."""
+"""One attempt that holds several trials."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from jobs.messages import events as contract
 from jobs.messages.training import TrialTask
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
 from jobs.queries.runs import events as event_log
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import open_attempts
 from jobs.states import Outcome
 from jobs.store import LocalStore
@@ -30,13 +30,13 @@ WIDE: dict[str, Any] = SEARCH | {
 
 
 @pytest.fixture
-def solo(yard: Yard) -> PretendWorker:
+def solo(installation: Yard) -> PretendWorker:
     return PretendWorker(slots=1)
 
 
-def batch_of(yard: Yard, worker: PretendWorker, *, seconds: float = 0.5, **search: Any) -> Attempt:
+def batch_of(installation: Yard, worker: PretendWorker, *, seconds: float = 0.5, **search: Any) -> Attempt:
     """Return a claimed attempt with several trials: the first has shown how long one takes."""
-    job, (first,) = placed_search(yard, worker, **(WIDE | search))
+    job, (first,) = placed_search(installation, worker, **(WIDE | search))
     (trial,) = first.trials.all()
     worker.report(first, contract.Started(time=time.time()), begun(trial, ago=seconds), ended(trial))
     attempt_end.finish(first.pk, Outcome.COMPLETED)
@@ -62,16 +62,16 @@ def log_of(job: Job) -> list[str]:
 
 
 def test_an_attempt_holds_one_trial_until_the_duration_of_a_trial_is_known(
-    yard: Yard, solo: PretendWorker
+    installation: Yard, solo: PretendWorker
 ) -> None:
-    _, (first,) = placed_search(yard, solo, **WIDE)
+    _, (first,) = placed_search(installation, solo, **WIDE)
     assert first.trials.count() == 1
 
 
 def test_trials_released_during_placement_are_not_overtaken(
-    yard: Yard, solo: PretendWorker, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, solo: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = batch_of(yard, solo, parallel_trials=1)
+    attempt = batch_of(installation, solo, parallel_trials=1)
     held = list(attempt.trials.order_by("number"))
     pipeline.advance_all()
     suggest_from_grid(attempt.job)
@@ -91,9 +91,9 @@ def test_trials_released_during_placement_are_not_overtaken(
     assert again.trials.order_by("number").first() == held[0]
 
 
-def test_an_attempt_holds_trials_for_three_seconds_but_no_more_than_its_share(yard: Yard) -> None:
+def test_an_attempt_holds_trials_for_three_seconds_but_no_more_than_its_share(installation: Yard) -> None:
     worker = PretendWorker(slots=1)
-    assert batch_of(yard, worker, seconds=0.5).trials.count() in (5, 6)
+    assert batch_of(installation, worker, seconds=0.5).trials.count() in (5, 6)
     PretendWorker(slots=3, name="other")
     schedule.place_jobs()
     sizes = [a.trials.count() for a in Attempt.objects.exclude(state="ended").order_by("pk")[1:]]
@@ -105,9 +105,9 @@ def test_an_attempt_holds_trials_for_three_seconds_but_no_more_than_its_share(ya
     assert len(sizes) == 3, "the work is spread over all free slots"
 
 
-def test_a_batch_runs_one_trial_at_once_so_a_limit_counts_attempts(yard: Yard) -> None:
+def test_a_batch_runs_one_trial_at_once_so_a_limit_counts_attempts(installation: Yard) -> None:
     worker = PretendWorker(slots=4)
-    attempt = batch_of(yard, worker, parallel_trials=1)
+    attempt = batch_of(installation, worker, parallel_trials=1)
     solo, other = attempt.trials.order_by("number")[:2]
     worker.report(attempt, begun(solo))
     assert attempt.job.trials.filter(state="running").get() == solo
@@ -118,8 +118,10 @@ def test_a_batch_runs_one_trial_at_once_so_a_limit_counts_attempts(yard: Yard) -
     assert (other.state, other.started, other.attempt) == ("queued", None, attempt.number)
 
 
-def test_each_trial_of_a_batch_has_its_own_start_and_end_time(yard: Yard, solo: PretendWorker) -> None:
-    attempt = batch_of(yard, solo)
+def test_each_trial_of_a_batch_has_its_own_start_and_end_time(
+    installation: Yard, solo: PretendWorker
+) -> None:
+    attempt = batch_of(installation, solo)
     first, second = attempt.trials.order_by("number")[:2]
     now = time.time()
     batch: list[contract.RunnerEvent] = [
@@ -134,9 +136,9 @@ def test_each_trial_of_a_batch_has_its_own_start_and_end_time(yard: Yard, solo: 
 
 
 def test_an_event_of_a_trial_that_the_attempt_does_not_hold_is_not_written(
-    yard: Yard, solo: PretendWorker
+    installation: Yard, solo: PretendWorker
 ) -> None:
-    attempt = batch_of(yard, solo)
+    attempt = batch_of(installation, solo)
     (first,) = attempt.job.trials.filter(number=1)
     before = Trial.objects.get(pk=first.pk).finished
     point = ("loss", 1.0, 0.5, 1.0)
@@ -156,9 +158,9 @@ def test_an_event_of_a_trial_that_the_attempt_does_not_hold_is_not_written(
 
 
 def test_a_line_that_arrives_after_its_trial_was_queued_again_keeps_its_text_and_trial(
-    yard: Yard, solo: PretendWorker
+    installation: Yard, solo: PretendWorker
 ) -> None:
-    attempt = batch_of(yard, solo)
+    attempt = batch_of(installation, solo)
     at = attempt.trials.order_by("number")[0]
     solo.report(attempt, begun(at), ended(at))
     Trial.objects.filter(pk=at.pk).update(state="queued", attempt=0)
@@ -168,10 +170,10 @@ def test_a_line_that_arrives_after_its_trial_was_queued_again_keeps_its_text_and
 
 
 def test_a_task_names_only_the_trials_still_open(
-    yard: Yard, solo: PretendWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, solo: PretendWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalStore, "path", lambda _store, digest: tmp_path / digest)
-    attempt = batch_of(yard, solo)
+    attempt = batch_of(installation, solo)
     Trial.objects.filter(pk=attempt.trials.order_by("number")[0].pk).update(state="stopped")
     built = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
     assert isinstance(built, TrialTask)
@@ -179,16 +181,19 @@ def test_a_task_names_only_the_trials_still_open(
     assert built.trials[0].spec.model.args["units"] == built.trials[0].values["units"]
 
 
-def test_attempts_are_shown_with_their_trials(yard: Yard, solo: PretendWorker) -> None:
-    attempt = batch_of(yard, solo)
-    rows = [shown.attempt_out(row) for row in shown.attempts_with_trials(attempt.job).order_by("number")]
+def test_attempts_are_shown_with_their_trials(installation: Yard, solo: PretendWorker) -> None:
+    attempt = batch_of(installation, solo)
+    rows = [
+        job_queries.attempt_out(row)
+        for row in job_queries.attempts_with_trials(attempt.job).order_by("number")
+    ]
     assert [len(row.trials) for row in rows] == [1, attempt.trials.count()]
 
 
 def test_recording_costs_few_statements_a_trial(
-    yard: Yard, solo: PretendWorker, django_assert_max_num_queries: DjangoAssertNumQueries
+    installation: Yard, solo: PretendWorker, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    attempt = batch_of(yard, solo, seconds=0.1)
+    attempt = batch_of(installation, solo, seconds=0.1)
     trials = list(attempt.trials.order_by("number"))
     assert len(trials) >= 20
     batch = [event for trial in trials for event in whole(trial)]
@@ -199,7 +204,7 @@ def test_recording_costs_few_statements_a_trial(
 
 
 def whole(trial: Trial) -> Iterator[contract.RunnerEvent]:
-    """Yield the events of a trial of one epoch."""
+    """Yield the events for a trial with one epoch."""
     about: dict[str, Any] = {"time": time.time(), "trial": trial.number}
     training: dict[str, Any] = about | {"execution": 1}
     yield contract.TrialBegun(**about)
@@ -223,12 +228,12 @@ def continued(trial: Trial, by: User) -> None:
 
 @pytest.mark.parametrize(("error", "queue_again"), [("out of luck", retried), ("", continued)])
 def test_a_trial_that_is_queued_again_is_released_by_its_earlier_attempt(
-    error: str, queue_again: Callable[[Trial, User], None], yard: Yard, solo: PretendWorker
+    error: str, queue_again: Callable[[Trial, User], None], installation: Yard, solo: PretendWorker
 ) -> None:
-    attempt = batch_of(yard, solo)
+    attempt = batch_of(installation, solo)
     first, *rest = attempt.trials.order_by("number")
     solo.report(attempt, begun(first), ended(first, error))
-    queue_again(first, yard.owner)
+    queue_again(first, installation.owner)
     assert attempt.job.trials.waiting().get() == first, "it waits for any slot"
     late = contract.ExecutionDone(
         time=time.time(), trial=first.number, execution=1, state="completed", score=0.1, epochs=3

@@ -11,9 +11,9 @@ LOSSES = [[1, 0.5], [3, 0.4]]
 
 
 @pytest.fixture
-def search(yard: Yard) -> Job:
+def search(installation: Yard) -> Job:
     """A search under a pruner with trials in all states; trial 2 never had a figure."""
-    job = yard.submit(search=SEARCH | {"pruner": {"kind": "median"}})
+    job = installation.submit(search=SEARCH | {"pruner": {"kind": "median"}})
     for number, state in enumerate(("completed", "completed", "pruned", "failed", "running"), 1):
         end(job, number, state, [] if number == 2 else LOSSES)
     return job
@@ -26,8 +26,10 @@ def end(search: Job, number: int, state: str, best: list[list[float]]) -> None:
 
 
 def test_curves_of_completed_and_pruned_trials_are_compared(search: Job) -> None:
-    found = [(curve.trial, curve.execution, curve.over) for curve in learning_curves.curves_of_search(search)]
-    assert found == [(1, 1, True), (1, 2, True), (3, 1, False), (3, 2, False)]
+    curves = [
+        (curve.trial, curve.execution, curve.over) for curve in learning_curves.curves_of_search(search)
+    ]
+    assert curves == [(1, 1, True), (1, 2, True), (3, 1, False), (3, 2, False)]
     assert learning_curves.curves_of_search(search)[0].at(3) == 0.4
 
 
@@ -39,7 +41,7 @@ def test_a_read_without_new_curves_costs_one_statement(
         assert learning_curves.newly_ended_curves(search.pk, known=(1, 2, 3)) == {}
     Trial.objects.filter(number=5).update(state="completed")
     assert [
-        len(found) for found in learning_curves.newly_ended_curves(search.pk, known=(1, 2, 3)).values()
+        len(curves) for curves in learning_curves.newly_ended_curves(search.pk, known=(1, 2, 3)).values()
     ] == [2]
 
 

@@ -6,14 +6,14 @@ from jobs.actions.runs import pipeline, submit
 from jobs.actions.search import ensembles
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job
-from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import steps
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn
 
 
 @pytest.fixture
-def search(yard: Yard) -> Job:
-    job = yard.submit(search=SEARCH)
+def search(installation: Yard) -> Job:
+    job = installation.submit(search=SEARCH)
     for number in range(1, 5):
         facts = {
             "values": {"units": 16 * number},
@@ -28,11 +28,11 @@ def search(yard: Yard) -> Job:
 
 
 def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
-    yard: Yard, worker: PretendWorker, search: Job
+    installation: Yard, worker: PretendWorker, search: Job
 ) -> None:
-    job = ensembles.queue_ensemble(search, [4, 2, 4], by=yard.owner)
+    job = ensembles.queue_ensemble(search, [4, 2, 4], by=installation.owner)
     pipeline.advance_all()
-    assert [(step.kind, step.state) for step in shown.steps_out(job)] == [
+    assert [(step.kind, step.state) for step in job_queries.steps_out(job)] == [
         ("train", "queued"),
         ("train", "queued"),
         ("ensemble", None),
@@ -49,9 +49,9 @@ def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
 
 
 def test_its_members_are_retrained_and_pooled_with_the_options_of_the_spec_or_defaults(
-    yard: Yard, search: Job
+    installation: Yard, search: Job
 ) -> None:
-    job = ensembles.queue_ensemble(search, [1, 2, 3], by=yard.owner)
+    job = ensembles.queue_ensemble(search, [1, 2, 3], by=installation.owner)
     after = steps.effective_spec(job).after
     assert after.retrain is not None and after.ensemble is not None
     assert (after.retrain.top, after.retrain.include_validation, after.ensemble.method) == (
@@ -60,28 +60,28 @@ def test_its_members_are_retrained_and_pooled_with_the_options_of_the_spec_or_de
         "weighted",
     )
     changed = {"retrain": {"top": 2, "patience": 4}, "ensemble": {"method": "mean"}, "quantize": {}}
-    job.revision = yard.revision(search=SEARCH, after=changed)
+    job.revision = installation.revision(search=SEARCH, after=changed)
     after = steps.effective_spec(job).after
     assert after.retrain is not None and after.ensemble is not None
     assert (after.retrain.top, after.retrain.patience, after.ensemble.method) == (3, 4, "mean")
     assert after.quantize is None
 
 
-def test_it_runs_again_with_the_same_trials(yard: Yard, search: Job) -> None:
-    job = ensembles.queue_ensemble(search, [1, 3], by=yard.owner)
-    again = submit.clone(job, by=yard.owner)
+def test_it_runs_again_with_the_same_trials(installation: Yard, search: Job) -> None:
+    job = ensembles.queue_ensemble(search, [1, 3], by=installation.owner)
+    again = submit.clone(job, by=installation.owner)
     assert (again.public_kind, again.title) == ("ensemble", "Ensemble of trials 1, 3")
     assert again.payload == job.payload
 
 
-def test_a_clone_runs_the_same_even_if_its_search_has_changed(yard: Yard, search: Job) -> None:
-    job = ensembles.queue_ensemble(search, [1, 3], by=yard.owner)
+def test_a_clone_runs_the_same_even_if_its_search_has_changed(installation: Yard, search: Job) -> None:
+    job = ensembles.queue_ensemble(search, [1, 3], by=installation.owner)
     changed = {"pool": "large", "priority": 90, "slots": 2, "max_restarts": 1}
     Job.objects.filter(pk=job.pk).update(**changed)
-    Job.objects.filter(pk=search.pk).update(revision=yard.revision(search={**SEARCH, "seed": 7}))
+    Job.objects.filter(pk=search.pk).update(revision=installation.revision(search={**SEARCH, "seed": 7}))
     search.trials.all().delete()
     job.refresh_from_db()
-    again = submit.clone(job, by=yard.owner)
+    again = submit.clone(job, by=installation.owner)
     assert (again.revision, again.payload) == (job.revision, job.payload)
     assert {name: getattr(again, name) for name in changed} == changed
 
@@ -97,17 +97,17 @@ def test_a_clone_runs_the_same_even_if_its_search_has_changed(yard: Yard, search
     ],
 )
 def test_trials_that_cannot_be_members_are_refused(
-    yard: Yard, search: Job, numbers: list[int], message: str
+    installation: Yard, search: Job, numbers: list[int], message: str
 ) -> None:
     search.trials.filter(number__in=(3, 4)).update(state="failed")
     search.trials.filter(number=4).update(score=None)
     search.trials.filter(number=2).update(values_digest=search.trials.get(number=1).values_digest)
     with pytest.raises(BadInput, match=message) as refusal:
-        ensembles.queue_ensemble(search, numbers, by=yard.owner)
+        ensembles.queue_ensemble(search, numbers, by=installation.owner)
     assert [problem.pointer for problem in refusal.value.problems] == ["/trials"]
 
 
-def test_only_a_search_has_trials_to_choose(yard: Yard, search: Job) -> None:
-    job = ensembles.queue_ensemble(search, [1, 2], by=yard.owner)
+def test_only_a_search_has_trials_to_choose(installation: Yard, search: Job) -> None:
+    job = ensembles.queue_ensemble(search, [1, 2], by=installation.owner)
     with pytest.raises(Conflict, match="not a search"):
-        ensembles.queue_ensemble(job, [1, 2], by=yard.owner)
+        ensembles.queue_ensemble(job, [1, 2], by=installation.owner)

@@ -57,8 +57,8 @@ def result(validation: tuple[float, float, float], test: tuple[float, float, flo
 def test_clearly_worse_means_that_the_intervals_do_not_overlap(
     training: Job, validation: Any, test: Any, part: str | None
 ) -> None:
-    found = find_shortfall(training, TrainResult.model_validate(result(validation, test)))
-    assert (found.part if found else None) == part
+    shortfall = find_shortfall(training, TrainResult.model_validate(result(validation, test)))
+    assert (shortfall.part if shortfall else None) == part
 
 
 def test_a_wide_spread_over_executions_widens_the_range(search: Job, training: Job) -> None:

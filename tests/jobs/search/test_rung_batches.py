@@ -24,15 +24,15 @@ from tests.jobs.yard import Yard, begun, spec
 
 
 @pytest.fixture
-def climber(yard: Yard) -> Climber:
+def climber(installation: Yard) -> Climber:
     return Climber(slots=4)
 
 
 def test_stopping_a_search_stops_waiting_trials_and_a_retry_continues_them(
-    yard: Yard, climber: Climber
+    installation: Yard, climber: Climber
 ) -> None:
-    job, trial = at_first_rung(yard, climber)
-    control.stop(job, by=yard.owner)
+    job, trial = at_first_rung(installation, climber)
+    control.stop(job, by=installation.owner)
     for attempt in Attempt.objects.exclude(state="ended"):
         attempt_end.finish(attempt.pk, Outcome.STOPPED)
     pipeline.advance_all()
@@ -40,14 +40,14 @@ def test_stopping_a_search_stops_waiting_trials_and_a_retry_continues_them(
     job.refresh_from_db()
     assert (job.state, trial.state) == ("stopped", "stopped")
     assert job.results_json["best_trial"]["number"] == trial.number, "its score at the rung counts"
-    control.retry(Job.objects.get(pk=job.pk), by=yard.owner)
+    control.retry(Job.objects.get(pk=job.pk), by=installation.owner)
     assert climb(climber, job).state == "completed"
 
 
 def test_checkpoints_of_waiting_trials_are_kept_and_those_of_pruned_trials_removed(
-    yard: Yard, climber: Climber
+    installation: Yard, climber: Climber
 ) -> None:
-    job, trial = at_first_rung(yard, climber)
+    job, trial = at_first_rung(installation, climber)
     other = job.trials.get(number=2)
     for row in (trial, other):
         Checkpoint.objects.create(
@@ -59,8 +59,8 @@ def test_checkpoints_of_waiting_trials_are_kept_and_those_of_pruned_trials_remov
     assert Checkpoint.objects.kept().get().trial_id == trial.pk
 
 
-def test_the_remaining_time_counts_the_epochs_of_later_rungs(yard: Yard, climber: Climber) -> None:
-    job, trial = at_first_rung(yard, climber)
+def test_the_remaining_time_counts_the_epochs_of_later_rungs(installation: Yard, climber: Climber) -> None:
+    job, trial = at_first_rung(installation, climber)
     Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
     Trial.objects.filter(state="running").update(state="queued", started=None)
     now = progress.progress_of_job(Job.objects.get(pk=job.pk))
@@ -70,9 +70,9 @@ def test_the_remaining_time_counts_the_epochs_of_later_rungs(yard: Yard, climber
 
 
 def test_a_trial_promoted_while_its_batch_runs_does_not_fail_with_the_batch(
-    yard: Yard, climber: Climber
+    installation: Yard, climber: Climber
 ) -> None:
-    job, _ = at_first_rung(yard, climber, algorithm="asha", max_trials=40)
+    job, _ = at_first_rung(installation, climber, algorithm="asha", max_trials=40)
     attempt = Attempt.objects.exclude(state="ended").order_by("pk")[0]
     (first,) = attempt.trials.all()
     other = job.trials.filter(attempt=0).first() or suggest.make_trial(
@@ -91,43 +91,45 @@ def test_a_trial_promoted_while_its_batch_runs_does_not_fail_with_the_batch(
     assert (first.state, first.rung, first.error) == ("queued", 1, None)
 
 
-def test_a_paused_batch_resumes_without_the_trials_that_wait_at_a_rung(yard: Yard, climber: Climber) -> None:
-    job, first = at_first_rung(yard, climber)
+def test_a_paused_batch_resumes_without_the_trials_that_wait_at_a_rung(
+    installation: Yard, climber: Climber
+) -> None:
+    job, first = at_first_rung(installation, climber)
     attempt = Attempt.objects.exclude(state="ended").order_by("pk")[0]
     at_work, later = attempt.trials.get(), suggest.make_trial(job, {"learning_rate": 0.05}, source="hand")
     attempt.trials.add(first, later)
     Trial.objects.filter(pk__in=[first.pk, later.pk]).update(attempt=attempt.number)
     climber.report(attempt, contract.Started(time=time.time()), begun(at_work))
-    control.pause(Job.objects.get(pk=job.pk), by=yard.owner)
+    control.pause(Job.objects.get(pk=job.pk), by=installation.owner)
     for open_one in Attempt.objects.exclude(state="ended"):
         attempt_end.finish(open_one.pk, Outcome.PAUSED)
     pipeline.advance_all()
     job.refresh_from_db()
     assert (job.state, set(job.trials.values_list("state", flat=True))) == ("paused", {"paused"})
-    control.resume(job, by=yard.owner)
+    control.resume(job, by=installation.owner)
     states = dict(job.trials.values_list("number", "state"))
     assert states.pop(first.number) == "paused", "it waits for the others there"
     assert set(states.values()) == {"queued"}
     assert climb(climber, job).state == "completed"
 
 
-def topmost(yard: Yard, climber: Climber) -> tuple[Job, Trial]:
+def topmost(installation: Yard, climber: Climber) -> tuple[Job, Trial]:
     """Return a running search with rungs and a completed trial of its highest one."""
-    job, trial = at_first_rung(yard, climber)
+    job, trial = at_first_rung(installation, climber)
     Trial.objects.filter(pk=trial.pk).update(state="completed", rung=2, epochs=9, rungs=[0.4, 0.3, 0.2])
     trial.executions.update(state="completed", epochs=9, score=0.2)
     Checkpoint.objects.create(
         job=job, trial=trial, execution=1, attempt=1, step=1, epoch=9, bytes=1, folder="t", manifest="0" * 64
     )
-    trials.continue_training(trial, 30, by=yard.owner)
+    trials.continue_training(trial, 30, by=installation.owner)
     return job, trial
 
 
-def test_a_continued_trial_never_waits_at_a_rung(yard: Yard, climber: Climber) -> None:
-    job, trial = topmost(yard, climber)
+def test_a_continued_trial_never_waits_at_a_rung(installation: Yard, climber: Climber) -> None:
+    job, trial = topmost(installation, climber)
     trial.refresh_from_db()
     assert (trial.epochs, trial.until) == (9, 30), "the end of its rung is kept"
-    control.pause(Job.objects.get(pk=job.pk), by=yard.owner)
+    control.pause(Job.objects.get(pk=job.pk), by=installation.owner)
     for attempt in Attempt.objects.exclude(state="ended"):
         attempt_end.finish(attempt.pk, Outcome.PAUSED)
     pipeline.advance_all()
@@ -135,13 +137,15 @@ def test_a_continued_trial_never_waits_at_a_rung(yard: Yard, climber: Climber) -
     assert (trial.state, trial.waits_at_rung) == ("paused", False)
     row = TrialRow(number=1, state="paused", values={}, rung=2, rungs=(0.4, 0.3, 0.2), until=30)
     assert not row.waits() and row.is_pending()
-    control.resume(Job.objects.get(pk=job.pk), by=yard.owner)
+    control.resume(Job.objects.get(pk=job.pk), by=installation.owner)
     trial.refresh_from_db()
     assert trial.state == "queued", "resuming the search queues it again"
 
 
-def test_the_score_of_a_continued_trial_does_not_count_for_a_rung(yard: Yard, climber: Climber) -> None:
-    _, trial = topmost(yard, climber)
+def test_the_score_of_a_continued_trial_does_not_count_for_a_rung(
+    installation: Yard, climber: Climber
+) -> None:
+    _, trial = topmost(installation, climber)
     for _ in range(3):
         schedule.place_jobs()
         for attempt in climber.claim_all():
@@ -152,8 +156,8 @@ def test_the_score_of_a_continued_trial_does_not_count_for_a_rung(yard: Yard, cl
     assert trial.score == pytest.approx(0.06)
 
 
-def test_a_trial_at_a_rung_is_shown_as_waiting_for_the_others(yard: Yard, climber: Climber) -> None:
-    job, trial = at_first_rung(yard, climber)
+def test_a_trial_at_a_rung_is_shown_as_waiting_for_the_others(installation: Yard, climber: Climber) -> None:
+    job, trial = at_first_rung(installation, climber)
     with CaptureQueriesContext(connection) as asked:
         assert waiting.waiting_reasons(job)[trial.number] == waiting.AT_RUNG
     assert not [query["sql"] for query in asked if '"values"' in query["sql"]], (
@@ -163,9 +167,9 @@ def test_a_trial_at_a_rung_is_shown_as_waiting_for_the_others(yard: Yard, climbe
 
 
 def test_neither_a_continued_trial_nor_a_removed_bracket_distorts_the_remaining_time(
-    yard: Yard, climber: Climber
+    installation: Yard, climber: Climber
 ) -> None:
-    job, trial = at_first_rung(yard, climber)
+    job, trial = at_first_rung(installation, climber)
     Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
     Trial.objects.filter(state="running").update(state="queued", started=None)
     before = progress.progress_of_job(Job.objects.get(pk=job.pk)).eta_seconds

@@ -41,7 +41,7 @@ class Climber(PretendWorker):
         attempt_end.finish(attempt.pk, Outcome.COMPLETED)
 
     def climb(self, attempt: Attempt, trial: Trial) -> None:
-        """Report the events of a trial that trains to the end of its rung."""
+        """Report the events of a trial that trains to its rung's end."""
         if trial.number in self.failing:
             self.report(attempt, begun(trial), ended(trial, "out of luck"))
             return
@@ -93,13 +93,13 @@ def climb(worker: PretendWorker, job: Job) -> Job:
 
 
 @pytest.fixture
-def climber(yard: Yard) -> Climber:
+def climber(installation: Yard) -> Climber:
     return Climber(slots=4)
 
 
-def at_first_rung(yard: Yard, climber: Climber, **search: Any) -> tuple[Job, Trial]:
+def at_first_rung(installation: Yard, climber: Climber, **search: Any) -> tuple[Job, Trial]:
     """Return a running search and its first trial, which waits while others run."""
-    job = yard.submit(search=CLIMB | search, fit=FIT)
+    job = installation.submit(search=CLIMB | search, fit=FIT)
     pipeline.advance_all()
     answer(job)
     schedule.place_jobs()
@@ -111,8 +111,8 @@ def at_first_rung(yard: Yard, climber: Climber, **search: Any) -> tuple[Job, Tri
     return job, trial
 
 
-def test_hyperband_runs_its_brackets_and_records_each_decision(yard: Yard, climber: Climber) -> None:
-    job = climb(climber, yard.submit(search=CLIMB, fit=FIT))
+def test_hyperband_runs_its_brackets_and_records_each_decision(installation: Yard, climber: Climber) -> None:
+    job = climb(climber, installation.submit(search=CLIMB, fit=FIT))
     assert job.state == "completed", job.error
     reached = Counter((t.bracket, t.epochs) for t in job.trials.all())
     # 9·1 3·3 1·9, 5·3 1·9, 3·9: the paper's brackets for R = 9 and η = 3, by where each trial ended
@@ -126,23 +126,27 @@ def test_hyperband_runs_its_brackets_and_records_each_decision(yard: Yard, climb
     assert progress.progress_of_job(job).total == trained == outcomes.search_of(job).epochs_planned(9)
 
 
-def test_asha_ends_with_every_trial_decided(yard: Yard, climber: Climber) -> None:
-    job = climb(climber, yard.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 20}, fit=FIT))
+def test_asha_ends_with_every_trial_decided(installation: Yard, climber: Climber) -> None:
+    job = climb(
+        climber, installation.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 20}, fit=FIT)
+    )
     assert job.state == "completed", job.error
     assert {t.state for t in job.trials.all()} == {"pruned", "completed"}
     assert job.trials.count() == 20
 
 
-def test_a_search_too_short_for_its_top_rung_still_has_a_best_trial(yard: Yard, climber: Climber) -> None:
-    job = climb(climber, yard.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 2}, fit=FIT))
+def test_a_search_too_short_for_its_top_rung_still_has_a_best_trial(
+    installation: Yard, climber: Climber
+) -> None:
+    job = climb(climber, installation.submit(search={**CLIMB, "algorithm": "asha", "max_trials": 2}, fit=FIT))
     assert (job.state, {t.state for t in job.trials.all()}) == ("completed", {"pruned"})
     assert job.results_json["best_trial"]["score"] == min(present(t.score) for t in job.trials.all())
 
 
 def test_a_waiting_trial_keeps_its_score_and_a_second_end_of_a_rung_replaces_the_first(
-    yard: Yard, climber: Climber
+    installation: Yard, climber: Climber
 ) -> None:
-    _, trial = at_first_rung(yard, climber, executions_per_trial=2)
+    _, trial = at_first_rung(installation, climber, executions_per_trial=2)
     assert trial.waits_at_rung
     assert trial.score == pytest.approx(trial.values["learning_rate"] + 1.5 - 0.001)
     assert trial.rungs == [trial.score]
@@ -150,7 +154,7 @@ def test_a_waiting_trial_keeps_its_score_and_a_second_end_of_a_rung_replaces_the
     assert {e.state for e in trial.executions.all()} == {"paused"}
 
     Trial.objects.filter(pk=trial.pk).update(state="stopped")
-    trials.retry(trial, by=yard.owner)
+    trials.retry(trial, by=installation.owner)
     schedule.place_jobs()
     for attempt in climber.claim_all():
         climber.run(attempt)
@@ -160,9 +164,9 @@ def test_a_waiting_trial_keeps_its_score_and_a_second_end_of_a_rung_replaces_the
 
 
 def test_after_an_empty_answer_no_request_is_sent_until_a_trial_changes(
-    yard: Yard, climber: Climber, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, climber: Climber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)  # one bracket of four, cut short
+    job = installation.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)  # one bracket of four, cut short
     pipeline.advance_all()
     assert answer(job)
     schedule.place_jobs()
@@ -182,10 +186,10 @@ def test_after_an_empty_answer_no_request_is_sent_until_a_trial_changes(
 
 
 def test_a_trial_retried_after_the_last_answer_is_still_promoted_or_pruned(
-    yard: Yard, climber: Climber
+    installation: Yard, climber: Climber
 ) -> None:
     climber.failing = frozenset({2})
-    job = yard.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)
+    job = installation.submit(search=CLIMB | {"max_trials": 4}, fit=FIT)
     while not Job.objects.get(pk=job.pk).payload_json.get("exhausted"):
         pipeline.advance_all()
         answer(job)
@@ -193,22 +197,22 @@ def test_a_trial_retried_after_the_last_answer_is_still_promoted_or_pruned(
         for attempt in climber.claim_all():
             climber.run(attempt)
     climber.failing = frozenset()
-    trials.retry(job.trials.get(number=2), by=yard.owner)
+    trials.retry(job.trials.get(number=2), by=installation.owner)
     assert climb(climber, job).state == "completed"
     assert job.trials.get(number=2).state in ("pruned", "completed")
 
 
-def test_a_trial_that_ends_a_rung_interrupts_a_row_of_failures(yard: Yard, climber: Climber) -> None:
+def test_a_trial_that_ends_a_rung_interrupts_a_row_of_failures(installation: Yard, climber: Climber) -> None:
     climber.failing = frozenset({1, 3, 5, 7})
-    job = climb(climber, yard.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
+    job = climb(climber, installation.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
     assert job.state == "completed"
     climber.failing = frozenset(range(100))
-    job = climb(climber, yard.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
+    job = climb(climber, installation.submit(search=CLIMB | {"max_consecutive_failures": 2}, fit=FIT))
     assert present(job.error)["code"] == "trials_keep_failing"
 
 
-def test_a_runner_lost_at_a_rung_costs_a_restart(yard: Yard, climber: Climber) -> None:
-    at_first_rung(yard, climber)
+def test_a_runner_lost_at_a_rung_costs_a_restart(installation: Yard, climber: Climber) -> None:
+    at_first_rung(installation, climber)
     schedule.place_jobs()
     attempt = Attempt.objects.filter(state="running").first()
     assert attempt is not None

@@ -20,9 +20,9 @@ from jobs.store import LocalStore
 from tests.jobs.yard import PretendWorker, Yard, begun, ended, placed_search
 
 
-def completed(yard: Yard, worker: PretendWorker, **more: Any) -> tuple[Job, Trial]:
+def completed(installation: Yard, worker: PretendWorker, **more: Any) -> tuple[Job, Trial]:
     """Return a search whose first trial is completed with a checkpoint of each execution."""
-    job, held = placed_search(yard, worker, **more)
+    job, held = placed_search(installation, worker, **more)
     worker.run(held[0])
     trial = job.trials.get(number=1)
     for execution in (1, 2):
@@ -45,10 +45,10 @@ def keep(trial: Trial, execution: int) -> None:
 
 
 def test_an_event_of_an_old_attempt_does_not_change_a_continued_trial(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    _, trial = completed(yard, worker)
-    trials.continue_training(trial, 10, by=yard.owner)
+    _, trial = completed(installation, worker)
+    trials.continue_training(trial, 10, by=installation.owner)
     with transaction.atomic(), pytest.raises(StaleState):
         transition.move_trial_unlogged(
             trial, TrialState.FAILED, fence=99, error={"code": "x", "message": "x"}
@@ -57,10 +57,10 @@ def test_an_event_of_an_old_attempt_does_not_change_a_continued_trial(
 
 
 def test_a_completed_trial_continues_under_its_number(
-    yard: Yard, worker: PretendWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, worker: PretendWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, trial = completed(yard, worker)
-    trials.continue_training(trial, 10, by=yard.owner)
+    _, trial = completed(installation, worker)
+    trials.continue_training(trial, 10, by=installation.owner)
     assert (trial.state, trial.until) == ("queued", 10)
     assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
     pipeline.advance_all()
@@ -77,46 +77,48 @@ def test_a_completed_trial_continues_under_its_number(
     assert trial.state == "completed" and trial.score is not None and trial.score > 0.95
 
 
-def test_a_completed_trial_without_a_checkpoint_is_not_continued(yard: Yard, worker: PretendWorker) -> None:
-    _, trial = completed(yard, worker)
+def test_a_completed_trial_without_a_checkpoint_is_not_continued(
+    installation: Yard, worker: PretendWorker
+) -> None:
+    _, trial = completed(installation, worker)
     trial.checkpoints.filter(execution=2).update(removed=clock.now())
     with pytest.raises(StaleState, match="only the best trials keep theirs"):
-        trials.continue_training(trial, 10, by=yard.owner)
+        trials.continue_training(trial, 10, by=installation.owner)
     trial.refresh_from_db()
     assert trial.state == "completed"
 
 
 @pytest.mark.parametrize("epochs", [None, 2, 3, 10_000_000])
 def test_too_few_or_too_many_epochs_are_refused(
-    yard: Yard, worker: PretendWorker, epochs: int | None
+    installation: Yard, worker: PretendWorker, epochs: int | None
 ) -> None:
-    _, trial = completed(yard, worker)
+    _, trial = completed(installation, worker)
     with pytest.raises(BadInput) as refused:
-        trials.continue_training(trial, epochs, by=yard.owner)
+        trials.continue_training(trial, epochs, by=installation.owner)
     assert refused.value.problems[0].pointer == "/epochs"
 
 
-def test_a_stopped_trial_resumes_only_from_a_checkpoint(yard: Yard, worker: PretendWorker) -> None:
-    job, _ = completed(yard, worker)
+def test_a_stopped_trial_resumes_only_from_a_checkpoint(installation: Yard, worker: PretendWorker) -> None:
+    job, _ = completed(installation, worker)
     stopped = job.trials.get(number=2)
     Trial.objects.filter(pk=stopped.pk).update(state="stopped")
     with pytest.raises(StaleState, match="retry it"):
-        trials.continue_training(stopped, by=yard.owner)
+        trials.continue_training(stopped, by=installation.owner)
     keep(stopped, 1)
     with pytest.raises(BadInput) as refused:
-        trials.continue_training(stopped, 10, by=yard.owner)
+        trials.continue_training(stopped, 10, by=installation.owner)
     assert refused.value.problems[0].pointer == "/epochs", "it resumes to its own end"
     stopped.refresh_from_db()
     assert stopped.state == "stopped"
-    assert trials.continue_training(stopped, by=yard.owner).state == "queued"
+    assert trials.continue_training(stopped, by=installation.owner).state == "queued"
     with pytest.raises(StaleState, match="only a final trial"):
-        trials.continue_training(stopped, by=yard.owner)
+        trials.continue_training(stopped, by=installation.owner)
 
 
-def continued(yard: Yard, worker: PretendWorker) -> tuple[Attempt, Trial]:
+def continued(installation: Yard, worker: PretendWorker) -> tuple[Attempt, Trial]:
     """Return a trial that continues to epoch 10, and its attempt."""
-    _, trial = completed(yard, worker)
-    trials.continue_training(trial, 10, by=yard.owner)
+    _, trial = completed(installation, worker)
+    trials.continue_training(trial, 10, by=installation.owner)
     schedule.place_jobs()
     (attempt,) = (a for a in worker.claim_all() if trial in a.trials.all())
     worker.report(attempt, begun(trial))
@@ -132,9 +134,9 @@ def assert_unchanged(trial: Trial) -> None:
 
 
 def test_a_continued_trial_that_fails_keeps_its_earlier_result_and_reports_the_reason(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    attempt, trial = continued(yard, worker)
+    attempt, trial = continued(installation, worker)
     failed = contract.ExecutionDone(time=time.time(), trial=1, execution=1, state="failed")
     worker.report(attempt, failed, ended(trial, "the loss became nan"))
     assert_unchanged(trial)
@@ -147,9 +149,9 @@ def test_a_continued_trial_that_fails_keeps_its_earlier_result_and_reports_the_r
 
 @pytest.mark.parametrize("outcome", [Outcome.STOPPED, Outcome.KILLED, Outcome.FAILED, Outcome.LOST])
 def test_a_continued_trial_whose_attempt_ends_keeps_its_earlier_result(
-    outcome: Outcome, yard: Yard, worker: PretendWorker
+    outcome: Outcome, installation: Yard, worker: PretendWorker
 ) -> None:
-    attempt, trial = continued(yard, worker)
+    attempt, trial = continued(installation, worker)
     Job.objects.filter(pk=trial.job_id).update(max_restarts=0)
     error = {"code": "runner_killed", "message": "killed"}
     attempt_end.finish(attempt.pk, outcome, error=error if outcome in ("failed", "lost") else None)
@@ -157,9 +159,9 @@ def test_a_continued_trial_whose_attempt_ends_keeps_its_earlier_result(
 
 
 def test_a_continued_trial_keeps_its_result_when_its_search_is_stopped_first(
-    yard: Yard, worker: PretendWorker
+    installation: Yard, worker: PretendWorker
 ) -> None:
-    job, trial = completed(yard, worker)
-    trials.continue_training(trial, 10, by=yard.owner)
-    control.stop(job, by=yard.owner)
+    job, trial = completed(installation, worker)
+    trials.continue_training(trial, 10, by=installation.owner)
+    control.stop(job, by=installation.owner)
     assert_unchanged(trial)

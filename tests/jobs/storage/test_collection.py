@@ -28,7 +28,7 @@ OLD = timedelta(days=3)
 
 @pytest.fixture(autouse=True, params=["folder", "objects"])
 def a_store(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iterator[None]:
-    """Use a new store of each kind."""
+    """Use a new store for each kind."""
     settings.TRAINYARD_HOME = tmp_path
     settings.TRAINYARD_ARTIFACTS = str(tmp_path / "artifacts")
     if request.param == "objects":
@@ -77,9 +77,9 @@ def test_a_file_without_a_reference_is_deleted_with_its_row(people: People, tmp_
     JobArtifact.objects.create(
         job=make_job(by=people.member, project=people.project), attempt=1, artifact=used, role="x", name="x"
     )
-    found = collect()
-    assert found is not None
-    assert (found.files, found.bytes) == (1, 4)
+    collected = collect()
+    assert collected is not None
+    assert (collected.files, collected.bytes) == (1, 4)
     forget_trash()
     assert exists(used)
     assert not exists(lone)
@@ -104,28 +104,28 @@ def test_a_dry_run_counts_the_same_and_deletes_nothing(db: None, tmp_path: Path)
 
 @pytest.mark.parametrize("column", ["upload", "table"])
 def test_data_sets_keep_their_files(people: People, tmp_path: Path, column: str) -> None:
-    kept = keep(tmp_path, "data")
+    data_file = keep(tmp_path, "data")
     version = make_dataset("flowers", project=people.project, by=people.member).versions.get()
-    setattr(version, column, kept)
+    setattr(version, column, data_file)
     version.save()
     collect()
-    assert exists(kept)
+    assert exists(data_file)
 
 
 def test_model_versions_keep_their_files_also_while_they_are_deleted(people: People, tmp_path: Path) -> None:
-    kept = keep(tmp_path, "model")
+    model_file = keep(tmp_path, "model")
     version = make_model(project=people.project, by=people.member).versions.get()
-    version.artifact = kept
+    version.artifact = model_file
     version.save()
     deletion = deletions.delete(version, by=people.owner)
     collect()
-    assert exists(kept)
+    assert exists(model_file)
     Deletion.objects.filter(pk=deletion.pk).update(until=clock.now())
-    found = collect()
-    assert found is not None
-    assert (found.deletions, found.files) == (1, 1)
+    collected = collect()
+    assert collected is not None
+    assert (collected.deletions, collected.files) == (1, 1)
     forget_trash()
-    assert not exists(kept)
+    assert not exists(model_file)
 
 
 def test_a_digest_in_a_spec_or_a_payload_keeps_its_file(people: People, tmp_path: Path) -> None:
@@ -135,15 +135,15 @@ def test_a_digest_in_a_spec_or_a_payload_keeps_its_file(people: People, tmp_path
     Experiment.objects.filter(pk=experiment.pk).update(draft={"model": {"digest": draft.digest}})
     make_job(by=people.member, project=people.project, payload={"exhausted": True, "x": payload.digest})
     collect()
-    assert [exists(each) for each in (code, draft, payload)] == [True, True, True]
+    assert [exists(artifact) for artifact in (code, draft, payload)] == [True, True, True]
     assert not Artifact.objects.filter(pk=lone.pk).exists()
 
 
 def test_what_was_stored_in_the_last_day_waits(db: None, tmp_path: Path) -> None:
     fresh = keep(tmp_path, "fresh", old=False)
-    found = collect()
-    assert found is not None
-    assert (found.files, found.waiting, found.waiting_bytes) == (0, 1, 5)
+    collected = collect()
+    assert collected is not None
+    assert (collected.files, collected.waiting, collected.waiting_bytes) == (0, 1, 5)
     assert exists(fresh)
 
 
@@ -177,9 +177,9 @@ def test_the_trash_is_emptied_after_a_day(db: None, tmp_path: Path) -> None:
     collect()
     assert [entry.digest for entry in store().trash()] == [lone.digest]
     age_files(lone.digest)
-    found = collect()
-    assert found is not None
-    assert (found.erased, found.erased_bytes) == (1, 4)
+    collected = collect()
+    assert collected is not None
+    assert (collected.erased, collected.erased_bytes) == (1, 4)
     assert not exists(lone)
 
 
@@ -189,9 +189,9 @@ def test_checkpoints_of_purged_jobs_are_deleted_and_those_of_others_kept(people:
     for name in (f"job-{job.pk}", f"job-{job.pk + 1}", "job-x", "other"):
         (root / name / "1").mkdir(parents=True)
         (root / name / "1" / "weights").write_bytes(b"12345")
-    found = collect()
-    assert found is not None
-    assert (found.checkpoints, found.checkpoint_bytes) == (1, 5)
+    collected = collect()
+    assert collected is not None
+    assert (collected.checkpoints, collected.checkpoint_bytes) == (1, 5)
     assert {path.name for path in root.iterdir()} == {f"job-{job.pk}", "job-x", "other"}
 
 

@@ -20,7 +20,7 @@ from tests.jobs.storage.test_collection import exists, keep
 
 @pytest.fixture(autouse=True, params=["folder", "objects"])
 def a_store(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Iterator[None]:
-    """Use a new store of each kind."""
+    """Use a new store for each kind."""
     settings.TRAINYARD_HOME = tmp_path
     settings.TRAINYARD_ARTIFACTS = str(tmp_path / "artifacts")
     if request.param == "objects":
@@ -77,8 +77,8 @@ def test_the_command_says_what_it_would_delete(
 ) -> None:
     lone = keep(tmp_path, "lone")
     call_command("collect", "--dry-run")
-    assert "Would be deleted:\n" in (shown := capsys.readouterr().out)
-    assert "1 files without a reference (4 bytes)" in shown
+    assert "Would be deleted:\n" in (printed := capsys.readouterr().out)
+    assert "1 files without a reference (4 bytes)" in printed
     assert exists(lone)
     call_command("collect")
     assert "Deleted:" in capsys.readouterr().out

@@ -69,14 +69,17 @@ def test_a_preview_counts_what_would_be_lost_and_what_other_rows_still_need(peop
     other = finished(people, experiment=job.experiment)
     other.artifacts.create(attempt=1, artifact=shared.artifact, role="model", name="same")
     preview = queries.preview_out(job)
-    assert {each.what: each.count for each in preview.lost} == {
+    assert {loss.what: loss.count for loss in preview.lost} == {
         "jobs": 1,
         "trials": 3,
         "files of jobs": 2,
         "checkpoints": 1,
     }
-    own = sum(job.artifacts.values_list("artifact__bytes", flat=True))
-    assert (preview.bytes, preview.frees) == (own + 1000, own + 1000 - shared.artifact.bytes)
+    bytes_of_job = sum(job.artifacts.values_list("artifact__bytes", flat=True))
+    assert (preview.bytes, preview.frees) == (
+        bytes_of_job + 1000,
+        bytes_of_job + 1000 - shared.artifact.bytes,
+    )
     assert not preview.referrers
 
 
@@ -169,14 +172,14 @@ def test_a_data_set_is_refused_while_experiments_or_jobs_use_it(people: People) 
     gone = deletions.delete(experiment, by=people.member)
     with pytest.raises(InUse, match=f"job {job.pk} was trained on its data"):
         deletions.delete(dataset, by=people.member)
-    kept = deletions.delete(job, by=people.member)
+    deleted_job = deletions.delete(job, by=people.member)
     data = deletions.delete(dataset, by=people.member)
     with pytest.raises(NotFound):
         access.get_dataset(people.member, "flowers", people.project)
     assert not access.visible_dataset_versions(people.administrator).filter(dataset=dataset).exists()
     with pytest.raises(Conflict, match="before data set flowers is"):
-        deletions.restore(kept, by=people.member)
-    for deletion in (data, kept, gone):
+        deletions.restore(deleted_job, by=people.member)
+    for deletion in (data, deleted_job, gone):
         deletions.restore(deletion, by=people.member)
     assert access.get_dataset_version(people.member, "flowers", 1, people.project)
 

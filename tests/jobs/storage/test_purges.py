@@ -50,8 +50,8 @@ def test_the_number_of_a_deleted_version_is_never_used_again(people: People) -> 
     assert registration.add_version(model, digest, by=people.member).number == 3
     Job.objects.filter(kind="register").update(state="completed")  # its validation
     third = deletions.delete(model.versions.get(number=3), by=people.owner)
-    for each in (deletion, third):
-        pass_the_time(each)
+    for version_deletion in (deletion, third):
+        pass_the_time(version_deletion)
     assert purge_all() == 2
     assert ModelVersion.everything.count() == 1
     assert registration.add_version(model, digest, by=people.member).number == 4

@@ -16,9 +16,9 @@ KEPT: dict[str, Any] = {"attempt": 1, "step": 1, "epoch": 1, "bytes": 1, "folder
 
 
 def test_a_sweep_ends_in_time_and_reaches_every_job_eventually(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [yard.submit() for _ in range(4)]
+    jobs = [installation.submit() for _ in range(4)]
     *ended, running = (job.pk for job in jobs)
     Job.objects.filter(pk__in=ended).update(state="completed")
     Checkpoint.objects.bulk_create(Checkpoint(job=job, **KEPT) for job in jobs)
@@ -35,19 +35,19 @@ def test_a_sweep_ends_in_time_and_reaches_every_job_eventually(
 
 
 def test_the_checkpoints_of_a_trial_continued_during_the_sweep_are_kept(
-    yard: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+    installation: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, held = placed_search(yard, worker)
+    job, held = placed_search(installation, worker)
     worker.run(held[0])
     trial = job.trials.get(number=1)
     Checkpoint.objects.bulk_create(
         Checkpoint(job=job, trial=trial, execution=n, **KEPT | {"folder": str(n)}) for n in (1, 2)
     )
-    found = retention._superfluous_checkpoints
+    original = retention._superfluous_checkpoints
 
     def gone_on_since(job: Job) -> list[Checkpoint]:
-        superfluous = found(job)
-        trials.continue_training(trial, 10, by=yard.owner)
+        superfluous = original(job)
+        trials.continue_training(trial, 10, by=installation.owner)
         return superfluous
 
     monkeypatch.setattr(outcomes, "best_trials", lambda _job, limit: job.trials.none())

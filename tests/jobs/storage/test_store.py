@@ -46,7 +46,7 @@ def test_a_file_of_the_checked_size_is_stored(store: LocalStore | ObjectStore, t
 
 @pytest.fixture(params=["without a name", "with a temporary name"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write files in the way of each kind of file system."""
+    """Write files as on each kind of file system."""
     if request.param == "with a temporary name":
         monkeypatch.setattr("jobs.store.local._UNNAMED", None)
 
