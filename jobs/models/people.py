@@ -3,7 +3,7 @@ from django.db import models
 
 
 class User(AbstractUser):
-    """A person. `is_superuser` marks an administrator of the installation; passwords are optional."""
+    """A person. `is_superuser` marks an installation administrator; passwords are optional."""
 
     is_service = models.BooleanField(default=False, help_text="the installation's own account, not a person")
 
@@ -26,9 +26,9 @@ class User(AbstractUser):
         return self.username
 
     def issuers_for(self, owner: "User") -> list[int]:
-        """Return the ids of the issuers of a login link or token that this session makes for `owner`.
+        """Return the issuers' ids for a login link or token that this session makes for `owner`.
 
-        The issuers of this session are among them: otherwise an administrator could act through an account
-        that they made, make a second one with it, and be unknown as the issuer of that one.
+        This session's issuers are among them: otherwise an administrator could act through an account that
+        they made, make a second one with it, and be unknown as its issuer.
         """
         return sorted((self.login_issuers | {self.pk}) - {owner.pk})

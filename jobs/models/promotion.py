@@ -9,7 +9,7 @@ from jobs.spec.gates import GateRules
 
 
 class GateRevision(models.Model):
-    """The rules of a model's gates from one change on. Revisions are numbered and immutable."""
+    """One revision of the rules for a model's gates. Revisions are numbered and immutable."""
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="gate_revisions")
     number = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""Implements validations: loads every new version of a model in a clean process."""
+"""Validates every new model version by loading it in a clean process."""
 
 from typing import Any
 
@@ -42,8 +42,8 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
     def on_done(self, job: Job, result: RegisterResult) -> None:
         """Store the signature and the labels in the version.
 
-        A file that needs no code is used without a sandbox afterwards. Code of users may have run in the
-        process that reports it, so the answer of a process without that code is what counts.
+        A file that needs no code is used without a sandbox afterwards. User code may have run in the process
+        that reports this, so only the answer from a process without that code counts.
         """
         version = ModelVersion.objects.select_related("code").filter(pk=_version_of(job)).first()
         is_alone = job.payload_as(RegisterPayload).without_code
@@ -82,7 +82,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
 
 
 def _validate_without_code(job: Job, version: ModelVersion) -> None:
-    """Queue another validation, as a step of the same root if it has one."""
+    """Queue another validation, under the same root if it has one."""
     if job.parent is None:
         registration.queue_validation(version, by=job.created_by, without_code=True)
         return
