@@ -33,7 +33,7 @@ def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Proble
 
 
 def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") -> list[Problem]:
-    """List the first problems of pydantic's error items, whose `loc` refers to `body`."""
+    """List the first problems in pydantic's error items, whose `loc` refers to `body`."""
     items = list(islice(items, MAX_ITEMS))
     # The places that have an error inside.
     above = {item["loc"][:depth] for item in items for depth in range(len(item["loc"]))}
@@ -55,7 +55,7 @@ def first(error: ValidationError) -> Problem:
 
 
 def message_of(item: Mapping[str, Any]) -> str:
-    """Return the message of one of pydantic's error items."""
+    """Return the message for one pydantic error item."""
     if item["type"] == "extra_forbidden":
         return _unknown([str(part) for part in item["loc"]])
     return str(item["msg"]).removeprefix("Value error, ")
@@ -93,7 +93,7 @@ def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple
 
 
 def _named_first(message: str, here: Any) -> tuple[list[str], str]:
-    """Return the path of the field that a model validator names, and the rest of its message.
+    """Split a model validator's message into the path that it names and the rest.
 
     Pydantic assigns such errors to the whole object. Our validators begin their message with the field's
     name or dotted path: "min 64 is above max 16", "fit.batch_size 100 does not divide …". A path that ends
@@ -117,5 +117,5 @@ def _unknown(parts: list[str]) -> str:
 
 
 def escaped(part: str) -> str:
-    """Return a name as a part of a JSON pointer."""
+    """Escape a name for a JSON pointer."""
     return part.replace("~", "~0").replace("/", "~1")

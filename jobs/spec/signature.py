@@ -19,14 +19,14 @@ class TensorSpec(Frozen):
 
 
 class InputColumn(Frozen):
-    """A column of a table from which a pipeline makes the input."""
+    """A table column from which a pipeline makes the input."""
 
     name: str
     type: ColumnType
 
 
 class InputWindow(Frozen):
-    """Rows of a table that are one instance: of one group, in the order of time."""
+    """Table rows that are one instance: from one group, in time order."""
 
     rows: int = Field(ge=1, le=MAX_WINDOW)
     horizon: int = Field(
@@ -39,7 +39,7 @@ class InputWindow(Frozen):
 
 
 class Signature(Frozen):
-    """Inputs and outputs of a served model."""
+    """A served model's inputs and outputs."""
 
     inputs: tuple[TensorSpec, ...] = Field(min_length=1)
     outputs: tuple[TensorSpec, ...] = Field(min_length=1)

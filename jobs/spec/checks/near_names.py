@@ -12,7 +12,7 @@ def near_names(name: str, candidates: Iterable[str]) -> list[str]:
     """Return the known names that are most like a name, best first.
 
     Args:
-        name: the unknown one, for example from a search space of another tool.
+        name: the unknown one, for example from another tool's search space.
         candidates: the names to choose from. Those with `/` are compared by their last part, too.
     """
     scores = ((likeness(name, candidate), candidate) for candidate in candidates)

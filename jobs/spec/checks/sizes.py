@@ -1,7 +1,7 @@
 """Limits a spec's size, so that checking and planning it takes a web process about a second at most.
 
-They are no validators of the spec's classes, since specs that were stored before a limit existed must still
-be read.
+The limits are not validators in the spec's classes, since specs that were stored before a limit existed must
+still be read.
 """
 
 import json
@@ -25,7 +25,7 @@ MAX_CLASS_WEIGHTS = 2000
 
 
 def text_problem(body: Any) -> Problem | None:
-    """Return the problem of a body that is too long to be parsed as a spec or a part of one."""
+    """Return the problem if a body is too long to be parsed as a spec or as part of one."""
     length = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
     if length <= MAX_CHARACTERS:
         return None
@@ -33,7 +33,7 @@ def text_problem(body: Any) -> Problem | None:
 
 
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
-    """Yield the parts of a spec that are too large for the other checks."""
+    """Yield the parts that are too large for the other checks."""
     rules = spec.mesh.layout if spec.mesh is not None else ()
     overrides = spec.precision.overrides
     yield from _more("/mesh/layout", "rules", len(rules), MAX_RULES)
@@ -50,7 +50,7 @@ def problems(spec: ExperimentSpec) -> Iterator[Problem]:
 
 
 def space_problems(space: Space, pointer: str) -> Iterator[Problem]:
-    """Yield the problem of a search space that lists too many values."""
+    """Yield a problem if a search space lists too many values."""
     yield from _more(pointer, "listed values", _values(space), MAX_VALUES)
 
 
@@ -65,6 +65,6 @@ def _check_patterns(place: str, matches: list[str]) -> Iterator[Problem]:
 
 
 def _values(space: Space) -> int:
-    """Return how many values the choices and conditions of a space list."""
+    """Count the values that a space lists in choices and conditions."""
     listed = sum(len(parameter.values) for parameter in space if isinstance(parameter, ChoiceParameter))
     return listed + sum(len(condition.in_) for parameter in space for condition in parameter.conditions())

@@ -15,7 +15,7 @@ _KNOWN = "https://…, s3://bucket/key, gs://bucket/key, or the absolute path of
 
 
 class BadAddress(ValueError):
-    """The text is no address of data; the message has the reason."""
+    """The text is no data address; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Address:
     Attributes:
         scheme: how it is read.
         host: the host in lower case, or the bucket; empty for a file.
-        port: the port of the host; 0 without a host.
-        path: path and query of a URL, the key in a bucket, or the path of a file.
+        port: the host's port; 0 without a host.
+        path: a URL's path and query, the key in a bucket, or a file's path.
         shown: the address without its query, which may contain a signature.
-        name: the last part of its path, as the name of the file.
+        name: the last part of its path, as the file's name.
     """
 
     scheme: Scheme

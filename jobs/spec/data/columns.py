@@ -1,4 +1,4 @@
-"""Roles and types of a table's columns, and how a column becomes numbers."""
+"""Declares the roles and types of columns, and how a column becomes numbers."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,4 +1,4 @@
-"""How uploaded images become arrays of one size, and the originals' statistics."""
+"""Declares how uploaded images become equally large arrays, and the originals' statistics."""
 
 from typing import Annotated, Literal, Self
 

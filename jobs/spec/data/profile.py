@@ -99,7 +99,7 @@ class DataSchema(Frozen):
 
 
 class Profile(DataSchema):
-    """Schema, statistics and preview of a dataset version."""
+    """A dataset version's schema, statistics and preview."""
 
     rows: int
     preview: tuple[dict[str, Any], ...] = Field(
@@ -113,7 +113,7 @@ class Profile(DataSchema):
 
     @property
     def tokens(self) -> tuple[InputBlock, ...]:
-        """Return the positions that hold the words of texts in their order."""
+        """Return the positions that hold texts' words in their order."""
         return tuple(block for block in self.blocks if block.kind == "tokens")
 
     @property
@@ -124,7 +124,7 @@ class Profile(DataSchema):
 
     @property
     def kinds(self) -> frozenset[TemplateKind]:
-        """Return all kinds of these data."""
+        """Return all kinds that these data have."""
         # Of windows, no template reads the words of a text in their order.
         is_text = self.texts and self.kind != "sequence"
         return frozenset({self.kind, "text"}) if is_text else frozenset({self.kind})

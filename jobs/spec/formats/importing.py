@@ -1,4 +1,4 @@
-"""Reads a search space in any supported format; the entry point of this package."""
+"""Reads a search space in any supported format. Other modules call this one."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from jobs.spec.formats.text import parse
 
 
 class Reader(NamedTuple):
-    """The title of a format, its detection and its parser."""
+    """A format's title, its detection and its parser."""
 
     title: str
     looks_like: Callable[[Mapping[str, Any]], bool]
@@ -29,10 +29,10 @@ READERS: dict[Format, Reader] = {
 
 # The argument has the name of the API's field, although it hides a built-in function.
 def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002
-    """Read a search space in the format of another tool.
+    """Read a search space in another tool's format.
 
     Args:
-        text: JSON or YAML of at most `text.MAX_CHARACTERS` characters.
+        text: JSON or YAML with at most `text.MAX_CHARACTERS` characters.
         format: the file's format; None: detect it from the keys.
 
     Returns:

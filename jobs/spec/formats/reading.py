@@ -40,7 +40,7 @@ def collect_errors(problems: list[Problem]) -> Iterator[None]:
 
 
 class Item(NamedTuple):
-    """A value of the text, with its JSON pointer."""
+    """A value in the text, with its JSON pointer."""
 
     value: Any
     pointer: str
@@ -56,7 +56,7 @@ class Item(NamedTuple):
         return Object(self.value, self.pointer)
 
     def items(self) -> list["Item"]:
-        """Return the items of a list."""
+        """Return a list's items."""
         if not isinstance(self.value, list):
             raise self.error(f"expected a list, got {shown(self.value)}")
         return [Item(value, f"{self.pointer}/{i}") for i, value in enumerate(self.value)]
@@ -98,14 +98,14 @@ class Item(NamedTuple):
         return self.value
 
     def one_of(self, options: Iterable[str]) -> str:
-        """Return the value as one of some strings."""
+        """Return the value, which must be one of some strings."""
         if self.value not in (choices := list(options)):
             raise self.error(f"expected one of {', '.join(choices)}, got {shown(self.value)}")
         return str(self.value)
 
 
 class Object:
-    """An object of the text; it remembers which keys were read, for `reject_unknown`."""
+    """An object in the text; it remembers which keys were read, for `reject_unknown`."""
 
     def __init__(self, value: dict[str, Any], pointer: str) -> None:
         self._value = value
@@ -125,7 +125,7 @@ class Object:
         return None if value is None else Item(value, self.place(name))
 
     def place(self, name: str) -> str:
-        """Return the pointer of an entry."""
+        """Return an entry's pointer."""
         return f"{self.pointer}/{escaped(name)}"
 
     def require(self, name: str) -> Item:

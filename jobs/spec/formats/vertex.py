@@ -1,6 +1,6 @@
-"""Reads Google Vertex AI's `StudySpec`, alone or as a part of a Study or a HyperparameterTuningJob.
+"""Reads Google Vertex AI's `StudySpec`, alone or inside a Study or a HyperparameterTuningJob.
 
-The fields are those of google/cloud/aiplatform/v1/study.proto. As protobuf's JSON mapping allows, names are
+The fields come from google/cloud/aiplatform/v1/study.proto. As protobuf's JSON mapping allows, names are
 in camel case or snake case, and 64-bit numbers may be strings.
 """
 
@@ -43,7 +43,7 @@ LAUNCH = ("trialJobSpec", "labels", "encryptionSpec", "trials", "error")
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Return whether an object has the keys of this format."""
+    """Return whether an object has this format's keys."""
     value = {_camel(key): inner for key, inner in value.items()}
     rows = value.get("parameters")
     first = rows[0] if isinstance(rows, list) and rows else None
@@ -190,7 +190,7 @@ def _object(item: Item) -> Object:
 
 
 class _Renamed(Object):
-    """An object with keys in camel case, whose pointers contain the keys of the text."""
+    """An object with keys in camel case, whose pointers contain the text's keys."""
 
     def __init__(self, value: dict[str, Any], pointer: str, sent: dict[str, str]) -> None:
         super().__init__(value, pointer)

@@ -38,7 +38,7 @@ def plan_fine_tuning(
 
     Args:
         spec: the experiment.
-        profile: of its data; None until the data set is ready.
+        profile: its data's profile; None until the data set is ready.
         base: the version.
     """
     args = arguments(spec)
@@ -91,7 +91,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> int | None:
-    """Return the number of parameters of a new head, or None if it is unknown."""
+    """Count a new head's parameters, or return None if they are unknown."""
     size = base.features
     if args.head == "on_top" and base.signature is not None:
         size = base.signature.outputs[0].shape[-1] if base.signature.outputs[0].shape else None
@@ -99,6 +99,6 @@ def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> in
 
 
 def arguments(spec: ExperimentSpec) -> FineTuneArgs | None:
-    """Return the arguments of a fine-tuning, or None for a spec with another model."""
+    """Return the arguments for fine-tuning, or None for a spec with another model."""
     args = spec.model.resolved() if isinstance(spec.model, VersionModel) else None
     return args if isinstance(args, FineTuneArgs) else None

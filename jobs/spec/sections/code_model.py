@@ -1,4 +1,4 @@
-"""Declares a model that code of users builds: `build_model(hp)` or a HyperModel class of KerasTuner."""
+"""Declares a model that user code builds: `build_model(hp)` or a KerasTuner HyperModel class."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -84,22 +84,22 @@ class CodeModel(ModelBase):
 
     @property
     def info(self) -> TemplateInfo:
-        """Describe a model of own code under the name of its entry."""
+        """Describe a model from own code under its entry's name."""
         return replace(CODE, name=self.entry)
 
     @property
     def code_digest(self) -> str | None:
-        """Return the digest of the version of code that builds the model."""
+        """Return the digest of the code version that builds the model."""
         return self.digest
 
     @property
     def name(self) -> str:
-        """Return the name of the function or class."""
+        """Return the function's or class's name."""
         return self.entry.rpartition(":")[2]
 
     @property
     def path(self) -> str:
-        """Return the path of its file in the version; empty if the entry does not name one."""
+        """Return its file's path in the version; empty if the entry does not name one."""
         return self.entry.rpartition(":")[0]
 
     def refusal(self, profile: Profile) -> str | None:

@@ -1,4 +1,4 @@
-"""Declares the section `data` of a spec: the data set, the roles of its columns, and its split."""
+"""Declares the spec section `data`: the data set, its columns' roles, and its split."""
 
 from typing import Annotated, Literal, Self
 

@@ -56,7 +56,7 @@ EVALUATION_METRICS: dict[str, Literal["min", "max"]] = {
 
 
 def primary_metric(task: Task) -> tuple[str, Literal["min", "max"]]:
-    """Return the metric that compares models of a task, and its direction."""
+    """Return the metric that compares models for a task, and its better direction."""
     return ("rmse", "min") if task == "regression" else ("accuracy", "max")
 
 
@@ -71,7 +71,7 @@ def metrics_for(task: Task) -> list[str]:
 
 
 def direction(metric: str) -> Literal["min", "max"]:
-    """Return the better direction of `metric`, with or without the prefix `val_`."""
+    """Return the better direction for `metric`, with or without the prefix `val_`."""
     name = metric.removeprefix("val_")
     if name in METRICS:
         return METRICS[name][1]
@@ -80,7 +80,7 @@ def direction(metric: str) -> Literal["min", "max"]:
 
 
 def is_known(metric: str) -> bool:
-    """Return whether `metric`, with or without the prefix `val_`, is a loss or in the table of metrics."""
+    """Return whether `metric`, with or without the prefix `val_`, is a loss or in the metrics table."""
     return metric.removeprefix("val_") in {"loss", *METRICS}
 
 
@@ -115,10 +115,10 @@ EVALUATED_AS = {"auc": "roc_auc"}
 
 
 def gate_metric(objective: str, task: Task) -> str:
-    """Return the metric on test rows that corresponds to an objective of a search.
+    """Return the metric on test rows that corresponds to a search's objective.
 
-    The loss of a regression is measured in units of the target's standard deviation, and some losses are not
-    reported in evaluations: its place takes the root mean squared error.
+    A regression's loss is measured in units of the target's standard deviation, and some losses are not
+    reported in evaluations: the root mean squared error takes its place.
     """
     name = objective.removeprefix("val_")
     if name == "loss":

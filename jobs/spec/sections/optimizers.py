@@ -1,6 +1,6 @@
-"""Declares the arguments of each optimizer except the learning rate, with Keras' names and defaults.
+"""Declares each optimizer's arguments except the learning rate, with Keras' names and defaults.
 
-Gradient clipping and weight averaging are fields of `fit`, and loss scaling is a field of `precision`. A test
+Gradient clipping and weight averaging are fields in `fit`, and loss scaling is in `precision`. A test
 compares these classes with Keras' optimizers.
 """
 

@@ -1,4 +1,4 @@
-"""Declares scripts as models: a script or a module of a version of code, with its arguments and variables."""
+"""Declares scripts as models: a script or module in a code version, with its arguments and variables."""
 
 import re
 from collections.abc import Mapping
@@ -89,7 +89,7 @@ SCRIPT = TemplateInfo(
 
 
 def _path_or_module(entry: str) -> str:
-    """Check that an entry is a path with .py in a version of code, or `-m` with a module."""
+    """Check that an entry is a path with .py in a code version, or `-m` with a module."""
     if entry.startswith(MODULE):
         if not _MODULE_NAME.fullmatch(entry.removeprefix(MODULE)):
             raise ValueError(f"{entry!r} names no module; write -m and its name, such as -m package.train")
@@ -193,7 +193,7 @@ class ScriptModel(ModelBase):
 
     @property
     def code_digest(self) -> str | None:
-        """Return the digest of the version of code."""
+        """Return the code version's digest."""
         return self.digest
 
     def refusal_of_name(self, name: str) -> str | None:
@@ -210,7 +210,7 @@ class ScriptModel(ModelBase):
         return NoArguments()
 
     def with_arguments(self, values: Mapping[str, Value]) -> "ScriptModel":
-        """Return the script with further arguments, or other values of its arguments.
+        """Return the script with further arguments, or with other values for its arguments.
 
         Raises:
             pydantic.ValidationError: a name or a value is none that a script can get.

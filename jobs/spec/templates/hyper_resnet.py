@@ -1,6 +1,6 @@
 """Registers KerasTuner's hypermodel `HyperResNet`: deep residual networks with bottlenecks.
 
-The ranges are those of `src/applications/resnet.py` of keras-tuner 1.4.8; a test compares them.
+The ranges come from `src/applications/resnet.py` in keras-tuner 1.4.8; a test compares them.
 """
 
 from typing import Literal

@@ -1,6 +1,6 @@
 """Registers KerasTuner's hypermodel `HyperXception`: separable convolutions with residual connections.
 
-The ranges are those of `src/applications/xception.py` of keras-tuner 1.4.8; a test compares them.
+The ranges come from `src/applications/xception.py` in keras-tuner 1.4.8; a test compares them.
 """
 
 from typing import Literal

@@ -36,7 +36,7 @@ def layers(args: MlpArgs, profile: Profile) -> Iterator[Layer]:
 
 
 def suits(profile: Profile) -> bool:
-    """Return whether the data are small images, or vectors of more than texts."""
+    """Return whether the data are small images, or vectors that have more than texts."""
     if profile.kind == "sequence":
         return False
     if profile.kind == "vector":

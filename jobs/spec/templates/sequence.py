@@ -1,4 +1,4 @@
-"""Registers the template `sequence`: recurrent layers or convolutions over the steps of sequences."""
+"""Registers the template `sequence`: recurrent layers or convolutions over sequence steps."""
 
 from collections.abc import Iterator
 from typing import Literal, Self
@@ -39,7 +39,7 @@ class SequenceArgs(Frozen):
         return self
 
     def steps_of(self, length: int) -> int:
-        """Return how many steps are read of a sequence of this length."""
+        """Return how many steps are read from a sequence with this length."""
         return min(self.steps or length, length)
 
 

@@ -1,4 +1,4 @@
-"""Registers the template `text_bow`: n-grams of words and of characters into a linear or a small network."""
+"""Registers the template `text_bow`: word and character n-grams into a linear or a small network."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Registers the template `trees`: gradient boosting and random forests of scikit-learn."""
+"""Registers the template `trees`: scikit-learn's gradient boosting and random forests."""
 
 from typing import Literal, Self
 
