@@ -1,4 +1,4 @@
-"""Reads dry builds of own code, and checks models of code against the findings about it."""
+"""Reads dry builds, and checks models built by code against the findings about that code."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ NONE = "none"
 
 
 class DryBuildRequest(NamedTuple):
-    """A model of own code that is built, in the project that has the code."""
+    """A model that own code builds, and the project that has the code."""
 
     project: Project
     payload: DryBuildPayload
@@ -39,17 +39,17 @@ class DryBuildRequest(NamedTuple):
 
     @property
     def jobs(self) -> JobQuerySet:
-        """Return the dry builds of the project that build the same, newest first."""
+        """Return the project's dry builds that build the same, newest first."""
         same = Job.objects.filter(dry_builds_of(self.payload.key), project=self.project)
         return same.order_by("-pk")
 
 
 class DryBuild(NamedTuple):
-    """A dry build with its code, its data and its result, for the page of its job.
+    """A dry build with its code, its data and its result, for its job's page.
 
     Attributes:
         request: its payload.
-        code: the version of code; None if it was deleted.
+        code: the code version; None if it was deleted.
         version: the data for whose shape the model is built; None if they were deleted.
         built: the model; None before the job is completed.
     """
@@ -115,7 +115,7 @@ def _argument_problems(model: CodeModel, entry: CodeEntry) -> Iterator[Problem]:
 
 
 def fields_of_entry(entry: CodeEntry) -> list[CodeArgument]:
-    """Return the arguments of an entry that a form asks for."""
+    """Return the arguments that a form asks for, for one entry."""
     if entry.kind != "hypermodel":
         return []
     return [argument for argument in entry.arguments if not argument.name.startswith("*")]
@@ -127,7 +127,7 @@ def dry_build_request(
     """Return the dry build that an experiment with own code needs.
 
     Raises:
-        TypeError: its model is not of own code.
+        TypeError: own code does not build its model.
     """
     if not isinstance(spec.model, CodeModel):
         raise TypeError(f"{spec.model.info.name} is not own code")
@@ -190,7 +190,7 @@ def declared_space(search: Job) -> Space:
 
 
 def result_of_job(job: Job) -> BuiltModel:
-    """Return the result of a completed dry build."""
+    """Return a completed dry build's result."""
     return DryBuildResult.model_validate(job.results_json).built
 
 

@@ -1,4 +1,4 @@
-"""Reads the environments with packages of code."""
+"""Reads the environments with packages for code."""
 
 from collections.abc import Iterable
 
@@ -28,7 +28,7 @@ def environments_of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
 
 
 def requirement_problems(version: CodeVersion) -> list[str]:
-    """Return why requirements of a version cannot be installed by any worker."""
+    """Return why no worker can install a version's requirements."""
     findings = version.found
     problems = []
     for line in findings.packages.requirements if findings.packages is not None else ():
@@ -48,12 +48,12 @@ def environments_on_worker(worker: Worker) -> QuerySet[PackageEnvironment]:
 
 
 def total_bytes(rows: Iterable[PackageEnvironment]) -> int:
-    """Sum the sizes of environments."""
+    """Sum the environments' sizes."""
     return sum(row.bytes or 0 for row in rows)
 
 
 def environments_out(version: CodeVersion) -> EnvironmentsOut:
-    """Return the API representation of a version's environments."""
+    """Return the environments' API representation."""
     packages = version.found.packages
     resolution = package_sets.resolution_of(version)
     rows = package_sets.rows_of(resolution) if resolution is not None else []

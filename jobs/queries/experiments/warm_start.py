@@ -15,7 +15,7 @@ MAX_TRIALS = 2000
 
 
 def warm_start_problems(project: Project, search: SearchSpec | None) -> list[Problem]:
-    """Return the problems of the warm start in a search's spec."""
+    """Return the problems with the warm start in a search's spec."""
     if search is None or search.warm_start is None:
         return []
     if not search.info.learns_from_earlier:

@@ -29,7 +29,7 @@ MAX_BYTES = 64 * 2**20
 
 
 class StoredReport(NamedTuple):
-    """A report of a job, which has not been read yet."""
+    """A job's report, which has not been read yet."""
 
     job: Job
     role: ReportRole
@@ -37,12 +37,12 @@ class StoredReport(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the name of the job that made it."""
+        """Return the name for the job that made it."""
         return self.job.label
 
 
 def reports_of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]:
-    """List the newest report per role of a job and its children, in the order of the steps."""
+    """List the newest report per role for a job and its children, in step order."""
     jobs = {member.pk: member for member in (job, *job.children.all())}
     return _newest_reports(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
 
@@ -50,8 +50,8 @@ def reports_of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]
 def reports_of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> list[StoredReport]:
     """List a version's newest report per role: from its training, else from its validation.
 
-    Its summary is that of its validation, if there is one: it can be made again for a version of an earlier
-    release.
+    Its summary comes from its validation, if there is one: that can be made again for a version from an
+    earlier release.
     """
     validations = list(Job.objects.filter(belonging_to("version", [version.pk])))
     jobs = {job.pk: job for job in (*validations, version.source_job) if job is not None}
@@ -113,7 +113,7 @@ def _read_content(digest: str) -> bytes:
 
 
 def model_reports_out(stored: Iterable[StoredReport]) -> list[ModelReportOut]:
-    """Return the API representation of the reports that can be read."""
+    """Return the reports that can be read, as the API represents them."""
     return [
         ModelReportOut(
             job=row.job.pk,

@@ -1,4 +1,4 @@
-"""Chooses how many waiting trials of a search one attempt runs."""
+"""Chooses how many of a search's waiting trials one attempt runs."""
 
 import datetime as dt
 from math import ceil
@@ -20,7 +20,7 @@ NEWEST = 9
 
 
 def _newest_times(search: Job) -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetime | None]]:
-    """Return when the newest trials of a search began and ended."""
+    """Return when a search's newest trials began and ended."""
     # A trial may be paused because it reached the end of its rung.
     ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)
     finished = search.trials.filter(state__in=ended, started__isnull=False, finished__isnull=False)
@@ -41,8 +41,8 @@ def batch_size(search: Job, waiting_trials: int, concurrency: int) -> int:
 
     Args:
         search: the search's job.
-        waiting_trials: number of trials that wait.
-        concurrency: number of attempts that could run at the same time.
+        waiting_trials: how many trials wait.
+        concurrency: how many attempts could run at the same time.
     """
     if waiting_trials <= 1:
         return waiting_trials

@@ -1,4 +1,4 @@
-"""Compares the templates of a search over several templates: their trials, best scores and times."""
+"""Compares the templates in a search over several: their trials, best scores and times."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -160,7 +160,7 @@ def _decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> Decimal:
     """Return the decimal sign that most numbers have; a comma only where it does not divide fields.
 
     Numbers that may have a thousands separator decide only where there are no others: one column with 1.234
-        would otherwise outvote a column with 12,5 and gaps.
+    would otherwise outvote a column with 12,5 and gaps.
     """
     if delimiter == ",":
         return "."

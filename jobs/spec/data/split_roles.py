@@ -21,7 +21,7 @@ def resolved(split: Split, schema: DataSchema) -> Split:
     """Return a split that names the column with the role split, time or group, if it names no column itself.
 
     A column that names the parts comes first: it decides about each row. With time and group the split is
-        along time: a random choice among groups would train on rows newer than the test rows.
+    along time: a random choice among groups would train on rows newer than the test rows.
     """
     if not split.use_roles or any((split.group, split.column, split.time)):
         return split
