@@ -1,4 +1,4 @@
-"""Decides which actions a user may do: by roles, the second factor, and the rights of administrators."""
+"""Decides which actions a user may do: by roles, the second factor, and administrators' rights."""
 
 from collections.abc import Sequence
 from enum import StrEnum

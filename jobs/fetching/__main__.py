@@ -1,4 +1,4 @@
-"""Command line of a fetch: `python -m jobs.fetching FETCH FENCE`. No address and no secret is an argument."""
+"""Runs one fetch: `python -m jobs.fetching FETCH FENCE`. No address and no secret is an argument."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Copies a file from its source into the store, within the limits of its size, its time and the disk."""
+"""Copies a file from its source into the store, within limits for its size, its time and the disk."""
 
 import errno
 import logging
@@ -111,7 +111,7 @@ def _within(seconds: float, message: str) -> Iterator[None]:
 
 
 class Copying:
-    """Passes on the blocks of a source, and checks the limits before each of them is written.
+    """Passes on a source's blocks, and checks the limits before each is written.
 
     Args:
         claimed: the fetch.
@@ -132,7 +132,7 @@ class Copying:
 
         Raises:
             NotHeld: the fetch was cancelled, or belongs to another process.
-            QuotaReached: the file does not fit into the disk quota of its project.
+            QuotaReached: the file does not fit into its project's disk quota.
             FetchFailed: it is too large or too slow, or has another size than its source announced.
         """
         size = self._source.size

@@ -1,4 +1,4 @@
-"""Defines the audit chain's anchor, a copy of its head outside of the database, and finds it in text."""
+"""Defines the audit chain's anchor, a copy of its head outside the database, and finds it in text."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Declares code of users: its limits, the findings about it, and the reader process's messages."""
+"""Declares user code: its limits, the findings about it, and the reader process's messages."""
 
 import hashlib
 import json
@@ -96,7 +96,7 @@ class CodePackages(Frozen):
 
     @property
     def digest(self) -> str:
-        """Compute a digest of the requirements and the Python versions."""
+        """Compute one digest for the requirements and the Python versions."""
         identity = {"python": self.python, "requirements": self.requirements}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
@@ -111,7 +111,7 @@ class CodeFound(Frozen):
     left_out: int = Field(0, description="Files that were not kept: hidden ones, compiled ones and caches.")
 
     def summary(self) -> dict[str, object]:
-        """Return what lists of versions show."""
+        """Return the counts and errors that version lists show."""
         return {
             "entries": [entry.name for entry in self.entries],
             "problems": len(self.problems),
@@ -135,7 +135,7 @@ class ReadRequest(Frozen):
 
 
 class HighlightRequest(Frozen):
-    """Divide a file into runs of text with one style each."""
+    """Divide a file into runs of equally styled text."""
 
     kind: Literal["highlight"] = "highlight"
     place: str
@@ -151,7 +151,7 @@ class ComparedFile(Frozen):
 
 
 class CompareRequest(Frozen):
-    """Compare the files of two versions. Equal files are not sent."""
+    """Compare two versions' files. Equal files are not sent."""
 
     kind: Literal["compare"] = "compare"
     files: list[ComparedFile]
@@ -162,7 +162,7 @@ REQUEST: TypeAdapter[ReaderRequest] = TypeAdapter(ReaderRequest)
 
 
 class KeptFile(Frozen):
-    """A file of a version: `number` is its name in the folder of the request."""
+    """A file in a version: `number` is its name in the request's folder."""
 
     path: Annotated[str, Field(max_length=MAX_PATH)]
     number: int
@@ -178,7 +178,7 @@ class Reading(Frozen):
 
 
 class Highlighted(Frozen):
-    """The answer to a `HighlightRequest`: the runs of each line, each with a CSS class and its text."""
+    """The answer to a `HighlightRequest`: runs by line, each with a CSS class and its text."""
 
     lines: list[list[tuple[Annotated[str, Field(pattern=r"^[a-z0-9]{0,4}$")], str]]]
     is_cut: bool = Field(False, description="Whether there are more lines.")
@@ -215,6 +215,6 @@ class Comparison(Frozen):
 
 
 class ReaderRefusal(Frozen):
-    """The answer of the reader to files that it refuses."""
+    """The reader's answer to files that it refuses."""
 
     refusal: str

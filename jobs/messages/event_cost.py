@@ -1,4 +1,4 @@
-"""Counts events for the quota of events a second of a project."""
+"""Counts events for a project's quota of events a second."""
 
 from jobs.messages.events import Metric, Points, RunnerEvent
 
@@ -7,7 +7,7 @@ MESSAGE_COST = 20
 
 
 def cost_of(event: RunnerEvent) -> int:
-    """Return as how many events a message of a run counts: one for each metric point, and a fixed number."""
+    """Return as how many events a message counts: one for each metric point, and a fixed number."""
     match event:
         case Metric():
             return MESSAGE_COST + len(event.points)

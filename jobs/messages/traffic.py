@@ -66,7 +66,7 @@ class TrafficReport(Frozen):
 
 
 class Tally:
-    """Mutable counts: of the current interval of a server, or of many rows of the database."""
+    """Mutable counts: over a server's current interval, or over many database rows."""
 
     __slots__ = ("batches", "errors", "latency", "rows", "waiting")
 
@@ -102,12 +102,12 @@ class Tally:
 
     @property
     def succeeded(self) -> int:
-        """The number of successful requests."""
+        """The successful requests."""
         return sum(self.latency.values())
 
     @property
     def failed(self) -> int:
-        """The number of other requests."""
+        """All other requests."""
         return sum(self.errors.values())
 
     def counts(self) -> Counts:

@@ -1,4 +1,4 @@
-"""Defines an opened source, and the times that each of them may take."""
+"""Defines an opened source, and the time limits for all sources."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ BLOCK = 1 << 20
 
 
 def plain(value: object, length: int) -> str:
-    """Return a value of a source as a text that can be stored: short, and without control characters."""
+    """Return a source's value as a text that can be stored: short, and without control characters."""
     text = "" if value is None else str(value)
     return "".join(character for character in text if character.isprintable())[:length]
 

@@ -63,7 +63,7 @@ class LocalStore:
             path.unlink()
 
     def complete(self, file: StoredFile) -> None:
-        """Renew the time of the file: the move is all that `take` does."""
+        """Renew the file's time: `take` has only moved it."""
         os.utime(self.path(file.digest))
 
     def _copy(self, path: Path, place: Path, stored: StoredFile) -> None:
@@ -150,7 +150,7 @@ class LocalStore:
             yield from _entries(folder)
 
     def discard(self, digest: str, *, stored_before: float) -> bool:
-        """Move the file to the trash. Its time there is that of the move."""
+        """Move the file to the trash. Its time there is the time of the move."""
         place = self._place(digest)
         trash = self.root / TRASH
         trash.mkdir(mode=0o700, exist_ok=True)
