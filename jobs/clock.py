@@ -1,4 +1,4 @@
-"""Reads the time from the database, so that the leases of all machines are compared with one clock."""
+"""Reads the time from the database, so that all machines compare leases with one clock."""
 
 import datetime as dt
 import time

@@ -1,4 +1,4 @@
-"""Keeps folders and files private: no other user of the machine can read them or put files into them.
+"""Keeps folders and files private: no other user on the machine can read them or put files into them.
 
 Only ids and permission bits are checked. The system administrator (root) reads everything.
 """
@@ -62,7 +62,7 @@ def make_folder_private(root: Path) -> None:
 def make_file_private(path: Path) -> None:
     """Remove other users' permissions from a file. A missing one is ignored.
 
-    Files of root are left as they are: a container's secrets belong to root.
+    Files that belong to root are left as they are: a container's secrets belong to root.
 
     Raises:
         NotPrivate: it belongs to another user, who could replace its content.

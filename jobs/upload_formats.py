@@ -1,4 +1,4 @@
-"""Detects the format of an uploaded file from its name and its first and last bytes."""
+"""Detects an uploaded file's format from its name and its first and last bytes."""
 
 from pathlib import Path
 from typing import Literal
@@ -47,7 +47,7 @@ LABELS: dict[Source, str] = {
 
 
 def format_by_name(name: str) -> Source:
-    """Return the format of a file by its name.
+    """Return a file's format by its name.
 
     Raises:
         BadInput: the suffix is unknown.
@@ -64,7 +64,7 @@ def format_label(source: str) -> str:
 
 
 def format_of_upload(path: Path, name: str) -> Source:
-    """Return an upload's format. Archives of images are known by their content, whatever their name.
+    """Return an upload's format. Image archives are known by their content, whatever their name.
 
     Args:
         path: the uploaded bytes.

@@ -48,7 +48,7 @@ def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey
 
 
 def require_own(row: IdempotencyKey) -> None:
-    """Check, in the transaction of the request's changes, that no repetition has claimed the key since.
+    """Check, in the transaction with the request's changes, that no repetition has claimed the key since.
 
     Raises:
         Conflict: the work before the transaction took longer than `STUCK_AFTER`; a repetition does it now.
@@ -58,7 +58,7 @@ def require_own(row: IdempotencyKey) -> None:
 
 
 def release(row: IdempotencyKey) -> None:
-    """Delete the key of a request that has committed nothing, unless a repetition has claimed it since."""
+    """Delete a request's key if it has committed nothing, unless a repetition has claimed it since."""
     _own(row).delete()
 
 
@@ -67,6 +67,6 @@ def _own(row: IdempotencyKey) -> QuerySet[IdempotencyKey]:
 
 
 def keep(row: IdempotencyKey, status: int, response: dict[str, Any]) -> None:
-    """Store the response, in the transaction of the request's own changes."""
+    """Store the response, in the transaction with the request's own changes."""
     row.status, row.response = status, response
     row.save(update_fields=["status", "response"])

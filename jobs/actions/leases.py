@@ -1,4 +1,4 @@
-"""Acquires and releases named leases, of which one process holds each at a time."""
+"""Acquires and releases named leases. One process at a time holds each."""
 
 import datetime as dt
 

@@ -1,4 +1,4 @@
-"""Creates versions of code from files that the reader process has checked. Nothing here executes them."""
+"""Creates code versions from files that the reader process has checked. Nothing here executes them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from jobs.store import StoredFile, sha256_of, store
 
 
 class CheckedFile(NamedTuple):
-    """A file of a version: its checked path, where its bytes are, and its lines; None if it is not text."""
+    """A file in a version: its checked path, where its bytes are, and its lines; None if it is not text."""
 
     path: str
     place: Path
@@ -28,7 +28,7 @@ class CheckedFile(NamedTuple):
 
 
 class StoredCode(NamedTuple):
-    """The files of a version in the store, and the digest of the version."""
+    """A version's files in the store, and its digest."""
 
     digest: str
     files: tuple[tuple[CheckedFile, StoredFile], ...]
@@ -43,7 +43,7 @@ class Created(NamedTuple):
 
 
 def check_name(name: str) -> str:
-    """Return the name of code without spaces around it.
+    """Return a code name without spaces around it.
 
     Raises:
         BadInput: it is empty, too long, or has control characters.
@@ -56,7 +56,7 @@ def check_name(name: str) -> str:
 
 
 def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound) -> StoredCode:
-    """Copy the files of a version to the store. This is slow, so it must not run in a transaction.
+    """Copy a version's files to the store. This is slow, so it must not run in a transaction.
 
     Raises:
         QuotaReached: the files do not fit into the project's disk quota.
@@ -72,7 +72,7 @@ def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound
 
 
 def create(project: Project, *, name: str, code: StoredCode, by: User) -> Created:
-    """Create the version of stored files, or return the one with the same files, under its own name.
+    """Create a version from stored files, or return the one with the same files, under its own name.
 
     A deleted one is restored: who may write may bring its files back, also without the right to restore it.
 
@@ -143,7 +143,7 @@ def _restore_version(version: CodeVersion, by: User) -> CodeVersion:
 
 
 def digest_of(files: Sequence[tuple[str, StoredFile]]) -> str:
-    """Compute the digest of a version from its sorted paths and their content digests."""
+    """Compute a version's digest from its sorted paths and their content digests."""
     digest = hashlib.sha256()
     for path, stored in sorted(files):
         # A path has no NUL, and digests have one length, so no two sets of files look the same.

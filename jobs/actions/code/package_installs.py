@@ -1,4 +1,4 @@
-"""Requests installations of the packages of code, before a run needs them."""
+"""Requests that workers install the packages for code, before a run needs them."""
 
 import re
 
@@ -19,14 +19,14 @@ PRIORITY = 60
 
 
 def request_installation(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:
-    """Queue the installation of a version's packages. An open job is returned instead.
+    """Queue a job that installs a version's packages. An open job is returned instead.
 
     A worker that has the packages already installs nothing.
 
     Args:
         version: the code.
         by: the acting user.
-        use: `models` or `scripts`; by default that of the code.
+        use: `models` or `scripts`; by default the code's.
         pool: the pool whose workers get the packages.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Saves and deletes the credentials of projects. The secrets leave the database only for a fetch."""
+"""Saves and deletes projects' credentials. The secrets leave the database only for a fetch."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """Claims fetches for the processes that carry them out, and records their progress and their end.
 
-A fetch belongs to the process that claimed it, until its lease ends or a person cancels it. Every write of
-that process names the fence of its attempt, so that it changes nothing afterwards.
+A fetch belongs to the process that claimed it, until its lease ends or a person cancels it. Each write by
+that process names its attempt's fence, so that it changes nothing afterwards.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ State = Fetch.State
 
 
 class Claimed(NamedTuple):
-    """The right of a process to fetch: the row, and the fence of the attempt."""
+    """A process's right to fetch: the row, and the attempt's fence."""
 
     fetch: int
     fence: int
@@ -49,12 +49,12 @@ class NotHeld(Exception):
 
 
 class Work(NamedTuple):
-    """The inputs of a fetch.
+    """A fetch's inputs.
 
     Attributes:
         address: where the data are.
         credential: with its secrets; None without one.
-        name: the name of the file.
+        name: the file's name.
         sha256: the digest that it must have; empty accepts any.
         unchanged_since: the version whose file has this digest; empty if a person gave it.
     """
@@ -178,11 +178,11 @@ def extend(claimed: Claimed) -> None:
 
 
 def reserve(claimed: Claimed, size: int) -> None:
-    """Count bytes of a fetch against the disk quota of its project, before they are received.
+    """Count a fetch's bytes against its project's disk quota, before they are received.
 
     Raises:
         NotHeld: the fetch belongs to the process no more.
-        QuotaReached: the file does not fit beside those of other uploads in progress.
+        QuotaReached: the file does not fit beside other uploads in progress.
     """
     with transaction.atomic():
         row = _own(claimed).select_related("version__dataset__project").first()

@@ -1,6 +1,6 @@
-"""Begins, continues and ends uploads that arrive in parts, and makes artifacts of them.
+"""Begins, continues and ends uploads that arrive in parts, and makes artifacts from them.
 
-The bytes are in `jobs.upload_files`; a row counts them against the quotas of its project until it is used,
+The bytes are in `jobs.upload_files`; a row counts them against its project's quotas until it is used,
 terminated or expired.
 """
 
@@ -37,12 +37,12 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
 
     Args:
         project: in which the file will be used.
-        name: of the file; its format follows from it.
-        length: bytes of the whole file.
+        name: the file's name, which determines its format.
+        length: the whole file's bytes.
         by: who sends it.
 
     Raises:
-        BadInput: the name ends otherwise than that of a data file.
+        BadInput: the name does not end like a data file's.
         DiskFull: the server's disk has no room for it.
         Forbidden: `by` may not write in the project.
         QuotaReached: the project has no room for the file, or too many uploads in progress.
@@ -67,7 +67,7 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
 
 
 def _require_space(length: int) -> None:
-    """Require space for a file beside the rest of all other uploads.
+    """Require space for a file beside the missing parts of all other uploads.
 
     Raises:
         DiskFull: there is too little.
@@ -125,7 +125,7 @@ def store_received(upload: ResumableUpload, project: Project | None, sha256: str
         sha256: the digest that it should have, or empty.
 
     Raises:
-        BadInput: it has not arrived as a whole, is of another project, or does not match its name or the
+        BadInput: it has not arrived as a whole, belongs to another project, or does not match its name or the
             digest.
     """
     if project is None or upload.project_id != project.pk:
@@ -169,7 +169,7 @@ def _refused(message: str) -> BadInput:
 
 
 def collect() -> int:
-    """Delete expired uploads, and files without a row that are as old. Return the number of uploads."""
+    """Delete expired uploads, and files without a row that are as old. Count the uploads."""
     ended = 0
     for upload in ResumableUpload.objects.filter(until__lt=clock.now()).select_related("project"):
         # One that a request uses is collected later.

@@ -1,4 +1,4 @@
-"""Records the reports of prediction servers: the versions they serve, and the requests they have answered."""
+"""Records prediction servers' reports: the versions they serve, and the requests they have answered."""
 
 from django.db import transaction
 from django.db.models import Min
@@ -16,7 +16,7 @@ from jobs.queries.registry import endpoints
 def record_report(report: ReplicaReport, *, by: User) -> Replica:
     """Store a prediction server's report on an endpoint, and complete promotions that are now served.
 
-    Its counts of requests are added, unless an earlier delivery of the same report has added them.
+    Its request counts are added, unless an earlier delivery of the same report has added them.
 
     Raises:
         NotFound: the endpoint does not exist, or `by` may not report for its servers.

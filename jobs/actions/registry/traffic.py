@@ -1,4 +1,4 @@
-"""Adds each report of prediction requests once, and folds old intervals into longer ones."""
+"""Adds each report about prediction requests once, and folds old intervals into longer ones."""
 
 import time
 from collections.abc import Iterable
@@ -33,10 +33,10 @@ BATCH = 500
 
 
 def add_report(replica: Replica, report: TrafficReport) -> bool:
-    """Add the counts of a report in the caller's transaction. Return whether they are new.
+    """Add a report's counts in the caller's transaction. Return whether they are new.
 
-    A server repeats a report until its answer arrives, so a report may come twice, and a report of an
-    earlier run of the server may come late.
+    A server repeats a report until its answer arrives, so a report may come twice, and a report from the
+    server's earlier run may come late.
     """
     newer = Q(run__lt=report.run) | Q(run=report.run, sequence__lt=report.sequence)
     claimed = Replica.objects.filter(newer, pk=replica.pk)
@@ -53,7 +53,7 @@ def add_report(replica: Replica, report: TrafficReport) -> bool:
 
 
 def _clock_offset(sent: float, now: float) -> int:
-    """Return the seconds to add to the intervals of a server whose clock is wrong."""
+    """Return the seconds to add to a server's intervals if its clock is wrong."""
     ahead = now - sent
     if abs(ahead) <= CLOCK_TOLERANCE:
         return 0
@@ -61,7 +61,7 @@ def _clock_offset(sent: float, now: float) -> int:
 
 
 def _stored_interval(start: int, now: float) -> tuple[datetime, int] | None:
-    """Return the stored interval for an interval of a report, or None if it is too old."""
+    """Return the stored interval for a reported one, or None if it is too old."""
     start = min(start, _floor_time(now, INTERVAL_SECONDS))
     for seconds, lifetime in KEPT:
         if now - start <= lifetime.total_seconds():
@@ -74,7 +74,7 @@ def _floor_time(moment: float, seconds: int) -> int:
 
 
 def _add_counts(replica: int, version: int, start: datetime, seconds: int, counts: Iterable[Counts]) -> None:
-    """Add counts to a stored interval. The caller holds the lock of the replica's row."""
+    """Add counts to a stored interval. The caller has locked the replica's row."""
     tally = Tally()
     for version_counts in counts:
         tally.add(version_counts)
@@ -89,7 +89,7 @@ def _add_counts(replica: int, version: int, start: datetime, seconds: int, count
 
 
 def fold_intervals() -> int:
-    """Fold old intervals into longer ones and remove the oldest. Return the number of removed rows.
+    """Fold old intervals into longer ones and remove the oldest. Count the removed rows.
 
     The call ends after `FOLD_SECONDS`; the next call continues.
     """
@@ -106,7 +106,7 @@ def fold_intervals() -> int:
 
 
 def _fold_replica(replica: int, due: Q, into: int | None) -> int:
-    """Fold the oldest due rows of one replica into intervals of `into` seconds. Return their number."""
+    """Fold one replica's oldest due rows into intervals of `into` seconds. Count the rows."""
     with transaction.atomic():
         Replica.objects.select_for_update(no_key=True).filter(pk=replica).first()
         rows = list(TrafficCount.objects.filter(due, replica=replica).order_by("start")[:BATCH])

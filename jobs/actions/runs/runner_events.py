@@ -41,16 +41,16 @@ def record_events(
     *,
     phase: Mapping[str, Any] | None = None,
 ) -> Recorded:
-    """Write a batch of events of an attempt's runner, inside the caller's transaction.
+    """Write a batch of events from an attempt's runner, inside the caller's transaction.
 
-    An event of a trial that the attempt does not hold is replaced by a warning in the log. Log lines and
-    warnings are also accepted of trials that the attempt held before: they arrive after the trial's end.
+    An event about a trial that the attempt does not hold is replaced by a warning in the log. Log lines and
+    warnings are also accepted from trials that the attempt held before: they arrive after the trial's end.
 
     Args:
         attempt: the attempt.
         batch: its events in order.
         stored: the stored file of each `artifact` event, by the event's path.
-        phase: the phase of a trial in the attempt's record, which the attempt may have deferred.
+        phase: the trial phase in the attempt's record, which the attempt may have deferred.
 
     Returns:
         The events for readers, in order, which the caller appends to the log, and the points' growth.
@@ -87,7 +87,7 @@ def record_events(
 def _trials_named_in(
     attempt: Attempt, batch: Sequence[contract.RunnerEvent]
 ) -> tuple[dict[int, Trial], frozenset[int]]:
-    """Return the trials that the batch names: those the attempt holds, and the numbers of those it held."""
+    """Return the trials that the batch names: those the attempt holds, and those it held, by number."""
     named = {event.trial for event in batch if event.trial is not None}
     if not named or not attempt.job.facts.has_trials:
         return {}, frozenset()
@@ -102,14 +102,14 @@ def _trials_named_in(
 
 
 def _refused(event: contract.RunnerEvent) -> contract.Log:
-    """Return the warning that replaces an event of a trial that the attempt does not hold."""
+    """Return the warning that replaces an event about a trial that the attempt does not hold."""
     line = f"an event of type {event.type} names trial {event.trial}, which this attempt does not hold"
     return contract.Log(time=time.time(), level="warning", source="worker", line=line)
 
 
 @dataclass(frozen=True)
 class _Recorder:
-    """Writes the events of one batch."""
+    """Writes one batch's events."""
 
     attempt: Attempt
     trials: Mapping[int, Trial]
@@ -176,7 +176,7 @@ class _Recorder:
         return body
 
     def _score(self, trial: Trial) -> dict[str, Any]:
-        """Return a trial's score, and with rungs also the scores at the ends of its rungs."""
+        """Return a trial's score, and with rungs also its score at each rung's end."""
         score, std = outcomes.score_of(trial)
         # Without rungs, or continued by a user: then it is not compared at a rung.
         if trial.epochs is None or trial.until is not None:
@@ -252,7 +252,7 @@ class _Recorder:
     def record_phase(
         self, events: Sequence[contract.RunnerEvent], *, earlier: Mapping[str, Any] | None
     ) -> None:
-        """Write the phase of a trial that the last of these events leaves; a progress ends it."""
+        """Write the trial phase that the last event leaves; a progress ends it."""
         phase = earlier
         for event in events:
             match event:
@@ -310,6 +310,6 @@ class _Recorder:
         return body | who
 
     def _moment(self, event: contract.RunnerEvent) -> dt.datetime:
-        """Return the time of an event by the runner's clock, but never a time in the future."""
+        """Return an event's time by the runner's clock, but never a time in the future."""
         past = 0 < event.time < self.now.timestamp()
         return dt.datetime.fromtimestamp(event.time, dt.UTC) if past else self.now

@@ -1,4 +1,4 @@
-"""Submits ensembles of chosen trials, in addition to the ensemble of the best trials in a spec's `after`."""
+"""Submits ensembles from chosen trials, in addition to a spec's ensemble from the best trials."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ MAX_LISTED = 8
 
 
 def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
-    """Queue a job that retrains these trials of a search and pools their models.
+    """Queue a job that retrains these trials and pools their models.
 
     The search may be running or final; it does not change.
 
@@ -54,9 +54,9 @@ def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
 
 
 def queue_payload(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
-    """Queue the job that retrains chosen trials of a search and pools them.
+    """Queue the job that retrains a search's chosen trials and pools them.
 
-    It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.
+    It copies experiment, revision and resources from `like`, the search or an earlier ensemble.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.

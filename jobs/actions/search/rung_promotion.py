@@ -1,4 +1,4 @@
-"""Promotes or prunes trials at the end of a rung, and records why a pruner stopped a trial."""
+"""Promotes or prunes trials when a rung ends, and records why a pruner stopped a trial."""
 
 from typing import Any
 

@@ -1,11 +1,11 @@
 """Deletes the files that nothing refers to.
 
-A run holds the lease `collection` and renews it in the transaction of each deletion, so that a run that was
+A run holds the lease `collection` and renews it in each deletion's transaction, so that a run that was
 suspended deletes nothing after another has begun. It may be killed anywhere: a row goes before its file, a
 file goes to the trash before it is erased, and the next run continues.
 
 Files that are on their way into the database have no reference yet. They are kept for `GRACE` after they
-were last stored: by the time in their row, by the time of the file, and by another `GRACE` in the trash, from
+were last stored: by the time in their row, by the file's time, and by another `GRACE` in the trash, from
 which the store takes a file back when it is read.
 """
 
@@ -176,7 +176,7 @@ class _Run:
                     self.found.bytes += entry.bytes
 
     def _checkpoints(self) -> None:
-        """Delete the checkpoint folders of jobs that were purged."""
+        """Delete the checkpoint folders that purged jobs left."""
         folders = {
             int(folder.name.removeprefix(JOB_FOLDER)): folder
             for folder in store().checkpoint_root.glob(f"{JOB_FOLDER}*")
@@ -245,6 +245,6 @@ class Background:
             connections.close_all()
 
     def join(self, seconds: float) -> None:
-        """Wait for the end of the run."""
+        """Wait until the run ends."""
         if self._thread is not None:
             self._thread.join(seconds)

@@ -1,7 +1,7 @@
 """Deletes objects so that they can be restored for some days: their rows are hidden, not removed.
 
-An action that adds an experiment, a job, a version or a request locks the row of the project or of the
-endpoint, which a deletion locks too. So nothing can be added to a row while it is deleted.
+An action that adds an experiment, a job, a version or a request locks the project's or the endpoint's row,
+which a deletion locks too. So nothing can be added to a row while it is deleted.
 """
 
 from django.db import transaction
@@ -102,7 +102,7 @@ def _lock_row(row: Deletable, project: Project) -> None:
 
 
 def restore(deletion: Deletion, *, by: User) -> None:
-    """Show the rows of a deletion again.
+    """Show a deletion's rows again.
 
     Raises:
         NotFound: the deletion is over: it was undone, or its time has passed.
@@ -124,7 +124,7 @@ def restore(deletion: Deletion, *, by: User) -> None:
 
 
 def _missing_row(scope: Scope, deletion: Deletion) -> str:
-    """Return the name of a deleted row outside that a row of the scope needs; empty if there is none."""
+    """Name a deleted row outside that a row in the scope needs; empty if there is none."""
     if deletion.project.deletion_id not in (None, deletion.pk):
         return f"project {deletion.project.slug}"
     jobs = scope.jobs.exclude(experiment=None).exclude(experiment__deletion=None)
