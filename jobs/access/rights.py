@@ -110,7 +110,7 @@ def roles_in(user: User, projects: Sequence[Project]) -> dict[int, Role]:
         return {}
     if user.is_superuser:
         return {project.pk: Role.ADMIN for project in projects}
-    # All roles of the user, since a compiled statement cannot have a list of projects of any length.
+    # All the user's roles, since a compiled statement cannot have a project list of unknown length.
     keys = {project.pk for project in projects}
     return {key: Role(role) for key, role in _ROLES.rows(user=user.pk) if key in keys}
 

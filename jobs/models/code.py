@@ -35,7 +35,7 @@ class CodeVersion(models.Model):
         return f"{self.name} {self.digest[:8]}"
 
     @property
-    def found(self) -> CodeFound:
+    def findings(self) -> CodeFound:
         """Return the findings, which were made without executing it."""
         return CodeFound.model_validate(self.found_json)
 

@@ -109,7 +109,7 @@ def resolve(host: str, port: int) -> list[Endpoint]:
     )
     if not endpoints:
         raise FetchFailed(f"The host {host} has no address.", code="host_not_found")
-    # All of them: the owner of the name could list a private address beside a public one.
+    # All are checked: the name's owner could list a private address beside a public one.
     if not is_listed(host, port) and not all(is_public(endpoint.address) for endpoint in endpoints):
         raise not_public(host, port)
     return endpoints[:MOST_ADDRESSES]

@@ -94,7 +94,7 @@ def _headers(address: Address, credential: Credential | None) -> dict[str, str]:
         "Host": host_and_port(address.host, address.port, address.scheme),
         "User-Agent": "Trainyard",
         "Accept": "*/*",
-        # The bytes of the file itself, so that their digest and their number are those of the source.
+        # The file's own bytes, so that their digest and their number match the source.
         "Accept-Encoding": "identity",
         "Connection": "close",
     }

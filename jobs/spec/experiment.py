@@ -44,7 +44,7 @@ class ExperimentSpec(Frozen):
     @model_validator(mode="wrap")
     @classmethod
     def _require_data(cls, body: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        # The error of a required field, together with those of other sections.
+        # The error for a required field, together with the errors in other sections.
         missing = _missing_data(body)
         try:
             spec = validate(body)
@@ -114,7 +114,7 @@ class ExperimentSpec(Frozen):
             raise ValueError("search.space: give at least one hyperparameter")
         tries_others = any(parameter.name == TEMPLATE for parameter in self.search.space)
         for i, parameter in enumerate(self.search.space):
-            # An argument of the template in `model`, of which a trial has another one.
+            # An argument of the template in `model`. A trial has another template.
             if tries_others and any(
                 parameter.name in info.arguments.model_fields for info in TEMPLATES.values()
             ):

@@ -129,7 +129,7 @@ class GateRules(Frozen):
     def differences(self, earlier: "GateRules") -> list[str]:
         """Return one sentence for each rule that differs from an earlier revision."""
         changes = [
-            f"{label}: {_shown(getattr(earlier, name), empty)} → {_shown(getattr(self, name), empty)}"
+            f"{label}: {_as_text(getattr(earlier, name), empty)} → {_as_text(getattr(self, name), empty)}"
             for name, label, empty in _FIELDS
             if getattr(self, name) != getattr(earlier, name)
         ]
@@ -153,7 +153,7 @@ _FIELDS: tuple[tuple[Literal["metric", "tolerance", "latency_p95_ms"], str, str]
 )
 
 
-def _shown(value: Any, empty: str) -> str:
+def _as_text(value: Any, empty: str) -> str:
     return empty if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 

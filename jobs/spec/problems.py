@@ -81,7 +81,7 @@ def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple
     here = body
     for index, part in enumerate(loc):
         if isinstance(here, dict) and isinstance(part, str):
-            # Not a key of the body: pydantic's tag of a union, or its name of a member.
+            # Not a key in the body: pydantic's tag for a union, or its name for a member.
             if part not in here and not (is_missing and index == len(loc) - 1):
                 continue
             parts.append(part)

@@ -43,7 +43,7 @@ class Signature(Frozen):
 
     inputs: tuple[TensorSpec, ...] = Field(min_length=1)
     outputs: tuple[TensorSpec, ...] = Field(min_length=1)
-    # Left out without a value, because the signatures of earlier versions are part of signed releases.
+    # Left out without a value, because signed releases contain earlier versions' signatures.
     columns: tuple[InputColumn, ...] = Field(
         default=(),
         exclude_if=lambda columns: not columns,

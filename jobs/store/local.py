@@ -28,7 +28,7 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.checkpoint_root = root / "checkpoints"
-        # The name begins with a dot, as those of all incomplete files: a backup has none of them.
+        # The name begins with a dot, as for all incomplete files, which a backup leaves out.
         self.incoming = root / ".incoming"
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self.checkpoint_root, self.incoming):

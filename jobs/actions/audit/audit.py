@@ -103,7 +103,7 @@ def seal_chain(reason: str, *, by: User | None) -> Verification:
             accepted=True,
             reason=reason,
         )
-        # Numbers of missing rows are not used again: copies of the head may name them.
+        # The numbers of missing rows are not used again: copies of the head may name them.
         last_missing = verification.missing[1] if verification.missing else 0
         event = AuditEvent(
             number=max(head.number, last_missing, digest.last_number) + 1,

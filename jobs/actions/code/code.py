@@ -32,7 +32,7 @@ class StoredCode(NamedTuple):
 
     digest: str
     files: tuple[tuple[CheckedFile, StoredFile], ...]
-    found: CodeFound
+    findings: CodeFound
 
 
 class Created(NamedTuple):
@@ -55,7 +55,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound) -> StoredCode:
+def store_files(project: Project, files: Sequence[CheckedFile], findings: CodeFound) -> StoredCode:
     """Copy a version's files to the store. This is slow, so it must not run in a transaction.
 
     Raises:
@@ -63,12 +63,12 @@ def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound
     """
     contents = [sha256_of(file.place) for file in files]
     new_artifacts = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
-    # Versions of one model share most of their files.
+    # A model's versions share most of their files.
     quotas.require_room_on_disk(project, disk_use.bytes_added_by(new_artifacts, project.pk))
     for file, stored in zip(files, contents, strict=True):
         store().put(file.place, size=stored.bytes)
     pairs = tuple(zip(files, contents, strict=True))
-    return StoredCode(digest_of([(file.path, stored) for file, stored in pairs]), pairs, found)
+    return StoredCode(digest_of([(file.path, stored) for file, stored in pairs]), pairs, findings)
 
 
 def create(project: Project, *, name: str, code: StoredCode, by: User) -> Created:
@@ -91,8 +91,8 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
         name=name,
         digest=code.digest,
         bytes=sum(stored.bytes for _, stored in code.files),
-        found_json=code.found.model_dump(mode="json", exclude_defaults=True),
-        summary_json=code.found.summary(),
+        found_json=code.findings.model_dump(mode="json", exclude_defaults=True),
+        summary_json=code.findings.summary(),
         created_by=by,
     )
     try:

@@ -49,7 +49,7 @@ def request_dry_build(request: DryBuildRequest, *, by: User, again: bool = False
     if _is_known(request, again=again):
         return
     with transaction.atomic():
-        # Locked, so that of two requests at the same time the second finds the job of the first.
+        # Locked, so that the second of two simultaneous requests finds the first one's job.
         quotas.lock_project(project)
         if _is_known(request, again=again):
             return

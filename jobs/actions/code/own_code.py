@@ -84,7 +84,7 @@ def code_of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCod
         version: the row.
         exact: the packages that the task must have; by default those that are recorded for the code.
     """
-    packages = version.found.packages
+    packages = version.findings.packages
     requirements = () if packages is None else tuple(packages.requirements)
     recorded = package_sets.NOTHING
     if requirements and exact is None:

@@ -37,7 +37,7 @@ def request_installation(version: CodeVersion, *, by: User, use: str = "", pool:
     """
     project = version.project
     access.require(by, project, access.Action.RUN_CODE)
-    packages = version.found.packages
+    packages = version.findings.packages
     if packages is None or not packages.requirements:
         raise Conflict(f"{version} asks for no packages.", code="no_packages")
     for_engine = _use_of(version, use) == "models"
@@ -45,7 +45,7 @@ def request_installation(version: CodeVersion, *, by: User, use: str = "", pool:
     if problems := environments.requirement_problems(version):
         raise BadInput(problems[0], [Problem("/code", problem) for problem in problems])
     with transaction.atomic():
-        # Locked, so that of two requests at the same time the second finds the job of the first.
+        # Locked, so that the second of two simultaneous requests finds the first one's job.
         quotas.lock_project(project)
         rows = package_installs.open_installations(version, for_engine=for_engine).filter(pool=pool)
         if (job := rows.first()) is not None:

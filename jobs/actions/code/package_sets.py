@@ -65,7 +65,7 @@ def resolve_again(version: CodeVersion, *, by: User) -> None:
         Conflict: the code asks for no packages.
     """
     access.require(by, version.project, access.Action.RUN_CODE)
-    packages = version.found.packages
+    packages = version.findings.packages
     if packages is None or not packages.requirements:
         raise Conflict(f"{version} asks for no packages.", code="no_packages")
     key: dict[str, Any] = {

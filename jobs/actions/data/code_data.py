@@ -54,7 +54,7 @@ def request_loading(
     if (earlier_job := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
         return earlier_job
     with transaction.atomic():
-        # Locked, so that of two requests at the same time the second finds the job of the first.
+        # Locked, so that the second of two simultaneous requests finds the first one's job.
         quotas.lock_project(project)
         if (earlier_job := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
             return earlier_job

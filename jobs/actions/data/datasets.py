@@ -112,7 +112,7 @@ class Roles:
         return cls(target.strip() or None, chosen or None, task or None, requests, without_target)  # type: ignore[arg-type]
 
     @classmethod
-    def of(cls, version: DatasetVersion) -> "Roles":
+    def requested_for(cls, version: DatasetVersion) -> "Roles":
         """Return the roles with which a version was requested."""
         request = version.request
         return cls.read(

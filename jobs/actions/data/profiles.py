@@ -39,7 +39,7 @@ def record_profile(version_id: int, profile: Profile, digest: str, table: Artifa
         table=table,
         digest=digest,
         rows=profile.rows,
-        # A table may have thousands of columns, and most fields of a column have their default.
+        # A table may have thousands of columns, and most fields in a column have their default.
         profile_json=profile.model_dump(mode="json", exclude_defaults=True),
         error=None,
     )

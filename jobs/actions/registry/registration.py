@@ -57,7 +57,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     with transaction.atomic():
         # Locked here for the job below, since the version writes to the audit log, which is locked last.
         deletions.require_present(model.project)
-        # Validation is a job with a high priority: many of them would delay the jobs of other projects.
+        # Validation is a job with a high priority: many would delay other projects' jobs.
         quotas.require_room_for_job(model.project)
         version = _create_numbered(
             model,
@@ -84,7 +84,7 @@ def _code_of(project: Project, source: Job) -> CodeVersion | None:
     digest = None if model is None or model.info.trains_itself else model.code_digest
     if digest is None:
         return None
-    # A version may be added to a model of another project than that of its job.
+    # A version may be added to a model in another project than its job's.
     code = CodeVersion.objects.filter(project=project, digest=digest).first()
     if code is None:
         raise Conflict(
@@ -211,7 +211,7 @@ def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
     by = fields["created_by"]
     code: CodeVersion | None = fields.get("code")
     if code is not None:
-        packages = code.found.packages
+        packages = code.findings.packages
         fields["requirements_digest"] = packages.digest if packages is not None else ""
         fields["lineage"] = {**fields["lineage"], "code": code.digest, "code_name": code.name}
     for _ in range(NUMBER_TRIES):
@@ -332,7 +332,7 @@ def mark_validated(
     undecided = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
     labels = list(class_labels)
     if needs_code:
-        # They are part of the release, and code of users ran in the process that reported them.
+        # The release contains them, and user code ran in the process that reported them.
         version = ModelVersion.objects.filter(pk=version_id).first()
         labels = [] if version is None else labels_for(version, signature)
     with transaction.atomic():

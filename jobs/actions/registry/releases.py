@@ -345,7 +345,7 @@ def _released_code(version: ModelVersion) -> ReleasedCode | None:
     code = version.needed_code
     if code is None:
         return None
-    packages = code.found.packages
+    packages = code.findings.packages
     return ReleasedCode(
         digest=code.digest,
         files=tuple(

@@ -39,7 +39,7 @@ def record_report(report: ReplicaReport, *, by: User) -> Replica:
 
 
 def _reported_endpoint(name: str, by: User) -> Endpoint:
-    # The service account of the installation's own servers is not a member of any project.
+    # The service account for the installation's own servers is no project's member.
     if not by.is_service:
         return access.get_endpoint(by, name, Action.SERVE)
     endpoint = Endpoint.objects.select_related("model__project").filter(model__name=name).first()

@@ -73,7 +73,7 @@ def record_events(
     }
     bodies = []
     for event in accepted:
-        # Of several states of an execution only the last is written to its row; readers get all of them.
+        # If an execution has several states, only the last is written to its row; readers get all.
         if isinstance(event, contract.ExecutionDone) and last[event.trial, event.execution] is not event:
             bodies.append(recorder.public(event))
         else:
@@ -155,7 +155,7 @@ class _Recorder:
             return None
 
     def _end_trial(self, trial: Trial, event: contract.TrialDone) -> Event | None:
-        # A user may have paused or stopped it; the table of transitions allows some of those changes too.
+        # A user may have paused or stopped it; the transition table allows some of those changes too.
         if trial.state != TrialState.RUNNING:
             return None
         to, fence, finished = TrialState(event.state), self.attempt.number, self._moment(event)
@@ -208,7 +208,7 @@ class _Recorder:
             return
         trial = self.trials[event.trial]
         results: dict[str, Any] = {}
-        # If the continuation of a completed trial fails, the results of its earlier training are kept.
+        # If a completed trial's continuation fails, the results of its earlier training are kept.
         continuation_failed = event.state == "failed" and trial.until is not None
         if event.state != "running" and not continuation_failed:
             results = {name: getattr(event, name) for name in RESULT_FIELDS}

@@ -130,7 +130,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
         _refuse_withdrawn(trial)
         _require_checkpoints(trial, every=completed)
         fields = _continuation_fields(root, trial, epochs, completed=completed)
-        # All executions of a completed trial train longer; of another trial, only those that are not done.
+        # All executions of a completed trial train longer; in other trials, only unfinished ones do.
         again = trial.executions.all() if completed else trial.executions.incomplete()
         again.update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, **RESET, **fields)

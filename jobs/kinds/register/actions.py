@@ -34,7 +34,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             **{**common, "code": code},
             model=str(store().path(version.artifact_id)),
             digest=version.artifact_id,
-            # Code of users wrote the file of a job that ran it.
+            # If a job ran user code, that code wrote the job's file.
             foreign=versions.is_foreign(version) or version.code is not None,
             dataset=dataset,
         )

@@ -73,7 +73,7 @@ def choose_file(version: CodeVersion, files: Sequence[CodeFile], named: str | No
         if named not in by_path:
             raise NotFound(f"{version} has no file {named[:100]!r}.")
         return by_path[named]
-    paths = [entry.path for entry in version.found.entries]
+    paths = [entry.path for entry in version.findings.entries]
     # Every version has a Python file.
     paths += [path for path in by_path if path.endswith(".py")]
     return next(by_path[path] for path in paths if path in by_path)
@@ -141,7 +141,7 @@ def version_summary(version: CodeVersion) -> CodeSummaryOut:
 
 def version_out(version: CodeVersion) -> CodeVersionOut:
     """Return a version's API representation."""
-    findings = version.found
+    findings = version.findings
     return CodeVersionOut(
         **_version_fields(version),
         python=findings.python,

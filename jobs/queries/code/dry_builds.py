@@ -76,7 +76,7 @@ def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
     # `code_checks` reports it.
     if version is None:
         return
-    entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
+    entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
     named = [e for e in entries if e.name == model.name and model.path in ("", e.path)]
     if len(named) != 1:
         yield Problem("/model/entry", _why_no_entry(version, model, entries, named))
@@ -134,7 +134,7 @@ def dry_build_request(
     model = spec.model.model_copy(update={"hyperparameters": {}})
     shape = None
     if not roles_differ(spec, profile):
-        shape = DataShape.of(encoded(spec, profile))
+        shape = DataShape.from_schema(encoded(spec, profile))
     built_for: object = (
         shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
     )

@@ -20,7 +20,7 @@ MOST_ON_WORKER = 100
 
 def environments_of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
     """Return the environments that were built for a version's requirements, the newest first."""
-    packages = version.found.packages
+    packages = version.findings.packages
     if packages is None or not packages.requirements:
         return PackageEnvironment.objects.none()
     rows = PackageEnvironment.objects.filter(requirements_digest=digest_of(packages.requirements))
@@ -29,7 +29,7 @@ def environments_of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
 
 def requirement_problems(version: CodeVersion) -> list[str]:
     """Return why no worker can install a version's requirements."""
-    findings = version.found
+    findings = version.findings
     problems = []
     for line in findings.packages.requirements if findings.packages is not None else ():
         try:
@@ -54,7 +54,7 @@ def total_bytes(rows: Iterable[PackageEnvironment]) -> int:
 
 def environments_out(version: CodeVersion) -> EnvironmentsOut:
     """Return the environments' API representation."""
-    packages = version.found.packages
+    packages = version.findings.packages
     resolution = package_sets.resolution_of(version)
     rows = package_sets.rows_of(resolution) if resolution is not None else []
     return EnvironmentsOut(

@@ -48,7 +48,7 @@ def install_of_job(job: Job) -> Installation:
 
 def uses_of(version: CodeVersion) -> tuple[str, ...]:
     """Return who uses a version's packages: `models`, `scripts` or both, the likelier first."""
-    kinds = {entry.kind for entry in version.found.entries}
+    kinds = {entry.kind for entry in version.findings.entries}
     uses = ("models",) if kinds & set(CODE_ENTRIES) else ()
     return (*uses, "scripts") if "script" in kinds else uses or ("models",)
 
@@ -72,7 +72,7 @@ def open_installations(version: CodeVersion, **fields: bool) -> JobQuerySet:
 
 
 def _digest_of_packages(version: CodeVersion) -> str:
-    packages = version.found.packages
+    packages = version.findings.packages
     return digest_of(packages.requirements if packages is not None else ())
 
 
@@ -112,5 +112,5 @@ def _requirements_of(job: Job) -> str | None:
     if digest is None and job.revision is not None:
         digest = job.revision.spec.model.code_digest
     version = CodeVersion.objects.filter(project=job.project_id, digest=digest or "").first()
-    packages = version.found.packages if version is not None else None
+    packages = version.findings.packages if version is not None else None
     return digest_of(packages.requirements) if packages is not None and packages.requirements else None

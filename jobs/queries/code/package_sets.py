@@ -48,7 +48,7 @@ class PackageChange(NamedTuple):
 
 def resolution_of(version: CodeVersion) -> PackageResolution | None:
     """Return the resolution for a version's requirements. None if nothing is recorded for them."""
-    packages = version.found.packages
+    packages = version.findings.packages
     if packages is None or not packages.requirements:
         return None
     rows = PackageResolution.objects.select_related("changed_by")

@@ -25,7 +25,7 @@ LOADS_DATA = "load_data"
 
 def entries_of(version: CodeVersion) -> list[CodeEntry]:
     """Return a version's functions that load data."""
-    return [entry for entry in version.found.entries if entry.kind == LOADS_DATA]
+    return [entry for entry in version.findings.entries if entry.kind == LOADS_DATA]
 
 
 def entry_names(version: CodeVersion) -> list[str]:

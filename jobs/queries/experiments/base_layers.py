@@ -10,7 +10,7 @@ def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, 
     """Return a model's layers, its inner models, and its head's input size."""
     graph = summary.graph
     if graph is None or summary.graph_omitted:
-        # Of an earlier release, or of a very large model: only the layers of the model itself.
+        # A summary from an earlier release, or of a very large model, has only the model's own layers.
         flat = tuple(
             BaseLayer(
                 path=layer.name, kind=layer.kind, output_shape=layer.output_shape,
@@ -30,7 +30,7 @@ def _iterate_layers(graph: tuple[GraphNode, ...]) -> Iterator[GraphNode]:
     children: dict[int | None, list[int]] = {}
     for index, node in enumerate(graph):
         children.setdefault(node.parent, []).append(index)
-    # A list of nodes to visit instead of recursion, which deeply nested models would exhaust.
+    # A list of nodes to visit: deeply nested models would exceed the limit of recursion.
     todo = list(reversed(children.get(None, [])))
     while todo:
         index = todo.pop()

@@ -121,7 +121,7 @@ def _check_settings(
         spec_problems = spec_problems or list(data_checks.value_problems(spec))
         of_code = _check_code(project, spec, spec.model, version)
         spec_problems, built = [*spec_problems, *of_code.problems], of_code.built
-        # The pointers of problems are those of the rows that were sent.
+        # Problems point to the rows that were sent.
         spec = spec if spec_problems else of_code.spec
     spec_problems += warm_start.warm_start_problems(project, spec.search)
     spec_problems += device_checks.problems(spec)

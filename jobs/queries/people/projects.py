@@ -26,7 +26,7 @@ def projects_with_counts(user: User) -> list[ProjectView]:
     """Return the projects of `user`, and count members, experiments and running jobs in each."""
     roles = dict(Membership.objects.filter(user=user).values_list("project", "role"))
     # By key: a condition on memberships would also be one of the members that are counted.
-    # Distinct, since each row of one relation is repeated for each row of the others.
+    # Distinct, since each row in one relation is repeated for each row in the others.
     rows = Project.objects.filter(pk__in=access.projects_of(user)).annotate(
         members=Count("memberships", distinct=True),
         experiment_count=Count(

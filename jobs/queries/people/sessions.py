@@ -30,7 +30,7 @@ def is_open_session(key: str, user: User) -> bool:
     row = Session.objects.filter(pk=key, user=user, expire_date__gt=clock.estimate()).first()
     if row is None:
         return False
-    # The hash of the password: a change of it ends sessions whose rows are still there.
+    # The password's hash: a changed password ends sessions whose rows are still there.
     proof = row.get_decoded().get(HASH_SESSION_KEY, "")
     return constant_time_compare(proof, user.get_session_auth_hash())
 

@@ -68,7 +68,7 @@ def _newest_reports(rows: Iterable[JobArtifact], jobs: dict[int, Job]) -> list[S
         if row.name.endswith(".json"):
             role = next(role for role in ROLES if role == row.role)
             reports[row.job_id, ROLES.index(role)] = StoredReport(jobs[row.job_id], role, row.artifact_id)
-    # Jobs are created in the order of their steps, so the order of ids is that of the steps.
+    # Jobs are created in step order, so ids are in step order too.
     return [reports[key] for key in sorted(reports)]
 
 

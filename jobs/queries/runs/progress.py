@@ -109,7 +109,7 @@ def _seconds_left(job: Job, open_units: float, running: Running) -> float | None
     """Estimate the remaining seconds for a job and its later steps. None if unknown."""
     if job.revision is None or job.parent_id is not None:
         return _own_seconds_left(job)
-    # The number of attempts that the slots of the pool can run at the same time.
+    # How many attempts the pool's slots can run at the same time.
     concurrency = max(sum(worker.slots // job.slots for worker in live_workers(job)), 1)
     spec, search = steps.effective_spec(job), _measured_search(job)
     durations = trial_durations.measure_durations(search) if search is not None else None

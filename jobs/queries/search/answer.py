@@ -137,7 +137,7 @@ def repeats_to_offer(search: Job, ranked: list[Trial]) -> int | None:
         return None
     spec = outcomes.search_of(search)
     comparison = _compare_best(search, spec, ranked) if spec.objectives is None else None
-    # A difference that no number of trainings of a trial would show is not worth any.
+    # A difference that cannot be shown with any number of trainings is not worth one.
     if comparison is None or (comparison.verdict == "unclear" and comparison.needed is None):
         return None
     folds = spec.evaluation.trainings()

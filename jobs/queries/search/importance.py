@@ -146,5 +146,5 @@ def _scaled_value(parameter: Parameter, value: Value | None) -> float | None:
     if value is None or isinstance(value, str):
         return None
     low, high = float(parameter.min), float(parameter.max)
-    # The logarithm of a value outside of the range may be undefined.
+    # A value outside the range may have no logarithm.
     return fraction_of(min(max(float(value), low), high), low, high, parameter.sampling)

@@ -56,7 +56,7 @@ class _Sizes:
         before = self.kinds[kind]
         self.kinds[kind] = (before[0] + files, before[1] + size)
 
-    def of(self, kind: str) -> FilesOut:
+    def files_out(self, kind: str) -> FilesOut:
         files, size = self.kinds[kind]
         return FilesOut(files=files, bytes=size)
 
@@ -143,12 +143,12 @@ def _storage_row(project: Project | None, sizes: _Sizes) -> ProjectStorageOut:
     return ProjectStorageOut(
         project=project.slug if project else None,
         name=project.name if project else BUNDLED,
-        datasets=sizes.of("datasets"),
-        code=sizes.of("code"),
-        versions=sizes.of("versions"),
-        outputs=sizes.of("outputs"),
-        checkpoints=sizes.of("checkpoints"),
-        deleted=sizes.of("deleted"),
+        datasets=sizes.files_out("datasets"),
+        code=sizes.files_out("code"),
+        versions=sizes.files_out("versions"),
+        outputs=sizes.files_out("outputs"),
+        checkpoints=sizes.files_out("checkpoints"),
+        deleted=sizes.files_out("deleted"),
         events=sizes.events,
         bytes=sum(size for _, size in sizes.kinds.values()) + sizes.events,
     )

@@ -32,7 +32,7 @@ class DataShape(Frozen):
     outputs: int
 
     @classmethod
-    def of(cls, schema: DataSchema) -> Self:
+    def from_schema(cls, schema: DataSchema) -> Self:
         """Read the row shape from a profile."""
         return cls.model_validate({name: getattr(schema, name) for name in cls.model_fields})
 
@@ -84,12 +84,7 @@ class BuiltModel(Frozen):
 
 def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     """Yield the settings that do not fit the model that an experiment's own code builds."""
-    for pointer, reason in built.unused.items():
-        section, _, field = pointer[1:].partition("/")
-        holder = getattr(spec, section)
-        default = type(holder).model_fields[field].get_default(call_default_factory=True)
-        if getattr(holder, field) != default:
-            yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
+    yield from _problems_of_settings(spec, built)
     if isinstance(spec.model, CodeModel):
         yield from _problems_of_values(spec.model, built.space)
     yield from _problems_of_fields(spec, built)
@@ -98,19 +93,35 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     if not _whole_space(spec, built):
         yield Problem("/search", EMPTY_SPACE)
         return
-    # Those of a fit of its own are known only after a whole training.
-    if built.metrics and not built.own_fit:
-        for pointer, objective in spec.placed_objectives():
-            if objective.metric not in built.metrics:
-                measured = ", ".join(built.metrics)
-                message = f"{objective.metric!r} is not measured; the code has {measured}"
-                yield Problem(f"{pointer}/metric", message)
+    yield from _problems_of_objectives(spec, built)
     try:
         complete_spec(spec, built)
     except NotNarrower as error:
         yield from error.problems
     except ValidationError as error:
         yield from problems(error, spec.to_json())
+
+
+def _problems_of_settings(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield settings without effect that differ from their default."""
+    for pointer, reason in built.unused.items():
+        section, _, field = pointer[1:].partition("/")
+        holder = getattr(spec, section)
+        default = type(holder).model_fields[field].get_default(call_default_factory=True)
+        if getattr(holder, field) != default:
+            yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
+
+
+def _problems_of_objectives(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield objectives that the code does not measure."""
+    # The metrics of a custom fit are known only after a whole training.
+    if not built.metrics or built.own_fit:
+        return
+    for pointer, objective in spec.placed_objectives():
+        if objective.metric not in built.metrics:
+            measured = ", ".join(built.metrics)
+            message = f"{objective.metric!r} is not measured; the code has {measured}"
+            yield Problem(f"{pointer}/metric", message)
 
 
 def _problems_of_fields(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:

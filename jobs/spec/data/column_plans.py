@@ -114,14 +114,8 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
             return plan._replace(size=FIRST_WORD + min(column.frequent or 0, options.size or MAX_WORDS))
         case "hash":
             return plan._replace(size=FIRST_WORD + (options.buckets or DEFAULT_BUCKETS))
-        case "words":
-            return plan._replace(size=_word_ngrams(column, options))
-        case "characters":
-            # The profile counts words, and parts of words are far more.
-            return plan._replace(size=min(options.size or MAX_NGRAMS, MAX_NGRAMS))
-        case "words_and_characters":
-            words = _word_ngrams(column, options)
-            return plan._replace(size=words + min(options.size or MAX_NGRAMS, MAX_NGRAMS), words=words)
+        case "words" | "characters" | "words_and_characters":
+            return _with_ngrams(plan, column, options)
         case "tokens":
             return plan._replace(
                 size=FIRST_WORD + min(column.vocabulary or MAX_WORDS, options.size or MAX_WORDS),
@@ -144,8 +138,16 @@ def _has_indicator(column: Column, options: ColumnOptions) -> bool:
     return column.missing > 0 if options.indicator is None else options.indicator
 
 
-def _word_ngrams(column: Column, options: ColumnOptions) -> int:
-    return min(column.ngrams or MAX_NGRAMS, options.size or MAX_NGRAMS)
+def _with_ngrams(plan: ColumnPlan, column: Column, options: ColumnOptions) -> ColumnPlan:
+    """Return the plan with the numbers of n-grams for its encoding."""
+    most = min(options.size or MAX_NGRAMS, MAX_NGRAMS)
+    # The profile counts words. Parts of words are far more, so only `most` bounds these.
+    words = min(column.ngrams or MAX_NGRAMS, options.size or MAX_NGRAMS)
+    if plan.encode == "words":
+        return plan._replace(size=words)
+    if plan.encode == "characters":
+        return plan._replace(size=most)
+    return plan._replace(size=words + most, words=words)
 
 
 def ngrams_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -> str | None:

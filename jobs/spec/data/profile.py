@@ -125,7 +125,7 @@ class Profile(DataSchema):
     @property
     def kinds(self) -> frozenset[TemplateKind]:
         """Return all kinds that these data have."""
-        # Of windows, no template reads the words of a text in their order.
+        # No template reads texts' words in their order if rows are in windows.
         is_text = self.texts and self.kind != "sequence"
         return frozenset({self.kind, "text"}) if is_text else frozenset({self.kind})
 

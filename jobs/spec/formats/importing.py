@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jobs.spec.formats import katib, keras_tuner, optuna, vertex, wandb
-from jobs.spec.formats.reading import Item, format_error, shown
+from jobs.spec.formats.reading import Item, format_error, quote_value
 from jobs.spec.formats.result import Format, Imported
 from jobs.spec.formats.text import parse
 
@@ -43,7 +43,7 @@ def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002
     """
     root = parse(text)
     if not isinstance(root, dict):
-        raise format_error("", f"expected an object at the top level, got {shown(root)}")
+        raise format_error("", f"expected an object at the top level, got {quote_value(root)}")
     format_name = format or next((name for name, reader in READERS.items() if reader.looks_like(root)), None)
     if format_name is None:
         titles = ", ".join(reader.title for reader in READERS.values())

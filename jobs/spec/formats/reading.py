@@ -52,25 +52,25 @@ class Item(NamedTuple):
     def object(self) -> "Object":
         """Return the value as an object."""
         if not isinstance(self.value, dict):
-            raise self.error(f"expected an object, got {shown(self.value)}")
+            raise self.error(f"expected an object, got {quote_value(self.value)}")
         return Object(self.value, self.pointer)
 
     def items(self) -> list["Item"]:
         """Return a list's items."""
         if not isinstance(self.value, list):
-            raise self.error(f"expected a list, got {shown(self.value)}")
+            raise self.error(f"expected a list, got {quote_value(self.value)}")
         return [Item(value, f"{self.pointer}/{i}") for i, value in enumerate(self.value)]
 
     def string(self) -> str:
         """Return the value as a string."""
         if not isinstance(self.value, str):
-            raise self.error(f"expected a string, got {shown(self.value)}")
+            raise self.error(f"expected a string, got {quote_value(self.value)}")
         return self.value
 
     def boolean(self) -> bool:
         """Return the value as a boolean."""
         if not isinstance(self.value, bool):
-            raise self.error(f"expected true or false, got {shown(self.value)}")
+            raise self.error(f"expected true or false, got {quote_value(self.value)}")
         return self.value
 
     def number(self) -> int | float:
@@ -79,14 +79,14 @@ class Item(NamedTuple):
         if isinstance(value, str) and NUMBER.fullmatch(value):
             value = int(value) if INTEGER.fullmatch(value) else float(value)
         if not isinstance(value, int | float) or isinstance(value, bool) or not _is_finite(value):
-            raise self.error(f"expected a finite number, got {shown(self.value)}")
+            raise self.error(f"expected a finite number, got {quote_value(self.value)}")
         return value
 
     def integer(self) -> int:
         """Return the value as an integer."""
         value = self.number()
         if value != int(value):
-            raise self.error(f"expected an integer, got {shown(self.value)}")
+            raise self.error(f"expected an integer, got {quote_value(self.value)}")
         return int(value)
 
     def scalar(self) -> Value:
@@ -94,13 +94,13 @@ class Item(NamedTuple):
         if isinstance(self.value, bool | str):
             return self.value
         if not isinstance(self.value, int | float) or not _is_finite(self.value):
-            raise self.error(f"expected a string, a number, true or false, got {shown(self.value)}")
+            raise self.error(f"expected a string, a number, true or false, got {quote_value(self.value)}")
         return self.value
 
     def one_of(self, options: Iterable[str]) -> str:
         """Return the value, which must be one of some strings."""
         if self.value not in (choices := list(options)):
-            raise self.error(f"expected one of {', '.join(choices)}, got {shown(self.value)}")
+            raise self.error(f"expected one of {', '.join(choices)}, got {quote_value(self.value)}")
         return str(self.value)
 
 
@@ -109,7 +109,7 @@ class Object:
 
     def __init__(self, value: dict[str, Any], pointer: str) -> None:
         self._value = value
-        # A dict instead of a set, so that errors have the order of the text.
+        # A dict instead of a set, so that errors are in text order.
         self._unread = dict.fromkeys(value)
         self.pointer = pointer
 
@@ -169,7 +169,7 @@ class Object:
             raise FormatError(problems)
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """Return a value as text for a message, at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

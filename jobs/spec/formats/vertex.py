@@ -183,7 +183,7 @@ def _object(item: Item) -> Object:
     value: dict[str, Any] = item.value
     sent: dict[str, str] = {}
     for key in value:
-        # Both spellings of a name in one object: only one of them could be read.
+        # Both spellings of a name in one object: only one could be read.
         if (other := sent.setdefault(_camel(key), key)) != key:
             raise format_error(f"{item.pointer}/{escaped(key)}", f"{other!r} is given, too")
     return _Renamed({name: value[key] for name, key in sent.items()}, item.pointer, sent)

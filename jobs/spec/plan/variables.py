@@ -71,7 +71,7 @@ def layer_names(model: Model, profile: Profile) -> set[str]:
     Raises:
         ValueError: the template has no `layers` function.
     """
-    # These change only the form of a value, so the list of layers leaves them out.
+    # These change only a value's form, so the layer list leaves them out.
     more = {"flatten", "target_scale"} if profile.task == "regression" else {"flatten"}
     return {layer.name for layer in _layers(model, profile)} | more
 
@@ -231,7 +231,7 @@ def optimizer_slots(fit: FitSpec) -> int:
     """Count the optimizer variables per weight."""
     # Keras creates the variables of the momentum only if it is not 0.
     momentum = bool(fit.optimizer_args.get("momentum")) and fit.optimizer in ("sgd", "rmsprop")
-    # Each of these options, and the moving average of the weights, needs one more variable per weight.
+    # Each of these options, and the weights' moving average, needs one more variable per weight.
     options = ("amsgrad", "centered", "gradient_accumulation_steps")
     extra = sum(bool(fit.optimizer_args.get(name)) for name in options) + (fit.ema is not None)
     return OPTIMIZER_SLOTS[fit.optimizer] + momentum + extra

@@ -19,7 +19,7 @@ class _Common(Frozen):
     gradient_accumulation_steps: int | None = Field(default=None, ge=2, le=10_000)
 
 
-# The base class of `AdamArgs`: Nadam has the arguments of Adam, except `amsgrad`.
+# The base class of `AdamArgs`: Nadam has Adam's arguments, except `amsgrad`.
 class NadamArgs(_Common):
     """Arguments of Nadam; Dozat 2016."""
 

@@ -58,7 +58,7 @@ VERSION = TemplateInfo(
         "learning_rate_factor": {"kind": "float", "min": 0.01, "max": 1.0, "sampling": "log"},
     },
     searched=("learning_rate_factor",),
-    shown=tuple(FineTuneArgs.model_fields),
+    initial_arguments=tuple(FineTuneArgs.model_fields),
     traced=frozenset({"learning_rate_factor"}),
     is_listed=False,
     unused={"/precision": "the layers of a version keep the types with which they were saved"},

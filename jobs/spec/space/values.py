@@ -115,7 +115,7 @@ def _drop_unused(fit: dict[str, Any], template: str) -> None:
 
 def _drop_other_arguments(fit: dict[str, Any], values: Values) -> None:
     """Drop arguments that the trial's optimizer or schedule does not have."""
-    # A value of a wrong type is no key here. The validation of the whole spec reports it.
+    # A value with a wrong type is no key here. The validation of the whole spec reports it.
     chosen: dict[str, type[Frozen] | None] = {
         "optimizer_args": ARGUMENTS.get(values.get("optimizer")),  # type: ignore[call-overload]
         "schedule": KINDS.get(str(values.get("schedule/kind"))),

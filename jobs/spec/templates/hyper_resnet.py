@@ -51,7 +51,7 @@ INFO = TemplateInfo(
         "learning_rate": {"kind": "choice", "values": [0.1, 0.01, 0.001], "default": 0.01},
     },
     searched=tuple(HyperResNetArgs.model_fields),
-    shown=tuple(HyperResNetArgs.model_fields),
+    initial_arguments=tuple(HyperResNetArgs.model_fields),
     most_inputs=0,
     slow="HyperResNet is made for GPUs: its models have 20 million weights and more, too many for a CPU",
 )

@@ -72,7 +72,7 @@ class TemplateInfo:
         fit_ranges: ranges for the fit fields that a new experiment searches, likewise; without any, its
             learning rate has the form's range.
         searched: arguments that a new experiment searches.
-        shown: arguments that a new experiment's spec contains, in this order.
+        initial_arguments: arguments that a new experiment's spec contains, in this order.
         suits: whether to suggest it for given data; the first that suits is suggested.
         layers: returns the hidden layers without building them. None: the variables are known only after a
             model is built, so the plan has no memory estimate, and the worker checks the layout.
@@ -113,7 +113,7 @@ class TemplateInfo:
     ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fit_ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     searched: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
+    initial_arguments: tuple[str, ...] = ()
     suits: Callable[[Profile], bool] = lambda _: True
     layers: Callable[[Any, Profile], Iterable[Layer]] | None = None
     width: str = ""

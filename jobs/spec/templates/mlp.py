@@ -59,7 +59,7 @@ INFO = TemplateInfo(
         "batch_norm": {"kind": "boolean"},
     },
     searched=("units", "dropout"),
-    shown=("units", "layers", "dropout"),
+    initial_arguments=("units", "layers", "dropout"),
     suits=suits,
     layers=layers,
     width="units",

@@ -106,7 +106,7 @@ INFO = TemplateInfo(
         "activation": ACTIVATION_RANGE,
     },
     searched=("filters", "blocks", "dropout"),
-    shown=("filters", "blocks", "stages", "dropout"),
+    initial_arguments=("filters", "blocks", "stages", "dropout"),
     layers=layers,
     traced=frozenset({"dropout"}),
 )

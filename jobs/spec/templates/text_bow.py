@@ -49,7 +49,7 @@ INFO = TemplateInfo(
         "l2": {"kind": "float", "min": 1e-6, "max": 1e-2, "sampling": "log"},
     },
     searched=("hidden", "dropout", "l2"),
-    shown=("hidden", "dropout", "l2"),
+    initial_arguments=("hidden", "dropout", "l2"),
     layers=layers,
     width="hidden",
     traced=frozenset({"dropout", "l2"}),

@@ -123,7 +123,7 @@ INFO = TemplateInfo(
         "activation": ACTIVATION_RANGE,
     },
     searched=("dim", "blocks", "dropout"),
-    shown=("dim", "blocks", "heads", "dropout"),
+    initial_arguments=("dim", "blocks", "heads", "dropout"),
     layers=layers,
     traced=frozenset({"dropout"}),
 )
