@@ -42,8 +42,8 @@ def open_regular(root: Path, relative: str, *, owner: int | None = None) -> int:
     Args:
         root: a folder.
         relative: the file's path below it.
-        owner: the user id that the file must have; None accepts any. A link may give another user's file
-            a name in a runner's folder.
+        owner: the user id that the file must have; None accepts any. A link may give another user's file a
+            name in a runner's folder.
 
     Raises:
         OSError: it is missing, or no regular file that belongs to this owner.

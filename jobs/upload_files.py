@@ -1,8 +1,8 @@
 """Writes a resumable upload's parts to one file, and computes its digest on the way.
 
-The file's size is the number of bytes received, whatever was killed. Only one process appends at a time:
-it holds a lock on the file, which ends with the process. The beginning of a part with a checksum is noted in
-a second file until the checksum is verified; what follows it does not count.
+The file's size is the number of bytes received, whatever was killed. Only one process appends at a time: it
+holds a lock on the file, which ends with the process. The beginning of a part with a checksum is noted in a
+second file until the checksum is verified; what follows it does not count.
 
 The state of a digest cannot be stored. It is kept in memory between the parts; after a restart of the server
 the digest is computed from the file.

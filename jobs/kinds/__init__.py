@@ -1,8 +1,8 @@
 """Registers the job kinds in a table, and orders an experiment's steps.
 
-A kind is one folder here: `payload.py` defines its payload, result and task, `facts.py` its
-properties, `actions.py` its behaviour, and `rows.py` the conditions that find its jobs, where other modules
-look for them. Nothing here imports an `actions.py`: `jobs.apps` does.
+A kind is one folder here: `payload.py` defines its payload, result and task, `facts.py` its properties,
+`actions.py` its behaviour, and `rows.py` the conditions that find its jobs, where other modules look for
+them. Nothing here imports an `actions.py`: `jobs.apps` does.
 """
 
 from collections.abc import Callable

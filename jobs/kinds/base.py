@@ -197,8 +197,8 @@ class Facts:
         candidate: The key of the job's metrics in its root's results.
         report: The type of its JSON artifact with the role `report`, if it writes one.
         registered_as: The role under which the job's model is registered.
-        belongs_to: The payload field with the primary key of the row that the job describes or checks.
-            Its root jobs are deleted together with this row. Empty if there is none.
+        belongs_to: The payload field with the primary key of the row that the job describes or checks. Its
+            root jobs are deleted together with this row. Empty if there is none.
         retrains_chosen: Whether the job retrains trials chosen from the search `payload.search`.
         keeps_result: Whether the result is stored in the job's row. If not, another row stores it.
         installs_packages: Whether the job's work is to install packages, so that it begins without a runner.

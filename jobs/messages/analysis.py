@@ -26,8 +26,8 @@ class ImportanceRequest(Frozen):
 
     Attributes:
         names: the hyperparameters that vary.
-        columns: for each name, its value in every trial, mapped to [0, 1] in its own scale; None where it
-            was inactive. The i-th value among k choices is (i + 0.5) / k.
+        columns: for each name, its value in every trial, mapped to [0, 1] in its own scale; None where it was
+            inactive. The i-th value among k choices is (i + 0.5) / k.
         scores: every trial's value for the first objective.
         direction: whether a greater or a smaller score is better.
         further: the other objectives, if there are several.

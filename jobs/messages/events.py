@@ -1,8 +1,8 @@
 """Declares a runner's events: one JSON object per line on its event pipe.
 
-The supervisor adds the attempt and stores the events; each gets a cursor in its root job's order.
-`time` is in seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the event's trial,
-or None; `execution` counts from 1.
+The supervisor adds the attempt and stores the events; each gets a cursor in its root job's order. `time` is
+in seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the event's trial, or None;
+`execution` counts from 1.
 """
 
 from typing import Annotated, Any, Literal, Self

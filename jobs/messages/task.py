@@ -78,8 +78,8 @@ class OwnCode(Frozen):
         requires_python: the Python versions that it asks for, such as `>=3.12`; empty for all.
         python: its environment's interpreter; empty for the worker's.
         environment: the digest of its environment on the worker; empty for none.
-        own_versions: the environment may have other versions of this program's packages, so the runner
-            keeps the worker's interpreter, and only a script gets the environment's.
+        own_versions: the environment may have other versions of this program's packages, so the runner keeps
+            the worker's interpreter, and only a script gets the environment's.
         minimum: the weakest sandbox level at which it may run.
         network: whether it may connect to other hosts, which the project decides.
     """

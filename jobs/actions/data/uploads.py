@@ -30,8 +30,8 @@ def reserve(project: Project, size: int, *, held: int | None = None, seconds: fl
         The key of the reservation.
 
     Raises:
-        QuotaReached: the file does not fit beside other uploads in progress, or the project has as
-            many uploads in progress as it may have.
+        QuotaReached: the file does not fit beside other uploads in progress, or the project has as many
+            uploads in progress as it may have.
     """
     with transaction.atomic():
         project = quotas.lock_project(project)

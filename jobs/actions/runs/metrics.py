@@ -1,7 +1,7 @@
 """Stores metric points in columns: each commit appends a small chunk to its series.
 
-Appending costs the same however long a series is: stored chunks are not read or written again
-until there are `LOOSE` small chunks, which are then compacted.
+Appending costs the same however long a series is: stored chunks are not read or written again until there are
+`LOOSE` small chunks, which are then compacted.
 """
 
 import math

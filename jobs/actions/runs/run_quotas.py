@@ -18,8 +18,8 @@ SMALLEST_CHANGE = 100
 def share_events(attempt_id: int, rate: int) -> float | None:
     """Store how many events a second an attempt records, and return how many it may record.
 
-    The slots of a project's attempts share its events. An attempt gets more than its share while
-    others use less than theirs.
+    The slots of a project's attempts share its events. An attempt gets more than its share while others use
+    less than theirs.
 
     Returns:
         Events a second; None if there is no quota, because the job belongs to no project.

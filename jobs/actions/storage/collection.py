@@ -4,9 +4,9 @@ A run holds the lease `collection` and renews it in each deletion's transaction,
 suspended deletes nothing after another has begun. It may be killed anywhere: a row goes before its file, a
 file goes to the trash before it is erased, and the next run continues.
 
-Files that are on their way into the database have no reference yet. They are kept for `GRACE` after they
-were last stored: by the time in their row, by the file's time, and by another `GRACE` in the trash, from
-which the store takes a file back when it is read.
+Files that are on their way into the database have no reference yet. They are kept for `GRACE` after they were
+last stored: by the time in their row, by the file's time, and by another `GRACE` in the trash, from which the
+store takes a file back when it is read.
 """
 
 import logging

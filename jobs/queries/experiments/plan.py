@@ -76,8 +76,8 @@ def validate_spec(
         experiment: the experiment that the spec revises, if any. Its trainings give the best time estimate.
 
     Returns:
-        The result. Its problems' pointers start with `/spec`. A version that the spec starts from is
-        pinned in it.
+        The result. Its problems' pointers start with `/spec`. A version that the spec starts from is pinned
+        in it.
     """
     if (too_long := spec_sizes.text_problem(body)) is not None:
         return Validation(None, _with_prefix([too_long]))

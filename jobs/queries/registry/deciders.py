@@ -1,7 +1,7 @@
 """Checks who may decide a promotion request, and names the members who could.
 
-Other people's sessions are not known here. A person is taken to log in as the last time: with a
-password, whose issuers are stored, or with the login link that was used last.
+Other people's sessions are not known here. A person is taken to log in as the last time: with a password,
+whose issuers are stored, or with the login link that was used last.
 """
 
 from collections.abc import Collection, Iterator

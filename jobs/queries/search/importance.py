@@ -34,10 +34,9 @@ def importance_out(search: Job) -> ImportanceOut:
     """Return the newest importance, its trial count, and whether it is current.
 
     Returns:
-        The result's API representation. `state` is `too_few` (fewer than `needs` completed trials),
-        `fresh`, `computing`, `stale` (based on fewer trials than there are now) or `missing`. `pruned` trials
-        do not count, because scores after fewer epochs are not comparable. `over` is true if the search has
-        ended.
+        The result's API representation. `state` is `too_few` (fewer than `needs` completed trials), `fresh`,
+        `computing`, `stale` (based on fewer trials than there are now) or `missing`. `pruned` trials do not
+        count, because scores after fewer epochs are not comparable. `over` is true if the search has ended.
 
     Raises:
         Conflict: the job is not a search.

@@ -35,8 +35,8 @@ class Lead(NamedTuple):
         verdict: `clear` if the interval excludes zero, `unclear` if it does not, `unknown` if there is none.
         method: how the interval was computed, or would be.
         trainings: how many trainings were compared, for the best and for the other configuration.
-        needed: how many trainings each needs so that such a lead is clear; None if it is unknown, or
-            if more than `MOST_TRAININGS` would be needed.
+        needed: how many trainings each needs so that such a lead is clear; None if it is unknown, or if more
+            than `MOST_TRAININGS` would be needed.
     """
 
     value: float

@@ -90,8 +90,8 @@ def top_rung(root: Job) -> int | None:
 def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     """Return the completed trials with the best scores and distinct values, best first.
 
-    With several objectives, the first Pareto front's trials come first. If no trial is completed, all
-    trials with a score except failed ones count: a search may end before a trial reaches its highest rung.
+    With several objectives, the first Pareto front's trials come first. If no trial is completed, all trials
+    with a score except failed ones count: a search may end before a trial reaches its highest rung.
 
     Args:
         root: the search.

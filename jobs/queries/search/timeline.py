@@ -45,8 +45,8 @@ def read_timeline(search: Job, *, now: dt.datetime) -> dict[str, Any]:
     """Return the attempts to run a search's trials. Running ones end at `now`.
 
     Returns:
-        Columns `trial`, `attempt`, `worker` (an index into `workers`), `lane` (that worker's row),
-        `start`, `end` (seconds since 1970), `outcome` (empty while it runs), `resumed_from`.
+        Columns `trial`, `attempt`, `worker` (an index into `workers`), `lane` (that worker's row), `start`,
+        `end` (seconds since 1970), `outcome` (empty while it runs), `resumed_from`.
     """
     rows = _read_attempts(search)
     names = Worker.objects.in_bulk({row.worker_id for row in rows})

@@ -26,9 +26,9 @@ class AlgorithmInfo:
         own_process: whether it runs in a separate process, because it imports large libraries or computes
             for long. Others run in the worker's node and answer in milliseconds.
         enumerates_grid: whether it enumerates the grid and ends after the last point.
-        brackets: returns the brackets for given options, full training length and number of trials.
-            Trials train for a few epochs, are compared, and the best continue from their checkpoints. None:
-            no rungs. With rungs, `options` derives from `RungOptions`.
+        brackets: returns the brackets for given options, full training length and number of trials. Trials
+            train for a few epochs, are compared, and the best continue from their checkpoints. None: no
+            rungs. With rungs, `options` derives from `RungOptions`.
     """
 
     name: str

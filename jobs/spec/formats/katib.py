@@ -1,7 +1,7 @@
 """Reads Kubeflow Katib's `Experiment` (kubeflow.org/v1beta1).
 
-The fields come from pkg/apis/controller/experiments/v1beta1 and common/v1beta1. `feasibleSpace` contains
-its numbers as strings. Steps are counted from the minimum.
+The fields come from pkg/apis/controller/experiments/v1beta1 and common/v1beta1. `feasibleSpace` contains its
+numbers as strings. Steps are counted from the minimum.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Reads Google Vertex AI's `StudySpec`, alone or inside a Study or a HyperparameterTuningJob.
 
-The fields come from google/cloud/aiplatform/v1/study.proto. As protobuf's JSON mapping allows, names are
-in camel case or snake case, and 64-bit numbers may be strings.
+The fields come from google/cloud/aiplatform/v1/study.proto. As protobuf's JSON mapping allows, names are in
+camel case or snake case, and 64-bit numbers may be strings.
 """
 
 import re

@@ -66,8 +66,8 @@ def _encoded_bytes(profile: Profile) -> int:
 def suitable(profile: Profile, row_memory: int = ROW_MEMORY) -> list[TemplateInfo]:
     """Return the templates to search, in registry order.
 
-    Those that read texts' words in their order are left out: all trials take the same input. So are
-    those that need all rows in memory, if these are more than it holds.
+    Those that read texts' words in their order are left out: all trials take the same input. So are those
+    that need all rows in memory, if these are more than it holds.
 
     Args:
         profile: the data's profile.

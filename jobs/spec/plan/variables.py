@@ -137,8 +137,8 @@ def pattern_problems(mesh: MeshSpec) -> list[Problem]:
 def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> list[Problem]:
     """Return a layout's problems, with pointers into the spec such as `/mesh/layout/0/match`.
 
-    Keras reports none early. It ignores a rule that matches nothing, applies a rule with too few
-    axes to the first dimensions, and fails for the others after the devices are allocated.
+    Keras reports none early. It ignores a rule that matches nothing, applies a rule with too few axes to the
+    first dimensions, and fails for the others after the devices are allocated.
     """
     problems = pattern_problems(mesh)
     refused = {problem.pointer for problem in problems}

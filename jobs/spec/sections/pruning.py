@@ -69,8 +69,8 @@ class Curve(Frozen):
 
     Attributes:
         trial: the trial's number.
-        execution: the training's number within the trial, from 1. Only trainings with the same number
-            are compared, because they have the same validation rows.
+        execution: the training's number within the trial, from 1. Only trainings with the same number are
+            compared, because they have the same validation rows.
         epochs: the epochs trained so far.
         over: whether it trained to its end. Its best value then counts for all later epochs.
         best: each epoch at which the best value changed, and that value; ascending.

@@ -1,7 +1,7 @@
 """Computes values in numeric ranges on three scales, with or without a step.
 
-The scales and a step's meaning are KerasTuner's (`hp.Int`, `hp.Float`): with `linear` a step is added,
-with `log` it multiplies, and `reverse_log` uses the same distances from the top downwards.
+The scales and a step's meaning are KerasTuner's (`hp.Int`, `hp.Float`): with `linear` a step is added, with
+`log` it multiplies, and `reverse_log` uses the same distances from the top downwards.
 """
 
 import math

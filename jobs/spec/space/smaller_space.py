@@ -25,8 +25,8 @@ EDGE = 0.05
 def shrink_space(space: Space, best: Values, good: Sequence[Values]) -> Space:
     """Halve each numeric range around the best value.
 
-    Choices and booleans keep the values that the best and other good configurations have.
-    Hyperparameters that are inactive in the best configuration keep their values.
+    Choices and booleans keep the values that the best and other good configurations have. Hyperparameters
+    that are inactive in the best configuration keep their values.
 
     Args:
         space: the present space.

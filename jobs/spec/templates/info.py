@@ -83,8 +83,8 @@ class TemplateInfo:
         head_penalty: the argument with the L2 penalty on the output layer's kernel.
         most_inputs: with more inputs it takes too long to be tried unasked; None: never.
         slow: a sentence about its time without a GPU, for the plan.
-        unused: pointers to spec sections and fields that have no effect on its models, with the reason.
-            A spec that sets one to another value than its default is refused, and the form hides them.
+        unused: pointers to spec sections and fields that have no effect on its models, with the reason. A
+            spec that sets one to another value than its default is refused, and the form hides them.
         refused: pointers to steps that its models cannot take, with the reason.
         program: for a program that trains by itself: the engine functions that run its jobs. They replace
             those in the kind table, and need neither Keras nor JAX.
