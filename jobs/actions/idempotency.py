@@ -53,16 +53,16 @@ def require_own(row: IdempotencyKey) -> None:
     Raises:
         Conflict: the work before the transaction took longer than `STUCK_AFTER`; a repetition does it now.
     """
-    if not _own(row).select_for_update().exists():
+    if not _claimed_row(row).select_for_update().exists():
         raise in_flight()
 
 
 def release(row: IdempotencyKey) -> None:
     """Delete a request's key if it has committed nothing, unless a repetition has claimed it since."""
-    _own(row).delete()
+    _claimed_row(row).delete()
 
 
-def _own(row: IdempotencyKey) -> QuerySet[IdempotencyKey]:
+def _claimed_row(row: IdempotencyKey) -> QuerySet[IdempotencyKey]:
     return IdempotencyKey.objects.filter(pk=row.pk, created=row.created, status=None)
 
 

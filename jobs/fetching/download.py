@@ -60,10 +60,10 @@ def _unexpected(error: Exception) -> FetchFailed:
 
 def _fetch(claimed: Claimed) -> None:
     work = fetch_attempts.work_of(claimed)
-    with _within(OPEN_SECONDS, "The source did not begin to send within two minutes."):
+    with _time_limit(OPEN_SECONDS, "The source did not begin to send within two minutes."):
         source = open_source(work.address, work.credential)
     with Lease(claimed) as lease:
-        with _within(MOST_SECONDS, f"The fetch took longer than {MOST_SECONDS // 3600} hours."):
+        with _time_limit(MOST_SECONDS, f"The fetch took longer than {MOST_SECONDS // 3600} hours."):
             blocks = lease.after(Copying(claimed, source).blocks())
             stored = store().put_blocks(blocks, check=partial(_check, work))
         try:
@@ -95,7 +95,7 @@ def _check_digest(stored: StoredFile, work: Work) -> None:
 
 
 @contextmanager
-def _within(seconds: float, message: str) -> Iterator[None]:
+def _time_limit(seconds: float, message: str) -> Iterator[None]:
     """Raise `FetchFailed` in the main thread if the block takes longer."""
 
     def give_up(_: int, __: FrameType | None) -> None:

@@ -94,7 +94,7 @@ class Candidate:
     job: Job
     trials: tuple[Trial, ...] = ()
 
-    def order(self) -> tuple[Any, ...]:
+    def sort_key(self) -> tuple[Any, ...]:
         """Return the sort key: priority, then age, then the first trial's number."""
         return (
             -self.job.priority,
@@ -115,7 +115,7 @@ def place_jobs() -> int:
         return 0
     pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
     installing = cache(package_installs.running_installations)
-    waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.order)
+    waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.sort_key)
     placed = 0
     for candidate in waiting:
         job = candidate.job

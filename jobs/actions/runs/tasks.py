@@ -101,7 +101,7 @@ def dataset_file(version: DatasetVersion) -> DatasetFile:
 def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile | None]:
     """Return the spec and the data of a version's training; (None, None) for a file from outside.
 
-    A script's model is such a file: only the script knows what its inputs mean.
+    A script's model is such a file: only the script knows the meaning of its inputs.
     """
     source = version.source_job
     if source is None or source.revision is None or is_foreign(version):

@@ -287,7 +287,7 @@ class SuggestionRequest(NamedTuple):
     """A request for one suggestion, and how many trials there were at its time."""
 
     request: dict[str, Any]
-    trials: int
+    trial_count: int
 
 
 def suggestion_request(job_id: int) -> SuggestionRequest | None:
@@ -312,7 +312,7 @@ def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | Non
     with transaction.atomic():
         root = Job.objects.locked().get(pk=job_id)
         # Another chief may have added the suggestion to the same request.
-        if root.state in FINAL or root.payload.finishing or root.trials.count() != request.trials:
+        if root.state in FINAL or root.payload.finishing or root.trials.count() != request.trial_count:
             raise StaleState(f"search {job_id} has changed while its next trial was being chosen")
         if values is None:
             change_payload(root, exhausted=True)

@@ -121,7 +121,7 @@ class _Run:
         if not self.dry and not leases.renew(LEASE, self.holder, seconds=LEASE_SECONDS):
             raise StaleFence("the collection was suspended for longer than its lease; it ends")
 
-    def _each[T](self, items: Iterable[T]) -> Iterator[T]:
+    def _items_under_lease[T](self, items: Iterable[T]) -> Iterator[T]:
         for item in items:
             if self.stop.is_set():
                 return
@@ -149,7 +149,7 @@ class _Run:
         self.found.waiting_bytes = sum(size for _, size, _ in rows) - sum(old.values())
         for digest in references.mentioned_digests(old):
             del old[digest]
-        for digest, size in self._each(old.items()):
+        for digest, size in self._items_under_lease(old.items()):
             if self.dry or self._delete(digest):
                 self.found.files += 1
                 self.found.bytes += size
@@ -170,7 +170,7 @@ class _Run:
         """Delete the files without a row: a process died before it wrote the row, or after it deleted it."""
         old = (entry for entry in store().files() if entry.time < self.before)
         for entries in batched(old, BATCH):
-            for entry in self._each(_without_row(entries)):
+            for entry in self._items_under_lease(_without_row(entries)):
                 if self.dry or store().discard(entry.digest, stored_before=self.before):
                     self.found.files += 1
                     self.found.bytes += entry.bytes
@@ -184,7 +184,7 @@ class _Run:
         }
         for keys in batched(folders, BATCH):
             existing = set(Job.everything.filter(pk__in=keys).values_list("pk", flat=True))
-            for key in self._each(key for key in keys if key not in existing):
+            for key in self._items_under_lease(key for key in keys if key not in existing):
                 self.found.checkpoints += 1
                 self.found.checkpoint_bytes += _size_of(folders[key])
                 if not self.dry:
@@ -194,7 +194,7 @@ class _Run:
         """Erase old files, and move those back that have a row again."""
         for entries in batched(store().trash(), BATCH):
             gone = {entry.digest for entry in _without_row(entries)}
-            for entry in self._each(entries):
+            for entry in self._items_under_lease(entries):
                 if entry.digest not in gone:
                     if not self.dry:
                         store().path(entry.digest)

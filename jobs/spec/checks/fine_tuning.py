@@ -219,12 +219,12 @@ def _head_problems(
         )
     elif base.class_labels and labels and base.class_labels != labels:
         reason = (
-            f"{base.name} has the classes {_listed(base.class_labels)}, and these data have {_listed(labels)}"
+            f"{base.name} has the classes {_joined(base.class_labels)}, and these data have {_joined(labels)}"
         )
     else:
         return
     yield Problem(pointers["head"], f"{reason}; use head new")
 
 
-def _listed(labels: tuple[str, ...]) -> str:
+def _joined(labels: tuple[str, ...]) -> str:
     return ", ".join(labels[:MAX_NAMED])

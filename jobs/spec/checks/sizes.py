@@ -36,25 +36,25 @@ def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     """Yield the parts that are too large for the other checks."""
     rules = spec.mesh.layout if spec.mesh is not None else ()
     overrides = spec.precision.overrides
-    yield from _more("/mesh/layout", "rules", len(rules), MAX_RULES)
-    yield from _more("/precision/overrides", "overrides", len(overrides), MAX_RULES)
+    yield from _above_limit("/mesh/layout", "rules", len(rules), MAX_RULES)
+    yield from _above_limit("/precision/overrides", "overrides", len(overrides), MAX_RULES)
     if max(len(rules), len(overrides)) <= MAX_RULES:
         place = "/mesh/layout" if rules else "/precision/overrides"
         yield from _check_patterns(
             place, [*(rule.match for rule in rules), *(override.match for override in overrides)]
         )
     if isinstance(weights := spec.fit.class_weights, dict):
-        yield from _more("/fit/class_weights", "weights", len(weights), MAX_CLASS_WEIGHTS)
+        yield from _above_limit("/fit/class_weights", "weights", len(weights), MAX_CLASS_WEIGHTS)
     if spec.search is not None:
         yield from space_problems(spec.search.space, "/search/space")
 
 
 def space_problems(space: Space, pointer: str) -> Iterator[Problem]:
     """Yield a problem if a search space lists too many values."""
-    yield from _more(pointer, "listed values", _values(space), MAX_VALUES)
+    yield from _above_limit(pointer, "listed values", _values(space), MAX_VALUES)
 
 
-def _more(pointer: str, noun: str, number: int, most: int) -> Iterator[Problem]:
+def _above_limit(pointer: str, noun: str, number: int, most: int) -> Iterator[Problem]:
     if number > most:
         yield Problem(pointer, f"{number:,} {noun}; at most {most:,} are accepted")
 

@@ -145,10 +145,10 @@ _FIELDS = {"Int": _int, "Float": _float, "Boolean": _boolean, "Choice": _choice,
 
 def write(space: Space) -> dict[str, Any]:
     """Return a space in the form that `HyperParameters.from_config` accepts, without values."""
-    return {"space": [_written(parameter) for parameter in space], "values": {}}
+    return {"space": [_parameter_config(parameter) for parameter in space], "values": {}}
 
 
-def _written(parameter: Parameter) -> dict[str, Any]:
+def _parameter_config(parameter: Parameter) -> dict[str, Any]:
     conditions = [
         {"class_name": "Parent", "config": {"name": when.name, "values": list(when.in_)}}
         for when in parameter.conditions()

@@ -159,13 +159,13 @@ def _defaults(templates: list[TemplateInfo]) -> Iterator[dict[str, Value]]:
     """Yield each template's default configuration; a default outside its range is moved to the bound."""
     for info in templates:
         defaults = info.arguments().model_dump(mode="json")
-        values = {f"{info.name}/{name}": _inside(info.ranges[name], defaults[name]) for name in info.searched}
+        values = {f"{info.name}/{name}": _clamp(info.ranges[name], defaults[name]) for name in info.searched}
         rate = {"learning_rate": 1e-3} if info.uses("learning_rate") else {}
         yield {TEMPLATE: info.name, **values, **rate}
 
 
-def _inside(bounds: Any, value: Value) -> Value:
+def _clamp(bounds: Any, value: Value) -> Value:
     if bounds["kind"] in ("int", "float") and not isinstance(value, str):
-        inside: Value = min(max(value, bounds["min"]), bounds["max"])
-        return inside
+        clamped: Value = min(max(value, bounds["min"]), bounds["max"])
+        return clamped
     return value

@@ -51,7 +51,7 @@ def plan_fine_tuning(
     trainable: int | None = sum(layer.trainable for layer in (*before[frozen:], *kept_head))
     parameters: int | None = sum(layer.parameters for layer in (*before, *kept_head))
     if args.head != "keep":
-        added = _added(base, args, profile)
+        added = _head_parameters(base, args, profile)
         name = _free("output", {layer.path for layer in before})
         shape = (None, head_units(profile)) if profile is not None else None
         layers.append(_new_head(name, shape, added))
@@ -90,7 +90,7 @@ def _free(name: str, taken: set[str]) -> str:
     return next(candidate for candidate in (name, *numbers) if candidate not in taken)
 
 
-def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> int | None:
+def _head_parameters(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> int | None:
     """Count a new head's parameters, or return None if they are unknown."""
     size = base.features
     if args.head == "on_top" and base.signature is not None:

@@ -214,7 +214,7 @@ def size_of_space(space: Space) -> SpaceSize:
     grid = count_configurations(space)
     continuous = tuple(p.name for p in space if p.kind == "float" and p.step is None and p.min < p.max)
     if continuous:
-        return SpaceSize(min(grid.number, COUNTED), None, continuous, _whole(grid))
+        return SpaceSize(min(grid.number, COUNTED), None, continuous, _is_exact(grid))
     # The grid of a logarithmic integer has 10 points. Under linear sampling it has every integer.
     whole = tuple(
         p.model_copy(update={"sampling": "linear"}) if p.kind == "int" and p.step is None else p
@@ -222,11 +222,11 @@ def size_of_space(space: Space) -> SpaceSize:
     )
     every = grid if whole == space else count_configurations(whole)
     return SpaceSize(
-        min(grid.number, COUNTED), min(every.number, COUNTED), (), _whole(grid) and _whole(every)
+        min(grid.number, COUNTED), min(every.number, COUNTED), (), _is_exact(grid) and _is_exact(every)
     )
 
 
-def _whole(counted: Count) -> bool:
+def _is_exact(counted: Count) -> bool:
     return counted.exact and counted.number < COUNTED
 
 
