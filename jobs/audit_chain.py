@@ -28,7 +28,7 @@ COVERED = (
     "detail",
     "previous_hash",
 )
-"""The columns that the hash of a row covers: all but the hash itself."""
+"""The columns that a row's hash covers: all but the hash itself."""
 
 
 def row_hash(event: AuditEvent) -> str:

@@ -12,13 +12,13 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 ROOT = 0
-"""The user id of the system administrator."""
+"""The system administrator's user id."""
 UMASK = 0o077
 """New files are 0600 and new folders 0700 unless a program asks for less."""
 OF_OTHERS = 0o077
-"""The permission bits of the group and of all other users."""
+"""The permission bits for the group and for all other users."""
 OF_STRANGERS = 0o007
-"""The permission bits of users who are neither the owner nor in a group of the file."""
+"""The permission bits for users who are neither the owner nor in the file's group."""
 
 
 class NotPrivate(Exception):

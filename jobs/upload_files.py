@@ -26,7 +26,7 @@ from jobs.store import StoredFile, sha256_of, store
 CHECKSUMS = ("sha1", "sha256")
 UNVERIFIED = ".unverified"
 SYNC_BYTES = 64 * 2**20
-"""The kernel keeps at most this many bytes of a part that are not on the disk yet."""
+"""At most this many bytes in a part are not on the disk yet."""
 SETTLE_SECONDS = 2.0
 BUSY = "Another request sends a part of this upload, or uses it. Try again in a moment."
 MOST_REMEMBERED = 1_000

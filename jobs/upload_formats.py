@@ -31,7 +31,7 @@ SUFFIXES: dict[str, Source] = {
 }
 _ZIP, _PARQUET, _NPY = b"PK\x03\x04", b"PAR1", b"\x93NUMPY"
 _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
-"""The first bytes of a file and of a stream of Arrow."""
+"""The first bytes in an Arrow file and in an Arrow stream."""
 _EMPTY_ZIP, _GZIP, _TAR, _TAR_PLACE = b"PK\x05\x06", b"\x1f\x8b", b"ustar", 257
 _HEAD = 65_536
 LABELS: dict[Source, str] = {
@@ -43,7 +43,7 @@ LABELS: dict[Source, str] = {
     "arrow": "Arrow",
     "images": "zip or tar",
 }
-"""Names of the formats for people."""
+"""The formats' names for people."""
 
 
 def format_by_name(name: str) -> Source:

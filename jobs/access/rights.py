@@ -42,7 +42,7 @@ ALLOWED: dict[Role, frozenset[Action]] = {
 
 
 SECOND_FACTOR = "second_factor_required"
-"""The code of the error for who lacks one."""
+"""The error code if a user lacks a second factor."""
 
 
 NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})

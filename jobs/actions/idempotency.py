@@ -10,9 +10,9 @@ from jobs import clock
 from jobs.errors import Conflict
 from jobs.models import IdempotencyKey, User
 
-KEPT = timedelta(hours=24)
+LIFETIME = timedelta(hours=24)
 STUCK_AFTER = timedelta(seconds=60)
-"""After this time another request may claim the key of an unfinished one, which has committed nothing."""
+"""After this time another request may claim an unfinished one's key, which has committed nothing."""
 
 
 def in_flight() -> Conflict:
@@ -27,7 +27,7 @@ def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey
         Conflict: another request with this key began and failed during this call; a third may be running.
     """
     now = clock.now()
-    IdempotencyKey.objects.filter(created__lt=now - KEPT).delete()
+    IdempotencyKey.objects.filter(created__lt=now - LIFETIME).delete()
     try:
         row, is_new = IdempotencyKey.objects.get_or_create(
             user=user, key=key, route=route, defaults={"body_digest": digest}

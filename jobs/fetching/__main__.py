@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import django
 
 MOST_MEMORY = 2 * 2**30
-"""Bytes of memory that the process may allocate: a server may send an endless head or error message."""
+"""Bytes that the process may allocate in memory: a server may send an endless head or error message."""
 
 
 def main(arguments: Sequence[str]) -> None:

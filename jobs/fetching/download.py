@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 MOST_SECONDS = 6 * 3600
 RENEW_SECONDS = 2.0
 STEP = 64 * 2**20
-"""Room that is reserved at once for a file of unknown size."""
+"""Bytes that are reserved at once for a file whose size is unknown."""
 SLOW_SECONDS = 60.0
 SLOW_BYTES = 64 * 1024
-"""A source that sends less in `SLOW_SECONDS` is given up, since it occupies a place of others."""
+"""A source that sends less in `SLOW_SECONDS` is given up, since other fetches wait for its place."""
 
 
 def run(claimed: Claimed) -> None:

@@ -30,10 +30,10 @@ Tab = Literal[
 TABS: tuple[Tab, ...] = (
     "overview", "charts", "report", "evaluation", "layers", "logs", "system", "artifacts", "attempts", "spec",
 )  # fmt: skip
-"""The tabs of a job's page for every kind. Pages leave out a tab without content."""
+"""All tabs on a job's page. Pages leave out a tab without content."""
 
 Owner = Literal["dataset_version", "version", "promotion"]
-"""Fields of payloads that name a row to which a job may belong."""
+"""Payload fields that name a row to which a job may belong."""
 
 type Figures = dict[str, Any]
 """Metrics by name. Each is a number, or an object whose `value` is one."""
@@ -82,7 +82,7 @@ class Payload(Frozen):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     names_all_code: ClassVar[bool] = False
-    """Whether `code_digest` is all code that the job executes: it runs nothing of its spec."""
+    """Whether `code_digest` is all code that the job executes: it runs no code from its spec."""
 
     dataset_version: int | None = None
     failing: dict[str, Any] | None = None

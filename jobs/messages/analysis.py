@@ -8,7 +8,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.space.hyperparameters import Value
 
 FEWEST_TRIALS = 10
-"""With fewer trials, the best of them are too few to differ from the others by more than chance."""
+"""With fewer trials, too few count as best to differ from the others by more than chance."""
 
 RARE = 0.05
 """A difference that chance gives in at most this share of cases counts as one."""

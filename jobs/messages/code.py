@@ -9,10 +9,10 @@ from pydantic import Field, TypeAdapter
 from jobs.spec.base import Frozen
 
 MAX_FILES = 500
-"""Files of one version."""
+"""How many files a version may have."""
 MAX_FILE_BYTES = 2 * 2**20
 MAX_BYTES = 20 * 2**20
-"""Bytes of all files of one version."""
+"""How many bytes a version's files may have together."""
 MAX_PATH = 300
 MAX_DEPTH = 20
 """Folders around a file."""
@@ -20,23 +20,23 @@ MAX_NAME = 100
 MAX_PARSED_BYTES = 2**20
 """Larger Python files are kept, but nothing is looked for in them."""
 MAX_FOUND = 200
-"""Entries, problems and requirements of each kind that are kept of one version."""
+"""How many entries, problems and requirements are kept for a version, each."""
 MAX_ARGUMENTS = 100
-"""Arguments of one entry that are kept."""
+"""How many arguments are kept for an entry."""
 MAX_ARGUMENTS_OF_ALL = 1_000
-"""Arguments of all entries of one version that are kept."""
+"""How many arguments are kept for all entries in a version."""
 MAX_TEXT = 200
-"""Characters of a name, a default value or a message that was found."""
+"""How many characters are kept of a name, a default value or a message."""
 MAX_SHOWN_BYTES = 512 * 2**10
 """Larger files are not shown in the browser, and not compared line by line."""
 MAX_SHOWN_LINES = 5_000
-"""Lines of a file that its page shows."""
+"""How many lines a file's page shows."""
 MAX_RUNS = 50_000
-"""Runs of text with a style that a page shows: each is an element of the page."""
+"""How many runs of styled text a page shows: each is an HTML element."""
 MAX_ANSWER_BYTES = 16 * 2**20
-"""Bytes of an answer of the reader."""
+"""How many bytes the reader's answer may have."""
 MAX_FORM_BYTES = MAX_BYTES + 64 * 2**10
-"""Of a form with code: its fields and the heads of its files have some bytes too."""
+"""How many bytes a form with code may have: its fields and its files' headers need some too."""
 
 type EntryKind = Literal[
     "build_model",

@@ -10,7 +10,7 @@ from pydantic import Field
 from jobs.spec.base import Frozen
 
 MAX_LOG = 200_000
-"""Characters of the output of an installation that are stored: the last ones."""
+"""How many characters of an installation's output are stored: the last ones."""
 MAX_PACKAGES = 1_000
 
 

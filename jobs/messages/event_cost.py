@@ -3,7 +3,7 @@
 from jobs.messages.events import Metric, Points, RunnerEvent
 
 MESSAGE_COST = 20
-"""Reading and storing one message of a run takes about as long as for this many points in a batch."""
+"""Reading and storing one message takes about as long as for this many points in a batch."""
 
 
 def cost_of(event: RunnerEvent) -> int:

@@ -16,7 +16,7 @@ from jobs.spec.sections.pruning import Verdict
 Level = Literal["debug", "info", "warning", "error"]
 Axis = Literal["epoch", "step", "batch", "second"]
 PROGRESS_AXES: tuple[Axis, ...] = ("epoch", "step")
-"""The axes of which the newest point shows the progress: epochs of a training, or steps of a script."""
+"""The axes whose newest point shows the progress: a training's epochs, or a script's steps."""
 Role = Literal[
     "model",
     "evaluation",
@@ -139,7 +139,7 @@ class TrialError(Frozen):
 
 
 TrialEnd = Literal["completed", "paused", "pruned"]
-"""How a trial may end without an error. A paused trial waits at the end of its rung."""
+"""How a trial may end without an error. A paused trial waits because its rung has ended."""
 
 
 class TrialDone(_Event):

@@ -15,7 +15,7 @@ MAX_DATAGRAM = 2**17
 """The most bytes in a datagram."""
 STREAMS = ("stdin", "stdout", "stderr", "events")
 MOST_DESCRIPTORS = 1 + len(STREAMS)
-"""Those of a `ForkIntoSandbox`."""
+"""How many descriptors come with a `ForkIntoSandbox`."""
 
 
 class Confinement(BaseModel):

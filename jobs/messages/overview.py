@@ -14,9 +14,9 @@ from jobs.spec.base import Frozen
 from jobs.spec.sections.data import Split
 
 SAMPLE_ROWS = 20_000
-"""Correlations and mutual information are computed of at most this many rows, drawn at random."""
+"""Correlations and mutual information are computed from at most this many rows, drawn at random."""
 CELLS = 10_000_000
-"""Tables with more values than this have fewer rows in the sample, and in the comparison of parts."""
+"""Tables with more values than this have fewer rows in the sample, and when parts are compared."""
 BLOCKS = 40
 """The missing-value map divides the rows into at most this many blocks."""
 GAP_COLUMNS = 40

@@ -19,7 +19,7 @@ from jobs.spec.json_types import JsonObject
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
 SandboxLevel = Literal["bubblewrap", "namespaces", "landlock", "process"]
-"""`RecordedLevel` of `jobs.messages.sandbox`, which servers without code of users do not import."""
+"""`RecordedLevel` from `jobs.messages.sandbox`, which servers without user code do not import."""
 Generation = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 

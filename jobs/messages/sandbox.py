@@ -15,7 +15,7 @@ from jobs.spec.base import Frozen
 
 MIB = 2**20
 THREADS_PER_PROCESS = 64
-"""The kernel counts threads and not processes. Libraries start one for each core of the machine."""
+"""The kernel counts threads and not processes. Libraries start one for each core."""
 
 
 class Level(StrEnum):
@@ -39,9 +39,9 @@ LEVELS_IN_ORDER = tuple(Level)
 """The strongest first."""
 DEFAULT_MINIMUM = Level.LANDLOCK
 FORMER_LEVEL = "namespaces"
-"""A level of earlier releases, with the guarantees of bubblewrap, which has replaced it."""
+"""A level in earlier releases, with the guarantees of bubblewrap, which has replaced it."""
 type RecordedLevel = Level | Literal["namespaces"]
-"""The level in a stored record: that of an earlier release is kept as it was."""
+"""The level in a stored record: an earlier release's level is kept as it was."""
 INSTALL_BUBBLEWRAP = "install the package bubblewrap, such as by `apt install bubblewrap`"
 
 

@@ -13,7 +13,7 @@ from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space.search_space import Value
 
 FINAL = frozenset({"pruned", "completed", "failed", "stopped"})
-"""Final states of a trial; only a retry changes them."""
+"""A trial's final states; only a retry changes them."""
 
 
 class TrialRow(Frozen):

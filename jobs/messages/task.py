@@ -16,10 +16,10 @@ from jobs.spec.checks.packages import digest_of
 
 _INPUT, _CHECKPOINT = "an input file", "a checkpoint"
 InputPath = Annotated[str, _INPUT]
-"""The path of a file that the runner reads. Only files in fields of this type are given to it."""
+"""The path to a file that the runner reads. It gets only files in fields with this type."""
 OptionalInputPath = Annotated[str | None, _INPUT]
 CheckpointPath = Annotated[str, _CHECKPOINT]
-"""The path of the folder of a checkpoint that the runner may resume from."""
+"""The path to a checkpoint folder from which the runner may resume."""
 
 
 class DatasetFile(Frozen):

@@ -15,10 +15,10 @@ class User(AbstractUser):
     )
 
     login_issuers: frozenset[int] = frozenset()
-    """The ids of the issuers of this session or token; empty without a login link of another person.
+    """The ids of this session's or token's issuers; empty without another person's login link.
 
     These are the person who made its login link, and the issuers of the session in which it was made. It
-    belongs to the request and is not stored. Each of them may have opened the link, or know the password that
+    belongs to the request and is not stored. Each may have opened the link, or know the password that
     was set then, so the session decides nothing of theirs.
     """
 

@@ -14,13 +14,13 @@ from jobs.queries.search import outcomes
 from jobs.states import ACTIVE, FINAL, JobState
 
 MAX_ITEMS = 6
-"""The maximum number of items in each list of the page."""
+"""The most items in each list on the page."""
 
 FAILED_WITHIN = timedelta(days=3)
 EXPIRES_WITHIN = timedelta(days=7)
 
 SPARK_POINTS = 60
-"""A sparkline has the scores of this many of the newest trials."""
+"""A sparkline has the newest trials' scores, this many."""
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 CONNECT_SECONDS = 10.0
 STALL_SECONDS = 30.0
-"""The longest wait for the next bytes of a source."""
+"""The longest wait for a source's next bytes."""
 BLOCK = 1 << 20
 
 

@@ -80,7 +80,7 @@ STORED = EXPORTS["keras_file"]
 """The format in which models are uploaded, stored and served."""
 
 QUANTIZATIONS = {name: entry for name, entry in EXPORTS.items() if entry.quantizes}
-"""The formats of the step `after.quantize`."""
+"""The formats for the step `after.quantize`."""
 
 DEFAULT_QUANTIZATION = next(iter(QUANTIZATIONS.values()))
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 MAX_PROBLEMS = 100
-"""The most problems that are reported of one input, which may have a hundred thousand wrong fields."""
+"""The most problems that are reported for one input, which may have a hundred thousand wrong fields."""
 MAX_ITEMS = 10_000
-"""The most of pydantic's errors that are read; one refused value may have several."""
+"""The most pydantic errors that are read; one refused value may have several."""
 PLAIN = ("missing", "value_error", "extra_forbidden")
 """Error types whose message is complete; the received value is appended to all others."""
 

@@ -7,7 +7,7 @@ from jobs.spec.data.columns import ColumnType
 from jobs.spec.sections.data import MAX_HORIZON, MAX_WINDOW
 
 type Shape = tuple[int | None, ...]
-"""Sizes of the axes of a tensor; null for a size that varies, as that of the rows does."""
+"""Sizes of a tensor's axes; null for a size that varies, as the number of rows does."""
 
 
 class TensorSpec(Frozen):

@@ -21,7 +21,7 @@ class StoredFile(NamedTuple):
 
 
 type Check = Callable[[StoredFile, Path], object]
-"""Receives a complete file and where to read it, before it is part of the store; raises if it is refused."""
+"""Receives a complete file and where to read it, before the store has it; raises if it is refused."""
 
 
 class StoreEntry(NamedTuple):

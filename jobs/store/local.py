@@ -109,7 +109,7 @@ class LocalStore:
         return stored
 
     def _new_file(self) -> tuple[int, Path | None]:
-        """Return a file that is gone when it is closed, also by a kill, where the file system can do that.
+        """Return a file that vanishes when it is closed, also by a kill if the file system supports that.
 
         Elsewhere it has the path that is returned too, which `erase_incomplete` finds after a kill.
         """

@@ -15,7 +15,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import POOL
 
 PRIORITY = 60
-"""Before most runs, since some of them may wait for it."""
+"""Installations come before most runs, since some runs may wait for them."""
 
 
 def request_installation(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:

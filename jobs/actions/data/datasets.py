@@ -40,11 +40,11 @@ BUNDLED: dict[str, tuple[str, str]] = {
         "442 patients with ten measures each and the progress of the disease: a number.",
     ),
 }
-"""Name and description by slug. The data are part of scikit-learn's wheel, so no network is needed."""
+"""Name and description by slug. scikit-learn's wheel contains the data, so no network is needed."""
 
 
 MOST_FILES = 100
-"""Files of one version."""
+"""How many files a version may have."""
 SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 COLUMNS = TypeAdapter(Annotated[list[ColumnRequest], Field(max_length=20_000)])
 

@@ -26,9 +26,9 @@ from jobs.queries.people.quotas import format_bytes
 from jobs.spec.problems import Problem
 from jobs.store import StoredFile, store
 
-KEPT = timedelta(days=1)
+LIFETIME = timedelta(days=1)
 """An upload expires this long after its last part."""
-KEPT_SECONDS = KEPT.total_seconds()
+LIFETIME_SECONDS = LIFETIME.total_seconds()
 BATCH = 500
 
 
@@ -54,7 +54,7 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
     collect()
     _require_space(length)
     with transaction.atomic():
-        reservation = uploads.reserve(project, length, seconds=KEPT_SECONDS)
+        reservation = uploads.reserve(project, length, seconds=LIFETIME_SECONDS)
         return ResumableUpload.objects.create(
             key=secrets.token_hex(16),
             project=project,
@@ -62,7 +62,7 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
             name=name,
             length=length,
             reservation_id=reservation,
-            until=clock.seconds_from_now(KEPT_SECONDS),
+            until=clock.seconds_from_now(LIFETIME_SECONDS),
         )
 
 
@@ -84,13 +84,13 @@ def _require_space(length: int) -> None:
 
 def extend(key: str) -> bool:
     """Note that a part arrives: the upload expires later. Return whether it still exists."""
-    until = clock.seconds_from_now(KEPT_SECONDS)
+    until = clock.seconds_from_now(LIFETIME_SECONDS)
     rows = ResumableUpload.objects.filter(pk=key)
     if not rows.update(until=until):
         return False
     reservation = rows.values_list("reservation", flat=True).first()
     if reservation is not None:
-        uploads.renew(reservation, seconds=KEPT_SECONDS)
+        uploads.renew(reservation, seconds=LIFETIME_SECONDS)
     return True
 
 
@@ -176,7 +176,7 @@ def collect() -> int:
         with suppress(upload_files.Locked):
             terminate(upload)
             ended += 1
-    before = time.time() - KEPT_SECONDS
+    before = time.time() - LIFETIME_SECONDS
     old = [path for path in store().incoming.iterdir() if _time_of(path) < before]
     for paths in batched(old, BATCH):
         keys = {path.name.removesuffix(upload_files.UNVERIFIED) for path in paths}

@@ -16,7 +16,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import Resources
 
 RESOURCES = Resources()
-"""Those of the search, which chooses none."""
+"""The search runs with the default resources."""
 
 
 class Found(NamedTuple):

@@ -21,7 +21,7 @@ from jobs.spec.sections.search import SearchSpec
 
 MOST_EXECUTIONS = 100
 CHOSEN = "chosen"
-"""The source of a trial that repeats one of another search."""
+"""The source stored for a trial that repeats another search's trial."""
 
 
 def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:

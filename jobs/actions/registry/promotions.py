@@ -29,7 +29,7 @@ STAGES = ("production", "staging")
 LIFETIME = timedelta(days=7)
 COMMENT_LIMIT = 10_000
 MAX_COMMENTS = 100
-"""Of one request. Lists of requests show all of its comments, and every viewer may write some."""
+"""How many comments a request may have: lists show all, and every viewer may write some."""
 
 
 def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -> PromotionRequest:

@@ -17,7 +17,7 @@ NAME: TypeAdapter[str] = TypeAdapter(Slug)
 RESERVED_ALIASES = frozenset({"production", "staging", "previous", "canary", "latest"})
 CARD_LIMIT = 100_000
 MAX_ALIASES = 16
-"""The version of each alias stays loaded at the prediction servers, once it is approved."""
+"""How many aliases a model may have. Prediction servers keep the approved version of each loaded."""
 
 
 def create_model(project: Project, name: str, *, by: User, description: str = "") -> RegisteredModel:

@@ -8,28 +8,28 @@ from django.db import transaction
 from django.db.models import Q
 
 from jobs import clock
-from jobs.messages.traffic import INTERVAL_SECONDS, MOST, Counts, Tally, TrafficReport
+from jobs.messages.traffic import INTERVAL_SECONDS, MAX_COUNT, Counts, Tally, TrafficReport
 from jobs.models import Replica, TrafficCount
 
-KEPT = (
+LIFETIMES = (
     (INTERVAL_SECONDS, timedelta(hours=1, minutes=1)),
     (60, timedelta(days=1, hours=1)),
     (3600, timedelta(days=30, hours=4)),
 )
-"""How long intervals of each length are kept. Older ones are folded into the next length, or removed.
+"""How long intervals are kept, by length. Older ones are folded into the next length, or removed.
 
-Longer than the ranges that `queries.traffic` reads from them: a range begins up to one of its points earlier,
-and its first point must have all of its requests.
+Longer than the ranges that `queries.traffic` reads from them: a range begins up to one point earlier,
+and its first point must have all its requests.
 """
 
 CLOCK_TOLERANCE = 15.0
 """Seconds that a server's clock may differ, or a report may take, before its intervals are moved."""
 
 FOLD_SECONDS = 2.0
-"""The scheduler waits while intervals are folded, so the time of a call is limited."""
+"""The scheduler waits while intervals are folded, so each call has a time limit."""
 
 BATCH = 500
-"""Rows per transaction: other writers of SQLite wait for it."""
+"""Rows per transaction, for which other SQLite writers wait."""
 
 
 def add_report(replica: Replica, report: TrafficReport) -> bool:
@@ -63,7 +63,7 @@ def _clock_offset(sent: float, now: float) -> int:
 def _stored_interval(start: int, now: float) -> tuple[datetime, int] | None:
     """Return the stored interval for a reported one, or None if it is too old."""
     start = min(start, _floor_time(now, INTERVAL_SECONDS))
-    for seconds, lifetime in KEPT:
+    for seconds, lifetime in LIFETIMES:
         if now - start <= lifetime.total_seconds():
             return datetime.fromtimestamp(_floor_time(start, seconds), UTC), seconds
     return None
@@ -83,7 +83,7 @@ def _add_counts(replica: int, version: int, start: datetime, seconds: int, count
     )
     if not created:
         tally.add(row.counts)
-    row.requests, row.failed = min(tally.succeeded + tally.failed, MOST), min(tally.failed, MOST)
+    row.requests, row.failed = min(tally.succeeded + tally.failed, MAX_COUNT), min(tally.failed, MAX_COUNT)
     row.counts_json = tally.counts().model_dump(mode="json", exclude_defaults=True)
     row.save(update_fields=["requests", "failed", "counts_json"])
 
@@ -94,8 +94,8 @@ def fold_intervals() -> int:
     The call ends after `FOLD_SECONDS`; the next call continues.
     """
     removed, deadline = 0, time.monotonic() + FOLD_SECONDS
-    longer = [seconds for seconds, _ in KEPT[1:]]
-    for (seconds, lifetime), into in zip(KEPT, [*longer, None], strict=True):
+    longer = [seconds for seconds, _ in LIFETIMES[1:]]
+    for (seconds, lifetime), into in zip(LIFETIMES, [*longer, None], strict=True):
         # Only complete intervals of the next length, so that each is usually written once.
         oldest = _floor_time((clock.now() - lifetime).timestamp(), into or seconds)
         due = Q(seconds=seconds, start__lt=datetime.fromtimestamp(oldest, UTC))

@@ -9,7 +9,7 @@ from jobs.models import Endpoint, User
 from jobs.spec.problems import Problem
 
 ALL_TO_PRODUCTION = {"production": 100}
-"""The traffic of an endpoint by stage, in percent. Other distributions are not available yet."""
+"""An endpoint's traffic by stage, in percent. Other distributions are not available yet."""
 
 
 def change_split(

@@ -16,7 +16,7 @@ from jobs.models import Attempt, Job, Trial, Worker
 from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
 FREE_LOSSES = ("drained", "unclaimed", "no_space", "sandbox_refused")
-"""Error codes of losses that do not count as a restart."""
+"""Losses with these error codes do not count as a restart."""
 
 WORKER_DIED: JobError = {
     "code": "worker_died",

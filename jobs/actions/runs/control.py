@@ -30,7 +30,7 @@ STOPPABLE = (
     JobState.LOST,
 )
 VERBS = {Desired.PAUSED: "pause", Desired.STOPPED: "stop", Desired.KILLED: "kill"}
-"""The verb of each request, for audit rows and messages."""
+"""The verb for each request, for audit rows and messages."""
 
 
 def pause(job: Job, *, by: User) -> Job:

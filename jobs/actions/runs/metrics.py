@@ -36,7 +36,7 @@ _NEWEST = "SELECT id, data FROM jobs_metricchunk WHERE series_id = %s ORDER BY i
 
 
 _Chunk = tuple[int, float, float, int, bytes]
-"""A row of `_ADD`: series, first and last x, number of points, data."""
+"""A row in `_ADD`: series, first and last x, number of points, data."""
 
 
 class _Owner(NamedTuple):

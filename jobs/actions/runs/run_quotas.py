@@ -12,7 +12,7 @@ from jobs.queries.storage import disk_use
 from jobs.states import AttemptState
 
 SMALLEST_CHANGE = 100
-"""Events a second: a smaller change of a run's rate is not stored."""
+"""Smaller changes to a run's event rate, in events a second, are not stored."""
 
 
 def share_events(attempt_id: int, rate: int) -> float | None:

@@ -20,11 +20,11 @@ from jobs.queries.search import outcomes
 from jobs.states import JobState, TrialState
 
 MOST_RESUMED = 100
-"""Only the first ones of an attempt are kept: those that continue the work of the attempt before it."""
+"""Only an attempt's first resumptions are kept: these continue the previous attempt's work."""
 
 Files = Mapping[str, store.StoredFile]
 RESULT_FIELDS = ("score", "best_epoch", "epochs", "metrics", "best")
-"""Fields of the event of an execution's end that are stored in its row."""
+"""Fields in an execution's last event that are stored in its row."""
 
 
 class Recorded(NamedTuple):

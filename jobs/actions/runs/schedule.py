@@ -42,10 +42,10 @@ from jobs.queries.search.waiting import (
 from jobs.states import OPEN, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")
-"""Columns of jobs that may be large and that no placement depends on."""
+"""Job columns that may be large and do not affect placement."""
 
 PLACEABLE = OPEN - {JobState.PAUSED, JobState.STOPPING}
-"""States of jobs that may wait for slots, or whose trials may."""
+"""States in which jobs, or their trials, may wait for slots."""
 
 UNCLAIMED_SECONDS = 15.0
 """A worker has this time to claim an attempt; then its work is placed again."""

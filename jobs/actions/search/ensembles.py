@@ -17,10 +17,10 @@ from jobs.queries.search import ensembles as queries
 from jobs.spec.problems import Problem
 
 MIN_TRIALS, MAX_TRIALS = 2, 100
-"""How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""
+"""How many trials an ensemble may have; `after.retrain.top` has the same maximum."""
 
 MAX_LISTED = 8
-"""The title of an ensemble lists the numbers of up to this many trials."""
+"""An ensemble's title lists up to this many trial numbers."""
 
 
 def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:

@@ -28,7 +28,7 @@ from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MAX_METRICS = 200
 MAX_REFUSED = 20
-"""Hyperparameters of one report that cannot be converted; after so many, the rest is not tried."""
+"""After so many hyperparameters that cannot be converted, the rest of a report is not tried."""
 LAST_STEP = 2**31
 RESERVED_NAME = re.compile(r"\0|^__.*__$")
 """Names that databases cannot store, or that languages reserve, such as `__proto__`."""

@@ -35,7 +35,7 @@ BUDGET = {
 }
 """Numbers that may be changed, with their labels."""
 UNSET = {"max_minutes": "no limit", "parallel_trials": "one per available slot"}
-"""The meaning of a number that is left out."""
+"""What applies if a number is left out."""
 
 
 class Change(NamedTuple):

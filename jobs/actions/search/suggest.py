@@ -36,10 +36,10 @@ RETRY_SECONDS = 5.0
 MAX_PER_REQUEST = 1000
 
 COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "until", "rungs")
-"""Columns of the trials in a request."""
+"""The trial columns in a request."""
 
 COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
-"""Fields of an execution that are copied to the execution of a duplicate trial."""
+"""Execution fields that a duplicate trial copies."""
 
 
 class SuggestionClaim(NamedTuple):

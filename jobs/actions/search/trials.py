@@ -26,7 +26,7 @@ from jobs.spec.space.values import apply_values
 from jobs.states import FINAL, JobState, TrialState
 
 RESET: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}
-"""Columns of a trial that is queued again: no attempt holds it, and its times are those of the new run."""
+"""New column values for a requeued trial: no attempt holds it, and its times begin again."""
 
 
 def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:

@@ -42,7 +42,7 @@ PURGE_SECONDS = 10.0
 GRACE = timedelta(days=1)
 BATCH = 500
 CLOCKS = 60.0
-"""The clocks of the store and of this machine may differ by so many seconds."""
+"""The store's and this machine's clocks may differ by so many seconds."""
 JOB_FOLDER = "job-"
 
 
@@ -58,7 +58,7 @@ class Collected:
     """Files without a reference that are still kept, because they were stored less than `GRACE` ago."""
     waiting_bytes: int = 0
     checkpoints: int = 0
-    """Folders of jobs that no longer exist."""
+    """Folders whose jobs no longer exist."""
     checkpoint_bytes: int = 0
     erased: int = 0
     """Files that were in the trash for `GRACE`."""

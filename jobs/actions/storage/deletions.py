@@ -24,7 +24,7 @@ from jobs.queries.storage import deletions as queries
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable, Scope
 
 BATCH = 500
-"""SQLite limits the number of parameters of a statement."""
+"""SQLite limits the number of parameters in a statement."""
 
 
 def require_deletable(row: Deletable, *, by: User) -> None:

@@ -25,7 +25,7 @@ from jobs.models import (
 from jobs.queries.storage.deletion_scope import Scope
 
 BATCH = 1000
-"""Rows per transaction: other writers of SQLite wait for it."""
+"""Rows per transaction, for which other SQLite writers wait."""
 
 # The rows of a job that may be many, in the order in which they can be deleted.
 PARTS: tuple[tuple[type[models.Model], str], ...] = (

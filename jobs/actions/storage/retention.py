@@ -13,12 +13,12 @@ from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
 from jobs.store import store
 
 KEEP_NEWEST = 2
-"""Checkpoints of open work: if the newest is damaged, the one before it is restored."""
+"""How many checkpoints open work keeps: if the newest is damaged, the one before it is restored."""
 BEST_TRIALS_KEPT = 5
 SWEEP_SECONDS = 2.0
-"""The scheduler waits for a sweep, so the time of one is limited."""
+"""The scheduler waits for a sweep, so each has a time limit."""
 TRIAL_RETRIED = (TrialState.FAILED, TrialState.STOPPED)
-"""Final states of a trial that a user may resume from its newest checkpoint."""
+"""Final states in which a user may resume a trial from its newest checkpoint."""
 
 
 def remove_superfluous() -> int:

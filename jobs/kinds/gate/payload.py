@@ -29,7 +29,7 @@ class GateResult(Result):
 
 
 CHALLENGER, CHAMPION = "challenger", "champion"
-"""The names of the models of a gate task that need code."""
+"""The names for models with code in a gate task."""
 
 
 class GateTask(Task):

@@ -16,7 +16,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.store import store
 
 WITHOUT_CODE = 1000
-"""Added to the number of a step, it is that of its validation without code."""
+"""A step's validation without code has the step's number plus this one."""
 
 
 class RegisterActions(KindActions[RegisterPayload, RegisterResult]):

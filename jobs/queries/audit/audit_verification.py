@@ -13,7 +13,7 @@ from jobs.queries.audit.audit_anchors import Anchor, ReleaseChanged
 from jobs.spec.base import Frozen
 
 SEAL = "audit.seal"
-"""The action of a row that begins a new chain after rows that do not verify."""
+"""The action in a row that begins a new chain after rows that do not verify."""
 
 CHUNK = 2000
 

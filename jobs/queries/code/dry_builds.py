@@ -23,7 +23,7 @@ from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, WAITING, JobState
 
 NONE = "none"
-"""The state of a dry build that was not requested."""
+"""The state if no dry build was requested."""
 
 
 class DryBuildRequest(NamedTuple):

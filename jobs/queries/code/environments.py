@@ -13,8 +13,8 @@ from jobs.models import CodeVersion, PackageEnvironment, RecordedPackages, Worke
 from jobs.queries.code import package_installs, package_sets
 from jobs.spec.checks.packages import BadRequirement, digest_of, parse_requirement
 
-MOST = 20
-"""Environments of one version of code that are shown: one for each folder of workers and Python."""
+MAX_ENVIRONMENTS = 20
+"""How many environments are shown for a code version: one for each worker folder and Python."""
 MOST_ON_WORKER = 100
 
 
@@ -24,7 +24,7 @@ def environments_of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
     if packages is None or not packages.requirements:
         return PackageEnvironment.objects.none()
     rows = PackageEnvironment.objects.filter(requirements_digest=digest_of(packages.requirements))
-    return rows.select_related("worker").order_by("-started", "-pk")[:MOST]
+    return rows.select_related("worker").order_by("-started", "-pk")[:MAX_ENVIRONMENTS]
 
 
 def requirement_problems(version: CodeVersion) -> list[str]:

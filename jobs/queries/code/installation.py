@@ -6,7 +6,7 @@ from jobs.messages.sandbox import FORMER_LEVEL, Level, present_level
 from jobs.models import InstallationSettings, Project
 
 KEY = 1
-"""The primary key of the only row."""
+"""The only row's primary key."""
 
 
 def current_settings() -> InstallationSettings:

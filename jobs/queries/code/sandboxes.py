@@ -25,13 +25,13 @@ from jobs.spec.sections.model_base import ModelBase
 
 _MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
 _WITHOUT_CODE = ("template", "hypermodel")
-"""Kinds of models that never need code: nearly all, so nothing else of them is read."""
+"""Model kinds that never need code: nearly all, so nothing else is read for them."""
 _WITH_CODE = ("code", "script")
 _MAX_REASONS = 300
-"""Characters of the reasons of one worker."""
+"""How many characters one worker's reasons may have."""
 
 type Minimum = Callable[[], Level]
-"""Returns the installation's minimum. It is only asked for jobs with code of users."""
+"""Returns the installation's minimum. It is only called for jobs with user code."""
 
 
 def jobs_with_models(jobs: QuerySet[Job]) -> QuerySet[Job]:

@@ -18,9 +18,9 @@ from jobs.states import FINAL, WAITING, JobState
 
 MOST_SHOWN = 20
 MOST_READ = 500
-"""Jobs of a project among which the newest of each code are found."""
+"""The newest job for each code is searched among so many jobs in a project."""
 LOADS_DATA = "load_data"
-"""The kind of entries that load data."""
+"""The kind for entries that load data."""
 
 
 def entries_of(version: CodeVersion) -> list[CodeEntry]:

@@ -18,9 +18,9 @@ from jobs.spec.sections.data import Split
 from jobs.states import WAITING, JobState
 
 NONE = "none"
-"""The state of a split that was not requested."""
+"""The state if no overview was requested."""
 ENDED_WITHOUT = (JobState.FAILED, JobState.STOPPED)
-"""States of jobs after which the overview can be requested again."""
+"""Job states after which the overview can be requested again."""
 
 
 def overview_of_split(

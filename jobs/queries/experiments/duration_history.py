@@ -13,10 +13,10 @@ from jobs.spec.sections.script_model import ScriptModel
 from jobs.states import TrialState
 
 NEWEST = 200
-"""Only this many of the newest trials and executions are read."""
+"""Only the newest trials and executions are read, this many."""
 
 ENOUGH = 3
-"""With this many trials of its own, an experiment is estimated from them alone."""
+"""An experiment with this many trials is estimated from these alone."""
 
 
 def past_durations(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:

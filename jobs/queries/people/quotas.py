@@ -20,7 +20,7 @@ HIGHEST: dict[str, int] = {
     "uploads": 100_000,
     "events": 100_000_000,
 }
-"""The quotas by name, with the largest value of each."""
+"""The largest value for each quota, by name."""
 
 
 @dataclass(frozen=True)

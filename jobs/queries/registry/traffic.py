@@ -29,10 +29,10 @@ RANGES = {
     "7d": (7 * 86_400, 3600),
     "30d": (30 * 86_400, 3 * 3600),
 }
-"""The seconds of each range, and of its points: at least as long as the stored intervals of that age."""
+"""The seconds in each range and in its points, which are at least as long as stored intervals that old."""
 
 LATE_SECONDS = 2.0
-"""Reports of an interval arrive within this time after its end."""
+"""Reports about an interval arrive within this time after its end."""
 
 RECENT = timedelta(minutes=1)
 

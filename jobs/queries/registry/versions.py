@@ -26,7 +26,7 @@ from jobs.spec.sections.version_model import ALL, NOTHING
 from jobs.states import JobState
 
 MAX_COLUMNS = 4
-"""The maximum number of metrics in a table of versions."""
+"""The most metrics in a table with versions."""
 
 
 class Link(NamedTuple):

@@ -21,7 +21,7 @@ Columns = NDArray[np.float64]
 
 _FAST = 1  # zlib's lowest level that compresses
 _SHUFFLED = b"\x01"
-"""The first byte of a chunk of points. Chunks of older releases lack it; they are not shuffled."""
+"""The first byte in a chunk of points. Chunks from older releases lack it; they are not shuffled."""
 
 
 def pack_events(events: Sequence[Event]) -> bytes:

@@ -39,7 +39,7 @@ from jobs.states import FINAL, WAITING
 CHILD_FIELDS = (
     *("parent", "kind", "ordinal", "title", "state", "started", "progress", "results_json", "warnings"),
 )
-"""The fields of children that steps, progress and results need. Others are large, such as tracebacks."""
+"""The child fields that steps, progress and results need. Others are large, such as tracebacks."""
 
 NOT_PLACED = "The scheduler has not processed the job yet."
 NO_SCHEDULER = f"No scheduler runs; start one with: {program.command_line('scheduler')}"

@@ -18,16 +18,16 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, JobState
 
 USUAL_START_SECONDS = 3.0
-"""The duration of a runner's start if it was not measured."""
+"""How long a runner's start takes if it was not measured."""
 
 RETRAIN_EPOCHS_FACTOR = 1.2
-"""Best epoch of a retraining relative to a trial. It is later, because the patience is longer."""
+"""A retraining's best epoch relative to a trial's. It is later, because the patience is longer."""
 
 MEANINGFUL_SHARE = 0.1
-"""A task's own speed is used once this share of it is done: its start includes imports and compilation."""
+"""A task's own speed is used once this share is done: its start includes imports and compilation."""
 
 NEWEST = 9
-"""The duration of a later step is the median of this many of the newest jobs of its kind."""
+"""A later step's duration is the median over the newest jobs with its kind, this many."""
 
 
 def completed_fraction(root: Job, task_fraction: float) -> float:

@@ -19,13 +19,13 @@ from jobs.models import Job, JobArtifact, ModelVersion
 from jobs.store import store
 
 ROLES: tuple[ReportRole, ...] = ("report", "evaluation", "summary")
-"""The roles of artifacts that are reports about a model."""
+"""The artifact roles for reports about a model."""
 
 CACHED_SECONDS = 3600
 MAX_CACHED = 2**20
-"""Maximum bytes of a report that stays in the memory of the web process: that of 10,000 layers has 4 MB."""
+"""The largest report that the web process keeps in memory. With 10,000 layers, one has 4 MB."""
 MAX_BYTES = 64 * 2**20
-"""Maximum bytes of a report that is read."""
+"""The largest report that is read, in bytes."""
 
 
 class StoredReport(NamedTuple):

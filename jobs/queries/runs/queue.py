@@ -11,7 +11,7 @@ from jobs.queries.visibility import visible_ids
 from jobs.states import ACTIVE, WAITING
 
 LIMIT = 500
-"""The maximum number of jobs in a list."""
+"""The most jobs in a list."""
 
 HIGHEST_PRIORITY = 100
 

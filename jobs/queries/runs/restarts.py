@@ -11,7 +11,7 @@ from jobs.states import FINAL, TRIAL_FINAL, Outcome
 SHOWN = 3
 """The newest losses are shown; all are among the attempts."""
 NEVER_RAN = ("unclaimed", "sandbox_refused")
-"""Error codes of attempts that ended before they began."""
+"""The error codes if an attempt ended before it began."""
 
 
 class Resumption(NamedTuple):

@@ -20,7 +20,7 @@ GOOD_SHARE = 4
 """One trial in so many is a good one, whose choices a smaller space keeps."""
 FEWEST_GOOD, MOST_GOOD = 3, 20
 REPEATS = 5
-"""The number of further trainings that is offered if nothing is known about the spread."""
+"""How many further trainings are offered if nothing is known about the spread."""
 
 
 def answer_of_search(search: Job) -> AnswerOut:

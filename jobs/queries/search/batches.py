@@ -10,13 +10,13 @@ from jobs.models import Job, Trial
 from jobs.states import TrialState
 
 TARGET_SECONDS = 3.0
-"""The target duration of an attempt: long compared with the cost of placing it, short for jobs that wait."""
+"""An attempt's target duration: long compared with the time to place it, short for jobs that wait."""
 
 MAX_TRIALS = 50
-"""The maximum number of trials of an attempt."""
+"""The most trials in an attempt."""
 
 NEWEST = 9
-"""The duration of the next trials is estimated from this many of the newest."""
+"""The next trials' duration is estimated from the newest ones, this many."""
 
 
 def _newest_times(search: Job) -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetime | None]]:

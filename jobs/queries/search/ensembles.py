@@ -8,10 +8,10 @@ from jobs.queries.search import outcomes
 from jobs.states import TrialState
 
 MAX_CANDIDATES = 8
-"""This many of the best trials are candidates."""
+"""The best trials are candidates, this many."""
 
 PRESELECTED = 2
-"""This many of them are selected if the search has no ensemble yet."""
+"""So many are selected if the search has no ensemble yet."""
 
 
 class Candidate(NamedTuple):

@@ -16,7 +16,7 @@ from jobs.queries.search import outcomes
 Cell = str | int | float | None
 
 BLOCK_SIZE = 200
-"""The number of rows, trials or series that are in memory at the same time."""
+"""How many rows, trials or series are in memory at the same time."""
 
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 """Spreadsheets evaluate a cell that starts with one of these as a formula."""

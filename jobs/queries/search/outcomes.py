@@ -21,10 +21,10 @@ from jobs.sql import one_of
 from jobs.states import JobState, TrialState
 
 WITHDRAWN = "withdrawn"
-"""The source of a trial that its algorithm withdrew before it started. Such trials are not counted."""
+"""The source stored for a trial that its algorithm withdrew before the start. Such trials are not counted."""
 
 SCORED_STATES = (TrialState.COMPLETED, TrialState.PAUSED, TrialState.PRUNED)
-"""States of an execution that has a score: it ended, or was paused or pruned after an epoch."""
+"""States in which an execution has a score: it ended, or was paused or pruned after an epoch."""
 
 # In SQL: every short trial needs it, and building it from models takes several times as long as running it.
 _SCORES = (
@@ -33,7 +33,7 @@ _SCORES = (
 )
 
 BEST_TRIAL_FIELDS = ("number", "values", "score", "std")
-"""The fields of the best trial in the results of a search."""
+"""The best trial's fields in a search's results."""
 
 
 def objective_of(root: Job) -> Objective:

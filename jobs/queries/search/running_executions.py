@@ -11,10 +11,10 @@ from jobs.models import Execution, Job, MetricSeries, Trial
 from jobs.states import TrialState
 
 type Key = tuple[int, int]
-"""The id of a trial, and the number of its execution."""
+"""A trial's id, and its execution's number."""
 
 INTERRUPTED = (TrialState.PAUSED, TrialState.QUEUED, TrialState.STOPPED)
-"""The states of an execution that may resume from its checkpoint."""
+"""The states in which an execution may resume from its checkpoint."""
 
 
 class RunningExecution(NamedTuple):

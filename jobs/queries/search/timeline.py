@@ -12,7 +12,7 @@ from jobs.models import Attempt, Job, Worker
 from jobs.queries.search.trial_columns import as_text
 
 Span = tuple[int, float, float]
-"""The id of the worker, and the start and the end in seconds since 1970."""
+"""The worker's id, and the start and the end in seconds since 1970."""
 
 
 class Bar(NamedTuple):

@@ -18,10 +18,10 @@ from jobs.queries.search import outcomes, running_executions
 from jobs.states import TrialState
 
 LATEST = 3
-"""The durations are those of the later half of the trials, but of at least this many."""
+"""Durations are measured on the later half of the trials, but on at least this many."""
 
 MAX_TRIALS = 200
-"""At most this many of the latest trials are read; more do not improve the estimate."""
+"""Only the latest trials are read, this many; more do not improve the estimate."""
 
 
 class TrialDurations(NamedTuple):

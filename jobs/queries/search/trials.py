@@ -12,7 +12,7 @@ from jobs.queries.search import outcomes, running_executions, trial_decisions
 from jobs.states import FINAL, TrialState
 
 KEPT_CHECKPOINTS = "kept_checkpoints"
-"""The attribute of a trial that has its kept checkpoints, newest first."""
+"""The trial attribute with its kept checkpoints, newest first."""
 
 CHECKPOINT_FIELDS = ("trial", "execution", "step", "epoch", "bytes")
 

@@ -18,10 +18,10 @@ PAUSED = "Paused at the newest checkpoint; Resume continues from there."
 CHOOSING_TRIALS = "A worker is choosing the values of its next trials."
 BUILDING_FIRST = "Its hyperparameters are found by a dry build of its code: job "
 CHOOSING_FAILED = "Choosing the next trial failed: "
-"""The begin of the reason that is stored after an error; the request is sent again."""
+"""How the reason begins that is stored after an error; the request is sent again."""
 
 FIELDS = ("number", "state", "restarts", "rung", "rungs", "until")
-"""The fields that the reasons depend on. No others are read, since thousands of trials may wait."""
+"""The fields on which the reasons depend. No others are read, since thousands of trials may wait."""
 
 
 def waiting_reasons(search: Job) -> dict[int, str]:

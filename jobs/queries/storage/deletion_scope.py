@@ -37,7 +37,7 @@ DELETION_KINDS: dict[type[Model], Deletion.Kind] = {
     ModelVersion: Kind.VERSION,
     CodeVersion: Kind.CODE,
 }
-"""The kind of deletion of each model whose rows users can delete."""
+"""The deletion kind for each model whose rows users can delete."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from jobs.queries.storage import references
 
 BUNDLED = "Bundled data"
 type ProjectFilter = Callable[[str], Q]
-"""Makes the condition that a column names one of the projects that are shown."""
+"""Builds the condition that a column names a project that is shown."""
 
 
 class _Use(NamedTuple):

@@ -8,7 +8,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import MeshSpec
 
 DEVICE_NAME = re.compile(r"(cpu|gpu|tpu):\d+(\.\d+)?")
-"""The names on the Workers page. The second number is that of a part of a divided (MIG) GPU."""
+"""The names on the Workers page. The second number identifies a part of a divided (MIG) GPU."""
 
 
 def problems(spec: ExperimentSpec) -> list[Problem]:

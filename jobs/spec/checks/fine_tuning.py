@@ -17,7 +17,7 @@ from jobs.spec.sections.version_model import ALL, FineTuneArgs
 from jobs.spec.signature import Signature
 
 INTEGERS = frozenset({"int8", "uint8", "int4"})
-"""Types of quantized weights."""
+"""Types that quantized weights have."""
 MAX_NAMED = 20
 
 

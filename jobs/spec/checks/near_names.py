@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 
 LIKENESS = 0.6
 """Names that are less alike than this are not suggested. 1.0 is the same name."""
-MOST = 3
+MAX_NAMES = 3
 
 
 def near_names(name: str, candidates: Iterable[str]) -> list[str]:
@@ -17,7 +17,7 @@ def near_names(name: str, candidates: Iterable[str]) -> list[str]:
     """
     scores = ((likeness(name, candidate), candidate) for candidate in candidates)
     ranked = sorted(scores, key=lambda pair: (-pair[0], pair[1]))
-    return [candidate for score, candidate in ranked[:MOST] if score >= LIKENESS]
+    return [candidate for score, candidate in ranked[:MAX_NAMES] if score >= LIKENESS]
 
 
 def likeness(name: str, other: str) -> float:

@@ -14,13 +14,13 @@ from jobs.spec.problems import Problem
 from jobs.spec.space.search_space import ChoiceParameter, Space
 
 MAX_CHARACTERS = 500_000
-"""The most characters of a spec as JSON. A choice among 10,000 numbers has a tenth of this."""
+"""The most characters in a spec as JSON. A choice among 10,000 numbers has a tenth of this."""
 MAX_RULES = 200
-"""The most layout rules, and the most overrides of the precision."""
+"""The most layout rules, and the most precision overrides."""
 MAX_INSTRUCTIONS = 5000
-"""The most instructions of all compiled patterns together; one such as `.*/(kernel|bias)` has about 30."""
+"""The most instructions in all compiled patterns together; one such as `.*/(kernel|bias)` has about 30."""
 MAX_VALUES = 20_000
-"""The most values that the choices and conditions of a search space list together."""
+"""The most values that a search space lists in choices and conditions together."""
 MAX_CLASS_WEIGHTS = 2000
 
 

@@ -17,7 +17,7 @@ LABELS = {
     "basic": "HTTPS user and password",
     "gcs": "Google service account",
 }
-"""The kinds of credentials for people."""
+"""The credential kinds' names for people."""
 
 
 class _Credential(BaseModel):

@@ -28,7 +28,7 @@ CODECS: dict[Encoding, str] = {
     # What spreadsheets write as Latin-1 is Windows-1252, which has the euro sign.
     "latin-1": "cp1252",
 }
-"""Python's codecs. That of UTF-8 skips a byte order mark."""
+"""Python's codecs. The one for UTF-8 skips a byte order mark."""
 ROWS = 50
 """Rows from which a dialect is detected."""
 SAMPLE_BYTES = 64 << 10

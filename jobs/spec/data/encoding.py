@@ -12,9 +12,9 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.data import DataSpec, Window
 
 NUMBER_BYTES = 4
-"""The bytes of a position of the input."""
+"""The bytes in an input position."""
 WINDOW_NUMBERS = 3
-"""For windows, each row also has its number in the order of time, its place there, and whether a window
+"""For windows, each row also has its number in time order, its place there, and whether a window
 predicts it."""
 
 

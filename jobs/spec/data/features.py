@@ -24,33 +24,33 @@ MAX_ONE_HOT = 50
 """Categories with at most this many values get a position for each value, others an embedding."""
 
 MIN_ROWS = 5
-"""A value of an embedded category needs this many rows to have an index of its own."""
+"""A value in an embedded category has its own index if at least this many rows have it."""
 
 SIZED: tuple[Encode, ...] = ("embedding", "words", "characters", "words_and_characters", "tokens")
-"""Encodings whose number of words or n-grams may be chosen."""
+"""Encodings for which the number of words or n-grams may be chosen."""
 
 MAX_WORDS = 10_000
-"""Maximum number of values of an embedded category, or of words of a text, with an index of their own."""
+"""The most values in an embedded category, or words in a text, that have their own index."""
 
 DEFAULT_BUCKETS = 512
 
 MAX_NGRAMS = 1_000
-"""Maximum number of n-grams of a text column, each of which is a position."""
+"""The most n-grams for a text column, each of which is a position."""
 
 NGRAMS: tuple[Encode, ...] = ("words", "characters", "words_and_characters")
-"""Encodings of texts as n-grams."""
+"""Encodings that turn texts into n-grams."""
 
 DEFAULT_LENGTH = 128
-"""Maximum number of words of a text that are read in their order, unless an experiment asks for more."""
+"""The most words that are read from a text in their order, unless an experiment asks for more."""
 
 DATE_POSITIONS = 7
 """Days since the last training date; sine and cosine of the day of the year, of the week, and of the time."""
 
 MISSING, OTHER, FIRST_WORD = 0, 1, 2
-"""Index of a missing category, of one without an index of its own, and of the first one that has an index."""
+"""The index for a missing category, for one without its own index, and for the first with its own."""
 
 MAX_WEIGHT = 100.0
-"""Above every inverse document frequency, which is at least 1 and grows with the logarithm of the rows."""
+"""Above every inverse document frequency, which is at least 1 and grows with the row count's logarithm."""
 
 
 class _Fitted(Frozen):

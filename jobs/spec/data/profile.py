@@ -12,7 +12,7 @@ from jobs.spec.sections.data import Task
 
 DataKind = Literal["vector", "image", "sequence"]
 TemplateKind = Literal["vector", "image", "sequence", "text"]
-"""Kinds of data that templates take. A table with texts among its features is a vector and a text."""
+"""Data kinds that templates accept. A table with texts among its features is a vector and a text."""
 
 
 class Column(Frozen):

@@ -18,7 +18,7 @@ def few_groups(column: str, groups: int) -> str:
 
 
 def resolved(split: Split, schema: DataSchema) -> Split:
-    """Return a split that names the column with the role split, time or group, if it names no column itself.
+    """Return a split with its column: its own, or else the one with the role split, time or group.
 
     A column that names the parts comes first: it decides about each row. With time and group the split is
     along time: a random choice among groups would train on rows newer than the test rows.

@@ -13,7 +13,7 @@ from jobs.spec.space.hyperparameters import Value
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 MAX_NUMBER = 1e300
-"""Numbers of this size or larger are refused like infinite ones."""
+"""Numbers this large or larger are refused like infinite ones."""
 INTEGER = re.compile(r"[-+]?\d{1,18}")
 
 

@@ -17,7 +17,7 @@ MAX_NODES = 20_000
 """The most values after YAML aliases are expanded."""
 MAX_DEPTH = 60
 MAX_BITS = 10_000
-"""Python formats no integers of more than 4,300 digits, which YAML may write in other bases."""
+"""Python formats no integers with more than 4,300 digits, which YAML may write in other bases."""
 
 
 def parse(text: str) -> Any:

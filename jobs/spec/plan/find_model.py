@@ -24,16 +24,16 @@ from jobs.spec.templates.info import TemplateInfo
 
 FEWEST_TRIALS = 10
 MOST_TRIALS = UNCOUNTED_TRIALS
-"""The limit of trials of a search, also of one with a limit of minutes, which ends before."""
+"""The most trials in a search, also if it is limited by minutes, which end it earlier."""
 MOST_MINUTES = 100_000
 RETRAINED = 5
-"""How many of the best trials are trained again and become members of the ensemble."""
+"""How many of the best trials are trained again and become the ensemble's members."""
 EPOCHS, PATIENCE = 100, 10
 SMALL = 1_000
 """Rows. Smaller data are trained with smaller batches, so that an epoch has enough steps."""
 ROW_MEMORY = GIB
-"""The size from which the encoded rows of a table are taken to be read from its file while a model trains, if
-no worker reports it."""
+"""Larger encoded tables are expected to be read from their file while a model trains, if no worker reports
+its own limit."""
 LEARNING_RATE = {"kind": "float", "min": 1e-4, "max": 3e-2, "sampling": "log"}
 
 

@@ -31,7 +31,7 @@ FIT_SIZES = frozenset(
     {"batch_size", "optimizer", "ema/momentum", "optimizer_args/gradient_accumulation_steps"}
     | {f"optimizer_args/{name}" for name in ("momentum", "amsgrad", "centered")}
 )
-"""Fit fields that affect the memory of a device, in addition to the template's `shaping` arguments."""
+"""Fit fields that affect a device's memory, in addition to the template's `shaping` arguments."""
 
 
 def with_values(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:

@@ -12,8 +12,8 @@ SEARCH_OF_TEMPLATES = "A good model for {dataset}"
 _EARLIER = ("{dataset} model", "{dataset} search")
 """Earlier releases proposed these."""
 FINE_TUNED = " fine-tuned"
-MOST = 190
-"""Longest proposal. The name of an experiment has room for a number behind it."""
+MAX_NAME = 190
+"""The longest proposed name. An experiment's name has room for a number behind it."""
 
 
 def name_experiment(spec: Mapping[str, Any]) -> str:
@@ -30,7 +30,7 @@ def name_experiment(spec: Mapping[str, Any]) -> str:
         name = f"{spec['data']['dataset']} {_words(_kind(model))}"
     if search is not None:
         name += _suffix(search["algorithm"])
-    return name[:MOST]
+    return name[:MAX_NAME]
 
 
 def _kind(model: Mapping[str, Any]) -> str:

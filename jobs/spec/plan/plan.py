@@ -44,7 +44,7 @@ class Situation(NamedTuple):
 
     free_slots: int
     workers: tuple[WorkerSize, ...] = ()
-    """The live workers of the pool."""
+    """The pool's live workers."""
 
     history: History | None = None
 

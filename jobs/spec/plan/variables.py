@@ -26,7 +26,7 @@ from jobs.spec.templates.layers import (
 )
 
 OPTIMIZER_SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
-"""The number of optimizer variables per weight, with default arguments."""
+"""How many optimizer variables each weight has, with default arguments."""
 
 
 class DeviceMemory(NamedTuple):

@@ -21,7 +21,7 @@ from jobs.spec.space.size import SpaceSize
 LARGE_GIB = 1.0
 """Smaller tables are read while a model trains only by runs with little memory."""
 MOST_NAMES = 20
-"""The number of layers that a warning lists."""
+"""How many layers a warning lists."""
 
 
 def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:

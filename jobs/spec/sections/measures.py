@@ -37,10 +37,10 @@ DEFAULT_METRICS: dict[Task, tuple[str, ...]] = {
 }
 
 LONGEST_NAME = 200
-"""The most characters of a metric's name that are kept."""
+"""The most characters that are kept of a metric's name."""
 
 LARGER_IS_BETTER = frozenset({"acc", "accuracy", "auc", "precision", "recall", "f1", "iou", "score", "r2"})
-"""Words in the names of metrics of which larger values are better."""
+"""Words in metric names that show that larger values are better."""
 EVALUATION_METRICS: dict[str, Literal["min", "max"]] = {
     "accuracy": "max",
     "exact_match": "max",
@@ -52,7 +52,7 @@ EVALUATION_METRICS: dict[str, Literal["min", "max"]] = {
     "mae": "min",
     "r2": "max",
 }
-"""The metrics of an evaluation on test rows, with their better direction."""
+"""The metrics in an evaluation on test rows, with their better direction."""
 
 
 def primary_metric(task: Task) -> tuple[str, Literal["min", "max"]]:
@@ -111,7 +111,7 @@ def gate_metrics_for(task: Task) -> list[str]:
 
 
 EVALUATED_AS = {"auc": "roc_auc"}
-"""The name in evaluations of a metric that trainings report under another one."""
+"""The names in evaluations for metrics that trainings report under another name."""
 
 
 def gate_metric(objective: str, task: Task) -> str:

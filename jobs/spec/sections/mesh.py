@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from jobs.spec.base import Frozen
 
 MAX_DEVICES = 2**16
-"""The most devices of a mesh. Larger numbers are mistakes, and may have thousands of digits."""
+"""The most devices in a mesh. Larger numbers are mistakes, and may have thousands of digits."""
 
 
 class LayoutRule(Frozen):

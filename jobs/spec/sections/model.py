@@ -58,9 +58,9 @@ TAGS = {
     "code": "of own code",
     "script": "of a script",
 }
-"""Tags of the kinds other than templates.
+"""Tags for the kinds other than templates.
 
-They are no names of fields, since problems leave out the parts of a place that the body does not have.
+They are not field names, since problems leave out the parts of a path that the body does not have.
 """
 
 

@@ -15,7 +15,7 @@ from jobs.spec.sections.fit import EarlyStopping
 from jobs.spec.sections.search import Direction, Objective
 
 TRAINING_LOSS = "loss"
-"""The only measure of the training rows that early stopping may watch. It never chooses an epoch."""
+"""The only measure on training rows that early stopping may watch. It never chooses an epoch."""
 
 
 class Monitor(NamedTuple):

@@ -14,11 +14,11 @@ from jobs.spec.space.hyperparameters import Value
 from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, ProgramEngines, TemplateInfo
 
 ENTRY = "train.py"
-"""An example of a script, in messages."""
+"""An example script, in messages."""
 MODEL_FILE = STORED.file_name()
-"""The file in the folder of outputs that is registered."""
+"""The file in the output folder that is registered."""
 MODULE = "-m "
-"""The start of an entry that is a module."""
+"""The prefix before an entry that is a module."""
 MAX_ARGUMENTS = 100
 MAX_VARIABLES = 50
 MAX_TEXT = 4_000
@@ -85,7 +85,7 @@ SCRIPT = TemplateInfo(
         "/after/quantize": "only models that Trainyard trains are quantized",
     },
 )
-"""What scripts can and cannot. The names of their arguments and metrics are their own."""
+"""The abilities of scripts. They name their arguments and metrics themselves."""
 
 
 def _path_or_module(entry: str) -> str:
@@ -151,7 +151,7 @@ ScriptValue = Annotated[
     BeforeValidator(_scalar),
     AfterValidator(_text),
 ]
-"""The value of an argument. `true` passes the name alone, as a flag; `false` leaves it out."""
+"""An argument's value. `true` passes the name alone, as a flag; `false` leaves it out."""
 
 
 class ScriptModel(ModelBase):

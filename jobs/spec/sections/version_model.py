@@ -10,7 +10,7 @@ from jobs.spec.sections.model_base import ModelBase
 from jobs.spec.templates.info import TemplateInfo
 
 NOTHING, ALL = "none", "all"
-"""Values of `freeze_to` beside the names of layers."""
+"""Values for `freeze_to` beside layer names."""
 NAME = "^[-a-zA-Z0-9_]+$"
 Head = Literal["keep", "new", "on_top"]
 
@@ -63,7 +63,7 @@ VERSION = TemplateInfo(
     is_listed=False,
     unused={"/precision": "the layers of a version keep the types with which they were saved"},
 )
-"""The description of fine-tuning, beside the table of templates."""
+"""The description of fine-tuning, beside the template table."""
 
 
 class VersionModel(ModelBase):

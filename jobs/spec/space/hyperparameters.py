@@ -30,10 +30,10 @@ MAX_INTEGER = 2**53 - 1
 """Programs that read JSON numbers as doubles, such as browsers, round larger integers."""
 
 SHOWN_VALUES = 8
-"""The most values of a list in a message."""
+"""The most values in a list in a message."""
 
 GRID_POINTS_WITHOUT_STEP = 10
-"""The grid points of a float, or of a logarithmic integer, without a step; as in KerasTuner."""
+"""The grid points for a float, or a logarithmic integer, without a step; as in KerasTuner."""
 
 
 class When(Frozen):

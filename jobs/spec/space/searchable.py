@@ -26,7 +26,7 @@ NESTED_FIELDS: dict[str, Iterable[type[Frozen]]] = {
     "ema": (Ema,),
     "augmentation": (Augmentation,),
 }
-"""Fields of which the parts are searched, with the classes that they may contain."""
+"""Fields whose parts are searched, with the classes that they may contain."""
 TEMPLATE = "template"
 """The hyperparameter that chooses the template."""
 TEMPLATE_ARGUMENTS = frozenset(
@@ -34,7 +34,7 @@ TEMPLATE_ARGUMENTS = frozenset(
     for template, info in TEMPLATES.items()
     for argument in info.arguments.model_fields
 )
-"""The arguments of all templates, each with the name of its template."""
+"""All templates' arguments, each with its template's name."""
 
 
 SEARCHABLE_FIT_FIELDS = (

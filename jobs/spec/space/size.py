@@ -16,7 +16,7 @@ from jobs.spec.space.search_space import Space
 MOST_STATES = 4096
 """The most states to count; beyond, counting would take longer than a second."""
 MOST_STEPS = 500_000
-"""The most combinations of a state and a kind of value to visit, for the same reason."""
+"""The most combinations of a state and a value kind to visit, for the same reason."""
 GRID_LIMIT = 1_000_000
 """A grid search needs a grid with fewer configurations."""
 COUNTED = 10**15
@@ -49,7 +49,7 @@ class Count(NamedTuple):
 
 
 State = frozenset[int]
-"""Positions of the children that may still become active, given the parents processed so far."""
+"""Positions of children that may still become active after the parents processed so far."""
 
 
 def count_configurations(space: Sequence[Conditional]) -> Count:

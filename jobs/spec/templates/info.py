@@ -20,7 +20,7 @@ OPTIMIZER_FIELDS = (
     "/fit/global_clipnorm",
     "/fit/ema",
 )
-"""Pointers of the fields that define how an optimizer changes weights."""
+"""Pointers to the fields that define how an optimizer changes weights."""
 
 
 class NoArguments(Frozen):

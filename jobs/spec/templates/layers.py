@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 Shape = tuple[int, ...]
 FLOAT32 = 4
-"""The bytes of a float32."""
+"""Bytes in a float32."""
 
 
 class Variable(NamedTuple):

@@ -12,7 +12,7 @@ from jobs.spec.templates.info import TemplateInfo
 from jobs.spec.templates.layers import Layer, dense_block
 
 SMALL_IMAGE = 16 * 16
-"""Images of at most this many pixels need no convolutions."""
+"""Images with at most this many pixels need no convolutions."""
 
 
 class MlpArgs(Frozen):
