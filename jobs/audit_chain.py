@@ -1,4 +1,4 @@
-"""Computes the audit chain's hashes: of its rows, of its head, and of sealed rows.
+"""Computes the audit chain's hashes: for its rows, its head, and sealed rows.
 
 The keys are made from the installation's secret key, each with a salt of its own.
 """
@@ -28,7 +28,7 @@ COVERED = (
     "detail",
     "previous_hash",
 )
-"""The columns that the hash of a row covers: all but the hash itself."""
+"""The columns that a row's hash covers: all but the hash itself."""
 
 
 def row_hash(event: AuditEvent) -> str:
@@ -52,7 +52,7 @@ def is_authentic(head: AuditHead) -> bool:
 
 
 class Digest:
-    """The SHA-256 of rows with their hashes, in the order of their numbers. It needs no key."""
+    """The SHA-256 over rows with their hashes, by ascending number. It needs no key."""
 
     def __init__(self) -> None:
         self._sha256 = hashlib.sha256()
@@ -66,7 +66,7 @@ class Digest:
         self.rows, self.last_number = self.rows + 1, event.number
 
     def hex(self) -> str:
-        """Return the digest of the rows so far."""
+        """Return the digest over the rows so far."""
         return self._sha256.hexdigest()
 
 

@@ -1,12 +1,12 @@
-"""Finds an address's client, for limits that count the requests of one client."""
+"""Finds an address's client, for limits that count one client's requests."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 
 def client_network(address: str) -> str:
-    """Return the network of one client: an IPv4 address, or the 64-bit network of an IPv6 one.
+    """Return one client's network: an IPv4 address, or an IPv6 address's 64-bit network.
 
-    All loopback addresses are one client, because every user of the machine has all of them. A text that is
+    All loopback addresses are one client, because every user on the machine has all of them. A text that is
     no address is returned as it is.
     """
     try:

@@ -1,4 +1,4 @@
-"""Reads the time from the database, so that the leases of all machines are compared with one clock."""
+"""Reads the time from the database, so that all machines compare leases with one clock."""
 
 import datetime as dt
 import time
@@ -10,7 +10,7 @@ MEASURED_SECONDS = 60.0
 """How long `estimate` uses a measured offset."""
 
 _offset: tuple[float, dt.timedelta] | None = None
-"""The monotonic time of the last measurement, and the database's time minus this machine's."""
+"""The last measurement's monotonic time, and the database's time minus this machine's."""
 
 
 def now() -> dt.datetime:

@@ -18,7 +18,7 @@ Topic = Literal["events", "schedule", "releases", "access"]
 
 
 def channel_name(topic: Topic) -> str:
-    """Return the pub/sub channel of a topic."""
+    """Return a topic's pub/sub channel."""
     return f"trainyard:{topic}"
 
 

@@ -3,9 +3,9 @@
 _ZIP, _GZIP, _TAR, _TAR_PLACE = b"PK\x03\x04", b"\x1f\x8b", b"ustar", 257
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _SAVED_MODEL = b"\x08\x01\x12"
-"""A SavedModel begins with the number of its format, 1, and its first graph."""
+"""A SavedModel begins with its format number, 1, and its first graph."""
 _PART = b"saved_model.pb"
-"""A file in every SavedModel. Names of members are plain text in a zip, and in a tar that is not packed."""
+"""A file in every SavedModel. Member names are plain text in a zip, and in a tar that is not compressed."""
 
 FROM_H5 = 'keras.saving.load_model("model.h5", compile=False).save("model.keras") with Keras 3'
 CONVERT_SAVED_MODEL = (

@@ -1,4 +1,4 @@
-"""Keeps the SQL of the queries of every request and heartbeat: building it takes longer than running it.
+"""Keeps the SQL for the queries in every request and heartbeat: building it takes longer than running it.
 
 These read the session, the user, the user's roles, a request's token, and a worker's new attempts.
 All other queries are ordinary ones, since this module needs private parts of Django.
@@ -17,7 +17,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 
 class Parameter(Expression):
-    """The place of a value that each call of a prepared query passes; it is never NULL."""
+    """A placeholder for a value that each call of a prepared query passes; it is never NULL."""
 
     def __init__(self, name: str, output_field: "Field[Any, Any]") -> None:
         super().__init__(output_field=output_field)
@@ -100,7 +100,7 @@ def _compile[M: Model, Row](queryset: QuerySet[M, Row]) -> _Compiled[M, Row]:
 
 
 def _bind(parameters: Sequence[Any], values: dict[str, object], current: Any) -> tuple[Any, ...]:
-    """Return the values for the database, in the order of the placeholders."""
+    """Return the values for the database, in placeholder order."""
     names = {parameter.name for parameter in parameters if isinstance(parameter, Parameter)}
     if names != values.keys():
         raise TypeError(f"the query has the parameters {sorted(names)}, not {sorted(values)}")

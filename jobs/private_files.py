@@ -1,4 +1,4 @@
-"""Keeps folders and files private: no other user of the machine can read them or put files into them.
+"""Keeps folders and files private: no other user on the machine can read them or put files into them.
 
 Only ids and permission bits are checked. The system administrator (root) reads everything.
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 ROOT = 0
-"""The user id of the system administrator."""
+"""The system administrator's user id."""
 UMASK = 0o077
 """New files are 0600 and new folders 0700 unless a program asks for less."""
 OF_OTHERS = 0o077
-"""The permission bits of the group and of all other users."""
+"""The permission bits for the group and for all other users."""
 OF_STRANGERS = 0o007
-"""The permission bits of users who are neither the owner nor in a group of the file."""
+"""The permission bits for users who are neither the owner nor in the file's group."""
 
 
 class NotPrivate(Exception):
@@ -62,7 +62,7 @@ def make_folder_private(root: Path) -> None:
 def make_file_private(path: Path) -> None:
     """Remove other users' permissions from a file. A missing one is ignored.
 
-    Files of root are left as they are: a container's secrets belong to root.
+    Files that belong to root are left as they are: a container's secrets belong to root.
 
     Raises:
         NotPrivate: it belongs to another user, who could replace its content.

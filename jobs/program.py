@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-"""The folder of the packages: that of the checkout, or that of all installed packages."""
+"""The folder that contains the packages: the checkout, or the one with all installed packages."""
 IS_CHECKOUT = (ROOT / "manage.py").is_file()
 
 

@@ -18,12 +18,12 @@ WAKE, SUGGEST, CANARY = "trainyard.wake", "trainyard.suggest", "trainyard.canary
 
 
 def node_queue(worker_id: int) -> str:
-    """Return the name of the queue of one worker."""
+    """Return the name of one worker's queue."""
     return f"node.{worker_id}"
 
 
 def pool_queue(pool: str) -> str:
-    """Return the name of the queue that all workers of a pool consume."""
+    """Return the name of the queue that all workers in a pool consume."""
     return f"pool.{pool}"
 
 
@@ -89,7 +89,7 @@ def wake_worker(worker_id: int, attempt_id: int) -> None:
 
 
 def ask_for_suggestions(pool: str, job_id: int) -> None:
-    """Ask a worker of the pool, after commit, to suggest trials for a search."""
+    """Ask a worker in the pool, after commit, to suggest trials for a search."""
     transaction.on_commit(partial(_send_message, SUGGEST, pool_queue(pool), job_id))
 
 

@@ -1,4 +1,4 @@
-"""Warns of environment variables that earlier releases read: a set one must not be ignored in silence."""
+"""Warns about environment variables that earlier releases read: a set one must not be ignored in silence."""
 
 import logging
 import os

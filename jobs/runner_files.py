@@ -15,7 +15,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def opened_parent(root: Path, relative: str) -> Iterator[tuple[int, str]]:
-    """Open the folder of a file below `root`; yield its descriptor and the name of the file in it.
+    """Open a file's folder below `root`; yield its descriptor and the file's name in it.
 
     Raises:
         OSError: a folder on the way is missing, or is a link.
@@ -41,12 +41,12 @@ def open_regular(root: Path, relative: str, *, owner: int | None = None) -> int:
 
     Args:
         root: a folder.
-        relative: the path of the file below it.
-        owner: the user id that the file must have; None accepts any. A link may give a file of another user a
+        relative: the file's path below it.
+        owner: the user id that the file must have; None accepts any. A link may give another user's file a
             name in a runner's folder.
 
     Raises:
-        OSError: it is missing, or no regular file of this owner.
+        OSError: it is missing, or no regular file that belongs to this owner.
         ValueError: see `opened_parent`.
     """
     with opened_parent(root, relative) as (parent, name):

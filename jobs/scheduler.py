@@ -37,7 +37,7 @@ COLLECTION_SECONDS = 3600.0
 FETCH_SECONDS = 1.0
 UPLOADS_SECONDS = 600.0
 ANCHOR_SECONDS = 3600.0
-"""Between copies of the audit chain's head in the log. Rows after the last copy may be removed unseen."""
+"""Seconds between copies of the audit chain's head in the log. Rows after the last one may vanish unseen."""
 COLLECTION_DELAY = 120.0
 """Seconds after the start without a collection: other parts have more urgent work then."""
 

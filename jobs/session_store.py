@@ -1,4 +1,4 @@
-"""Stores browser sessions under the hashes of their keys (`SESSION_ENGINE`)."""
+"""Stores browser sessions under their keys' hashes (`SESSION_ENGINE`)."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class SessionStore(DatabaseStore):
 
     @classmethod
     def clear_expired(cls) -> None:
-        """Delete the rows of expired sessions."""
+        """Delete expired sessions."""
         Session.objects.filter(expire_date__lt=clock.now()).delete()
 
     def load(self) -> dict[str, Any]:

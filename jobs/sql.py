@@ -1,4 +1,4 @@
-"""Builds parts of the few statements that are written in SQL."""
+"""Builds conditions for the few statements that are written in SQL."""
 
 
 def one_of(column: str, count: int) -> str:

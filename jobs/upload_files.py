@@ -1,8 +1,8 @@
-"""Writes the parts of a resumable upload to one file, and computes its digest on the way.
+"""Writes a resumable upload's parts to one file, and computes its digest on the way.
 
-The size of the file is the number of bytes received, whatever was killed. Only one process appends at a time:
-it holds a lock on the file, which ends with the process. The beginning of a part with a checksum is noted in
-a second file until the checksum is verified; what follows it does not count.
+The file's size is the number of bytes received, whatever was killed. Only one process appends at a time: it
+holds a lock on the file, which ends with the process. The beginning of a part with a checksum is noted in a
+second file until the checksum is verified; what follows it does not count.
 
 The state of a digest cannot be stored. It is kept in memory between the parts; after a restart of the server
 the digest is computed from the file.
@@ -26,7 +26,7 @@ from jobs.store import StoredFile, sha256_of, store
 CHECKSUMS = ("sha1", "sha256")
 UNVERIFIED = ".unverified"
 SYNC_BYTES = 64 * 2**20
-"""The kernel keeps at most this many bytes of a part that are not on the disk yet."""
+"""At most this many bytes in a part are not on the disk yet."""
 SETTLE_SECONDS = 2.0
 BUSY = "Another request sends a part of this upload, or uses it. Try again in a moment."
 MOST_REMEMBERED = 1_000
@@ -39,26 +39,26 @@ class Locked(TrainyardError):
 
 
 class WrongChecksum(TrainyardError):
-    """A part differs from its checksum; nothing of it was kept. The status is that of the tus protocol."""
+    """A part differs from its checksum; nothing was kept. The tus protocol defines the status."""
 
     code, status = "wrong_checksum", 460
 
 
 class TooLong(TrainyardError):
-    """A part goes beyond the length of its upload."""
+    """A part goes beyond its upload's length."""
 
     code, status = "too_large", 413
 
 
 class Checksum(NamedTuple):
-    """The checksum of a part: its algorithm and its value."""
+    """A part's checksum: its algorithm and its value."""
 
     algorithm: str
     value: bytes
 
     @classmethod
     def read(cls, text: str) -> "Checksum":
-        """Parse the value of a header such as `sha256 <base64>`.
+        """Parse a header's value such as `sha256 <base64>`.
 
         Raises:
             BadInput: the algorithm is unknown, or the value is not base64.
@@ -73,7 +73,7 @@ class Checksum(NamedTuple):
 
 
 class _Digest(NamedTuple):
-    """The digest of the first `size` bytes of a file."""
+    """The digest over a file's first `size` bytes."""
 
     size: int
     state: "hashlib._Hash"
@@ -89,7 +89,7 @@ def path_of(key: str) -> Path:
 
 
 def received_bytes(key: str) -> int:
-    """Return the number of bytes received. Parts with an unverified checksum do not count."""
+    """Count the received bytes. Parts with an unverified checksum do not count."""
     try:
         size = path_of(key).stat().st_size
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def _unverified_from(key: str) -> int | None:
 
 @contextmanager
 def locked_file(key: str) -> Iterator[IO[bytes]]:
-    """Lock the file of an upload and remove an unverified part. A missing file is created.
+    """Lock an upload's file and remove an unverified part. A missing file is created.
 
     Raises:
         Locked: another request holds it.
@@ -137,7 +137,7 @@ def _is_at(path: Path, file: IO[bytes]) -> bool:
 
 
 def wait_for_part(key: str, seconds: float = SETTLE_SECONDS) -> None:
-    """Wait a moment for the end of a part. Its client may have disconnected unnoticed."""
+    """Wait a moment until a part ends. Its client may have disconnected unnoticed."""
     deadline = time.monotonic() + seconds
     while path_of(key).exists() and time.monotonic() < deadline:
         with suppress(Locked), locked_file(key):
@@ -146,7 +146,7 @@ def wait_for_part(key: str, seconds: float = SETTLE_SECONDS) -> None:
 
 
 def digest_of(key: str) -> StoredFile:
-    """Return digest and size of a file that has arrived.
+    """Return a received file's digest and size.
 
     The file is read only if this process has not received all of it.
     """
@@ -170,10 +170,10 @@ class Part:
     """Appends one part to an upload. Use it as a context manager: the file is locked meanwhile.
 
     Args:
-        key: of the upload.
-        offset: bytes that the client believes to have been received.
-        length: bytes of the whole file.
-        checksum: of the part.
+        key: the upload's key.
+        offset: how many bytes the client believes to have been received.
+        length: the whole file's bytes.
+        checksum: the part's checksum.
     """
 
     def __init__(self, key: str, *, offset: int, length: int, checksum: Checksum | None = None) -> None:

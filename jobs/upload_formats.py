@@ -1,4 +1,4 @@
-"""Detects the format of an uploaded file from its name and its first and last bytes."""
+"""Detects an uploaded file's format from its name and its first and last bytes."""
 
 from pathlib import Path
 from typing import Literal
@@ -31,7 +31,7 @@ SUFFIXES: dict[str, Source] = {
 }
 _ZIP, _PARQUET, _NPY = b"PK\x03\x04", b"PAR1", b"\x93NUMPY"
 _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
-"""The first bytes of a file and of a stream of Arrow."""
+"""The first bytes in an Arrow file and in an Arrow stream."""
 _EMPTY_ZIP, _GZIP, _TAR, _TAR_PLACE = b"PK\x05\x06", b"\x1f\x8b", b"ustar", 257
 _HEAD = 65_536
 LABELS: dict[Source, str] = {
@@ -43,11 +43,11 @@ LABELS: dict[Source, str] = {
     "arrow": "Arrow",
     "images": "zip or tar",
 }
-"""Names of the formats for people."""
+"""The formats' names for people."""
 
 
 def format_by_name(name: str) -> Source:
-    """Return the format of a file by its name.
+    """Return a file's format by its name.
 
     Raises:
         BadInput: the suffix is unknown.
@@ -64,7 +64,7 @@ def format_label(source: str) -> str:
 
 
 def format_of_upload(path: Path, name: str) -> Source:
-    """Return an upload's format. Archives of images are known by their content, whatever their name.
+    """Return an upload's format. Image archives are known by their content, whatever their name.
 
     Args:
         path: the uploaded bytes.

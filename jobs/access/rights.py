@@ -1,4 +1,4 @@
-"""Decides which actions a user may do: by roles, the second factor, and the rights of administrators."""
+"""Decides which actions a user may do: by roles, the second factor, and administrators' rights."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -42,7 +42,7 @@ ALLOWED: dict[Role, frozenset[Action]] = {
 
 
 SECOND_FACTOR = "second_factor_required"
-"""The code of the error for who lacks one."""
+"""The error code if a user lacks a second factor."""
 
 
 NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
@@ -110,7 +110,7 @@ def roles_in(user: User, projects: Sequence[Project]) -> dict[int, Role]:
         return {}
     if user.is_superuser:
         return {project.pk: Role.ADMIN for project in projects}
-    # All roles of the user, since a compiled statement cannot have a list of projects of any length.
+    # All the user's roles, since a compiled statement cannot have a project list of unknown length.
     keys = {project.pk for project in projects}
     return {key: Role(role) for key, role in _ROLES.rows(user=user.pk) if key in keys}
 

@@ -34,7 +34,7 @@ from jobs.models import (
 
 
 def get_deletion(user: User, kind: Deletion.Kind, target: int | None) -> Deletion:
-    """Return the deletion of a row by the row's key."""
+    """Return a row's deletion by the row's key."""
     rows = restorable_deletions(user).filter(kind=kind, target=target or 0)
     if (deletion := rows.select_related("project", "by").first()) is None:
         raise NotFound("There is no such deletion that you may undo.")
@@ -83,7 +83,7 @@ def get_experiment(user: User, experiment_id: int, action: Action = Action.VIEW)
 def get_dataset(
     user: User, slug: str, project: Project | None = None, action: Action = Action.VIEW
 ) -> Dataset:
-    """Return a data set by slug: that of the project, or else the bundled one.
+    """Return a data set by slug: the project's, or else the bundled one.
 
     Without a project, return the bundled data set, or else the only visible one with this slug.
 
@@ -108,7 +108,7 @@ def get_dataset(
 def get_dataset_version(
     user: User, slug: str, number: int, project: Project | None = None, action: Action = Action.VIEW
 ) -> DatasetVersion:
-    """Return a version of a data set by number."""
+    """Return a dataset version by number."""
     dataset = get_dataset(user, slug, project, action)
     version = dataset.versions.select_related("dataset", "dataset__project").filter(number=number).first()
     if version is None:
@@ -119,7 +119,7 @@ def get_dataset_version(
 def get_code(
     user: User, digest: str, project: Project | None = None, action: Action = Action.VIEW
 ) -> CodeVersion:
-    """Return a version of code by digest: that of `project`, or else the only visible one.
+    """Return a code version by digest: in `project`, or else the only visible one.
 
     Raises:
         NotFound: there is no such version, or several projects have it.
@@ -181,7 +181,7 @@ def get_promotion(user: User, promotion_id: int, action: Action = Action.VIEW) -
 
 
 def get_endpoint(user: User, name: str, action: Action = Action.VIEW) -> Endpoint:
-    """Return an endpoint by the name of its model."""
+    """Return an endpoint by its model's name."""
     related = ("model__project", "production", "previous", "staging")
     endpoint = visible_endpoints(user).select_related(*related).filter(model__name=name).first()
     if endpoint is None:

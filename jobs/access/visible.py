@@ -74,13 +74,13 @@ def visible_datasets(user: User) -> QuerySet[Dataset]:
 
 
 def visible_dataset_versions(user: User) -> QuerySet[DatasetVersion]:
-    """Return the versions of the data sets that `user` may see."""
+    """Return the dataset versions that `user` may see."""
     rows = DatasetVersion.objects.filter(dataset__deletion=None)
     return rows.filter(_visible_or_shared(user, "dataset__project"))
 
 
 def visible_code(user: User) -> QuerySet[CodeVersion]:
-    """Return the versions of code that `user` may see."""
+    """Return the code versions that `user` may see."""
     return CodeVersion.objects.filter(_visible_in_project(user))
 
 
@@ -90,7 +90,7 @@ def visible_models(user: User) -> QuerySet[RegisteredModel]:
 
 
 def visible_versions(user: User) -> QuerySet[ModelVersion]:
-    """Return the versions of the registered models that `user` may see."""
+    """Return the model versions that `user` may see."""
     return ModelVersion.objects.filter(_visible_in_project(user, "model__project"))
 
 
@@ -119,9 +119,9 @@ def visible_endpoints(user: User) -> QuerySet[Endpoint]:
 
 
 def served_endpoints(user: User) -> QuerySet[Endpoint]:
-    """Return the endpoints that prediction servers and clients with a token of `user` reach.
+    """Return the endpoints that prediction servers and clients reach with a token of `user`.
 
-    The service account of the installation is a member of no project, and reaches all.
+    The installation's service account is no project's member, and reaches all.
     """
     if user.is_service and user.is_active:
         return Endpoint.objects.filter(model__deletion=None)
@@ -129,9 +129,9 @@ def served_endpoints(user: User) -> QuerySet[Endpoint]:
 
 
 def visible_artifacts(user: User) -> QuerySet[Artifact]:
-    """Return the artifacts that are referenced by an object that `user` may see.
+    """Return the artifacts to which an object that `user` may see refers.
 
-    An artifact has no project, because equal files of several projects are stored once.
+    An artifact has no project, because several projects' equal files are stored once.
     """
     data = visible_dataset_versions(user)
     job_outputs = JobArtifact.objects.filter(_visible_or_shared(user, "job__project"), job__deletion=None)

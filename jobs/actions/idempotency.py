@@ -10,9 +10,9 @@ from jobs import clock
 from jobs.errors import Conflict
 from jobs.models import IdempotencyKey, User
 
-KEPT = timedelta(hours=24)
+LIFETIME = timedelta(hours=24)
 STUCK_AFTER = timedelta(seconds=60)
-"""After this time another request may claim the key of an unfinished one, which has committed nothing."""
+"""After this time another request may claim an unfinished one's key, which has committed nothing."""
 
 
 def in_flight() -> Conflict:
@@ -27,7 +27,7 @@ def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey
         Conflict: another request with this key began and failed during this call; a third may be running.
     """
     now = clock.now()
-    IdempotencyKey.objects.filter(created__lt=now - KEPT).delete()
+    IdempotencyKey.objects.filter(created__lt=now - LIFETIME).delete()
     try:
         row, is_new = IdempotencyKey.objects.get_or_create(
             user=user, key=key, route=route, defaults={"body_digest": digest}
@@ -48,25 +48,25 @@ def claim(user: User, key: str, route: str, digest: str) -> tuple[IdempotencyKey
 
 
 def require_own(row: IdempotencyKey) -> None:
-    """Check, in the transaction of the request's changes, that no repetition has claimed the key since.
+    """Check, in the transaction with the request's changes, that no repetition has claimed the key since.
 
     Raises:
         Conflict: the work before the transaction took longer than `STUCK_AFTER`; a repetition does it now.
     """
-    if not _own(row).select_for_update().exists():
+    if not _claimed_row(row).select_for_update().exists():
         raise in_flight()
 
 
 def release(row: IdempotencyKey) -> None:
-    """Delete the key of a request that has committed nothing, unless a repetition has claimed it since."""
-    _own(row).delete()
+    """Delete a request's key if it has committed nothing, unless a repetition has claimed it since."""
+    _claimed_row(row).delete()
 
 
-def _own(row: IdempotencyKey) -> QuerySet[IdempotencyKey]:
+def _claimed_row(row: IdempotencyKey) -> QuerySet[IdempotencyKey]:
     return IdempotencyKey.objects.filter(pk=row.pk, created=row.created, status=None)
 
 
 def keep(row: IdempotencyKey, status: int, response: dict[str, Any]) -> None:
-    """Store the response, in the transaction of the request's own changes."""
+    """Store the response, in the transaction with the request's own changes."""
     row.status, row.response = status, response
     row.save(update_fields=["status", "response"])

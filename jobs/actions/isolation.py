@@ -53,5 +53,5 @@ def for_each[M: Model](
 
 
 def _call_isolated[M: Model](on_error: Callable[[M, Exception], object], row: M, cause: Exception) -> None:
-    """Call `on_error`; its errors are handled like those of `action`, but not reported to it again."""
+    """Call `on_error`; its errors are handled like `action`'s, but not reported to it again."""
     for_each([row], lambda failed: on_error(failed, cause))

@@ -1,6 +1,6 @@
 """Locks jobs in the order that all transactions have in common: a root before its steps.
 
-A change of a step appends an event, which locks the root. A request to stop or pause a root changes its
+A change to a step appends an event, which locks the root. A request to stop or pause a root changes its
 steps. If one locked the step first and the other the root, each would wait for the other.
 """
 

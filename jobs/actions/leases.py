@@ -1,4 +1,4 @@
-"""Acquires and releases named leases, of which one process holds each at a time."""
+"""Acquires and releases named leases. One process at a time holds each."""
 
 import datetime as dt
 
@@ -12,7 +12,7 @@ def hold(name: str, holder: str, *, seconds: float) -> bool:
     """Acquire or renew a lease. Return whether `holder` has it."""
     now = clock.now()
     until = now + dt.timedelta(seconds=seconds)
-    # The condition is part of the update, so of several processes that try at once only one gets the lease.
+    # The update contains the condition, so only one gets the lease if several processes try at once.
     mine_or_free = Lease.objects.filter(name=name).filter(Q(holder=holder) | Q(until__lt=now))
     if mine_or_free.update(holder=holder, until=until):
         return True

@@ -12,13 +12,13 @@ from django.db.models import Field, Model
 def update_rows(
     model: type[Model], values: Mapping[str, object], condition: str, parameters: Sequence[int | str]
 ) -> bool:
-    """Set columns of the rows that fulfil a condition, and return whether there are any.
+    """Set columns in the rows that meet a condition, and return whether there are any.
 
     Args:
         model: the rows' model.
         values: the new values by field. They are plain values; `F` and other expressions are refused.
         condition: in SQL, with `%s` for each parameter.
-        parameters: of the condition.
+        parameters: the condition's parameters.
 
     Raises:
         TypeError: a value is an expression.

@@ -1,4 +1,4 @@
-"""Changes the state of jobs and trials by compare-and-set, with an event and hints on commit."""
+"""Changes job and trial states by compare-and-set, with an event and hints on commit."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -64,7 +64,7 @@ def move_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fiel
 
 
 def move_trials(search: Job, trials: Iterable[Trial], to: TrialState) -> None:
-    """Move several trials of a search to the state `to`, all or none, with the guarantees of `move`."""
+    """Move several trials in a search to the state `to`, all or none, with the guarantees of `move`."""
     with transaction.atomic():
         bodies = [move_trial_unlogged(trial, to) for trial in trials]
         if bodies:
@@ -73,7 +73,7 @@ def move_trials(search: Job, trials: Iterable[Trial], to: TrialState) -> None:
 
 
 def _continuation_error(until: int, error: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the error of a completed trial whose continuation failed, or None if it was stopped."""
+    """Return a completed trial's error if its continuation failed, or None if it was stopped."""
     if error is None:
         return None
     return error | {

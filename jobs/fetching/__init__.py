@@ -1,1 +1,1 @@
-"""Fetches the files of dataset versions, each in a process of its own that the scheduler starts."""
+"""Fetches dataset versions' files, each in a separate process that the scheduler starts."""

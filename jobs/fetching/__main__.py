@@ -1,4 +1,4 @@
-"""Command line of a fetch: `python -m jobs.fetching FETCH FENCE`. No address and no secret is an argument."""
+"""Runs one fetch: `python -m jobs.fetching FETCH FENCE`. No address and no secret is an argument."""
 
 import os
 import resource
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import django
 
 MOST_MEMORY = 2 * 2**30
-"""Bytes of memory that the process may allocate: a server may send an endless head or error message."""
+"""Bytes that the process may allocate in memory: a server may send an endless head or error message."""
 
 
 def main(arguments: Sequence[str]) -> None:

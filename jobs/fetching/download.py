@@ -1,4 +1,4 @@
-"""Copies a file from its source into the store, within the limits of its size, its time and the disk."""
+"""Copies a file from its source into the store, within limits for its size, its time and the disk."""
 
 import errno
 import logging
@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 MOST_SECONDS = 6 * 3600
 RENEW_SECONDS = 2.0
 STEP = 64 * 2**20
-"""Room that is reserved at once for a file of unknown size."""
+"""Bytes that are reserved at once for a file whose size is unknown."""
 SLOW_SECONDS = 60.0
 SLOW_BYTES = 64 * 1024
-"""A source that sends less in `SLOW_SECONDS` is given up, since it occupies a place of others."""
+"""A source that sends less in `SLOW_SECONDS` is given up, since other fetches wait for its place."""
 
 
 def run(claimed: Claimed) -> None:
@@ -60,10 +60,10 @@ def _unexpected(error: Exception) -> FetchFailed:
 
 def _fetch(claimed: Claimed) -> None:
     work = fetch_attempts.work_of(claimed)
-    with _within(OPEN_SECONDS, "The source did not begin to send within two minutes."):
+    with _time_limit(OPEN_SECONDS, "The source did not begin to send within two minutes."):
         source = open_source(work.address, work.credential)
     with Lease(claimed) as lease:
-        with _within(MOST_SECONDS, f"The fetch took longer than {MOST_SECONDS // 3600} hours."):
+        with _time_limit(MOST_SECONDS, f"The fetch took longer than {MOST_SECONDS // 3600} hours."):
             blocks = lease.after(Copying(claimed, source).blocks())
             stored = store().put_blocks(blocks, check=partial(_check, work))
         try:
@@ -95,7 +95,7 @@ def _check_digest(stored: StoredFile, work: Work) -> None:
 
 
 @contextmanager
-def _within(seconds: float, message: str) -> Iterator[None]:
+def _time_limit(seconds: float, message: str) -> Iterator[None]:
     """Raise `FetchFailed` in the main thread if the block takes longer."""
 
     def give_up(_: int, __: FrameType | None) -> None:
@@ -111,7 +111,7 @@ def _within(seconds: float, message: str) -> Iterator[None]:
 
 
 class Copying:
-    """Passes on the blocks of a source, and checks the limits before each of them is written.
+    """Passes on a source's blocks, and checks the limits before each is written.
 
     Args:
         claimed: the fetch.
@@ -132,7 +132,7 @@ class Copying:
 
         Raises:
             NotHeld: the fetch was cancelled, or belongs to another process.
-            QuotaReached: the file does not fit into the disk quota of its project.
+            QuotaReached: the file does not fit into its project's disk quota.
             FetchFailed: it is too large or too slow, or has another size than its source announced.
         """
         size = self._source.size

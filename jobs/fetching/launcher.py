@@ -19,7 +19,7 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy")
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return a fetch's environment: without credentials and proxies of this machine.
+    """Return a fetch's environment: without this machine's credentials and proxies.
 
     Projects must not read with the machine's rights, and a proxy would resolve names by itself.
     """
@@ -46,10 +46,10 @@ def command(claimed: Claimed) -> tuple[str, ...]:
 
 
 class Launcher:
-    """The processes of fetches of one scheduler. Call it from one thread, which must not end before it.
+    """Starts one scheduler's fetch processes. Call it from one thread, which must not end before it.
 
     Args:
-        command: returns the command of a fetch; tests give another one.
+        command: returns a fetch's command; tests pass another one.
     """
 
     def __init__(self, command: Callable[[Claimed], Sequence[str]] = command) -> None:
@@ -86,7 +86,7 @@ class Launcher:
 
     @property
     def pids(self) -> list[int]:
-        """Return the ids of the processes that were started and not yet found to have ended."""
+        """Return the ids of the processes that are not known to have ended."""
         return [process.pid for process in self._running.values()]
 
     def stop(self) -> None:

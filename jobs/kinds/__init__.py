@@ -1,8 +1,8 @@
-"""Registers the kinds of jobs in a table, and defines the order of an experiment's steps.
+"""Registers the job kinds in a table, and orders an experiment's steps.
 
-A kind is one folder of this package: `payload.py` defines its payload, result and task, `facts.py` its
-properties, `actions.py` its behaviour, and `rows.py` the conditions that find its jobs, where other modules
-look for them. Nothing here imports an `actions.py`: `jobs.apps` does.
+A kind is one folder here: `payload.py` defines its payload, result and task, `facts.py` its properties,
+`actions.py` its behaviour, and `rows.py` the conditions that find its jobs, where other modules look for
+them. Nothing here imports an `actions.py`: `jobs.apps` does.
 """
 
 from collections.abc import Callable
@@ -60,37 +60,37 @@ TASK: TypeAdapter[Task] = TypeAdapter(_ANY_TASK)
 
 
 def kinds_that(condition: Callable[[Facts], bool]) -> tuple[str, ...]:
-    """Return the names of the kinds for which a condition is true."""
+    """Return the names of the kinds that meet a condition."""
     return tuple(name for name, facts in KINDS.items() if condition(facts))
 
 
 def kinds_with_public_name(public_name: str) -> tuple[str, ...]:
-    """Return the names of the kinds with this name in REST and on pages."""
+    """Return the kinds that REST and pages call by this name."""
     return kinds_that(lambda facts: facts.public_name == public_name)
 
 
 def public_names() -> tuple[str, ...]:
-    """Return the names of the kinds in REST and on pages, each once."""
+    """Return all names that REST and pages use for kinds, each once."""
     return tuple(dict.fromkeys(facts.public_name for facts in KINDS.values()))
 
 
 def facts_of_payload(payload: Payload) -> Facts:
-    """Return the facts of the kind that has such payloads."""
+    """Return the facts of the kind with this payload class."""
     return _BY_PAYLOAD[type(payload)]
 
 
 def payload_of(kind: str, body: dict[str, Any]) -> Payload:
-    """Return the typed payload of a job of this kind."""
+    """Return a job's payload, typed as its kind defines."""
     return KINDS[kind].payload.model_validate(body)
 
 
 def steps_from(kind: str) -> tuple[str, ...]:
-    """Return the kinds of `PIPELINE` from a root's kind on; without the search if the root is no step."""
+    """Return the steps in `PIPELINE` from a root's kind on; without the search if the root is no step."""
     if kind in PIPELINE:
         return PIPELINE[PIPELINE.index(kind) :]
     return tuple(step for step in PIPELINE if not KINDS[step].has_trials)
 
 
 def planned_steps(spec: ExperimentSpec) -> list[str]:
-    """List the kind of every job that an experiment creates, in the order of the steps."""
+    """List the kind of every job that an experiment creates, in step order."""
     return [kind for kind in PIPELINE for _ in range(KINDS[kind].planned(spec))]

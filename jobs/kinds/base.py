@@ -1,4 +1,4 @@
-"""Defines the base classes of a kind of job: its payload, its result, and its facts."""
+"""Defines the base classes for a job kind: its payload, its result, and its facts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ Tab = Literal[
 TABS: tuple[Tab, ...] = (
     "overview", "charts", "report", "evaluation", "layers", "logs", "system", "artifacts", "attempts", "spec",
 )  # fmt: skip
-"""The tabs of a job's page for every kind. Pages leave out a tab without content."""
+"""All tabs on a job's page. Pages leave out a tab without content."""
 
 Owner = Literal["dataset_version", "version", "promotion"]
-"""Fields of payloads that name a row to which a job may belong."""
+"""Payload fields that name a row to which a job may belong."""
 
 type Figures = dict[str, Any]
 """Metrics by name. Each is a number, or an object whose `value` is one."""
@@ -47,14 +47,14 @@ class ChosenTrial(Frozen):
 
 
 class SourceTrial(Frozen):
-    """A trial of another search, whose values an experiment of its own retrains."""
+    """A trial of another search, whose values a separate experiment retrains."""
 
     search: int
     trial: int = Field(ge=1)
 
 
 class ChosenTrials(NamedTuple):
-    """Trials of a search, in the order of their numbers."""
+    """Trials of a search, sorted by number."""
 
     search: int
     trials: tuple[ChosenTrial, ...]
@@ -66,13 +66,13 @@ class ChosenTrials(NamedTuple):
 
 
 class Payload(Frozen):
-    """The input of a job beside its revision's spec: the content of `Job.payload`.
+    """The job's input beside its revision's spec, stored in `Job.payload`.
 
     A kind adds its own fields and overrides methods where the default is wrong for it.
 
     Attributes:
         dataset_version: the primary key of the dataset version that the job reads.
-        failing: the error of a job that fails as soon as its open attempts have ended.
+        failing: the error with which the job fails once its open attempts have ended.
         task_done: whether the job's own task is completed. A root may still wait for its later steps.
         finishing: whether a user or its time limit has ended the search early. It stays true; no trial runs
             any more.
@@ -82,7 +82,7 @@ class Payload(Frozen):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     names_all_code: ClassVar[bool] = False
-    """Whether `code_digest` is all code that the job executes: it runs nothing of its spec."""
+    """Whether `code_digest` is all code that the job executes: it runs no code from its spec."""
 
     dataset_version: int | None = None
     failing: dict[str, Any] | None = None
@@ -102,7 +102,7 @@ class Payload(Frozen):
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in unset}
 
     def search_spec(self, spec: ExperimentSpec | None) -> SearchSpec | None:
-        """Return the search that the job is part of, or None."""
+        """Return the search to which the job belongs, or None."""
         return spec.search if spec is not None else None
 
     def objective(self, spec: ExperimentSpec | None) -> Objective:
@@ -120,19 +120,19 @@ class Payload(Frozen):
         return spec
 
     def chosen_trials(self) -> ChosenTrials | None:
-        """Return the trials of another search that the job retrains, or None."""
+        """Return the trials that the job retrains from another search, or None."""
         return None
 
     def member_names(self) -> dict[int, str]:
-        """Return the names in the job's report of the jobs whose models it pools, by primary key."""
+        """Map the primary keys of the pooled jobs to their names in the job's report."""
         return {}
 
     def repeated_trial(self) -> int | None:
-        """Return the number of the trial whose values the job uses, in the search of its root, or None."""
+        """Return the number of the trial in its root's search whose values the job uses, or None."""
         return None
 
     def source_trial(self) -> SourceTrial | None:
-        """Return the trial of another search whose values the job's spec has, or None."""
+        """Return the trial in another search from which the job's spec has its values, or None."""
         return None
 
     def hyperparameters(self) -> dict[str, Value]:
@@ -140,16 +140,16 @@ class Payload(Frozen):
         return {}
 
     def code_digest(self) -> str | None:
-        """Return the digest of the code of users that the job executes beside that of its spec, or None."""
+        """Return the digest of user code that the job executes beside its spec's code, or None."""
         return None
 
     def lineage(self) -> dict[str, Any]:
-        """Return the job's entries in the lineage of its model."""
+        """Return the job's entries in its model's lineage."""
         return {}
 
 
 class Result(BaseModel):
-    """The value that the engine function of a kind returns: the content of `Job.results`.
+    """The value that a kind's engine function returns, stored in `Job.results`.
 
     Fields that the kind does not declare are kept unchanged.
     """
@@ -169,47 +169,46 @@ class Result(BaseModel):
 
 
 def plans_no_jobs(spec: ExperimentSpec) -> int:
-    """Return 0: experiments create no jobs of the kind."""
+    """Return 0: experiments create no such jobs."""
     del spec
     return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The properties of a kind of job that other modules read.
+    """The properties of a job kind that other modules read.
 
     Attributes:
         name: The kind's name in `Job.kind` and `Task.kind`.
         title: The kind's name for people.
-        payload: The model of `Job.payload`.
-        result: The model of `Job.results`.
-        task: The model of the task that a runner gets. None if the kind needs no runner.
-        engine: The dotted path of the engine function that runs the task.
+        payload: The type stored in `Job.payload`.
+        result: The type stored in `Job.results`.
+        task: The type of task that a runner gets. None if the kind needs no runner.
+        engine: The dotted path to the engine function that runs the task.
         needs_jax: Whether that function needs Keras and JAX, whose imports take seconds.
         public_as: The kind's name in REST and on pages, if it differs from `name`.
-        planned: Returns how many jobs of the kind an experiment creates.
-        has_steps: Whether steps of `PIPELINE` follow a root of this kind: see `jobs.kinds.steps_from`.
-        has_trials: Whether an attempt holds trials of the job instead of the whole job.
+        planned: Returns how many such jobs an experiment creates.
+        has_steps: Whether steps from `PIPELINE` follow such a root: see `jobs.kinds.steps_from`.
+        has_trials: Whether an attempt holds some trials instead of the whole job.
         trial_waits_for: The reason shown for a queued trial if the scheduler does not place it.
         trains: Whether the job trains one model epoch by epoch.
         pools: Whether the job pools trained models into one.
         evaluates: Whether the job evaluates a model on test rows.
-        candidate: The key of the job's metrics in the results of its root.
-        report: The model of the kind's JSON artifact with the role `report`, if it writes one.
+        candidate: The key of the job's metrics in its root's results.
+        report: The type of its JSON artifact with the role `report`, if it writes one.
         registered_as: The role under which the job's model is registered.
-        belongs_to: The field of the payload with the primary key of the row that the job describes or checks.
-            Its root jobs are deleted together with this row. Empty if there is none.
-        retrains_chosen: Whether the job retrains chosen trials of the search `payload.search`.
+        belongs_to: The payload field with the primary key of the row that the job describes or checks. Its
+            root jobs are deleted together with this row. Empty if there is none.
+        retrains_chosen: Whether the job retrains trials chosen from the search `payload.search`.
         keeps_result: Whether the result is stored in the job's row. If not, another row stores it.
-        installs_packages: Whether the job begins with the installation of its packages, which is its work,
-            and not with its runner.
-        usual_starts: The usual duration in multiples of a runner's start time. None if epochs are counted.
-        tabs: The tabs of the job's page, in order.
-        details: The dotted path of a query. The overview tab has a section with its result, if it has any.
-        details_template: The template of this section, which gets the result as `details`.
-        listed: Whether the list of jobs shows the kind by default.
-        retry_refusal: Why a job of the kind is never retried. Empty if it can be retried.
-        submittable: Whether users may submit a job of the kind directly, with its payload as input.
+        installs_packages: Whether the job's work is to install packages, so that it begins without a runner.
+        usual_starts: The usual duration, divided by a runner's start time. None if epochs are counted.
+        tabs: The tabs on the job's page, in order.
+        details: The dotted path to a query. The overview tab shows its result in a section, if there is one.
+        details_template: The template for this section, which gets the result as `details`.
+        listed: Whether the job list shows the kind by default.
+        retry_refusal: Why such a job is never retried. Empty if it can be retried.
+        submittable: Whether users may submit such a job directly, with its payload as input.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Builds the input models of the kinds that users may submit directly, from their payloads."""
+"""Builds input models, from their payloads, for the kinds that users may submit directly."""
 
 from functools import cache
 from typing import Any

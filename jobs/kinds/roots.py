@@ -1,4 +1,4 @@
-"""Defines the result of a root job and of the steps after it."""
+"""Defines the joint result of a root job and its later steps."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from jobs.kinds.base import Figures, Result
 
 
 class BestTrial(BaseModel):
-    """A summary of the best trial of a search."""
+    """A summary of a search's best trial."""
 
     number: int
     values: dict[str, Any]
@@ -17,11 +17,11 @@ class BestTrial(BaseModel):
 
 
 class RootResult(Result):
-    """The result of a root and of the steps after it.
+    """The joint result of a root job and its later steps.
 
     Attributes:
         best_trial: the best trial, if the root is a search.
-        candidates: the metrics of each resulting model, by `Facts.candidate`.
+        candidates: the metrics of all resulting models, by `Facts.candidate`.
     """
 
     best_trial: BestTrial | None = None

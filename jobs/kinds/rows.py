@@ -1,7 +1,7 @@
-"""Builds the conditions that find jobs by the facts and the payloads of their kinds.
+"""Builds conditions that find jobs by their kinds' facts and their payloads.
 
-A condition is not bound to a queryset, so it finds deleted jobs as well, or several kinds at once. The
-`rows.py` of a kind has those for this kind alone.
+A condition is not bound to a queryset, so it finds deleted jobs as well, or several kinds at once. A kind's
+`rows.py` has those for this kind alone.
 """
 
 from collections.abc import Collection
@@ -19,7 +19,7 @@ def of_kind(facts: Facts, **payload: int | str | Collection[int]) -> Q:
 
 
 def belonging_to(owner: Owner, keys: Collection[int]) -> Q:
-    """Return the condition that a job belongs to one of these rows, which it describes or checks."""
+    """Build the condition that a job describes or checks one of these rows."""
     return Q(kind__in=_kinds_of(owner), **{f"payload_json__{owner}__in": keys})
 
 
@@ -34,11 +34,11 @@ def _kinds_of(owner: Owner) -> tuple[str, ...]:
 
 
 def retraining_trials_of(searches: Collection[int]) -> Q:
-    """Return the condition that a job retrains chosen trials of one of these searches."""
+    """Build the condition that a job retrains chosen trials from one of these searches."""
     kinds = kinds_that(lambda facts: facts.retrains_chosen)
     return Q(kind__in=kinds, payload_json__search__in=searches)
 
 
 def that_read_any(dataset_versions: Collection[int]) -> Q:
-    """Return the condition that a job of any kind reads one of these dataset versions."""
+    """Build the condition that a job, whatever its kind, reads one of these dataset versions."""
     return Q(payload_json__dataset_version__in=dataset_versions)

@@ -8,30 +8,30 @@ from jobs.spec.base import Frozen
 from jobs.spec.space.hyperparameters import Value
 
 FEWEST_TRIALS = 10
-"""With fewer trials, the best of them are too few to differ from the others by more than chance."""
+"""With fewer trials, too few count as best to differ from the others by more than chance."""
 
 RARE = 0.05
 """A difference that chance gives in at most this share of cases counts as one."""
 
 
 class FurtherObjective(Frozen):
-    """An objective beside the first, with its value of every trial."""
+    """An objective beside the first, with its value in every trial."""
 
     scores: tuple[float, ...]
     direction: Literal["min", "max"]
 
 
 class ImportanceRequest(Frozen):
-    """A request for the importance of each hyperparameter.
+    """A request for each hyperparameter's importance.
 
     Attributes:
         names: the hyperparameters that vary.
-        columns: for each name, its value in every trial, mapped to [0, 1] in its own scale; None where it
-            was inactive. Value number i of k choices is (i + 0.5) / k.
-        scores: the value of the first objective of every trial.
+        columns: for each name, its value in every trial, mapped to [0, 1] in its own scale; None where it was
+            inactive. The i-th value among k choices is (i + 0.5) / k.
+        scores: every trial's value for the first objective.
         direction: whether a greater or a smaller score is better.
         further: the other objectives, if there are several.
-        choices: the values of those that are no numbers, by name.
+        choices: the values of those that are not numeric, by name.
     """
 
     names: tuple[str, ...] = Field(min_length=1)

@@ -1,4 +1,4 @@
-"""Defines the audit chain's anchor, a copy of its head outside of the database, and finds it in text."""
+"""Defines the audit chain's anchor, a copy of its head outside the database, and finds it in text."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from jobs.spec.base import Frozen
 
-# As JSON, in any layout: it finds anchors in a file of its own, in a manifest and in lines of a log.
+# As JSON, in any layout: it finds anchors in a separate file, in a manifest and in log lines.
 _ANCHOR = re.compile(r'\\?"number\\?":\s*(\d{1,18}),\s*\\?"hash\\?":\s*\\?"([0-9a-f]{64})')
 
 

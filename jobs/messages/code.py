@@ -1,4 +1,4 @@
-"""Declares code of users: its limits, the findings about it, and the reader process's messages."""
+"""Declares user code: its limits, the findings about it, and the reader process's messages."""
 
 import hashlib
 import json
@@ -9,10 +9,10 @@ from pydantic import Field, TypeAdapter
 from jobs.spec.base import Frozen
 
 MAX_FILES = 500
-"""Files of one version."""
+"""How many files a version may have."""
 MAX_FILE_BYTES = 2 * 2**20
 MAX_BYTES = 20 * 2**20
-"""Bytes of all files of one version."""
+"""How many bytes a version's files may have together."""
 MAX_PATH = 300
 MAX_DEPTH = 20
 """Folders around a file."""
@@ -20,23 +20,23 @@ MAX_NAME = 100
 MAX_PARSED_BYTES = 2**20
 """Larger Python files are kept, but nothing is looked for in them."""
 MAX_FOUND = 200
-"""Entries, problems and requirements of each kind that are kept of one version."""
+"""How many entries, problems and requirements are kept for a version, each."""
 MAX_ARGUMENTS = 100
-"""Arguments of one entry that are kept."""
+"""How many arguments are kept for an entry."""
 MAX_ARGUMENTS_OF_ALL = 1_000
-"""Arguments of all entries of one version that are kept."""
+"""How many arguments are kept for all entries in a version."""
 MAX_TEXT = 200
-"""Characters of a name, a default value or a message that was found."""
+"""How many characters are kept of a name, a default value or a message."""
 MAX_SHOWN_BYTES = 512 * 2**10
 """Larger files are not shown in the browser, and not compared line by line."""
 MAX_SHOWN_LINES = 5_000
-"""Lines of a file that its page shows."""
+"""How many lines a file's page shows."""
 MAX_RUNS = 50_000
-"""Runs of text with a style that a page shows: each is an element of the page."""
+"""How many runs of styled text a page shows: each is an HTML element."""
 MAX_ANSWER_BYTES = 16 * 2**20
-"""Bytes of an answer of the reader."""
+"""How many bytes the reader's answer may have."""
 MAX_FORM_BYTES = MAX_BYTES + 64 * 2**10
-"""Of a form with code: its fields and the heads of its files have some bytes too."""
+"""How many bytes a form with code may have: its fields and its files' headers need some too."""
 
 type EntryKind = Literal[
     "build_model",
@@ -96,7 +96,7 @@ class CodePackages(Frozen):
 
     @property
     def digest(self) -> str:
-        """Compute a digest of the requirements and the Python versions."""
+        """Compute one digest for the requirements and the Python versions."""
         identity = {"python": self.python, "requirements": self.requirements}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
@@ -111,7 +111,7 @@ class CodeFound(Frozen):
     left_out: int = Field(0, description="Files that were not kept: hidden ones, compiled ones and caches.")
 
     def summary(self) -> dict[str, object]:
-        """Return what lists of versions show."""
+        """Return the counts and errors that version lists show."""
         return {
             "entries": [entry.name for entry in self.entries],
             "problems": len(self.problems),
@@ -135,7 +135,7 @@ class ReadRequest(Frozen):
 
 
 class HighlightRequest(Frozen):
-    """Divide a file into runs of text with one style each."""
+    """Divide a file into runs of equally styled text."""
 
     kind: Literal["highlight"] = "highlight"
     place: str
@@ -151,7 +151,7 @@ class ComparedFile(Frozen):
 
 
 class CompareRequest(Frozen):
-    """Compare the files of two versions. Equal files are not sent."""
+    """Compare two versions' files. Equal files are not sent."""
 
     kind: Literal["compare"] = "compare"
     files: list[ComparedFile]
@@ -162,7 +162,7 @@ REQUEST: TypeAdapter[ReaderRequest] = TypeAdapter(ReaderRequest)
 
 
 class KeptFile(Frozen):
-    """A file of a version: `number` is its name in the folder of the request."""
+    """A file in a version: `number` is its name in the request's folder."""
 
     path: Annotated[str, Field(max_length=MAX_PATH)]
     number: int
@@ -178,7 +178,7 @@ class Reading(Frozen):
 
 
 class Highlighted(Frozen):
-    """The answer to a `HighlightRequest`: the runs of each line, each with a CSS class and its text."""
+    """The answer to a `HighlightRequest`: runs by line, each with a CSS class and its text."""
 
     lines: list[list[tuple[Annotated[str, Field(pattern=r"^[a-z0-9]{0,4}$")], str]]]
     is_cut: bool = Field(False, description="Whether there are more lines.")
@@ -215,6 +215,6 @@ class Comparison(Frozen):
 
 
 class ReaderRefusal(Frozen):
-    """The answer of the reader to files that it refuses."""
+    """The reader's answer to files that it refuses."""
 
     refusal: str

@@ -1,8 +1,8 @@
 """Declares the commands to a runner: one JSON object per line on its standard input.
 
-A runner starts idle, runs one task, and is idle again after its final event, so a warm runner can serve one
-trial after another of the same search. It exits at end of file. A standby gets `Rehearse` first, before
-there is a task for it.
+A runner starts idle, runs one task, and is idle again after its final event, so a warm runner can serve a
+search's trials one after another. It exits when its input ends. A standby gets `Rehearse` first, before there
+is a task for it.
 """
 
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ from jobs.spec.sections.pruning import Curve
 
 
 class ProcessLimits(Frozen):
-    """The kernel's limits of a runner, which it sets for itself before it reads the files of its task.
+    """The kernel's limits for a runner, which it sets for itself before it reads its task's files.
 
     The supervisor cannot set them: without CAP_SYS_RESOURCE, the kernel refuses it for a process with another
     user.
@@ -61,7 +61,7 @@ class Checkpoint(Frozen):
 
 
 class Compare(Frozen):
-    """Curves of trainings that ended on other runners; the pruner uses them from the next epoch."""
+    """Curves from trainings that ended on other runners; the pruner uses them from the next epoch."""
 
     op: Literal["compare"] = "compare"
     curves: tuple[Curve, ...]

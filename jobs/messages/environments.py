@@ -1,4 +1,4 @@
-"""Declares virtual environments with the packages of code: their contents and states."""
+"""Declares virtual environments with the packages for code: their contents and states."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from pydantic import Field
 from jobs.spec.base import Frozen
 
 MAX_LOG = 200_000
-"""Characters of the output of an installation that are stored: the last ones."""
+"""How many characters of an installation's output are stored: the last ones."""
 MAX_PACKAGES = 1_000
 
 
@@ -35,18 +35,18 @@ class InstalledPackage(Frozen):
 
 
 def digest_of_set(packages: Iterable[InstalledPackage]) -> str:
-    """Return the identity of a set of installed packages."""
+    """Compute a digest that identifies a set of installed packages."""
     lines = sorted([package.name, package.version, package.digest] for package in packages)
     return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
 
 
 class InstalledSet(Frozen):
-    """The packages that were installed for a set of requirements.
+    """The packages that were installed for some requirements.
 
     Attributes:
-        python: the version of Python without its last number, such as `3.13`.
+        python: the Python version without its last number, such as `3.13`.
         platform: the system and processor.
-        for_engine: whether the versions of this program's packages are kept.
+        for_engine: whether this program's packages keep their versions.
         packages: sorted by name.
     """
 
@@ -57,7 +57,7 @@ class InstalledSet(Frozen):
 
     @property
     def digest(self) -> str:
-        """The identity of the packages, whatever the Python."""
+        """A digest that identifies the packages, whatever the Python."""
         return digest_of_set(self.packages)
 
 
@@ -65,7 +65,7 @@ class PackageChoice(Frozen):
     """The code whose runs have the same packages.
 
     Attributes:
-        requirements: the digest of its requirements.
+        requirements: its requirements' digest.
         resolution: changes when a person has the versions chosen again.
     """
 
@@ -74,7 +74,7 @@ class PackageChoice(Frozen):
 
 
 def python_minor(version: str) -> str:
-    """Return a version of Python without its last number: the same packages fit."""
+    """Drop the last number from a Python version: the same packages fit."""
     return ".".join(version.split(".")[:2])
 
 
@@ -82,11 +82,11 @@ class EnvironmentKey(Frozen):
     """An environment before it is built.
 
     Attributes:
-        digest: of everything below.
+        digest: computed from everything below.
         requirements: checked and sorted.
-        python: the version of the interpreter.
+        python: the interpreter's version.
         platform: the system and processor.
-        for_engine: whether the versions of this program's packages are kept.
+        for_engine: whether this program's packages keep their versions.
         base: the same for all environments with these requirements, whatever versions were found for them.
     """
 
@@ -115,11 +115,11 @@ class EnvironmentFacts(EnvironmentKey):
 
     @property
     def installed(self) -> str:
-        """The digest of the set of packages that a run in it has."""
+        """The digest of the package set that a run in it has."""
         return self.as_set().digest
 
     def as_set(self) -> InstalledSet:
-        """Return the set of packages that a run in it has."""
+        """Return the package set that a run in it has."""
         return InstalledSet(
             python=python_minor(self.python),
             platform=self.platform,

@@ -1,13 +1,13 @@
-"""Counts events for the quota of events a second of a project."""
+"""Counts events for a project's quota of events a second."""
 
 from jobs.messages.events import Metric, Points, RunnerEvent
 
 MESSAGE_COST = 20
-"""Reading and storing one message of a run takes about as long as for this many points in a batch."""
+"""Reading and storing one message takes about as long as for this many points in a batch."""
 
 
 def cost_of(event: RunnerEvent) -> int:
-    """Return as how many events a message of a run counts: one for each metric point, and a fixed number."""
+    """Return as how many events a message counts: one for each metric point, and a fixed number."""
     match event:
         case Metric():
             return MESSAGE_COST + len(event.points)

@@ -1,8 +1,8 @@
 """Declares a runner's events: one JSON object per line on its event pipe.
 
-The supervisor adds the attempt and stores the events; each gets a cursor in the order of its root job.
-`time` is in seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the trial that the
-event belongs to, or None; `execution` counts from 1.
+The supervisor adds the attempt and stores the events; each gets a cursor in its root job's order. `time` is
+in seconds since the epoch, UTC, by the runner's clock. `trial` is the number of the event's trial, or None;
+`execution` counts from 1.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -16,7 +16,7 @@ from jobs.spec.sections.pruning import Verdict
 Level = Literal["debug", "info", "warning", "error"]
 Axis = Literal["epoch", "step", "batch", "second"]
 PROGRESS_AXES: tuple[Axis, ...] = ("epoch", "step")
-"""The axes of which the newest point shows the progress: epochs of a training, or steps of a script."""
+"""The axes whose newest point shows the progress: a training's epochs, or a script's steps."""
 Role = Literal[
     "model",
     "evaluation",
@@ -75,7 +75,7 @@ epoch, saving the model, evaluation on test rows, and any step of a task that ha
 class Phase(_Event):
     """A phase begins whose progress is not known. It lasts until the next progress or phase.
 
-    The watchdog gives it a limit of its own.
+    The watchdog gives it a separate limit.
     """
 
     type: Literal["phase"] = "phase"
@@ -83,7 +83,7 @@ class Phase(_Event):
 
 
 class Metric(_Event):
-    """Points of any number of series of this execution, along one axis."""
+    """Points in one or more series of this execution, along one axis."""
 
     type: Literal["metric"] = "metric"
     x: Axis = "epoch"
@@ -93,7 +93,7 @@ class Metric(_Event):
 class Points(_Event):
     """Points in columns: `values[i][j]` is the value of `names[i]` at `at[j]`, reported at `times[j]`.
 
-    Equivalent to a `Metric` with one point for each value, at a tenth of the cost. Readers get a `metric`.
+    Equivalent to a `Metric` with one point for each value, but ten times as cheap. Readers get a `metric`.
     """
 
     type: Literal["points"] = "points"
@@ -116,7 +116,7 @@ class Points(_Event):
 
 
 class Log(_Event):
-    """One line of the log."""
+    """One log line."""
 
     type: Literal["log"] = "log"
     level: Level = "info"
@@ -139,7 +139,7 @@ class TrialError(Frozen):
 
 
 TrialEnd = Literal["completed", "paused", "pruned"]
-"""How a trial may end without an error. A paused trial waits at the end of its rung."""
+"""How a trial may end without an error. A paused trial waits because its rung has ended."""
 
 
 class TrialDone(_Event):
@@ -152,7 +152,7 @@ class TrialDone(_Event):
 
 
 class ExecutionDone(_Event):
-    """One training of a trial began or ended. `score` is the objective at its best epoch (epochs from 1)."""
+    """One training in a trial began or ended. `score` is the objective at its best epoch (epochs from 1)."""
 
     type: Literal["execution"] = "execution"
     state: ExecutionState
@@ -204,14 +204,14 @@ class Warned(_Event):
 
 
 class Result(_Event):
-    """The task is done; the last event of a run that succeeded."""
+    """The task is done; the last event in a run that succeeded."""
 
     type: Literal["result"] = "result"
     result: dict[str, Any] = Field(default_factory=dict)
 
 
 class Failed(_Event):
-    """The task failed for a reason of its own: bad data, a diverged training, out of memory."""
+    """The task failed by itself: bad data, a diverged training, not enough memory."""
 
     type: Literal["failed"] = "failed"
     code: str

@@ -1,10 +1,10 @@
 """Declares the protocol of fork servers: one JSON object per datagram.
 
-A request comes with the child's file descriptors. A supervisor of runners sends a `ForkRequest` with
-those of `STREAMS`; the prediction server sends `{}` with one socket. Both send a `ForkIntoSandbox` with five:
-a file with the plan, the standard streams, and one that the process keeps. The fork server sends
-`{"ready": pid}` once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and
-`{"ended": pid, "status": s}` for each child that belongs to it, with the status as `subprocess` reports it.
+A request comes with the child's file descriptors. A runner supervisor sends a `ForkRequest` with those in
+`STREAMS`; the prediction server sends `{}` with one socket. Both send a `ForkIntoSandbox` with five: a file
+with the plan, the standard streams, and one that the process keeps. The fork server sends `{"ready": pid}`
+once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and `{"ended": pid, "status": s}`
+for each child that belongs to it, with the status as `subprocess` reports it.
 """
 
 from typing import Literal
@@ -15,15 +15,15 @@ MAX_DATAGRAM = 2**17
 """The most bytes in a datagram."""
 STREAMS = ("stdin", "stdout", "stderr", "events")
 MOST_DESCRIPTORS = 1 + len(STREAMS)
-"""Those of a `ForkIntoSandbox`."""
+"""How many descriptors come with a `ForkIntoSandbox`."""
 
 
 class Confinement(BaseModel):
     """The user that a process becomes, and the folders that it sees.
 
     Attributes:
-        uid: the user and group id of this process alone.
-        group: the group of all such processes, for the files that several of them read.
+        uid: the user and group id that only this process has.
+        group: the group that all such processes have, for the files that several read.
         hidden: folders that it does not see; empty where the service cannot hide any.
         visible: folders below the hidden ones that it sees.
     """
@@ -38,8 +38,8 @@ class ForkIntoSandbox(BaseModel):
     """A request for a process that enters a sandbox, and runs a module there as a new interpreter would.
 
     Its plan, a `workers.confinement.sandbox.plan.Plan`, is in a file, so that the fork server, whose memory
-    later forks have, does not read it; see `workers.confinement.forking.plan_file`. The command of the plan
-    is an interpreter with `-m`, a module and arguments, and it keeps one descriptor.
+    later forks have, does not read it; see `workers.confinement.forking.plan_file`. The plan's command is an
+    interpreter with `-m`, a module and arguments, and it keeps one descriptor.
     """
 
     # Without a default, or an invalid `ForkRequest` would be one of these.

@@ -1,9 +1,9 @@
-"""Computes histograms with logarithmic buckets: small, mergeable, with a bounded error of percentiles.
+"""Computes histograms with logarithmic buckets: small, mergeable, and percentiles with a bounded error.
 
-The buckets are those of DDSketch (Masson, Rim and Lee, "DDSketch: A Fast and Fully-Mergeable Quantile Sketch
+The buckets come from DDSketch (Masson, Rim and Lee, "DDSketch: A Fast and Fully-Mergeable Quantile Sketch
 with Relative-Error Guarantees", PVLDB 12(12), 2019), without its limit on their number. Bucket `i` has the
-values in (GAMMA**(i-1), GAMMA**i]. Adding the counts of two histograms gives exactly the histogram of all
-values, so percentiles of several processes and intervals are as exact as those of one.
+values in (GAMMA**(i-1), GAMMA**i]. Adding two histograms' counts gives exactly the histogram of all values,
+so percentiles over several processes and intervals are as exact as over one.
 """
 
 import math
@@ -35,7 +35,7 @@ def percentile(buckets: Mapping[int, int], share: float) -> float | None:
 
     Args:
         buckets: counts by bucket.
-        share: the share of the values that are not greater, such as 0.95.
+        share: the fraction of values that are not greater, such as 0.95.
 
     Returns:
         The percentile, in the values' unit; None if there are no values.

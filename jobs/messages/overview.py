@@ -1,6 +1,6 @@
 """Declares a dataset version's overview: how its columns are related, and how its parts differ.
 
-It is a file of the profile job beside the profile: only the page of the version and REST read it. The job
+The profile job stores it as a file beside the profile: only the version's page and REST read it. The job
 writes it again after each section, so that a section is shown as soon as it is computed. Each section has a
 bounded number of columns, those with the largest values.
 """
@@ -14,9 +14,9 @@ from jobs.spec.base import Frozen
 from jobs.spec.sections.data import Split
 
 SAMPLE_ROWS = 20_000
-"""Correlations and mutual information are computed of at most this many rows, drawn at random."""
+"""Correlations and mutual information are computed from at most this many rows, drawn at random."""
 CELLS = 10_000_000
-"""Tables with more values than this have fewer rows in the sample, and in the comparison of parts."""
+"""Tables with more values than this have fewer rows in the sample, and when parts are compared."""
 BLOCKS = 40
 """The missing-value map divides the rows into at most this many blocks."""
 GAP_COLUMNS = 40
@@ -32,7 +32,7 @@ Section = Literal["gaps", "information", "correlations", "parts", "repeats"]
 
 
 class Sample(Frozen):
-    """The first rows of a table as they were read, before its columns are described."""
+    """A table's first rows as they were read, before its columns are described."""
 
     rows: int = Field(description="Of the whole table.")
     columns: tuple[str, ...]
@@ -113,7 +113,7 @@ class SplitOverview(Frozen):
     pending: tuple[Section, ...] = Field(default=(), description="Sections that are not computed yet.")
 
     def with_sections(self, *sections: Section, **fields: Any) -> Self:
-        """Return a copy with the fields of further sections, which are no longer pending."""
+        """Return a copy with further sections, which are no longer pending."""
         left = tuple(section for section in self.pending if section not in sections)
         return self.model_copy(update={**fields, "pending": left})
 
@@ -133,7 +133,7 @@ class Overview(SplitOverview):
 
 
 def key_of(split: Split) -> str:
-    """Return a key for a canonical split, which identifies it among those of a dataset version.
+    """Compute a key for a canonical split, which identifies it within a dataset version.
 
     Defaults are left out, so that earlier results are found after `Split` gets another field.
     """

@@ -1,4 +1,4 @@
-"""Declares releases, the versions that an endpoint serves, and the reports of prediction servers.
+"""Declares releases, the versions that an endpoint serves, and prediction servers' reports.
 
 Releases are signed. Prediction servers accept no unsigned one.
 """
@@ -19,18 +19,18 @@ from jobs.spec.json_types import JsonObject
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
 SandboxLevel = Literal["bubblewrap", "namespaces", "landlock", "process"]
-"""`RecordedLevel` of `jobs.messages.sandbox`, which servers without code of users do not import."""
+"""`RecordedLevel` from `jobs.messages.sandbox`, which servers without user code do not import."""
 Generation = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 def identity_of(weights: str, code: str | None = None, requirements: str = "", *, packages: str = "") -> str:
-    """Return the digest of everything on which the predictions of a version depend.
+    """Compute one digest over everything on which a version's predictions depend.
 
     Args:
-        weights: SHA-256 of the model file. It is the identity of a version that needs no code.
+        weights: the model file's SHA-256. It alone identifies a version that needs no code.
         code: digest of the code that the file needs.
         requirements: digest of the packages that the code asks for; empty for none.
-        packages: digest of those that are installed for it; empty for versions of earlier releases.
+        packages: digest of those that are installed for it; empty for versions from earlier releases.
     """
     if code is None:
         return weights
@@ -84,7 +84,7 @@ class ReleasedVersion(Frozen):
 
     @property
     def identity(self) -> str:
-        """Return the digest of its weights, code and packages."""
+        """Compute one digest for its weights, code and packages."""
         if self.code is None:
             return self.digest
         packages = "" if self.code.packages is None else digest_of_set(self.code.packages)
@@ -92,7 +92,7 @@ class ReleasedVersion(Frozen):
 
     @property
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Return the digest and the size of each file that a prediction server needs."""
+        """Return digest and size for each file that a prediction server needs."""
         code = () if self.code is None else self.code.files
         return (self.digest, self.bytes), *((file.digest, file.bytes) for file in code)
 

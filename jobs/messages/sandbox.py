@@ -1,4 +1,4 @@
-"""Declares the sandbox of a run with code of users: its levels, their guarantees, and the record of a run.
+"""Declares the sandbox for user code: its levels, their guarantees, and a run's record.
 
 `LEVELS` and `GUARANTEES` are the only source for these facts: `docs/sandbox.md` has the same table, and a
 test compares them. `workers/confinement/sandbox` starts such runs.
@@ -15,7 +15,7 @@ from jobs.spec.base import Frozen
 
 MIB = 2**20
 THREADS_PER_PROCESS = 64
-"""The kernel counts threads and not processes. Libraries start one for each core of the machine."""
+"""The kernel counts threads and not processes. Libraries start one for each core."""
 
 
 class Level(StrEnum):
@@ -39,14 +39,14 @@ LEVELS_IN_ORDER = tuple(Level)
 """The strongest first."""
 DEFAULT_MINIMUM = Level.LANDLOCK
 FORMER_LEVEL = "namespaces"
-"""A level of earlier releases, with the guarantees of bubblewrap, which has replaced it."""
+"""A level in earlier releases, with the guarantees of bubblewrap, which has replaced it."""
 type RecordedLevel = Level | Literal["namespaces"]
-"""The level in a stored record: that of an earlier release is kept as it was."""
+"""The level in a stored record: an earlier release's level is kept as it was."""
 INSTALL_BUBBLEWRAP = "install the package bubblewrap, such as by `apt install bubblewrap`"
 
 
 def present_level(recorded: str) -> Level:
-    """Return the level that has the guarantees of a recorded one.
+    """Return the level that gives the guarantees of a recorded one.
 
     Raises:
         ValueError: no release had such a level.
@@ -208,7 +208,7 @@ class Limits(Frozen):
 
     @property
     def threads(self) -> int:
-        """The most threads of all processes, which the kernel counts for a user or a user namespace."""
+        """The most threads in all processes, which the kernel counts for a user or a user namespace."""
         return self.processes_of_all * THREADS_PER_PROCESS
 
 
@@ -217,15 +217,15 @@ class SandboxRequest(Frozen):
 
     Attributes:
         minimum: the weakest level at which the run may start.
-        readable: files and folders that it reads, beside those of the system and of Python.
+        readable: files and folders that it reads, beside the system's and Python's.
         writable: folders that it reads and changes.
         folder: the working folder, in one of them.
-        devices: device files that it uses, such as those of GPUs.
+        devices: device files that it uses, such as a GPU's.
         network: whether it may connect to other hosts.
         ports: with network, the only TCP ports that it may connect to; empty for all.
         tcp_only: with network, it may use nothing but TCP, so it cannot look up names either.
         environment: all its variables, apart from those that name its home and its temporary folder.
-        limits: the limits of the run.
+        limits: the run's limits.
     """
 
     minimum: Level = DEFAULT_MINIMUM
@@ -288,7 +288,7 @@ class LevelState(Frozen):
     reason: str = Field(default="", description="why it is not offered; empty if it is")
 
     def reaches(self, minimum: Level) -> bool:
-        """Return whether its level is at least as strong as `minimum`; that of an earlier release is not."""
+        """Return whether its level is at least as strong as `minimum`; an earlier release's is not."""
         return isinstance(self.level, Level) and self.level.reaches(minimum)
 
 

@@ -1,7 +1,7 @@
-"""Declares the request to a search algorithm, which contains trials, and its answer, the suggestions.
+"""Declares the request to a search algorithm, with trials, and its answer, the suggestions.
 
 An algorithm keeps no state. The same trials give the same answer, in any order, in any process and after any
-crash. State of an algorithm is part of its suggestions and is stored with the trials.
+crash. An algorithm's state is part of its suggestions and is stored with the trials.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space.search_space import Value
 
 FINAL = frozenset({"pruned", "completed", "failed", "stopped"})
-"""Final states of a trial; only a retry changes them."""
+"""A trial's final states; only a retry changes them."""
 
 
 class TrialRow(Frozen):
@@ -22,13 +22,13 @@ class TrialRow(Frozen):
     Attributes:
         score: the objective's value, None while unknown; at a rung, the value there.
         scores: one value per objective, if there are several.
-        source: `algorithm`, `start` (one of `start_with`), `hand`, `earlier` (a trial of the search that this
-            one is warm-started from), or `withdrawn` (the algorithm's, cancelled before it began).
-        bracket: its bracket of Hyperband.
-        rung: the number of its promotions. A `paused` trial waits at the end of this rung.
-        epochs: the last epoch of this rung; None: `fit.epochs`.
-        until: the last epoch of a completed trial that is continued; it has left its rungs.
-        rungs: its score at the end of each rung so far, oldest first.
+        source: `algorithm`, `start` (one of `start_with`), `hand`, `earlier` (a trial in the search from
+            which this one is warm-started), or `withdrawn` (the algorithm's, cancelled before it began).
+        bracket: its Hyperband bracket.
+        rung: how often it was promoted. A `paused` trial waits at the end of this rung.
+        epochs: this rung's last epoch; None: `fit.epochs`.
+        until: the last epoch if a completed trial is continued; it has left its rungs.
+        rungs: its score when each rung so far ended, oldest first.
         inside: False if its values lie outside a space that was made narrower. It counts as a trial, but no
             model learns from it.
     """
@@ -47,7 +47,7 @@ class TrialRow(Frozen):
     inside: bool = True
 
     def waits(self) -> bool:
-        """Return whether it waits at the end of its rung. A trial paused with its job does not."""
+        """Return whether it waits because its rung has ended. A trial paused with its job does not."""
         return self.state == "paused" and len(self.rungs) > self.rung and self.until is None
 
     def is_pending(self) -> bool:
@@ -62,7 +62,7 @@ class TrialRow(Frozen):
 
 
 class SuggestRequest(Frozen):
-    """A request for up to `count` suggestions. `epochs` is the length of a full training."""
+    """A request for up to `count` suggestions. A full training has `epochs`."""
 
     search: SearchSpec
     epochs: int = Field(default=100, ge=1)
@@ -75,8 +75,8 @@ class Suggestion(Frozen):
 
     Attributes:
         values: the configuration.
-        promotes: the number of the promoted trial; None: a new trial.
-        answered_by: the number of a completed trial with the same values, whose scores are copied.
+        promotes: the promoted trial's number; None: a new trial.
+        answered_by: a completed trial with the same values, by number; its scores are copied.
         epochs: the last epoch to train; None: `fit.epochs`.
         saw: the numbers behind a promotion, for display.
     """
@@ -98,7 +98,7 @@ class Dropped(Frozen):
 
 
 class Answer(Frozen):
-    """The answer of an algorithm. If it is empty and not `exhausted`, ask again when a trial has changed."""
+    """An algorithm's answer. If it is empty and not `exhausted`, ask again when a trial has changed."""
 
     suggestions: tuple[Suggestion, ...] = ()
     dropped: tuple[Dropped, ...] = ()

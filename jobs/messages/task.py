@@ -1,4 +1,4 @@
-"""Declares the base class of runner tasks and the parts that several kinds of tasks share.
+"""Declares the base class for runner tasks and the parts that several task kinds share.
 
 A task is stored as `spec.json` in a runner's folder. It refers to files by paths on the worker's machine, not
 by database ids. The supervisor has placed the files there.
@@ -16,14 +16,14 @@ from jobs.spec.checks.packages import digest_of
 
 _INPUT, _CHECKPOINT = "an input file", "a checkpoint"
 InputPath = Annotated[str, _INPUT]
-"""The path of a file that the runner reads. Only files in fields of this type are given to it."""
+"""The path to a file that the runner reads. It gets only files in fields with this type."""
 OptionalInputPath = Annotated[str | None, _INPUT]
 CheckpointPath = Annotated[str, _CHECKPOINT]
-"""The path of the folder of a checkpoint that the runner may resume from."""
+"""The path to a checkpoint folder from which the runner may resume."""
 
 
 class DatasetFile(Frozen):
-    """The table of a data set version, with its profile."""
+    """A dataset version's table, with its profile."""
 
     path: InputPath = Field(description="the file of a version, written by a profile task")
     digest: str
@@ -31,7 +31,7 @@ class DatasetFile(Frozen):
 
 
 def required(dataset: DatasetFile | None) -> DatasetFile:
-    """Return the data of a task whose model needs them.
+    """Return a task's data, which the model needs.
 
     Raises:
         ValueError: the task has none.
@@ -42,7 +42,7 @@ def required(dataset: DatasetFile | None) -> DatasetFile:
 
 
 class BaseModelFile(Frozen):
-    """The file of the version whose weights a training starts from."""
+    """The version's file from which a training reads its first weights."""
 
     path: InputPath
     digest: str
@@ -58,29 +58,29 @@ class CheckpointFolder(Frozen):
 
 
 class OwnCodeFile(Frozen):
-    """A file of a version of code."""
+    """A file in a code version."""
 
     path: str = Field(description="in the version, with / between folders")
     place: InputPath
 
 
 class OwnCode(Frozen):
-    """A version of code that a user has brought. A task with code runs in a sandbox.
+    """A version of user code. A task with code runs in a sandbox.
 
     Attributes:
-        digest: of the version.
+        digest: the version's digest.
         files: its files.
         folder: where the supervisor has put them, read-only for the runner; empty until then.
         requirements: the packages that it asks for, as it writes them.
         sets: the packages that are recorded for them, one set for each Python and platform.
-        packages: those that it must have instead, because a version of a model names them.
+        packages: those that it must have instead, because a model version names them.
         resolution: changes when a person has the versions chosen again.
-        requires_python: the versions of Python that it asks for, such as `>=3.12`; empty for all.
-        python: the interpreter of its environment; empty for that of the worker.
+        requires_python: the Python versions that it asks for, such as `>=3.12`; empty for all.
+        python: its environment's interpreter; empty for the worker's.
         environment: the digest of its environment on the worker; empty for none.
-        own_versions: the environment may have other versions of the packages of this program, so the runner
-            keeps the interpreter of the worker, and only a script gets that of the environment.
-        minimum: the weakest level of sandbox at which it may run.
+        own_versions: the environment may have other versions of this program's packages, so the runner keeps
+            the worker's interpreter, and only a script gets the environment's.
+        minimum: the weakest sandbox level at which it may run.
         network: whether it may connect to other hosts, which the project decides.
     """
 
@@ -112,23 +112,23 @@ class OwnCode(Frozen):
 
     @property
     def choice(self) -> PackageChoice | None:
-        """For which later runs its packages are recorded; None if a version of a model names them."""
+        """For which later runs its packages are recorded; None if a model version names them."""
         if self.packages is not None:
             return None
         return PackageChoice(requirements=digest_of(self.requirements), resolution=self.resolution)
 
     def as_installed(self) -> "OwnCode":
-        """Return it without the fields that only the installation of its packages needs."""
+        """Return it without the fields that only installing its packages needs."""
         return self.model_copy(update={"sets": (), "packages": None, "resolution": "", "environment": ""})
 
 
 class ModelWithCode(Frozen):
-    """A model file with code of a user, which a process in a sandbox of its own executes for a task.
+    """A model file with user code, which a process in a separate sandbox executes for a task.
 
-    The process of the task gets predictions only: it never has the code.
+    The task's process gets predictions only: it never has the code.
 
     Attributes:
-        name: in the task, such as `challenger`.
+        name: the name in the task, such as `challenger`.
         file: the model file.
         code: its code. The supervisor leaves it out of the task that it hands over.
         socket: where the task asks for predictions; set by the supervisor.
@@ -143,7 +143,7 @@ class ModelWithCode(Frozen):
 
 
 class Task(Frozen):
-    """The fields of every task. Each kind adds fields and sets `kind` to its name."""
+    """The fields that every task has. Each kind adds fields and sets `kind` to its name."""
 
     kind: str
     version: Literal[1] = 1
@@ -175,17 +175,17 @@ class Task(Frozen):
         return spec is None or not spec.model.info.trains_itself
 
     def resumes_from(self) -> tuple[CheckpointFolder, ...]:
-        """Return the checkpoints of the first training still open, newest first."""
+        """Return the first open training's checkpoints, newest first."""
         return ()
 
 
 def with_inputs[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
-    """Replace each input path of a task, or of a part, by `place(path)`."""
+    """Replace each input path in a task, or in a part, by `place(path)`."""
     return _with_paths(part, _INPUT, place)
 
 
 def with_checkpoints[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
-    """Return a task with the folder of each checkpoint that it may resume from replaced by `place` of it."""
+    """Replace the folder of each checkpoint from which a task may resume by `place(folder)`."""
     return _with_paths(part, _CHECKPOINT, place)
 
 

@@ -10,15 +10,15 @@ from jobs.spec.base import Frozen
 
 INTERVAL_SECONDS = 10
 MAX_INTERVALS = 60
-"""The most intervals of one report."""
+"""The most intervals in one report."""
 NO_VERSION = 0
-"""The version of requests that were answered before a version was chosen."""
+"""The version for requests that were answered before a version was chosen."""
 
-MOST = 2**40
+MAX_COUNT = 2**40
 """The largest count. Larger sums are stored as this number: only a false report has them, and the database
-adds those of millions of rows as integers of 64 bits."""
+adds the counts in millions of rows as 64-bit integers."""
 
-Count = Annotated[int, Field(ge=0, le=MOST)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Buckets = Annotated[dict[Annotated[int, Field(ge=0, le=MAX_BUCKET)], Count], Field(max_length=MAX_BUCKET + 1)]
 
 
@@ -66,7 +66,7 @@ class TrafficReport(Frozen):
 
 
 class Tally:
-    """Mutable counts: of the current interval of a server, or of many rows of the database."""
+    """Mutable counts: over a server's current interval, or over many database rows."""
 
     __slots__ = ("batches", "errors", "latency", "rows", "waiting")
 
@@ -97,17 +97,17 @@ class Tally:
         _add(self.latency, other.latency)
         _add(self.errors, other.errors)
         _add(self.batches, other.batches)
-        self.rows = min(self.rows + other.rows, MOST)
+        self.rows = min(self.rows + other.rows, MAX_COUNT)
         self.waiting = max(self.waiting, other.waiting)
 
     @property
     def succeeded(self) -> int:
-        """The number of successful requests."""
+        """The successful requests."""
         return sum(self.latency.values())
 
     @property
     def failed(self) -> int:
-        """The number of other requests."""
+        """All other requests."""
         return sum(self.errors.values())
 
     def counts(self) -> Counts:
@@ -123,4 +123,4 @@ class Tally:
 
 def _add(target: dict[int, int], source: Mapping[int, int]) -> None:
     for key, count in source.items():
-        target[key] = min(target.get(key, 0) + count, MOST)
+        target[key] = min(target.get(key, 0) + count, MAX_COUNT)

@@ -1,4 +1,4 @@
-"""Defines the tasks that train, the trials of a search and single trainings, and how an epoch was chosen."""
+"""Defines the tasks that run trials or single trainings, and how an epoch was chosen."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ from jobs.spec.space.search_space import Value
 
 
 class ExecutionPlan(Frozen):
-    """One unfinished training of a trial, and the checkpoints from which it can resume, newest first."""
+    """One unfinished training in a trial, and the checkpoints from which it can resume, newest first."""
 
     execution: int = Field(ge=1)
     seed: int
@@ -31,7 +31,7 @@ class ExecutionPlan(Frozen):
 
 
 class TrialPlan(Frozen):
-    """One trial of a task: its values, the spec with these applied, and its unfinished executions."""
+    """One trial in a task: its values, the spec with these applied, and its unfinished executions."""
 
     number: int = Field(ge=1)
     values: dict[str, Value]
@@ -49,7 +49,7 @@ class TrialPlan(Frozen):
 
 
 class TrialTask(Task):
-    """Run trials of one search, one after another. `spec` is the search's spec, without a trial's values."""
+    """Run one search's trials, one after another. `spec` is the search's spec, without a trial's values."""
 
     kind: Literal["search"] = "search"
     spec: ExperimentSpec
@@ -61,7 +61,7 @@ class TrialTask(Task):
     )
 
     def resumes_from(self) -> tuple[CheckpointFolder, ...]:
-        """Return the checkpoints of the first trial's first open training."""
+        """Return the checkpoints for the first trial's first open training."""
         first = self.trials[0].executions
         return first[0].checkpoints if first else ()
 
@@ -78,7 +78,7 @@ class TrainTask(Task):
     resume: tuple[CheckpointFolder, ...] = Field(default=(), description="newest first")
 
     def resumes_from(self) -> tuple[CheckpointFolder, ...]:
-        """Return the checkpoints of either phase."""
+        """Return the checkpoints from either phase."""
         return self.resume
 
 
@@ -91,9 +91,9 @@ class Choice(Frozen):
         value: its value in that epoch.
         epoch: counted from 1.
         epochs: how many epochs were compared.
-        rows: the number of validation rows on which they were compared.
+        rows: how many validation rows they were compared on.
         stopped_by: the measure whose patience ended the training; empty if all epochs ran.
-        keeps_last: whether the weights are those of the last epoch, as `restore_best` asked, or since it is a
+        keeps_last: whether the last epoch's weights are kept, as `restore_best` asked, or since it is a
             forest.
     """
 
@@ -108,7 +108,7 @@ class Choice(Frozen):
 
 
 class Measured(Frozen):
-    """The objective of a retrained model on one part of the data, with its 95 % interval."""
+    """A retrained model's objective on one part of the data, with its 95 % interval."""
 
     metric: str
     value: float | None

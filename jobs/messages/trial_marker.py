@@ -1,7 +1,7 @@
 """Marks in a runner's output which trial the following lines belong to.
 
 A runner prints to files, and its events arrive through a pipe. The order between both is not known, so the
-marker is a line of the output itself.
+output itself contains the marker as a line.
 """
 
 import re
@@ -10,11 +10,11 @@ _MARKER = re.compile(rb"\x1etrial (\d{1,9})")
 
 
 def marker_of(trial: int) -> bytes:
-    """Return the marker before the lines of a trial. It also ends an unfinished line before it."""
+    """Return the marker before a trial's lines. It also ends an unfinished line before it."""
     return b"\n\x1etrial %d\n" % trial
 
 
 def trial_of(line: bytes) -> int | None:
-    """Return the trial that a line of the output marks, or None for all other lines."""
+    """Return the trial that an output line marks, or None for all other lines."""
     match = _MARKER.fullmatch(line)
     return None if match is None else int(match[1])

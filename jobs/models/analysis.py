@@ -4,7 +4,7 @@ from jobs.models.job import Job
 
 
 class Analysis(models.Model):
-    """A cached analysis of a search's trials, with the number of trials that it is based on."""
+    """A cached analysis of a search's trials, and how many trials it is based on."""
 
     class Kind(models.TextChoices):
         IMPORTANCE = "importance", "importance"

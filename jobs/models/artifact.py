@@ -18,7 +18,7 @@ class Artifact(models.Model):
 
 
 class JobArtifact(models.Model):
-    """An output of a job: an artifact with a role and a name."""
+    """A job's output: an artifact with a role and a name."""
 
     job = models.ForeignKey("jobs.Job", on_delete=models.CASCADE, related_name="artifacts")
     trial = models.ForeignKey("jobs.Trial", on_delete=models.CASCADE, null=True, related_name="artifacts")

@@ -5,7 +5,7 @@ from jobs.models.project import Project
 
 
 class AuditEvent(models.Model):
-    """An entry of the audit log; each hash covers all other fields, and so the previous entry."""
+    """An audit log entry. Its hash covers all other fields, among them the previous entry's hash."""
 
     # Without gaps, unlike ids: a database may skip ids after a transaction that failed.
     number = models.PositiveBigIntegerField(unique=True)
@@ -26,7 +26,7 @@ class AuditEvent(models.Model):
 
 
 class AuditHead(models.Model):
-    """The head of the audit chain: a single row, which is locked to append an entry."""
+    """The audit chain's head: a single row, which is locked to append an entry."""
 
     number = models.PositiveBigIntegerField(default=0, help_text="of the last entry")
     hash = models.CharField(max_length=64, help_text="of the last entry")

@@ -1,4 +1,4 @@
-"""Builds the choices of a field from an enumeration of states."""
+"""Builds a field's choices from an enumeration of states."""
 
 from enum import StrEnum
 

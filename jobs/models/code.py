@@ -8,7 +8,7 @@ from jobs.models.project import Project
 
 
 class CodeVersion(models.Model):
-    """An immutable set of source files, identified by the digest of their paths and contents."""
+    """An immutable set of source files, identified by one digest of their paths and contents."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="code")
     name = models.CharField(max_length=MAX_NAME, help_text="versions with one name follow each other")
@@ -35,7 +35,7 @@ class CodeVersion(models.Model):
         return f"{self.name} {self.digest[:8]}"
 
     @property
-    def found(self) -> CodeFound:
+    def findings(self) -> CodeFound:
         """Return the findings, which were made without executing it."""
         return CodeFound.model_validate(self.found_json)
 
@@ -46,7 +46,7 @@ class CodeVersion(models.Model):
 
     @property
     def problem_count(self) -> int:
-        """Return the number of problems."""
+        """Count the problems."""
         return int(self.summary_json.get("problems", 0))
 
     @property
@@ -56,7 +56,7 @@ class CodeVersion(models.Model):
 
 
 class CodeFile(models.Model):
-    """A file of a version of code."""
+    """A file in a code version."""
 
     version = models.ForeignKey(CodeVersion, on_delete=models.CASCADE, related_name="files")
     path = models.CharField(max_length=MAX_PATH, help_text="with / between folders")

@@ -40,7 +40,7 @@ class Dataset(models.Model):
 
 
 class DatasetVersion(models.Model):
-    """An immutable version of a data set, identified by the digest of its content."""
+    """An immutable version of a data set, identified by its content's digest."""
 
     class State(models.TextChoices):
         PREPARING = "preparing", "preparing"
@@ -68,7 +68,7 @@ class DatasetVersion(models.Model):
 
     @property
     def files(self) -> list[str]:
-        """Return the names of its files, in the order in which they are read; none of bundled data."""
+        """Return the names of its files, in the order in which they are read; none for bundled data."""
         name = self.request.get("file")
         return self.request.get("files") or ([name] if name else [])
 
@@ -79,7 +79,7 @@ class DatasetVersion(models.Model):
 
 
 class FurtherFile(models.Model):
-    """A file of a version that has several. The rows of the first one, its `upload`, come before."""
+    """A further file, if a version has several. The rows of the first one, its `upload`, come before."""
 
     version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="further_files")
     position = models.PositiveSmallIntegerField()

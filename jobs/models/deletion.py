@@ -43,7 +43,7 @@ def deletion_key() -> Any:
 class VisibleManager[M: models.Model](models.Manager[M]):
     """Finds the rows that are not deleted. It is the manager `objects`, which relations use too.
 
-    `everything` finds all rows: for numbering, restoring, purging and the collection of artifacts.
+    `everything` finds all rows: to number, restore and purge them, and to collect artifacts.
     """
 
     def get_queryset(self) -> models.QuerySet[M]:

@@ -6,7 +6,7 @@ from jobs.models.registry import ModelVersion, RegisteredModel
 
 
 class Endpoint(models.Model):
-    """The versions of a model that are served. Each change increments `generation` by compare-and-set."""
+    """The served versions of a model. Each change increments `generation` by compare-and-set."""
 
     model = models.OneToOneField(RegisteredModel, on_delete=models.CASCADE, related_name="endpoint")
     production = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
@@ -23,7 +23,7 @@ class Endpoint(models.Model):
 
 
 class ReleaseRecord(models.Model):
-    """A signed release. Releases are never deleted; they are the history of an endpoint."""
+    """A signed release. Releases are never deleted; they are an endpoint's history."""
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="releases")
     generation = models.PositiveIntegerField()
@@ -46,7 +46,7 @@ class ReleaseRecord(models.Model):
 
 
 class Replica(models.Model):
-    """The last report of a prediction server about an endpoint."""
+    """The last report from a prediction server about an endpoint."""
 
     name = models.CharField(max_length=200)
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="replicas")

@@ -12,7 +12,7 @@ from jobs.models.worker import Worker
 
 
 class PackageEnvironment(models.Model):
-    """A virtual environment with the packages of code, in a folder that workers of one home share."""
+    """A virtual environment with the packages for code, in a folder that workers with one home share."""
 
     place = models.CharField(max_length=32, help_text="the folder that has it")
     digest = models.CharField(max_length=64)
@@ -57,7 +57,7 @@ class PackageEnvironment(models.Model):
 
 
 class PackageSet(models.Model):
-    """Packages that were installed together, by the digest of their names, versions and files."""
+    """Packages that were installed together, by one digest of their names, versions and files."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     packages_json = models.JSONField(db_column="packages", help_text="[{name, version, digest}]")
@@ -72,7 +72,7 @@ class PackageSet(models.Model):
 
 
 class PackageResolution(models.Model):
-    """The versions that were chosen for a set of requirements of a project; `recorded` has them."""
+    """The versions that were chosen for a project's set of requirements; `recorded` has them."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     requirements_digest = models.CharField(max_length=64)
@@ -90,7 +90,7 @@ class PackageResolution(models.Model):
 
 
 class RecordedPackages(models.Model):
-    """The packages of a resolution for one Python and platform, with which environments are built again."""
+    """The packages that a resolution chose for one Python and platform. Later environments get the same."""
 
     resolution = models.ForeignKey(PackageResolution, on_delete=models.CASCADE, related_name="recorded")
     python = models.CharField(max_length=16, help_text="without the last number of its version")

@@ -4,7 +4,7 @@ from jobs.models.job import Job
 
 
 class EventChunk(models.Model):
-    """The events of one transaction as compressed JSON, with cursors `first` to `last` of the root job."""
+    """One transaction's events as compressed JSON, with cursors `first` to `last` in the root job."""
 
     root = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="event_chunks")
     first = models.PositiveBigIntegerField()

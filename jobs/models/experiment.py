@@ -33,12 +33,12 @@ class Experiment(models.Model):
 
     @property
     def notes_digest(self) -> str:
-        """Return a digest of the notes and tags, so that a page notices the change of another person."""
+        """Return a digest of the notes and tags, so that a page notices another person's change."""
         return text_digest(self.notes, *self.tags)
 
 
 class Revision(models.Model):
-    """An immutable spec of an experiment."""
+    """One immutable spec in an experiment's series."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()

@@ -6,7 +6,7 @@ from jobs.models.project import Project
 
 
 class Credential(models.Model):
-    """A secret with which data of a project are fetched. It is never shown; a deleted one is gone."""
+    """A secret with which a project's data are fetched. It is never shown; a deleted one is gone."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="credentials")
     name = models.CharField(max_length=63)
@@ -24,7 +24,7 @@ class Credential(models.Model):
 
 
 class Fetch(models.Model):
-    """How the file of a dataset version comes from an address into the store.
+    """Copies a dataset version's file from an address into the store.
 
     A process holds it by a lease, and each attempt has another fence: a process that lost its lease can
     neither report progress nor complete the version.

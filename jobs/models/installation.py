@@ -19,7 +19,7 @@ class InstallationSettings(models.Model):
 
 
 class Lease(models.Model):
-    """A named lease that one process of the installation holds at a time, such as that of the scheduler."""
+    """A named lease that one process in the installation holds at a time, such as the scheduler's."""
 
     name = models.CharField(max_length=50, primary_key=True)
     holder = models.CharField(max_length=200)

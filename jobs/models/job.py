@@ -31,7 +31,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.select_for_update(of=("self",), no_key=True)
 
     def with_trials(self) -> Self:
-        """Return the searches: attempts hold trials of them."""
+        """Return the searches: the jobs whose attempts hold trials."""
         return self.filter(kind__in=kinds_that(lambda facts: facts.has_trials))
 
     def trainings(self) -> Self:
@@ -51,7 +51,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.filter(kind__in=kinds_that(lambda facts: facts.listed))
 
     def called(self, public_name: str) -> Self:
-        """Return the jobs of the kinds that have this name in REST and on pages."""
+        """Return the jobs whose kinds REST and pages call by this name."""
         return self.filter(kind__in=kinds_with_public_name(public_name))
 
 
@@ -143,12 +143,12 @@ class Job(models.Model):
 
     @property
     def facts(self) -> Facts:
-        """Return the properties that all jobs of its kind share."""
+        """Return the properties that its kind defines."""
         return KINDS[self.kind]
 
     @property
     def public_kind(self) -> str:
-        """Return the name of its kind in REST and on pages."""
+        """Return its kind's name in REST and on pages."""
         return self.facts.public_name
 
     @property
@@ -158,7 +158,7 @@ class Job(models.Model):
 
     @property
     def payload(self) -> Payload:
-        """Return the typed payload of its kind."""
+        """Return the payload, typed as its kind defines."""
         # Parsed once for each assignment of `payload_json`; a cached property would keep an old payload.
         parsed: tuple[Any, Payload] | None = self.__dict__.get("_payload")
         if parsed is None or parsed[0] is not self.payload_json:
@@ -167,7 +167,7 @@ class Job(models.Model):
         return parsed[1]
 
     def payload_as[P: Payload](self, model: type[P]) -> P:
-        """Return the payload of a job of a known kind.
+        """Return the payload as this type.
 
         Raises:
             Conflict: the job is of another kind.
@@ -179,7 +179,7 @@ class Job(models.Model):
 
     @property
     def results(self) -> Result:
-        """Return the typed results of its kind, or those without any field while a kind requires some."""
+        """Return the results, typed as its kind defines; without any field while they lack required ones."""
         model = self.facts.result if self.facts.keeps_result else Result
         # A dry build that has not completed has no model, which its result requires.
         if not self.results_json and any(field.is_required() for field in model.model_fields.values()):
@@ -188,5 +188,5 @@ class Job(models.Model):
 
     @property
     def root_id_or_self(self) -> int:
-        """Return the id of the job that numbers this job's events."""
+        """Return the id of the root job, which numbers this job's events."""
         return self.root_id or self.pk

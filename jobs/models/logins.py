@@ -4,7 +4,7 @@ from jobs.models.people import User
 
 
 class LoginAttempts(models.Model):
-    """The failed attempts to log in of one user name or address, or a code that was used."""
+    """The failed login attempts for one user name or address, or a code that was used."""
 
     key = models.CharField(max_length=64, unique=True, help_text="HMAC of the name or address")
     failures = models.PositiveIntegerField(default=0)
@@ -16,7 +16,7 @@ class LoginAttempts(models.Model):
 
 
 class LoginLink(models.Model):
-    """A link that logs a user in once. Only the sha256 digest of its secret is stored."""
+    """A link that logs a user in once. Only its secret's sha256 digest is stored."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="login_links")
     # NULL: the operator at the terminal.

@@ -5,7 +5,7 @@ from jobs.models.trial import Trial
 
 
 class MetricSeries(models.Model):
-    """One metric of one execution, or of a job without trials, in one attempt."""
+    """One metric of one execution, or else one job without trials, in one attempt."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="series")
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, null=True, related_name="series")
@@ -38,7 +38,7 @@ class MetricSeries(models.Model):
 
 
 class MetricChunk(models.Model):
-    """Some thousand points of a series as compressed float64 columns: x, value, time."""
+    """A few thousand points of a series as compressed float64 columns: x, value, time."""
 
     series = models.ForeignKey(MetricSeries, on_delete=models.CASCADE, related_name="chunks")
     first_x = models.FloatField()

@@ -3,7 +3,7 @@ from django.db import models
 
 
 class User(AbstractUser):
-    """A person. `is_superuser` marks an administrator of the installation; passwords are optional."""
+    """A person. `is_superuser` marks an installation administrator; passwords are optional."""
 
     is_service = models.BooleanField(default=False, help_text="the installation's own account, not a person")
 
@@ -15,10 +15,10 @@ class User(AbstractUser):
     )
 
     login_issuers: frozenset[int] = frozenset()
-    """The ids of the issuers of this session or token; empty without a login link of another person.
+    """The ids of this session's or token's issuers; empty without another person's login link.
 
     These are the person who made its login link, and the issuers of the session in which it was made. It
-    belongs to the request and is not stored. Each of them may have opened the link, or know the password that
+    belongs to the request and is not stored. Each may have opened the link, or know the password that
     was set then, so the session decides nothing of theirs.
     """
 
@@ -26,9 +26,9 @@ class User(AbstractUser):
         return self.username
 
     def issuers_for(self, owner: "User") -> list[int]:
-        """Return the ids of the issuers of a login link or token that this session makes for `owner`.
+        """Return the issuers' ids for a login link or token that this session makes for `owner`.
 
-        The issuers of this session are among them: otherwise an administrator could act through an account
-        that they made, make a second one with it, and be unknown as the issuer of that one.
+        This session's issuers are among them: otherwise an administrator could act through an account that
+        they made, make a second one with it, and be unknown as its issuer.
         """
         return sorted((self.login_issuers | {self.pk}) - {owner.pk})

@@ -16,7 +16,7 @@ class Role(models.TextChoices):
 
 
 class Project(models.Model):
-    """A project of a team. Its slug is unique in the installation."""
+    """A team's project. Its slug is unique in the installation."""
 
     slug = models.SlugField(max_length=63, unique=True)
     name = models.CharField(max_length=200)
@@ -63,7 +63,7 @@ class Project(models.Model):
 
 
 class UploadReservation(models.Model):
-    """An upload in progress, which counts against the quotas of its project.
+    """An upload in progress, which counts against its project's quotas.
 
     It ends with its request. One that a killed web server left behind counts until its lease ends.
     """
@@ -77,7 +77,7 @@ class UploadReservation(models.Model):
 
 
 class Membership(models.Model):
-    """The role of a user in a project."""
+    """A user's role in a project."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")

@@ -9,7 +9,7 @@ from jobs.spec.gates import GateRules
 
 
 class GateRevision(models.Model):
-    """The rules of a model's gates from one change on. Revisions are numbered and immutable."""
+    """One revision of the rules for a model's gates. Revisions are numbered and immutable."""
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="gate_revisions")
     number = models.PositiveIntegerField()
@@ -52,7 +52,7 @@ class PromotionRequest(models.Model):
         EXPIRED = "expired", "expired"
 
     OPEN = frozenset({State.GATING, State.PENDING})
-    """The states of a request that can still be decided, withdrawn, or expire."""
+    """The states in which a request can still be decided, withdrawn, or expire."""
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="promotions")
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="promotions")

@@ -32,12 +32,12 @@ class RegisteredModel(models.Model):
 
     @property
     def description_digest(self) -> str:
-        """Return a digest of the description, which is the model's ETag."""
+        """Return the description's digest, which is the model's ETag."""
         return text_digest(self.description)
 
 
 class ModelVersion(models.Model):
-    """A numbered, immutable version of a model, identified by its file and the code that the file needs."""
+    """A numbered, immutable model version, identified by its file and the code that the file needs."""
 
     class State(models.TextChoices):
         VALIDATING = "validating", "validating"
@@ -98,7 +98,7 @@ class ModelVersion(models.Model):
 
     @property
     def identity(self) -> str:
-        """Return the digest that approvals and releases are bound to: of weights, code and packages."""
+        """Return one digest for weights, code and packages, to which approvals and releases are bound."""
         code = self.needed_code
         return identity_of(
             self.artifact_id,
@@ -109,7 +109,7 @@ class ModelVersion(models.Model):
 
     @property
     def card_digest(self) -> str:
-        """Return a digest of the card, which is its ETag."""
+        """Return the card's digest, which is its ETag."""
         return text_digest(self.card)
 
 

@@ -6,9 +6,9 @@ from jobs.models.project import Project, UploadReservation
 
 
 class ResumableUpload(models.Model):
-    """A file that arrives in parts. Its bytes are in a file of the store's folder `incoming`.
+    """A file that arrives in parts. Its bytes are in a file in the store's folder `incoming`.
 
-    The size of that file is the number of bytes received, so nothing is written here while they arrive.
+    That file's size is the number of bytes received, so nothing is written here while they arrive.
     """
 
     key = models.CharField(primary_key=True, max_length=32)

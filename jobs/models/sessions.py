@@ -10,7 +10,7 @@ from jobs.models.people import User
 
 
 class Session(AbstractBaseSession):
-    """A browser's session. Its key is the hash of the key in the cookie, so a copy of the rows opens none."""
+    """A browser's session. Its key is a hash of the cookie's key, so stolen rows open no session."""
 
     session_key = models.CharField(max_length=64, primary_key=True)
     # NULL before the login is complete.
@@ -27,7 +27,7 @@ class Session(AbstractBaseSession):
 
 
 def stored_key(key: str) -> str:
-    """Return the key of the row for the key in a cookie.
+    """Hash a cookie's key to find its row.
 
     The key is random and longer than 160 bits, so the hash needs neither a salt nor many rounds.
     """

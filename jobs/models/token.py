@@ -4,7 +4,7 @@ from jobs.models.people import User
 
 
 class ApiToken(models.Model):
-    """An API token of a user. Only its sha256 digest is stored; lists show `prefix`."""
+    """A user's API token. Only its sha256 digest is stored; lists show `prefix`."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     # A token that was created with another one ends with it.

@@ -49,7 +49,7 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
         return self.exclude(state=TrialState.COMPLETED)
 
     def interrupt(self, to: TrialState) -> None:
-        """End the running executions early. Each keeps the epochs of its newest checkpoint, if it has one."""
+        """End the running executions early. Each keeps the epochs up to its newest checkpoint, if any."""
         checkpoints = Checkpoint.objects.filter(trial=OuterRef("trial"), execution=OuterRef("number"))
         newest = checkpoints.order_by("-epoch").values("epoch")[:1]
         # Its row has the epochs of earlier rungs; only an execution that ends by itself reports its own.
@@ -58,7 +58,7 @@ class ExecutionQuerySet(models.QuerySet["Execution"]):
 
 
 class Trial(models.Model):
-    """One configuration of a search. Its number and values never change, also if its attempt fails."""
+    """One configuration in a search. Its number and values never change, also if its attempt fails."""
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="trials")
     number = models.PositiveIntegerField()
@@ -106,7 +106,7 @@ class Trial(models.Model):
 
     @property
     def waits_at_rung(self) -> bool:
-        """Return whether it is paused at the end of its rung. Otherwise, a user paused the job."""
+        """Return whether it is paused because its rung has ended, and not because a user paused the job."""
         # At the end of a rung, its score is appended to `rungs`; a promotion then increases `rung`.
         return self.state == TrialState.PAUSED and len(self.rungs) > self.rung and self.until is None
 

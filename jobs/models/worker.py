@@ -11,7 +11,7 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
     """Queries for workers."""
 
     def live(self, pool: str | None = None) -> Self:
-        """Return the workers that accept work, of one pool or of all pools."""
+        """Return the workers that accept work, in one pool or in all pools."""
         # The lease is checked too, since `state` changes only at the scheduler's next sweep.
         rows = self.live_at(clock.estimate())
         return rows if pool is None else rows.filter(pool=pool)
@@ -49,5 +49,5 @@ class Worker(models.Model):
 
     @property
     def device_names(self) -> tuple[str, ...]:
-        """Return the names of its devices, such as `gpu:0`."""
+        """Return its devices' names, such as `gpu:0`."""
         return tuple(device["name"] for device in self.devices)

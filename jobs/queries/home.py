@@ -14,13 +14,13 @@ from jobs.queries.search import outcomes
 from jobs.states import ACTIVE, FINAL, JobState
 
 MAX_ITEMS = 6
-"""The maximum number of items in each list of the page."""
+"""The most items in each list on the page."""
 
 FAILED_WITHIN = timedelta(days=3)
 EXPIRES_WITHIN = timedelta(days=7)
 
 SPARK_POINTS = 60
-"""A sparkline has the scores of this many of the newest trials."""
+"""A sparkline has the newest trials' scores, this many."""
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
@@ -35,7 +35,7 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
 
 
 def count_approvals_to_decide(user: User) -> int:
-    """Return the number of requests that `user` may decide."""
+    """Count the requests that `user` may decide."""
     # Every page asks, and building the whole statement takes longer than all others of a page.
     pending = PromotionRequest.objects.filter(state=PromotionRequest.State.PENDING)
     return approvals_to_decide(user).count() if pending.exists() else 0
@@ -50,20 +50,20 @@ def _to_decide(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
 
 
 def _concerns_people(people: Collection[int]) -> Q:
-    """Return a filter for these people's requests, and for those of versions that they made."""
+    """Build a filter for these people's requests, and for requests about versions that they made."""
     return Q(requested_by__in=people) | Q(version__artifact__in=files_of(people))
 
 
 @dataclass(frozen=True)
 class Running:
-    """A running root job with its progress and the scores of its trials as a sparkline.
+    """A running root job with its progress and its trials' scores as a sparkline.
 
     Attributes:
         job: the job.
         progress: its progress.
-        spark: the points of the sparkline.
-        best: the best score of its trials.
-        metric: the metric of the scores.
+        spark: the sparkline's points.
+        best: its trials' best score.
+        metric: the scores' metric.
     """
 
     job: Job
@@ -75,7 +75,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Home:
-    """The contents of the home page except the workers."""
+    """The home page's contents except the workers."""
 
     approvals: list[PromotionRequest]
     failures: list[Job]
@@ -86,12 +86,12 @@ class Home:
 
     @property
     def needs(self) -> int:
-        """Return how many items need an action of the user."""
+        """Count the items that need the user's action."""
         return len(self.approvals) + len(self.failures) + len(self.expiring)
 
 
 def home_page(user: User) -> Home:
-    """Return the contents of the home page of `user`."""
+    """Return the home page's contents for `user`."""
     now = clock.estimate()
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
@@ -133,7 +133,7 @@ def sparkline_points(values: list[float], width: float = 96, height: float = 24)
     >>> sparkline_points([1.0, 3.0, 2.0], width=10, height=4)
     '0.0,4.0 5.0,0.0 10.0,2.0'
 
-    A single value is a dot: a line of no length with round ends.
+    A single value is a dot: a line without length, with round ends.
 
     >>> sparkline_points([1.0], width=10, height=4)
     '5.0,2.0 5.0,2.0'

@@ -16,7 +16,7 @@ MAX_LIMIT = 200
 
 @dataclass(frozen=True)
 class Part[T]:
-    """Some rows of a list, and the cursor of the next rows; None at the end of the list."""
+    """Some rows in a list, and the next rows' cursor; None if the list ends here."""
 
     items: list[T]
     next: str | None
@@ -24,7 +24,7 @@ class Part[T]:
 
 @dataclass(frozen=True)
 class Page[T](Part[T]):
-    """A part of a list with the number of all rows."""
+    """A part of a list with the total count."""
 
     total: int
 
@@ -36,8 +36,8 @@ def part_of[M: Model](
 
     Args:
         rows: the list; its order is ignored.
-        cursor: `next` of the previous part; None for the first part.
-        limit: the maximum number of rows.
+        cursor: `next` from the previous part; None for the first part.
+        limit: the most rows to return.
         order: the column to sort by, which must not be null; then by id. A `-` before it reverses both.
 
     Raises:
@@ -58,7 +58,7 @@ def part_of[M: Model](
 def page_of[M: Model](
     rows: QuerySet[M], *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, order: str = "-pk"
 ) -> Page[M]:
-    """Return the rows after `cursor` and the number of all rows. See `part_of`.
+    """Return the rows after `cursor` and the total count. See `part_of`.
 
     Raises:
         BadInput: the cursor belongs to another list or order.

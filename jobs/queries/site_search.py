@@ -15,12 +15,12 @@ class Hit:
     """One result.
 
     Attributes:
-        kind: of the object, in words.
+        kind: the object's kind, in words.
         title: its name.
         hint: what distinguishes it from others with this name.
         page: the name of its URL pattern, with `arguments`.
-        arguments: those of the pattern.
-        project: the slug of its project, where its page needs it: several projects may have the same object.
+        arguments: the pattern's arguments.
+        project: its project's slug, where its page needs it: several projects may have the same object.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Hit:
 
 
 def search_by_text(user: User, text: str) -> list[Hit]:
-    """Return the visible rows that match `text` by name or number, at most `MAX_PER_KIND` of each kind."""
+    """Return the visible rows that match `text` by name or number, at most `MAX_PER_KIND` per kind."""
     text = text.strip()
     if not text:
         return []

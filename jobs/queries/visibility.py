@@ -1,4 +1,4 @@
-"""Filters jobs by the permissions of a user."""
+"""Filters jobs by a user's permissions."""
 
 from collections.abc import Iterable
 
@@ -7,6 +7,6 @@ from jobs.models import Job, User
 
 
 def visible_ids(user: User, jobs: Iterable[Job]) -> set[int]:
-    """Return the ids of those jobs that `user` may see, in one query."""
+    """Return the job ids that `user` may see, in one query."""
     ids = {job.pk for job in jobs}
     return set(access.visible_jobs(user).filter(pk__in=ids).values_list("pk", flat=True))

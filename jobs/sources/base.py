@@ -1,16 +1,16 @@
-"""Defines an opened source, and the times that each of them may take."""
+"""Defines an opened source, and the time limits for all sources."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 CONNECT_SECONDS = 10.0
 STALL_SECONDS = 30.0
-"""The longest wait for the next bytes of a source."""
+"""The longest wait for a source's next bytes."""
 BLOCK = 1 << 20
 
 
 def plain(value: object, length: int) -> str:
-    """Return a value of a source as a text that can be stored: short, and without control characters."""
+    """Return a source's value as a text that can be stored: short, and without control characters."""
     text = "" if value is None else str(value)
     return "".join(character for character in text if character.isprintable())[:length]
 

@@ -1,4 +1,4 @@
-"""Reads objects of Google Cloud Storage through gcsfs, which the extra `gs` installs."""
+"""Reads objects in Google Cloud Storage through gcsfs, which the extra `gs` installs."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from jobs.spec.data.credentials import Credential, GcsCredential
 
 
 def require_installed() -> None:
-    """Refuse addresses of Google Cloud Storage where gcsfs is not installed.
+    """Refuse Google Cloud Storage addresses where gcsfs is not installed.
 
     Raises:
         FetchFailed: it is not.
@@ -79,7 +79,7 @@ def _reported() -> Iterator[None]:
 
 
 def _failure(error: Exception) -> FetchFailed:
-    """Return a sentence without the error's message, which may contain an answer of the server."""
+    """Return a sentence without the error's message, which may contain the server's answer."""
     if isinstance(error, FileNotFoundError):
         return FetchFailed("Google Cloud Storage has no such object.", code="source_refused")
     return FetchFailed("Google Cloud Storage did not send the object.", code="source_refused")

@@ -1,4 +1,4 @@
-"""Decides to which addresses of the network a fetch may connect.
+"""Decides to which network addresses a fetch may connect.
 
 A name is resolved once, and the connection goes to the address that was checked: a second resolution could
 give another one.
@@ -38,8 +38,8 @@ def is_listed(host: str, port: int) -> bool:
 def is_public(text: str) -> bool:
     """Return whether an IP address belongs to the public network.
 
-    Private, loopback, link-local, multicast, reserved and documentation addresses do not, in any of the forms
-    in which IPv6 contains an IPv4 address.
+    Private, loopback, link-local, multicast, reserved and documentation addresses do not, in any form in
+    which IPv6 contains an IPv4 address.
     """
     try:
         address = ipaddress.ip_address(text)
@@ -77,7 +77,7 @@ def _is_public_ipv6(address: ipaddress.IPv6Address) -> bool:
 
 
 def require_public_literal(host: str, port: int) -> None:
-    """Refuse a host that is written as an address outside of the public network. Names are not resolved.
+    """Refuse a host that is written as an address outside the public network. Names are not resolved.
 
     Raises:
         FetchFailed: it is one, and is not listed.
@@ -91,7 +91,7 @@ def require_public_literal(host: str, port: int) -> None:
 
 
 def resolve(host: str, port: int) -> list[Endpoint]:
-    """Return a host's addresses, to connect to one of them without resolving the name again.
+    """Return a host's addresses, so that a connection need not resolve the name again.
 
     Raises:
         FetchFailed: it has none, or one of them is not public and the host and port are not listed.
@@ -109,14 +109,14 @@ def resolve(host: str, port: int) -> list[Endpoint]:
     )
     if not endpoints:
         raise FetchFailed(f"The host {host} has no address.", code="host_not_found")
-    # All of them: the owner of the name could list a private address beside a public one.
+    # All are checked: the name's owner could list a private address beside a public one.
     if not is_listed(host, port) and not all(is_public(endpoint.address) for endpoint in endpoints):
         raise not_public(host, port)
     return endpoints[:MOST_ADDRESSES]
 
 
 def not_public(host: str, port: int) -> FetchFailed:
-    """Return a host's refusal. It does not name the address, which may be of a private network."""
+    """Return a host's refusal. It does not name the address, which may belong to a private network."""
     place = host_and_port(host, port)
     return FetchFailed(
         f"{place} is not on the public network, so nothing is fetched from it. An administrator of the "

@@ -1,4 +1,4 @@
-"""Reads objects of S3, or of a server that speaks its protocol, through s3fs."""
+"""Reads objects in S3, or on a server that speaks its protocol, through s3fs."""
 
 import asyncio
 import socket
@@ -124,10 +124,10 @@ class _Connections(AbstractResolver):
 def _call(
     files: s3fs.S3FileSystem, connections: _Connections, function: Any, *arguments: Any, **named: Any
 ) -> Any:
-    """Return the result of a coroutine function of the file system.
+    """Return the result from one of the file system's coroutine functions.
 
     Raises:
-        FetchFailed: it failed. The message contains nothing of the answer, and no secret.
+        FetchFailed: it failed. The message contains nothing from the answer, and no secret.
     """
     try:
         return sync(files.loop, function, *arguments, **named)

@@ -1,4 +1,4 @@
-"""Reads https addresses, and http ones of listed hosts, with a connection to the address that was checked.
+"""Reads https addresses, and http ones on listed hosts, with a connection to the checked address.
 
 The libraries below fsspec follow redirects by themselves, and connect to an address in digits without asking
 a resolver. So each request here is one connection, and each redirect is checked as the first address was.
@@ -32,7 +32,7 @@ def require_allowed(address: Address) -> None:
     """Refuse plain HTTP to hosts that are not listed, and addresses in digits that are not public.
 
     Raises:
-        FetchFailed: it is one of them.
+        FetchFailed: it is either.
     """
     if address.scheme == "http" and not guard.is_listed(address.host, address.port):
         place = host_and_port(address.host, address.port)
@@ -45,7 +45,7 @@ def require_allowed(address: Address) -> None:
 
 
 def open_web(address: Address, credential: Credential | None) -> Source:
-    """Open a file of a web server.
+    """Open a file on a web server.
 
     Args:
         address: its address.
@@ -94,7 +94,7 @@ def _headers(address: Address, credential: Credential | None) -> dict[str, str]:
         "Host": host_and_port(address.host, address.port, address.scheme),
         "User-Agent": "Trainyard",
         "Accept": "*/*",
-        # The bytes of the file itself, so that their digest and their number are those of the source.
+        # The file's own bytes, so that their digest and their number match the source.
         "Accept-Encoding": "identity",
         "Connection": "close",
     }
@@ -186,7 +186,7 @@ def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
 
 
 def _broken(error: Exception) -> FetchFailed:
-    """Return what happened to a connection. The message of the error may contain bytes of the server."""
+    """Describe a broken connection. The error's message is left out: it may contain the server's bytes."""
     if isinstance(error, TimeoutError):
         return FetchFailed(f"The source sent nothing for {STALL_SECONDS:.0f} seconds.", code="stalled")
     if isinstance(error, OSError | http.client.IncompleteRead):

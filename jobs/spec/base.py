@@ -1,4 +1,4 @@
-"""Declares the base class of every model in `jobs.spec`."""
+"""Declares the base class for every model in `jobs.spec`."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from pydantic_core import CoreSchema
 
 
 class DocumentedAs:
-    """Gives a field the JSON schema of another type, as in `Annotated[Any, DocumentedAs(ExperimentSpec)]`.
+    """Gives a field another type's JSON schema, as in `Annotated[Any, DocumentedAs(ExperimentSpec)]`.
 
     Validation and serialization remain those of the annotated type.
     """

@@ -44,7 +44,7 @@ class ExperimentSpec(Frozen):
     @model_validator(mode="wrap")
     @classmethod
     def _require_data(cls, body: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        # The error of a required field, together with those of other sections.
+        # The error for a required field, together with the errors in other sections.
         missing = _missing_data(body)
         try:
             spec = validate(body)
@@ -114,7 +114,7 @@ class ExperimentSpec(Frozen):
             raise ValueError("search.space: give at least one hyperparameter")
         tries_others = any(parameter.name == TEMPLATE for parameter in self.search.space)
         for i, parameter in enumerate(self.search.space):
-            # An argument of the template in `model`, of which a trial has another one.
+            # An argument of the template in `model`. A trial has another template.
             if tries_others and any(
                 parameter.name in info.arguments.model_fields for info in TEMPLATES.values()
             ):
@@ -125,12 +125,12 @@ class ExperimentSpec(Frozen):
 
     @property
     def texts(self) -> TextEncode:
-        """Return the encoding of texts without an option of their own."""
+        """Return the encoding for texts that have no option themselves."""
         return (self.data.texts if self.data is not None else None) or self.model.info.texts
 
     @property
     def required_data(self) -> DataSpec:
-        """Return the section `data` of an experiment whose model needs it.
+        """Return the section `data`, which the model needs.
 
         Raises:
             ValueError: there is none.
@@ -140,7 +140,7 @@ class ExperimentSpec(Frozen):
         return self.data
 
     def placed_objectives(self) -> list[tuple[str, Objective]]:
-        """Return the objectives of the search with their JSON pointers; none without a search."""
+        """Return the search's objectives with their JSON pointers; none without a search."""
         if self.search is None:
             return []
         if self.search.objectives is None:
@@ -159,7 +159,7 @@ class ExperimentSpec(Frozen):
 
 
 def _missing_data(body: Any) -> InitErrorDetails:
-    """Return the error of a spec without data, whose message for own code names the way to get them."""
+    """Return the error for a spec without data. For own code, the message names the way to get them."""
     if isinstance(body, dict) and is_own_code(body.get("model")):
         return InitErrorDetails(type=PydanticCustomError("missing", LOAD_FIRST), loc=("data",), input=body)
     return InitErrorDetails(type="missing", loc=("data",), input=body)

@@ -16,19 +16,19 @@ class ExportFormat:
     """One format in which models are written.
 
     Attributes:
-        name: the name in specs: for a quantization the value of `after.quantize.mode`.
+        name: the name in specs: for a quantization the value in `after.quantize.mode`.
         label: the name for users.
-        help: the content of a file, in a few words.
+        help: a file's content, in a few words.
         runs_in: the programs that load a file.
         writer: the engine function that writes a file, as `module:function`; imported at the first use.
-        suffix: of its files.
-        stem: the name of a file in the folder of a task, without the suffix.
-        options: the class of its options, whose titles and descriptions label the fields of the form. None:
-            no options.
+        suffix: its files' suffix.
+        stem: a file's name in a task's folder, without the suffix.
+        options: the class for its options, whose titles and descriptions label the form's fields. None: no
+            options.
         quantizes: the weights that become smaller, to end a sentence. Empty: the format is no quantization.
         checked_rows: so many rows are predicted to compare a file with the model in memory.
-        tolerances: the largest difference of predictions that is accepted, relative to the largest
-            prediction, by the precision of the training. Predictions must be equal where there is none.
+        tolerances: the largest accepted difference between predictions, relative to the largest prediction,
+            by the training's precision. Predictions must be equal where there is none.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ExportFormat:
     tolerances: Mapping[str, float] = field(default_factory=dict)
 
     def file_name(self, stem: str = "") -> str:
-        """Return the name of a file of this format, by default that in the folder of a task."""
+        """Return a file's name in this format, by default the one in a task's folder."""
         return (stem or self.stem) + self.suffix
 
 
@@ -80,11 +80,11 @@ STORED = EXPORTS["keras_file"]
 """The format in which models are uploaded, stored and served."""
 
 QUANTIZATIONS = {name: entry for name, entry in EXPORTS.items() if entry.quantizes}
-"""The formats of the step `after.quantize`."""
+"""The formats for the step `after.quantize`."""
 
 DEFAULT_QUANTIZATION = next(iter(QUANTIZATIONS.values()))
 
 
 def label_of(name: str) -> str:
-    """Return the label of a format, and the name itself for one of an earlier release."""
+    """Return a format's label, or the name itself if only an earlier release had it."""
     return EXPORTS[name].label if name in EXPORTS else name

@@ -1,4 +1,4 @@
-"""Defines the settings of a search whose trials run in scripts outside Trainyard."""
+"""Defines the settings for a search whose trials run in scripts outside Trainyard."""
 
 from collections.abc import Iterable
 from typing import Self

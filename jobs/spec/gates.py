@@ -85,7 +85,7 @@ class GateRules(Frozen):
     )
 
     def own_gates(self) -> list[str]:
-        """Return the names of the gates of floors and slices."""
+        """Return the gate names for floors and slices."""
         rules: list[Floor | Slice] = [*self.floors, *self.slices]
         return [rule.gate for rule in rules]
 
@@ -103,7 +103,7 @@ class GateRules(Frozen):
 
         Args:
             task: the kind of prediction.
-            objective: of the version's search; None without a search.
+            objective: the search's objective; None without a search.
         """
         name = self.metric
         if name is None and objective is not None:
@@ -113,7 +113,7 @@ class GateRules(Frozen):
         return name, measures.TEST_METRICS[name][1]
 
     def problems(self, task: Task) -> list[Problem]:
-        """Return the metrics that cannot be measured for a kind of prediction."""
+        """Return the metrics that this prediction task cannot have."""
         metrics = {
             "/metric": self.metric,
             **{f"/floors/{i}/metric": floor.metric for i, floor in enumerate(self.floors)},
@@ -129,7 +129,7 @@ class GateRules(Frozen):
     def differences(self, earlier: "GateRules") -> list[str]:
         """Return one sentence for each rule that differs from an earlier revision."""
         changes = [
-            f"{label}: {_shown(getattr(earlier, name), empty)} → {_shown(getattr(self, name), empty)}"
+            f"{label}: {_as_text(getattr(earlier, name), empty)} → {_as_text(getattr(self, name), empty)}"
             for name, label, empty in _FIELDS
             if getattr(self, name) != getattr(earlier, name)
         ]
@@ -153,7 +153,7 @@ _FIELDS: tuple[tuple[Literal["metric", "tolerance", "latency_p95_ms"], str, str]
 )
 
 
-def _shown(value: Any, empty: str) -> str:
+def _as_text(value: Any, empty: str) -> str:
     return empty if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 

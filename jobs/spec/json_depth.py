@@ -8,7 +8,7 @@ import re
 from itertools import accumulate
 
 MAX_DEPTH = 64
-"""The most levels of objects and lists in an input. A spec has fewer than 10."""
+"""The most nested objects and lists in an input. A spec has fewer than 10."""
 # Possessive, so that a string without an end costs no more than one pass.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _OTHER = bytes(set(range(256)) - set(b"[]{}"))

@@ -1,4 +1,4 @@
-"""Defines the types of values whose content no model describes: any JSON."""
+"""Defines types for JSON values whose content no model describes."""
 
 from typing import Annotated, Any
 

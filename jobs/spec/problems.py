@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 MAX_PROBLEMS = 100
-"""The most problems that are reported of one input, which may have a hundred thousand wrong fields."""
+"""The most problems that are reported for one input, which may have a hundred thousand wrong fields."""
 MAX_ITEMS = 10_000
-"""The most of pydantic's errors that are read; one refused value may have several."""
+"""The most pydantic errors that are read; one refused value may have several."""
 PLAIN = ("missing", "value_error", "extra_forbidden")
 """Error types whose message is complete; the received value is appended to all others."""
 
@@ -33,7 +33,7 @@ def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Proble
 
 
 def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") -> list[Problem]:
-    """List the first problems of pydantic's error items, whose `loc` refers to `body`."""
+    """List the first problems in pydantic's error items, whose `loc` refers to `body`."""
     items = list(islice(items, MAX_ITEMS))
     # The places that have an error inside.
     above = {item["loc"][:depth] for item in items for depth in range(len(item["loc"]))}
@@ -55,7 +55,7 @@ def first(error: ValidationError) -> Problem:
 
 
 def message_of(item: Mapping[str, Any]) -> str:
-    """Return the message of one of pydantic's error items."""
+    """Return the message for one pydantic error item."""
     if item["type"] == "extra_forbidden":
         return _unknown([str(part) for part in item["loc"]])
     return str(item["msg"]).removeprefix("Value error, ")
@@ -81,7 +81,7 @@ def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple
     here = body
     for index, part in enumerate(loc):
         if isinstance(here, dict) and isinstance(part, str):
-            # Not a key of the body: pydantic's tag of a union, or its name of a member.
+            # Not a key in the body: pydantic's tag for a union, or its name for a member.
             if part not in here and not (is_missing and index == len(loc) - 1):
                 continue
             parts.append(part)
@@ -93,7 +93,7 @@ def _follow(body: Any, loc: tuple[int | str, ...], *, is_missing: bool) -> tuple
 
 
 def _named_first(message: str, here: Any) -> tuple[list[str], str]:
-    """Return the path of the field that a model validator names, and the rest of its message.
+    """Split a model validator's message into the path that it names and the rest.
 
     Pydantic assigns such errors to the whole object. Our validators begin their message with the field's
     name or dotted path: "min 64 is above max 16", "fit.batch_size 100 does not divide …". A path that ends
@@ -117,5 +117,5 @@ def _unknown(parts: list[str]) -> str:
 
 
 def escaped(part: str) -> str:
-    """Return a name as a part of a JSON pointer."""
+    """Escape a name for a JSON pointer."""
     return part.replace("~", "~0").replace("/", "~1")

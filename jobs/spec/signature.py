@@ -7,7 +7,7 @@ from jobs.spec.data.columns import ColumnType
 from jobs.spec.sections.data import MAX_HORIZON, MAX_WINDOW
 
 type Shape = tuple[int | None, ...]
-"""Sizes of the axes of a tensor; null for a size that varies, as that of the rows does."""
+"""Sizes of a tensor's axes; null for a size that varies, as the number of rows does."""
 
 
 class TensorSpec(Frozen):
@@ -19,14 +19,14 @@ class TensorSpec(Frozen):
 
 
 class InputColumn(Frozen):
-    """A column of a table from which a pipeline makes the input."""
+    """A table column from which a pipeline makes the input."""
 
     name: str
     type: ColumnType
 
 
 class InputWindow(Frozen):
-    """Rows of a table that are one instance: of one group, in the order of time."""
+    """Table rows that are one instance: from one group, in time order."""
 
     rows: int = Field(ge=1, le=MAX_WINDOW)
     horizon: int = Field(
@@ -39,11 +39,11 @@ class InputWindow(Frozen):
 
 
 class Signature(Frozen):
-    """Inputs and outputs of a served model."""
+    """A served model's inputs and outputs."""
 
     inputs: tuple[TensorSpec, ...] = Field(min_length=1)
     outputs: tuple[TensorSpec, ...] = Field(min_length=1)
-    # Left out without a value, because the signatures of earlier versions are part of signed releases.
+    # Left out without a value, because signed releases contain earlier versions' signatures.
     columns: tuple[InputColumn, ...] = Field(
         default=(),
         exclude_if=lambda columns: not columns,

@@ -14,14 +14,14 @@ TRASH = ".trash"
 
 
 class StoredFile(NamedTuple):
-    """The digest and the size of a stored file."""
+    """A stored file's digest and size."""
 
     digest: str
     bytes: int
 
 
 type Check = Callable[[StoredFile, Path], object]
-"""Receives a complete file and where to read it, before it is part of the store; raises if it is refused."""
+"""Receives a complete file and where to read it, before the store has it; raises if it is refused."""
 
 
 class StoreEntry(NamedTuple):
@@ -37,7 +37,7 @@ class ArtifactStore(Protocol):
 
     In every implementation, `put` is atomic and idempotent, and renews the time of a file that exists. A file
     is deleted in two steps: `discard` moves it to the trash, where `path` still finds it, and `erase` removes
-    it from there. So a file that is stored again at the moment of its deletion is never lost.
+    it from there. So a file that is stored again while it is being deleted is never lost.
 
     Attributes:
         checkpoint_root: the local folder in which checkpoints are stored.
@@ -69,7 +69,7 @@ class ArtifactStore(Protocol):
         """
 
     def take(self, path: Path, file: StoredFile) -> None:
-        """Move a file of the folder `incoming` into the store, without a copy of its bytes.
+        """Move a file from the folder `incoming` into the store, without copying its bytes.
 
         Args:
             path: the file, which nothing writes to any more.
@@ -131,7 +131,7 @@ def sha256_of(path: Path, *, size: int | None = None) -> StoredFile:
 
 
 def blocks_of(file: IO[bytes], path: Path, size: int | None) -> Iterator[bytes]:
-    """Yield a file in blocks, since it may be larger than the memory.
+    """Yield a file in blocks, since it may not fit into memory.
 
     A runner may enlarge its file after its size was checked: a sparse file of exabytes takes no space, but
     years to read.

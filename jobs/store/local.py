@@ -28,7 +28,7 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.checkpoint_root = root / "checkpoints"
-        # The name begins with a dot, as those of all incomplete files: a backup has none of them.
+        # The name begins with a dot, as for all incomplete files, which a backup leaves out.
         self.incoming = root / ".incoming"
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self.checkpoint_root, self.incoming):
@@ -63,7 +63,7 @@ class LocalStore:
             path.unlink()
 
     def complete(self, file: StoredFile) -> None:
-        """Renew the time of the file: the move is all that `take` does."""
+        """Renew the file's time: `take` has only moved it."""
         os.utime(self.path(file.digest))
 
     def _copy(self, path: Path, place: Path, stored: StoredFile) -> None:
@@ -109,7 +109,7 @@ class LocalStore:
         return stored
 
     def _new_file(self) -> tuple[int, Path | None]:
-        """Return a file that is gone when it is closed, also by a kill, where the file system can do that.
+        """Return a file that vanishes when it is closed, also by a kill if the file system supports that.
 
         Elsewhere it has the path that is returned too, which `erase_incomplete` finds after a kill.
         """
@@ -150,7 +150,7 @@ class LocalStore:
             yield from _entries(folder)
 
     def discard(self, digest: str, *, stored_before: float) -> bool:
-        """Move the file to the trash. Its time there is that of the move."""
+        """Move the file to the trash. Its time there is the time of the move."""
         place = self._place(digest)
         trash = self.root / TRASH
         trash.mkdir(mode=0o700, exist_ok=True)

@@ -51,7 +51,7 @@ def ask(search: Job, script: str = "a") -> HeldTrial:
     if answer is NoTrial.SUGGEST:
         question = external_search.suggestion_request(search.pk)
         assert question is not None
-        external_search.add_suggestion(search.pk, question, {"x": question.made / 10})
+        external_search.add_suggestion(search.pk, question, {"x": question.trial_count / 10})
         answer = external_search.claim_trial(search.pk, script)
     assert isinstance(answer, HeldTrial), answer
     return answer

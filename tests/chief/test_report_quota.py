@@ -29,7 +29,7 @@ def search(people: People) -> Job:
 def hold_trial(search: Job, script: str) -> Attempt:
     question = external_search.suggestion_request(search.pk)
     assert question is not None
-    external_search.add_suggestion(search.pk, question, {"x": question.made / 10})
+    external_search.add_suggestion(search.pk, question, {"x": question.trial_count / 10})
     held = external_search.claim_trial(search.pk, script)
     assert isinstance(held, external_search.HeldTrial)
     return held.attempt

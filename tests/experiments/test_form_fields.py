@@ -84,7 +84,8 @@ def test_a_new_form_contains_a_valid_spec(profile: dict[str, object] | None, tem
 @pytest.mark.parametrize("info", TEMPLATES.values(), ids=list(TEMPLATES))
 def test_a_template_refers_only_to_its_own_arguments(info: TemplateInfo) -> None:
     arguments = set(info.arguments.model_fields)
-    named = {*info.shaping, *info.searched, *info.shown, *info.traced, info.width, info.head_penalty} - {""}
+    named = {*info.shaping, *info.searched, *info.initial_arguments, *info.traced}
+    named |= {name for name in (info.width, info.head_penalty) if name}
     assert named <= arguments
     assert bool(info.builder) != bool(info.preparation), "it makes layers, or prepares the whole training"
     assert all(field.title for field in info.arguments.model_fields.values())

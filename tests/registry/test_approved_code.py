@@ -52,8 +52,8 @@ def test_the_identity_covers_weights_code_and_packages(yard: Yard, trainer: User
     identities = {uploaded(yard, trainer, needed_code).identity for needed_code in (code, packaged)}
     other = {identity_of("a" * 64, code.digest), identity_of("b" * 64, code.digest), plain.artifact_id}
     assert len(identities | other) == 5
-    assert packaged.found.packages is not None
-    with_packages = identity_of("a" * 64, code.digest, packaged.found.packages.digest)
+    assert packaged.findings.packages is not None
+    with_packages = identity_of("a" * 64, code.digest, packaged.findings.packages.digest)
     assert with_packages not in other
 
 

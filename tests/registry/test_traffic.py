@@ -12,7 +12,7 @@ from jobs.actions.people import tokens
 from jobs.actions.registry import replica_reports, traffic
 from jobs.messages.histogram import bucket_of
 from jobs.messages.release import ReplicaReport
-from jobs.messages.traffic import MOST, Counts, TrafficInterval, TrafficReport, VersionCounts
+from jobs.messages.traffic import MAX_COUNT, Counts, TrafficInterval, TrafficReport, VersionCounts
 from jobs.models import Replica, TrafficCount
 from jobs.queries.registry import traffic as queries
 from tests.registry.conftest import Yard
@@ -174,13 +174,15 @@ def test_the_first_point_of_a_range_has_all_of_its_requests_just_after_the_hour(
 def test_counts_of_a_false_report_are_limited_and_do_not_stop_the_folding(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    huge = Counts(latency={1: MOST, 2: MOST}, errors={400: MOST}, rows=MOST, waiting=MOST)
+    huge = Counts(
+        latency={1: MAX_COUNT, 2: MAX_COUNT}, errors={400: MAX_COUNT}, rows=MAX_COUNT, waiting=MAX_COUNT
+    )
     send(yard, interval(ago(20), 1, huge), interval(ago(30), 1, huge))
     send(yard, interval(ago(20), 1, huge), sequence=2)
     set_clock(monkeypatch, NOW + timedelta(hours=3))
     assert traffic.fold_intervals() > 0
     row = TrafficCount.objects.get()
-    assert (row.requests, row.failed, row.counts.rows) == (MOST, MOST, MOST)
+    assert (row.requests, row.failed, row.counts.rows) == (MAX_COUNT, MAX_COUNT, MAX_COUNT)
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,12 @@ def record(
 
 
 def log_anchor() -> None:
-    """Write the number and the hash of the last row to the log, which may be kept on another machine."""
+    """Write the last row's number and hash to the log, which may be kept on another machine."""
     log.info("audit anchor %s", audit_anchors.current_anchor().model_dump_json())
 
 
 def name_of(row: Model) -> str:
-    """Return the name of a row in the log: its model and key, such as `job:12`."""
+    """Return a row's name in the log: its model and key, such as `job:12`."""
     return f"{row._meta.model_name}:{row.pk}"
 
 
@@ -103,7 +103,7 @@ def seal_chain(reason: str, *, by: User | None) -> Verification:
             accepted=True,
             reason=reason,
         )
-        # Numbers of missing rows are not used again: copies of the head may name them.
+        # The numbers of missing rows are not used again: copies of the head may name them.
         last_missing = verification.missing[1] if verification.missing else 0
         event = AuditEvent(
             number=max(head.number, last_missing, digest.last_number) + 1,

@@ -1,4 +1,4 @@
-"""Creates versions of code from files that the reader process has checked. Nothing here executes them."""
+"""Creates code versions from files that the reader process has checked. Nothing here executes them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from jobs.store import StoredFile, sha256_of, store
 
 
 class CheckedFile(NamedTuple):
-    """A file of a version: its checked path, where its bytes are, and its lines; None if it is not text."""
+    """A file in a version: its checked path, where its bytes are, and its lines; None if it is not text."""
 
     path: str
     place: Path
@@ -28,11 +28,11 @@ class CheckedFile(NamedTuple):
 
 
 class StoredCode(NamedTuple):
-    """The files of a version in the store, and the digest of the version."""
+    """A version's files in the store, and its digest."""
 
     digest: str
     files: tuple[tuple[CheckedFile, StoredFile], ...]
-    found: CodeFound
+    findings: CodeFound
 
 
 class Created(NamedTuple):
@@ -43,7 +43,7 @@ class Created(NamedTuple):
 
 
 def check_name(name: str) -> str:
-    """Return the name of code without spaces around it.
+    """Return a code name without spaces around it.
 
     Raises:
         BadInput: it is empty, too long, or has control characters.
@@ -55,24 +55,24 @@ def check_name(name: str) -> str:
     return name
 
 
-def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound) -> StoredCode:
-    """Copy the files of a version to the store. This is slow, so it must not run in a transaction.
+def store_files(project: Project, files: Sequence[CheckedFile], findings: CodeFound) -> StoredCode:
+    """Copy a version's files to the store. This is slow, so it must not run in a transaction.
 
     Raises:
         QuotaReached: the files do not fit into the project's disk quota.
     """
     contents = [sha256_of(file.place) for file in files]
     new_artifacts = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
-    # Versions of one model share most of their files.
+    # A model's versions share most of their files.
     quotas.require_room_on_disk(project, disk_use.bytes_added_by(new_artifacts, project.pk))
     for file, stored in zip(files, contents, strict=True):
         store().put(file.place, size=stored.bytes)
     pairs = tuple(zip(files, contents, strict=True))
-    return StoredCode(digest_of([(file.path, stored) for file, stored in pairs]), pairs, found)
+    return StoredCode(digest_of([(file.path, stored) for file, stored in pairs]), pairs, findings)
 
 
 def create(project: Project, *, name: str, code: StoredCode, by: User) -> Created:
-    """Create the version of stored files, or return the one with the same files, under its own name.
+    """Create a version from stored files, or return the one with the same files, under its own name.
 
     A deleted one is restored: who may write may bring its files back, also without the right to restore it.
 
@@ -91,8 +91,8 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
         name=name,
         digest=code.digest,
         bytes=sum(stored.bytes for _, stored in code.files),
-        found_json=code.found.model_dump(mode="json", exclude_defaults=True),
-        summary_json=code.found.summary(),
+        found_json=code.findings.model_dump(mode="json", exclude_defaults=True),
+        summary_json=code.findings.summary(),
         created_by=by,
     )
     try:
@@ -143,7 +143,7 @@ def _restore_version(version: CodeVersion, by: User) -> CodeVersion:
 
 
 def digest_of(files: Sequence[tuple[str, StoredFile]]) -> str:
-    """Compute the digest of a version from its sorted paths and their content digests."""
+    """Compute a version's digest from its sorted paths and their content digests."""
     digest = hashlib.sha256()
     for path, stored in sorted(files):
         # A path has no NUL, and digests have one length, so no two sets of files look the same.

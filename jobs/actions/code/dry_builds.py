@@ -49,7 +49,7 @@ def request_dry_build(request: DryBuildRequest, *, by: User, again: bool = False
     if _is_known(request, again=again):
         return
     with transaction.atomic():
-        # Locked, so that of two requests at the same time the second finds the job of the first.
+        # Locked, so that the second of two simultaneous requests finds the first one's job.
         quotas.lock_project(project)
         if _is_known(request, again=again):
             return
@@ -76,8 +76,8 @@ def _is_known(request: DryBuildRequest, *, again: bool) -> bool:
 def advance_dry_build(root: Job) -> bool:
     """Queue or apply a search's dry build. Return whether its space is complete.
 
-    A search of own code that was submitted before a dry build was completed waits for one, and continues with
-    a revision that has the whole space.
+    A search with own code that was submitted before a dry build was completed waits for one, and continues
+    with a revision that has the whole space.
     """
     if algorithm_state(root).has_whole_space:
         return True
@@ -150,7 +150,7 @@ def _build_first(root: Job, request: DryBuildRequest) -> None:
 
 
 def _complete_space(root: Job, spec: ExperimentSpec, built_model: BuiltModel) -> bool:
-    """Continue a search with the whole space of its code. Return whether it has one."""
+    """Continue a search with its code's whole space. Return whether it has one."""
     problems = list(problems_of(spec, built_model))
     if problems:
         code = "empty_space" if problems[0].message == EMPTY_SPACE else "bad_spec"

@@ -1,4 +1,4 @@
-"""Records the environments with packages of code that workers build, use and remove."""
+"""Records the environments with packages for code that workers build, use and remove."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ LOST = EnvironmentFailure(code="worker_lost", message="The worker ended before i
 
 
 class Unfinished(NamedTuple):
-    """A build without an end: the digest of its environment, and when it was begun."""
+    """A build without an end: its environment's digest, and when it was begun."""
 
     digest: str
     started: dt.datetime
@@ -96,11 +96,11 @@ def record_failure(
 
 
 def record_use(place: str, times: Mapping[str, float]) -> None:
-    """Record the last use of the environments in a folder, and that others are no longer there.
+    """Record when the environments in a folder were last used, and that others are no longer there.
 
     Args:
         place: the folder.
-        times: of all built environments in it, by digest, in seconds since 1970.
+        times: the times of all built environments in it, by digest, in seconds since 1970.
     """
     with transaction.atomic():
         rows = PackageEnvironment.objects.select_for_update().filter(
@@ -126,7 +126,7 @@ def record_interruption(place: str, build: Unfinished) -> None:
 
 
 def unfinished_builds(place: str) -> list[Unfinished]:
-    """Return the builds of a folder that are recorded as not ended."""
+    """Return the builds in a folder that are recorded as not ended."""
     rows = PackageEnvironment.objects.filter(place=place, state=EnvironmentState.BUILDING)
     return [Unfinished(*row) for row in rows.values_list("digest", "started")]
 

@@ -1,4 +1,4 @@
-"""Changes how code of users may run. Only administrators of the installation may: its machines are shared."""
+"""Changes how user code may run. Only installation administrators may: the machines are shared."""
 
 from django.db import transaction
 
@@ -11,7 +11,7 @@ from jobs.queries.code.installation import KEY
 
 
 def change_sandbox_minimum(level: Level, *, seen: Level | None = None, by: User) -> InstallationSettings:
-    """Set the weakest sandbox in which code of users may run. Runs that have begun continue.
+    """Set the weakest sandbox in which user code may run. Runs that have begun continue.
 
     Args:
         level: the weakest one.
@@ -38,7 +38,7 @@ def change_sandbox_minimum(level: Level, *, seen: Level | None = None, by: User)
 
 
 def change_network(project: Project, allowed: bool, *, seen: bool | None = None, by: User) -> Project:
-    """Allow code of users in a project to connect to other hosts, or not. Runs that have begun continue.
+    """Allow user code in a project to connect to other hosts, or not. Runs that have begun continue.
 
     Args:
         project: the project; its fields are refreshed.

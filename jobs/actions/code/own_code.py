@@ -1,4 +1,4 @@
-"""Decides who may run code of users, and describes the code that a task runs."""
+"""Decides who may run user code, and describes the code that a task runs."""
 
 from jobs import access
 from jobs.errors import BadSpec, Conflict, Forbidden
@@ -12,7 +12,7 @@ from jobs.store import store
 
 
 def require_right(by: User, project: Project | None, revision: Revision | None) -> None:
-    """Check that `by` may run a revision's jobs, also if they run code of users.
+    """Check that `by` may run a revision's jobs, also if they run user code.
 
     Raises:
         NotFound: `by` may not see the project.
@@ -31,14 +31,14 @@ def _require_right_to_code(by: User, project: Project | None) -> None:
 
 
 def require_right_to_job(by: User, job: Job) -> None:
-    """Check that `by` may run a job again, also if it runs code of users; see `require_right`."""
+    """Check that `by` may run a job again, also if it runs user code; see `require_right`."""
     access.require(by, job.project, access.Action.WRITE)
     if sandboxes.needs_sandbox(job):
         _require_right_to_code(by, job.project)
 
 
 def require_present(project: Project, spec: ExperimentSpec) -> None:
-    """Refuse a spec whose code the project does not have, such as that of a copy from another project.
+    """Refuse a spec whose code the project does not have, such as one copied from another project.
 
     Raises:
         BadSpec: it does not have it.
@@ -50,7 +50,7 @@ def require_present(project: Project, spec: ExperimentSpec) -> None:
 
 
 def code_of_job(job: Job) -> OwnCode | None:
-    """Return the code that the model of a job needs, or None if it needs none.
+    """Return the code that a job's model needs, or None if it needs none.
 
     Raises:
         Conflict: see `code_of_version`.
@@ -66,7 +66,7 @@ def code_of_job(job: Job) -> OwnCode | None:
 
 
 def code_of_version(project: Project, digest: str) -> OwnCode:
-    """Return a version of code of a project, with its files on this machine.
+    """Return a project's code version, with its files on this machine.
 
     Raises:
         Conflict: the project has no such version.
@@ -78,13 +78,13 @@ def code_of_version(project: Project, digest: str) -> OwnCode:
 
 
 def code_of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCode:
-    """Return a version of code, with its files on this machine.
+    """Return a code version, with its files on this machine.
 
     Args:
         version: the row.
         exact: the packages that the task must have; by default those that are recorded for the code.
     """
-    packages = version.found.packages
+    packages = version.findings.packages
     requirements = () if packages is None else tuple(packages.requirements)
     recorded = package_sets.NOTHING
     if requirements and exact is None:

@@ -1,4 +1,4 @@
-"""Requests installations of the packages of code, before a run needs them."""
+"""Requests that workers install the packages for code, before a run needs them."""
 
 import re
 
@@ -15,18 +15,18 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import POOL
 
 PRIORITY = 60
-"""Before most runs, since some of them may wait for it."""
+"""Installations come before most runs, since some runs may wait for them."""
 
 
 def request_installation(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:
-    """Queue the installation of a version's packages. An open job is returned instead.
+    """Queue a job that installs a version's packages. An open job is returned instead.
 
     A worker that has the packages already installs nothing.
 
     Args:
         version: the code.
         by: the acting user.
-        use: `models` or `scripts`; by default that of the code.
+        use: `models` or `scripts`; by default the code's.
         pool: the pool whose workers get the packages.
 
     Raises:
@@ -37,7 +37,7 @@ def request_installation(version: CodeVersion, *, by: User, use: str = "", pool:
     """
     project = version.project
     access.require(by, project, access.Action.RUN_CODE)
-    packages = version.found.packages
+    packages = version.findings.packages
     if packages is None or not packages.requirements:
         raise Conflict(f"{version} asks for no packages.", code="no_packages")
     for_engine = _use_of(version, use) == "models"
@@ -45,7 +45,7 @@ def request_installation(version: CodeVersion, *, by: User, use: str = "", pool:
     if problems := environments.requirement_problems(version):
         raise BadInput(problems[0], [Problem("/code", problem) for problem in problems])
     with transaction.atomic():
-        # Locked, so that of two requests at the same time the second finds the job of the first.
+        # Locked, so that the second of two simultaneous requests finds the first one's job.
         quotas.lock_project(project)
         rows = package_installs.open_installations(version, for_engine=for_engine).filter(pool=pool)
         if (job := rows.first()) is not None:

@@ -15,7 +15,7 @@ from jobs.states import AttemptState
 
 
 def record_packages(attempt_id: int, installed: InstalledSet, choice: PackageChoice | None) -> None:
-    """Store an attempt's packages. Later runs of its code get the same ones.
+    """Store an attempt's packages. Later runs with its code get the same ones.
 
     Args:
         attempt_id: the attempt.
@@ -56,16 +56,16 @@ def _keep_for_later_runs(
 
 
 def resolve_again(version: CodeVersion, *, by: User) -> None:
-    """Let the next run of the code choose the versions of its packages again.
+    """Let the code's next run choose its package versions again.
 
-    This is for all code of the project with the same requirements. Versions of models keep their packages.
+    This is for all code in the project with the same requirements. Model versions keep their packages.
 
     Raises:
         Forbidden: `by` may not run code in the project.
         Conflict: the code asks for no packages.
     """
     access.require(by, version.project, access.Action.RUN_CODE)
-    packages = version.found.packages
+    packages = version.findings.packages
     if packages is None or not packages.requirements:
         raise Conflict(f"{version} asks for no packages.", code="no_packages")
     key: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Records the sandboxes that runs with code of users really had."""
+"""Records the sandboxes that runs with user code really had."""
 
 from django.db import transaction
 

@@ -1,4 +1,4 @@
-"""Requests that own code loads data, which become a version of a data set."""
+"""Requests that own code loads data, which become a dataset version."""
 
 from django.db import transaction
 
@@ -27,7 +27,7 @@ def request_loading(
     by: User,
     again: bool = False,
 ) -> Job:
-    """Queue the loading of data and return its job. An open job that loads the same is returned instead.
+    """Queue a job that loads data, or return the open one that loads the same.
 
     Args:
         version: the code.
@@ -54,7 +54,7 @@ def request_loading(
     if (earlier_job := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
         return earlier_job
     with transaction.atomic():
-        # Locked, so that of two requests at the same time the second finds the job of the first.
+        # Locked, so that the second of two simultaneous requests finds the first one's job.
         quotas.lock_project(project)
         if (earlier_job := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
             return earlier_job
@@ -72,6 +72,6 @@ def request_loading(
 
 
 def _why_taken(version: CodeVersion, slug: str) -> str | None:
-    """Return why the project cannot have further versions of a data set of this name, or None if it can."""
+    """Return why the project's data set with this name cannot have further versions, or None if it can."""
     row = Dataset.everything.filter(project=version.project, slug=slug).exclude(deletion=None).first()
     return slug_taken(f"A data set with the slug {slug!r}", row) if row is not None else None

@@ -1,4 +1,4 @@
-"""Saves and deletes the credentials of projects. The secrets leave the database only for a fetch."""
+"""Saves and deletes projects' credentials. The secrets leave the database only for a fetch."""
 
 import json
 import re
@@ -17,8 +17,8 @@ from jobs.spec.data.credentials import CREDENTIAL, Credential
 from jobs.spec.problems import Problem
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-MOST = 100
-"""Credentials of one project."""
+MAX_CREDENTIALS = 100
+"""How many credentials a project may have."""
 
 
 def parse_credential(body: Any) -> Credential:
@@ -60,8 +60,10 @@ def save(project: Project, name: str, credential: Credential, *, by: User) -> Cr
         raise BadInput(message, [Problem("/name", message)])
     with transaction.atomic():
         others = quotas.lock_project(project).credentials.exclude(name=name)
-        if others.count() >= MOST:
-            raise Conflict(f"{project} has {MOST} credentials, and may have no more: delete some first.")
+        if others.count() >= MAX_CREDENTIALS:
+            raise Conflict(
+                f"{project} has {MAX_CREDENTIALS} credentials, and may have no more: delete some first."
+            )
         row, _ = CredentialRow.objects.update_or_create(
             project=project,
             name=name,

@@ -1,4 +1,4 @@
-"""Changes how a version's file is read, in a new version of the same file."""
+"""Changes how a version's file is read, by a new version with the same file."""
 
 from typing import TypedDict
 
@@ -33,17 +33,17 @@ def set_roles(
     images: ImageOptions | None = None,
     max_bad_share: float | None = None,
 ) -> DatasetVersion:
-    """Change roles, types, the dialect or the size of images in a new version of the same file.
+    """Change roles, types, the dialect or the image size in a new version with the same file.
 
     The file of a reference is fetched again. The new version fails if it has changed since.
 
     Args:
         version: its file is read again.
-        roles: of the columns.
+        roles: the columns' roles.
         by: who changes them.
         dialect: how the file is written; None as for `version`.
         images: the images' size; None as for `version`.
-        max_bad_share: the share of the rows that may be left out; None as for `version`.
+        max_bad_share: the share of rows that may be left out; None as for `version`.
 
     Raises:
         Forbidden: `by` may not write in the project.

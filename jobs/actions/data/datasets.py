@@ -40,11 +40,11 @@ BUNDLED: dict[str, tuple[str, str]] = {
         "442 patients with ten measures each and the progress of the disease: a number.",
     ),
 }
-"""Name and description by slug. The data are part of scikit-learn's wheel, so no network is needed."""
+"""Name and description by slug. scikit-learn's wheel contains the data, so no network is needed."""
 
 
 MOST_FILES = 100
-"""Files of one version."""
+"""How many files a version may have."""
 SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 COLUMNS = TypeAdapter(Annotated[list[ColumnRequest], Field(max_length=20_000)])
 
@@ -54,7 +54,7 @@ def check_slug(slug: str, pointer: str = "/slug") -> str:
 
     Args:
         slug: as it was sent.
-        pointer: of its field.
+        pointer: its field's JSON pointer.
 
     Raises:
         BadInput: `slug` is not a valid slug.
@@ -68,7 +68,7 @@ def check_slug(slug: str, pointer: str = "/slug") -> str:
 
 @dataclass(frozen=True)
 class Roles:
-    """The roles of the columns. The profile job infers those that are None."""
+    """The columns' roles. The profile job infers those that are None."""
 
     target: str | None = None
     features: tuple[str, ...] | None = None
@@ -112,7 +112,7 @@ class Roles:
         return cls(target.strip() or None, chosen or None, task or None, requests, without_target)  # type: ignore[arg-type]
 
     @classmethod
-    def of(cls, version: DatasetVersion) -> "Roles":
+    def requested_for(cls, version: DatasetVersion) -> "Roles":
         """Return the roles with which a version was requested."""
         request = version.request
         return cls.read(
@@ -188,14 +188,14 @@ class Upload:
 
 @dataclass(frozen=True)
 class StoredUpload:
-    """An upload that is in the store: its artifact, its format and its file name.
+    """An upload in the store: its artifact, its format and its file name.
 
     Attributes:
         artifact: its first file.
         source: the format of all its files.
-        name: of the first file.
+        name: the first file's name.
         further: artifact and name of each further file, in the order in which they are read.
-        code: the code that has made it, and the job: `digest`, `entry`, `job`; None for a file of a person.
+        code: the code that has made it, and the job: `digest`, `entry`, `job`; None for a person's file.
     """
 
     artifact: Artifact
@@ -254,7 +254,7 @@ def store_upload(upload: Upload, project: Project | None) -> StoredUpload:
 
     Raises:
         BadInput: the file does not match its extension or the given digest.
-        QuotaReached: the file does not fit into the disk quota of its project.
+        QuotaReached: the file does not fit into its project's disk quota.
     """
     if project is not None:
         quotas.require_room_on_disk(project, upload.path.stat().st_size)
@@ -354,7 +354,7 @@ def add_version(
     roles: Roles | None = None,
     reading: ReadOptions | None = None,
 ) -> DatasetVersion:
-    """Add the next version of an uploaded data set.
+    """Add an uploaded data set's next version.
 
     Raises:
         Forbidden: `by` may not write in the project, or the data set is bundled.
@@ -373,15 +373,15 @@ def set_roles(
     images: ImageOptions | None = None,
     max_bad_share: float | None = None,
 ) -> DatasetVersion:
-    """Change roles, types, dialect or size in a new version of the same file.
+    """Change roles, types, dialect or size in a new version with the same file.
 
     Args:
         version: its file is read again.
-        roles: of the columns.
+        roles: the columns' roles.
         by: who changes them.
         dialect: how the file is written; None as for `version`.
         images: the images' size; None as for `version`.
-        max_bad_share: the share of the rows that may be left out; None as for `version`.
+        max_bad_share: the share of rows that may be left out; None as for `version`.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -427,7 +427,7 @@ def changed_reading(
 def new_version(
     dataset: Dataset, stored: StoredUpload, roles: Roles, reading: ReadOptions, *, by: User
 ) -> DatasetVersion:
-    """Add the next version of a data set and queue its profile job. The caller has checked the rights.
+    """Add a data set's next version and queue its profile job. The caller has checked the rights.
 
     Raises:
         QuotaReached: the file does not fit into the project's disk quota.

@@ -1,4 +1,4 @@
-"""Checks the addresses of fetches, and keeps them sealed: an address can contain a secret."""
+"""Checks fetch addresses, and encrypts them: an address can contain a secret."""
 
 from jobs import sealing, upload_formats
 from jobs.actions.data import credentials
@@ -54,12 +54,12 @@ def _bad(pointer: str, message: str) -> BadInput:
 
 
 def unreadable_message(name: str) -> str:
-    """Return why the secrets of a credential cannot be used."""
+    """Return why a credential's secrets cannot be used."""
     return f"credential {name!r} cannot be read, because the secret key has changed: save it again"
 
 
 def seal_address(url: str, version: DatasetVersion) -> str:
-    """Return the address of a version's fetch, encrypted."""
+    """Return the encrypted address for a version's fetch."""
     return sealing.seal(url, _purpose(version.pk))
 
 

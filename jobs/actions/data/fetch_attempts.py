@@ -1,7 +1,7 @@
 """Claims fetches for the processes that carry them out, and records their progress and their end.
 
-A fetch belongs to the process that claimed it, until its lease ends or a person cancels it. Every write of
-that process names the fence of its attempt, so that it changes nothing afterwards.
+A fetch belongs to the process that claimed it, until its lease ends or a person cancels it. Each write by
+that process names its attempt's fence, so that it changes nothing afterwards.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ State = Fetch.State
 
 
 class Claimed(NamedTuple):
-    """The right of a process to fetch: the row, and the fence of the attempt."""
+    """A process's right to fetch: the row, and the attempt's fence."""
 
     fetch: int
     fence: int
@@ -49,12 +49,12 @@ class NotHeld(Exception):
 
 
 class Work(NamedTuple):
-    """The inputs of a fetch.
+    """A fetch's inputs.
 
     Attributes:
         address: where the data are.
         credential: with its secrets; None without one.
-        name: the name of the file.
+        name: the file's name.
         sha256: the digest that it must have; empty accepts any.
         unchanged_since: the version whose file has this digest; empty if a person gave it.
     """
@@ -108,7 +108,7 @@ def _claim_fetch(pk: int) -> Claimed | None:
         return Claimed(pk, Fetch.objects.values_list("fence", flat=True).get(pk=pk))
 
 
-def _own(claimed: Claimed) -> QuerySet[Fetch]:
+def _held_row(claimed: Claimed) -> QuerySet[Fetch]:
     # Without a join: PostgreSQL checks the conditions of the updated row itself again after it waited for
     # another transaction, but not those of a subquery on the same table.
     visible = DatasetVersion.objects.filter(dataset__deletion=None)
@@ -119,7 +119,7 @@ def _own(claimed: Claimed) -> QuerySet[Fetch]:
 
 def is_held(claimed: Claimed) -> bool:
     """Return whether a fetch still belongs to the process that claimed it."""
-    return _own(claimed).filter(until__gt=clock.now()).exists()
+    return _held_row(claimed).filter(until__gt=clock.now()).exists()
 
 
 def work_of(claimed: Claimed) -> Work:
@@ -129,7 +129,7 @@ def work_of(claimed: Claimed) -> Work:
         NotHeld: the fetch belongs to it no more.
         FetchFailed: the credential was deleted, or the secret key has changed.
     """
-    row = _own(claimed).select_related("credential", "version__dataset__project").first()
+    row = _held_row(claimed).select_related("credential", "version__dataset__project").first()
     if row is None:
         raise NotHeld
     address = addresses.parse(url_of(row))
@@ -163,7 +163,7 @@ def renew(claimed: Claimed, *, received: int, total: int | None) -> None:
         NotHeld: the fetch belongs to the process no more.
     """
     until = clock.seconds_from_now(LEASE_SECONDS)
-    if not _own(claimed).update(until=until, received=received, total=total):
+    if not _held_row(claimed).update(until=until, received=received, total=total):
         raise NotHeld
 
 
@@ -173,19 +173,19 @@ def extend(claimed: Claimed) -> None:
     Raises:
         NotHeld: the fetch belongs to the process no more.
     """
-    if not _own(claimed).update(until=clock.seconds_from_now(LEASE_SECONDS)):
+    if not _held_row(claimed).update(until=clock.seconds_from_now(LEASE_SECONDS)):
         raise NotHeld
 
 
 def reserve(claimed: Claimed, size: int) -> None:
-    """Count bytes of a fetch against the disk quota of its project, before they are received.
+    """Count a fetch's bytes against its project's disk quota, before they are received.
 
     Raises:
         NotHeld: the fetch belongs to the process no more.
-        QuotaReached: the file does not fit beside those of other uploads in progress.
+        QuotaReached: the file does not fit beside other uploads in progress.
     """
     with transaction.atomic():
-        row = _own(claimed).select_related("version__dataset__project").first()
+        row = _held_row(claimed).select_related("version__dataset__project").first()
         if row is None:
             raise NotHeld
         project = quotas.lock_project(_project_of(row))
@@ -193,7 +193,7 @@ def reserve(claimed: Claimed, size: int) -> None:
         others = disk_use.bytes_being_received(project.pk) - row.reserved
         if used + others + size > quota:
             raise QuotaReached(disk_sentence(project, used + others, quota, adding=size))
-        if not _own(claimed).update(reserved=size):
+        if not _held_row(claimed).update(reserved=size):
             raise NotHeld
 
 
@@ -211,7 +211,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
         BadInput: the file does not match its name.
         QuotaReached: the file does not fit into the project's disk quota.
     """
-    row = _own(claimed).select_related("version__dataset__project", "version__created_by").first()
+    row = _held_row(claimed).select_related("version__dataset__project", "version__created_by").first()
     if row is None:
         raise NotHeld
     version, project = row.version, _project_of(row)
@@ -220,7 +220,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
     )
     with transaction.atomic():
         quotas.lock_project(project)
-        done = _own(claimed).update(
+        done = _held_row(claimed).update(
             state=State.DONE,
             until=None,
             reserved=0,
@@ -242,8 +242,8 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
 def fail(claimed: Claimed, error: TrainyardError) -> None:
     """End a fetch with the reason, unless the process has lost it."""
     with transaction.atomic():
-        version = _own(claimed).values_list("version", flat=True).first()
-        if version is not None and _own(claimed).update(state=State.FAILED, until=None, reserved=0):
+        version = _held_row(claimed).values_list("version", flat=True).first()
+        if version is not None and _held_row(claimed).update(state=State.FAILED, until=None, reserved=0):
             fail_version(version, error.code, error.message)
 
 
@@ -256,16 +256,16 @@ def fail_version(version: int, code: str, message: str) -> None:
 
 def give_back(claimed: Claimed) -> None:
     """Return a fetch to the queue, since this process is asked to end. No attempt is counted."""
-    _own(claimed).update(state=State.WAITING, until=None, reserved=0, attempts=F("attempts") - 1)
+    _held_row(claimed).update(state=State.WAITING, until=None, reserved=0, attempts=F("attempts") - 1)
 
 
 def process_ended(claimed: Claimed) -> None:
     """Begin a fetch again whose process ended without a result, or end it after the last attempt."""
-    row = _own(claimed).first()
+    row = _held_row(claimed).first()
     if row is None:
         return
     if row.attempts < MOST_ATTEMPTS:
-        _own(claimed).update(state=State.WAITING, until=None, reserved=0)
+        _held_row(claimed).update(state=State.WAITING, until=None, reserved=0)
         return
     message = (
         f"The process that fetches the file ended {MOST_ATTEMPTS} times without a result. Nothing was stored."

@@ -1,4 +1,4 @@
-"""Makes dataset versions of data at an address, and cancels or repeats their fetches."""
+"""Makes dataset versions from data at an address, and cancels or repeats their fetches."""
 
 from django.db import transaction
 
@@ -58,7 +58,7 @@ def add_version(
     roles: Roles | None = None,
     reading: ReadOptions | None = None,
 ) -> DatasetVersion:
-    """Add the next version of a data set, which is fetched from an address.
+    """Add a data set's next version, which is fetched from an address.
 
     Raises:
         Forbidden: `by` may not write in the project, or the data set is bundled.
@@ -126,7 +126,7 @@ def cancel(version: DatasetVersion, *, by: User) -> None:
 
 
 def fetch_again(version: DatasetVersion, *, by: User) -> None:
-    """Fetch the file of a failed or cancelled version again.
+    """Fetch a failed or cancelled version's file again.
 
     Raises:
         Forbidden: `by` may not write in the project.

@@ -27,9 +27,9 @@ def queue_profile(version: DatasetVersion, *, by: User | None) -> Job:
 
 
 def record_profile(version_id: int, profile: Profile, digest: str, table: Artifact) -> None:
-    """Store the result of a profile job and mark the version as ready. `table` is an Arrow file.
+    """Store a profile job's result and mark the version as ready. `table` is an Arrow file.
 
-    A reference does not keep the file of its address, which the next collection deletes.
+    A reference does not keep the file from its address, which the next collection deletes.
     """
     rows = DatasetVersion.objects.filter(pk=version_id)
     if rows.filter(fetch__mode=Fetch.Mode.REFERENCE).exists():
@@ -39,7 +39,7 @@ def record_profile(version_id: int, profile: Profile, digest: str, table: Artifa
         table=table,
         digest=digest,
         rows=profile.rows,
-        # A table may have thousands of columns, and most fields of a column have their default.
+        # A table may have thousands of columns, and most fields in a column have their default.
         profile_json=profile.model_dump(mode="json", exclude_defaults=True),
         error=None,
     )

@@ -1,6 +1,6 @@
-"""Begins, continues and ends uploads that arrive in parts, and makes artifacts of them.
+"""Begins, continues and ends uploads that arrive in parts, and makes artifacts from them.
 
-The bytes are in `jobs.upload_files`; a row counts them against the quotas of its project until it is used,
+The bytes are in `jobs.upload_files`; a row counts them against its project's quotas until it is used,
 terminated or expired.
 """
 
@@ -26,9 +26,9 @@ from jobs.queries.people.quotas import format_bytes
 from jobs.spec.problems import Problem
 from jobs.store import StoredFile, store
 
-KEPT = timedelta(days=1)
+LIFETIME = timedelta(days=1)
 """An upload expires this long after its last part."""
-KEPT_SECONDS = KEPT.total_seconds()
+LIFETIME_SECONDS = LIFETIME.total_seconds()
 BATCH = 500
 
 
@@ -37,12 +37,12 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
 
     Args:
         project: in which the file will be used.
-        name: of the file; its format follows from it.
-        length: bytes of the whole file.
+        name: the file's name, which determines its format.
+        length: the whole file's bytes.
         by: who sends it.
 
     Raises:
-        BadInput: the name ends otherwise than that of a data file.
+        BadInput: the name does not end like a data file's.
         DiskFull: the server's disk has no room for it.
         Forbidden: `by` may not write in the project.
         QuotaReached: the project has no room for the file, or too many uploads in progress.
@@ -54,7 +54,7 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
     collect()
     _require_space(length)
     with transaction.atomic():
-        reservation = uploads.reserve(project, length, seconds=KEPT_SECONDS)
+        reservation = uploads.reserve(project, length, seconds=LIFETIME_SECONDS)
         return ResumableUpload.objects.create(
             key=secrets.token_hex(16),
             project=project,
@@ -62,12 +62,12 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
             name=name,
             length=length,
             reservation_id=reservation,
-            until=clock.seconds_from_now(KEPT_SECONDS),
+            until=clock.seconds_from_now(LIFETIME_SECONDS),
         )
 
 
 def _require_space(length: int) -> None:
-    """Require space for a file beside the rest of all other uploads.
+    """Require space for a file beside the missing parts of all other uploads.
 
     Raises:
         DiskFull: there is too little.
@@ -84,13 +84,13 @@ def _require_space(length: int) -> None:
 
 def extend(key: str) -> bool:
     """Note that a part arrives: the upload expires later. Return whether it still exists."""
-    until = clock.seconds_from_now(KEPT_SECONDS)
+    until = clock.seconds_from_now(LIFETIME_SECONDS)
     rows = ResumableUpload.objects.filter(pk=key)
     if not rows.update(until=until):
         return False
     reservation = rows.values_list("reservation", flat=True).first()
     if reservation is not None:
-        uploads.renew(reservation, seconds=KEPT_SECONDS)
+        uploads.renew(reservation, seconds=LIFETIME_SECONDS)
     return True
 
 
@@ -125,7 +125,7 @@ def store_received(upload: ResumableUpload, project: Project | None, sha256: str
         sha256: the digest that it should have, or empty.
 
     Raises:
-        BadInput: it has not arrived as a whole, is of another project, or does not match its name or the
+        BadInput: it has not arrived as a whole, belongs to another project, or does not match its name or the
             digest.
     """
     if project is None or upload.project_id != project.pk:
@@ -169,14 +169,14 @@ def _refused(message: str) -> BadInput:
 
 
 def collect() -> int:
-    """Delete expired uploads, and files without a row that are as old. Return the number of uploads."""
+    """Delete expired uploads, and files without a row that are as old. Count the uploads."""
     ended = 0
     for upload in ResumableUpload.objects.filter(until__lt=clock.now()).select_related("project"):
         # One that a request uses is collected later.
         with suppress(upload_files.Locked):
             terminate(upload)
             ended += 1
-    before = time.time() - KEPT_SECONDS
+    before = time.time() - LIFETIME_SECONDS
     old = [path for path in store().incoming.iterdir() if _time_of(path) < before]
     for paths in batched(old, BATCH):
         keys = {path.name.removesuffix(upload_files.UNVERIFIED) for path in paths}

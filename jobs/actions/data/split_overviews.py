@@ -1,4 +1,4 @@
-"""Requests the overview of a split of a dataset version, which a worker computes."""
+"""Requests split overviews for dataset versions, which workers compute."""
 
 from django.db import transaction
 
@@ -19,7 +19,7 @@ PRIORITY = 80
 
 
 def request_overview(version: DatasetVersion, split: Split, *, by: User, project: Project | None) -> None:
-    """Queue a job that compares the parts of a split, unless one has done so or will do so.
+    """Queue a job that compares a split's parts, unless one has done so or will do so.
 
     Args:
         version: the data.
@@ -56,7 +56,7 @@ def request_overview(version: DatasetVersion, split: Split, *, by: User, project
 
 
 def _check_split(version: DatasetVersion, split: Split) -> Split:
-    """Return the canonical form of a split."""
+    """Return a split's canonical form."""
     profile = version.profile
     if profile is None:
         message = f"{version} is {version.state}; its rows can be split once it is ready"

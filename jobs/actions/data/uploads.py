@@ -1,6 +1,6 @@
-"""Counts uploads in progress against the quotas of their projects, from the first byte to their row.
+"""Counts uploads in progress against their projects' quotas, from the first byte to their row.
 
-The rows have leases, which the web server renews: an upload whose server was killed is soon forgotten. Those
+The rows have leases, which the web server renews: an upload whose server was killed is soon forgotten. Leases
 of resumable uploads last longer, since their clients may come back.
 """
 
@@ -18,20 +18,20 @@ LEASE_SECONDS = 60.0
 
 
 def reserve(project: Project, size: int, *, held: int | None = None, seconds: float = LEASE_SECONDS) -> int:
-    """Count an upload against the quotas of its project.
+    """Count an upload against its project's quotas.
 
     Args:
         project: the project.
-        size: bytes of the file, as far as they are known.
+        size: the file's bytes, as far as they are known.
         held: the key of an earlier reservation for the same upload, which gets this size.
-        seconds: the time of the lease.
+        seconds: how long the lease lasts.
 
     Returns:
         The key of the reservation.
 
     Raises:
-        QuotaReached: the file does not fit beside those of other uploads in progress, or the project has as
-            many uploads in progress as it may have.
+        QuotaReached: the file does not fit beside other uploads in progress, or the project has as many
+            uploads in progress as it may have.
     """
     with transaction.atomic():
         project = quotas.lock_project(project)
@@ -73,7 +73,7 @@ def require_fewer(project: Project, received: int = 0) -> None:
 
 
 def renew(reservation: int, size: int | None = None, *, seconds: float = LEASE_SECONDS) -> None:
-    """Extend a reservation's lease. A `size` replaces that of an upload which is larger than it was."""
+    """Extend a reservation's lease. `size` replaces the earlier size if the upload has grown."""
     changes = {} if size is None else {"bytes": size}
     until = clock.seconds_from_now(seconds)
     UploadReservation.objects.filter(pk=reservation).update(until=until, **changes)

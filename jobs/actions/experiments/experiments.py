@@ -154,7 +154,7 @@ def _update_row(experiment: Experiment, *, seen: int | None, **fields: Any) -> N
 
 
 def freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User, reason: str = "") -> Revision:
-    """Return the revision of `spec`: the newest one if it is the same, else a new one."""
+    """Return the revision with `spec`: the newest one if it is the same, else a new one."""
     # Locked, so that revisions are numbered one at a time.
     Experiment.objects.select_for_update(no_key=True).get(pk=experiment.pk)
     newest = experiment.revisions.order_by("-number").first()

@@ -16,7 +16,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import Resources
 
 RESOURCES = Resources()
-"""Those of the search, which chooses none."""
+"""The search runs with the default resources."""
 
 
 class Found(NamedTuple):
@@ -53,9 +53,9 @@ def find_model(
     Args:
         project: the experiment's project.
         version: the data.
-        budget: of the search.
+        budget: the search's budget.
         by: the acting user.
-        name: of the experiment; empty: made from the data set's name.
+        name: the experiment's name; empty: made from the data set's name.
         submitted: False creates only the experiment, to be changed before it is submitted.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Starts the searches that follow from the answer of another: its best trials again, or a smaller space."""
+"""Starts searches that follow from another's answer: its best trials again, or a smaller space."""
 
 import secrets
 from typing import Any
@@ -21,11 +21,11 @@ from jobs.spec.sections.search import SearchSpec
 
 MOST_EXECUTIONS = 100
 CHOSEN = "chosen"
-"""The source of a trial that repeats one of another search."""
+"""The source stored for a trial that repeats another search's trial."""
 
 
 def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
-    """Queue a search that trains the best two trials of a search again, with new seeds.
+    """Queue a search that trains a search's best two trials again, with new seeds.
 
     Its answer shows whether the best's lead is more than luck. It has no other trials and no later
     steps.
@@ -71,7 +71,7 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
 
 
 def _repeating(search: Job, executions: int) -> SearchSpec:
-    """Return the spec of a search with the same space and evaluation for two trials."""
+    """Return the spec for a search with the same space and evaluation for two trials."""
     spec = outcomes.search_of(search)
     body = {
         "algorithm": "random",
@@ -90,7 +90,7 @@ def _repeating(search: Job, executions: int) -> SearchSpec:
 def queue_narrower_search(search: Job, *, by: User) -> Job:
     """Queue a search like another one in a smaller space around its best trial.
 
-    An algorithm that can learn from earlier trials starts with those of the search.
+    An algorithm that can learn from earlier trials starts with the search's.
 
     Raises:
         Conflict: the search has no experiment, or no trial with a score, or its smaller space would have no

@@ -1,6 +1,6 @@
 """Limits guesses at passwords and codes, and records logins in the audit log.
 
-Every check of a secret is an attempt. It is counted before the check, so that parallel guesses count too, and
+Checking a secret is an attempt. It is counted before the check, so that parallel guesses count too, and
 refused during the delay after earlier ones. Attempts are counted for each user name and for each address. The
 counts are in the database, so that the delays hold for all web processes.
 """
@@ -49,8 +49,8 @@ class CountedAttempt:
     """One attempt to log in, which counts as failed unless `succeed` is called.
 
     Args:
-        name_key: the key under which the attempts of the user name are counted.
-        address_key: that of the address; None if it is unknown.
+        name_key: the key under which the user name's attempts are counted.
+        address_key: the address's key; None if it is unknown.
 
     Attributes:
         is_successful: whether `succeed` was called.
@@ -89,7 +89,7 @@ class CountedAttempt:
             self.delay_seconds = math.ceil(max(delays).total_seconds())
 
     def succeed(self) -> None:
-        """Forget the failures of the name; of the address, only this attempt, since others share it."""
+        """Forget the name's failures; for the address, only this attempt, since others share it."""
         self.is_successful = True
         rows = LoginAttempts.objects.select_for_update().filter(key__in=self._limits)
         with transaction.atomic():
@@ -134,12 +134,12 @@ def attempt(step: Step, name: str, *, address: str) -> Iterator[CountedAttempt]:
 
 
 def use_code(user: User, code: str) -> bool:
-    """Mark a code of an authenticator app as used. Return whether it was not used before."""
+    """Mark an authenticator app's code as used. Return whether it was not used before."""
     return _is_first("code", f"{user.pk} {code}")
 
 
 def record_login(user: User, *, address: str, how: str, second_factor: bool) -> None:
-    """Record a complete login, and delete the sessions of all users that have expired."""
+    """Record a complete login, and delete all users' expired sessions."""
     with transaction.atomic():
         Session.objects.filter(expire_date__lt=clock.now()).delete()
         record_login_change(user, "login", address=address, how=how, second_factor=second_factor)

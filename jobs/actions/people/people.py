@@ -115,7 +115,7 @@ def use_login_link(secret: str) -> LoginLink:
 
 
 def set_password_issuers(user: User, *, issuers: Iterable[int]) -> None:
-    """Record the ids of the issuers of the session in which the password was set."""
+    """Record the issuers' ids in the session that set the password."""
     user.password_issuers.set(issuers)
 
 
@@ -153,7 +153,7 @@ def set_active(user: User, active: bool, *, by: User) -> User:
 
     Raises:
         Forbidden: `by` is not an administrator.
-        Conflict: the account is that of `by`, or of the only active administrator.
+        Conflict: the account belongs to `by`, or to the only active administrator.
     """
     access.require_admin(by)
     if user == by:
@@ -209,11 +209,11 @@ def _require_another_admin(user: User, admins: set[int]) -> None:
 
 
 def end_sessions(user: User, *, keep: str | None = None) -> int:
-    """End the sessions of a user. Return how many there were. Their open pages are notified.
+    """End a user's sessions. Return how many there were. Their open pages are notified.
 
     Args:
         user: the user.
-        keep: the key in the cookie of a session that is not ended.
+        keep: the cookie key whose session is not ended.
     """
     with transaction.atomic():
         rows = Session.objects.filter(user=user)

@@ -1,4 +1,4 @@
-"""Changes the quotas of projects. Only administrators of the installation may: its machines are shared."""
+"""Changes projects' quotas. Only installation administrators may: the machines are shared."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from jobs.spec.problems import Problem
 def change_quotas(
     project: Project, quotas: Mapping[str, int | None], *, seen: str | None = None, by: User
 ) -> Project:
-    """Set quotas of a project, all or none. Work that already exceeds one is kept.
+    """Set a project's quotas, all or none. Work that already exceeds one is kept.
 
     Args:
         project: the project; its fields are refreshed.

@@ -1,4 +1,4 @@
-"""Refuses work of a project that has reached a quota. Use is counted from rows, so it survives crashes."""
+"""Refuses work for a project that has reached a quota. Use is counted from rows, so it survives crashes."""
 
 from jobs.errors import QuotaReached
 from jobs.models import Artifact, Attempt, Project
@@ -49,7 +49,7 @@ def require_room_for_artifact(project: Project, *artifacts: Artifact) -> None:
 
 
 def require_room_on_disk(project: Project, adding: int) -> None:
-    """Require that a file of `adding` bytes fits into a project's disk quota, before it is stored.
+    """Require that `adding` bytes fit into a project's disk quota, before a file is stored.
 
     The use that is known may be some seconds old.
 
@@ -62,7 +62,7 @@ def require_room_on_disk(project: Project, adding: int) -> None:
 
 
 def require_room_for_output(attempt_id: int, adding: int) -> None:
-    """Require that an output of an attempt fits into its project's disk quota, before it is stored.
+    """Require that an attempt's output fits into its project's disk quota, before it is stored.
 
     Raises:
         QuotaReached: it does not fit.
@@ -73,5 +73,5 @@ def require_room_for_output(attempt_id: int, adding: int) -> None:
 
 
 def lock_project(project: Project) -> Project:
-    """Return a project, locked until the transaction ends: checks of its quotas wait for each other."""
+    """Return a project, locked until the transaction ends, so that quota checks wait for each other."""
     return Project.objects.select_for_update(no_key=True).get(pk=project.pk)

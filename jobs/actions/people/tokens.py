@@ -54,8 +54,8 @@ def create(
         scopes: its permissions.
         name: its purpose.
         expires: when it ends; None: with its parent, or never.
-        endpoints: the endpoints that it may ask for predictions; None: those of its parent, or all of the
-            projects of `user`.
+        endpoints: the endpoints that it may ask for predictions; None: its parent's, or all in the projects
+            of `user`.
         parent: the token with which it is created. The new one has no more rights, and ends with it.
 
     Raises:
@@ -127,7 +127,7 @@ def _check_within(parent: ApiToken, user: User, scopes: list[str], expires: date
 def _checked_endpoints(
     user: User, scopes: list[str], names: Collection[str] | None, parent: ApiToken | None
 ) -> list[str] | None:
-    """Return the names of the endpoints that a new token may ask, or None for all of its owner's projects."""
+    """Name the endpoints that a new token may ask, or return None for all in its owner's projects."""
     limit = parent.endpoints if parent is not None else None
     if names is None:
         return limit if "predict" in scopes else None
@@ -149,7 +149,7 @@ def _checked_endpoints(
 
 
 def authenticate(raw: str) -> ApiToken | None:
-    """Return the token row of `raw`, if it is known and not expired, and its owner's account is active."""
+    """Return the token row for `raw`, if it is known and not expired, and its owner's account is active."""
     if not raw.startswith(PREFIX):
         return None
     now = clock.estimate()
@@ -204,7 +204,7 @@ def _descendants(token: ApiToken) -> list[ApiToken]:
 
 
 def service_token(scope: str) -> str:
-    """Create a token for a process of this installation. Earlier ones of that scope are deleted.
+    """Create a token for a process in this installation. Earlier ones with that scope are deleted.
 
     It belongs to a service account, which is not listed among people and cannot log in.
     """

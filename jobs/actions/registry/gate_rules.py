@@ -1,4 +1,4 @@
-"""Changes the rules of a model's gates. Each change is a new revision; revisions are never changed."""
+"""Changes the rules for a model's gates. Each change is a new revision; revisions are never changed."""
 
 from django.db import transaction
 

@@ -34,7 +34,7 @@ def failed_gate(why: str) -> Gate:
 
 
 def failed_names(gates: Iterable[Gate]) -> list[str]:
-    """Return the names of the gates that failed."""
+    """Name the gates that failed."""
     return [gate.name for gate in gates if gate.state == "failed"]
 
 

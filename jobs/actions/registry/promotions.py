@@ -1,4 +1,4 @@
-"""Requests, gates, approves, rejects and expires the promotion of a version to an endpoint's stage."""
+"""Requests, gates, approves, rejects and expires promotions to an endpoint's stages."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -29,7 +29,7 @@ STAGES = ("production", "staging")
 LIFETIME = timedelta(days=7)
 COMMENT_LIMIT = 10_000
 MAX_COMMENTS = 100
-"""Of one request. Lists of requests show all of its comments, and every viewer may write some."""
+"""How many comments a request may have: lists show all, and every viewer may write some."""
 
 
 def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -> PromotionRequest:
@@ -113,7 +113,7 @@ def _check_version(version: ModelVersion, endpoint: Endpoint, stage: str) -> Non
 def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> None:
     """Bind the request to the current champion, and queue its gates against that version.
 
-    The rules of the gates stay those of the time of the request.
+    The gates keep the rules from the time of the request.
     """
     promotion.baseline_version = endpoint.production
     promotion.baseline_generation = endpoint.generation
@@ -138,7 +138,7 @@ def _queue_gates(promotion: PromotionRequest, *, by: User) -> Job:
 
 
 def record_gates(job: Job, reported: Any) -> None:
-    """Store the gates that a gate job reported. Those of an outdated gate job are ignored."""
+    """Store the gates that a gate job reported. An outdated gate job is ignored."""
     _apply_gates(job, gates.read_result(reported))
 
 
@@ -221,7 +221,7 @@ def _why_stale(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
 
 
 def _require_unaltered_files(version: ModelVersion) -> None:
-    """Check that a version's file, and each file of the code that it needs, is the registered one."""
+    """Check that a version's file, and each file in the code that it needs, is the registered one."""
     digest = sha256_of(store().path(version.artifact_id)).digest
     if digest != version.artifact_id:
         raise Conflict(

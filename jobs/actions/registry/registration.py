@@ -57,7 +57,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     with transaction.atomic():
         # Locked here for the job below, since the version writes to the audit log, which is locked last.
         deletions.require_present(model.project)
-        # Validation is a job with a high priority: many of them would delay the jobs of other projects.
+        # Validation is a job with a high priority: many would delay other projects' jobs.
         quotas.require_room_for_job(model.project)
         version = _create_numbered(
             model,
@@ -74,7 +74,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
 
 
 def _code_of(project: Project, source: Job) -> CodeVersion | None:
-    """Return the code of the model that a job made, or None if it was built without code of users.
+    """Return the code for the model that a job made, or None if it was built without user code.
 
     Raises:
         Conflict: the version's project does not have it.
@@ -84,7 +84,7 @@ def _code_of(project: Project, source: Job) -> CodeVersion | None:
     digest = None if model is None or model.info.trains_itself else model.code_digest
     if digest is None:
         return None
-    # A version may be added to a model of another project than that of its job.
+    # A version may be added to a model in another project than its job's.
     code = CodeVersion.objects.filter(project=project, digest=digest).first()
     if code is None:
         raise Conflict(
@@ -94,7 +94,7 @@ def _code_of(project: Project, source: Job) -> CodeVersion | None:
 
 
 def _require_code(code: CodeVersion | None, by: User) -> None:
-    """Check that `by` may have code executed, if there is any: the validation of its version does that."""
+    """Check that `by` may have code executed, if there is any: validating its version does that."""
     if code is not None:
         access.require(by, code.project, Action.RUN_CODE)
 
@@ -104,7 +104,7 @@ def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> M
 
     Raises:
         BadInput: the name is not valid in a URL, or the artifact is not a model.
-        Conflict: another model of the installation has the name.
+        Conflict: another model in the installation has the name.
         NotFound: no job that `by` can read produced such an artifact.
     """
     with transaction.atomic():
@@ -163,7 +163,7 @@ def add_uploaded(
     Args:
         model: the model.
         stored: the file.
-        code: of the project, for a file with custom objects; see `code_for_upload`.
+        code: the project's code for a file with custom objects; see `code_for_upload`.
         by: the acting user.
 
     Raises:
@@ -184,7 +184,7 @@ def add_uploaded(
 
 
 def queue_description(version: ModelVersion, *, by: User) -> Job:
-    """Queue a validation of a candidate, which reads its layers for the pages again.
+    """Validate a candidate again, to read its layers for the pages.
 
     Raises:
         Conflict: the version is not a candidate, or is being validated.
@@ -211,7 +211,7 @@ def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
     by = fields["created_by"]
     code: CodeVersion | None = fields.get("code")
     if code is not None:
-        packages = code.found.packages
+        packages = code.findings.packages
         fields["requirements_digest"] = packages.digest if packages is not None else ""
         fields["lineage"] = {**fields["lineage"], "code": code.digest, "code_name": code.name}
     for _ in range(NUMBER_TRIES):
@@ -236,7 +236,7 @@ def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
 
 
 def register_outputs(root: Job) -> list[ModelVersion]:
-    """Create the versions that a root job's spec registers, once each, in the order of the spec.
+    """Create the versions that a root job's spec registers, once each, in the spec's order.
 
     Raises:
         Conflict: the model's name belongs to another project.
@@ -255,7 +255,7 @@ def register_outputs(root: Job) -> list[ModelVersion]:
 
 
 def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion:
-    """Return the version of an output of a root, which is created by the first call."""
+    """Return the version for a root's output, which the first call creates."""
     job = _source_job(root, what)
     version = model.versions.filter(source_job=job, what=what).order_by("-number").first()
     if version is not None:
@@ -324,15 +324,15 @@ def mark_validated(
 
     Args:
         version_id: the version.
-        signature: of its model.
-        class_labels: of its model.
+        signature: its model's signature.
+        class_labels: its model's class labels.
         needs_code: whether it cannot be loaded without its code.
         packages: with which it was validated, if no training has had any before.
     """
     undecided = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
     labels = list(class_labels)
     if needs_code:
-        # They are part of the release, and code of users ran in the process that reported them.
+        # The release contains them, and user code ran in the process that reported them.
         version = ModelVersion.objects.filter(pk=version_id).first()
         labels = [] if version is None else labels_for(version, signature)
     with transaction.atomic():
@@ -351,7 +351,7 @@ def mark_validated(
 
 
 def labels_for(version: ModelVersion, signature: dict[str, Any] | None) -> list[str]:
-    """Return the class labels of a version's data, if its only output has one value for each."""
+    """Return the class labels in a version's data, if its only output has one value for each."""
     try:
         data = data_of(version)
     # They may have been deleted meanwhile.
@@ -366,7 +366,7 @@ def labels_for(version: ModelVersion, signature: dict[str, Any] | None) -> list[
 
 
 def mark_invalid(version_id: int, error: dict[str, Any]) -> None:
-    """Mark a version as invalid, with the error of its validation."""
+    """Mark a version as invalid, with its validation's error."""
     # The runner knows the upload only as a file in the store, which is named by its digest.
     digest = ModelVersion.objects.values_list("artifact_id", flat=True).get(pk=version_id)
     error = {**error, "message": str(error.get("message", "")).replace(digest, "the upload")}

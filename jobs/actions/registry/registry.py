@@ -17,7 +17,7 @@ NAME: TypeAdapter[str] = TypeAdapter(Slug)
 RESERVED_ALIASES = frozenset({"production", "staging", "previous", "canary", "latest"})
 CARD_LIMIT = 100_000
 MAX_ALIASES = 16
-"""The version of each alias stays loaded at the prediction servers, once it is approved."""
+"""How many aliases a model may have. Prediction servers keep the approved version of each loaded."""
 
 
 def create_model(project: Project, name: str, *, by: User, description: str = "") -> RegisteredModel:
@@ -25,7 +25,7 @@ def create_model(project: Project, name: str, *, by: User, description: str = ""
 
     Raises:
         BadInput: the name is not valid in a URL.
-        Conflict: another model of the installation has the name.
+        Conflict: another model in the installation has the name.
     """
     access.require(by, project, Action.WRITE)
     _check_name(name, "/name")
@@ -54,10 +54,10 @@ def _new_model(project: Project, name: str, *, by: User | None, description: str
 
 
 def model_for(project: Project, name: str, *, by: User | None) -> RegisteredModel:
-    """Return the project's model of that name. Create it if the name is free.
+    """Return the project's model with that name. Create it if the name is free.
 
     Raises:
-        Conflict: the name belongs to a model of another project.
+        Conflict: the name belongs to another project's model.
     """
     named = RegisteredModel.objects.select_related("project").filter(name=name)
     with transaction.atomic():
@@ -108,7 +108,7 @@ def set_description(
 def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: User) -> Alias:
     """Point an alias at a version, moving it if it points elsewhere.
 
-    The alias of an approved version is a label of the endpoint: clients may address the version by it.
+    An approved version's alias is a label on the endpoint: clients may address the version by it.
 
     Raises:
         BadInput: the name is invalid or reserved, or the model has `MAX_ALIASES` other aliases.
@@ -152,7 +152,7 @@ def delete_alias(model: RegisteredModel, name: str, *, by: User) -> None:
     """Remove an alias.
 
     Raises:
-        NotFound: the model has no alias of that name.
+        NotFound: the model has no alias with that name.
     """
     access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
@@ -166,7 +166,7 @@ def delete_alias(model: RegisteredModel, name: str, *, by: User) -> None:
 
 
 def write_card(version: ModelVersion, text: str, *, seen: str | None = None, by: User) -> ModelVersion:
-    """Set the text of a version's card, the only field of a version that users may change.
+    """Set the text on a version's card, the only field that users may change in a version.
 
     Args:
         version: the version.

@@ -21,7 +21,7 @@ from jobs.spec.problems import Problem
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the versions that an endpoint serves, with its reason."""
+    """A change to the versions that an endpoint serves, with its reason."""
 
     kind: Literal["promote", "rollback", "stage", "take_down", "bring_up", "label"]
     production: ModelVersion | None
@@ -113,7 +113,7 @@ def rollback(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
 
 
 def take_down(endpoint: Endpoint, *, reason: str, by: User) -> ReleaseRecord:
-    """Serve no version of a model any more: prediction servers answer as if it did not exist.
+    """Stop serving a model: prediction servers answer as if it did not exist.
 
     The stages keep their versions, so that `bring_up` restores them. It needs no second person.
 
@@ -325,7 +325,7 @@ def _release_body(
 def _versions_of_stages(
     production: ModelVersion | None, staging: ModelVersion | None
 ) -> dict[str, ModelVersion]:
-    """Return the versions that the labels of the stages name."""
+    """Return the versions that the stages' labels name."""
     stages = {"production": production, "staging": staging}
     return {label: version for label, version in stages.items() if version is not None}
 
@@ -345,7 +345,7 @@ def _released_code(version: ModelVersion) -> ReleasedCode | None:
     code = version.needed_code
     if code is None:
         return None
-    packages = code.found.packages
+    packages = code.findings.packages
     return ReleasedCode(
         digest=code.digest,
         files=tuple(

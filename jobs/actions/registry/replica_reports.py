@@ -1,4 +1,4 @@
-"""Records the reports of prediction servers: the versions they serve, and the requests they have answered."""
+"""Records prediction servers' reports: the versions they serve, and the requests they have answered."""
 
 from django.db import transaction
 from django.db.models import Min
@@ -16,7 +16,7 @@ from jobs.queries.registry import endpoints
 def record_report(report: ReplicaReport, *, by: User) -> Replica:
     """Store a prediction server's report on an endpoint, and complete promotions that are now served.
 
-    Its counts of requests are added, unless an earlier delivery of the same report has added them.
+    Its request counts are added, unless an earlier delivery of the same report has added them.
 
     Raises:
         NotFound: the endpoint does not exist, or `by` may not report for its servers.
@@ -39,7 +39,7 @@ def record_report(report: ReplicaReport, *, by: User) -> Replica:
 
 
 def _reported_endpoint(name: str, by: User) -> Endpoint:
-    # The service account of the installation's own servers is not a member of any project.
+    # The service account for the installation's own servers is no project's member.
     if not by.is_service:
         return access.get_endpoint(by, name, Action.SERVE)
     endpoint = Endpoint.objects.select_related("model__project").filter(model__name=name).first()

@@ -24,7 +24,7 @@ def switch_rule(project: Project, on: bool, *, by: User | None) -> Project:
 
     Raises:
         Forbidden: `by` is not an administrator of the installation, or switches the rule on and is the
-            requester or author of an open request, or logged in by a login link of another person.
+            requester or author of an open request, or logged in by another person's login link.
     """
     with transaction.atomic():
         # Locked, so that a request that is opened at the same time sees the rule before or after, not both.

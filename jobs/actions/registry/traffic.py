@@ -1,4 +1,4 @@
-"""Adds each report of prediction requests once, and folds old intervals into longer ones."""
+"""Adds each report about prediction requests once, and folds old intervals into longer ones."""
 
 import time
 from collections.abc import Iterable
@@ -8,35 +8,35 @@ from django.db import transaction
 from django.db.models import Q
 
 from jobs import clock
-from jobs.messages.traffic import INTERVAL_SECONDS, MOST, Counts, Tally, TrafficReport
+from jobs.messages.traffic import INTERVAL_SECONDS, MAX_COUNT, Counts, Tally, TrafficReport
 from jobs.models import Replica, TrafficCount
 
-KEPT = (
+LIFETIMES = (
     (INTERVAL_SECONDS, timedelta(hours=1, minutes=1)),
     (60, timedelta(days=1, hours=1)),
     (3600, timedelta(days=30, hours=4)),
 )
-"""How long intervals of each length are kept. Older ones are folded into the next length, or removed.
+"""How long intervals are kept, by length. Older ones are folded into the next length, or removed.
 
-Longer than the ranges that `queries.traffic` reads from them: a range begins up to one of its points earlier,
-and its first point must have all of its requests.
+Longer than the ranges that `queries.traffic` reads from them: a range begins up to one point earlier,
+and its first point must have all its requests.
 """
 
 CLOCK_TOLERANCE = 15.0
 """Seconds that a server's clock may differ, or a report may take, before its intervals are moved."""
 
 FOLD_SECONDS = 2.0
-"""The scheduler waits while intervals are folded, so the time of a call is limited."""
+"""The scheduler waits while intervals are folded, so each call has a time limit."""
 
 BATCH = 500
-"""Rows per transaction: other writers of SQLite wait for it."""
+"""Rows per transaction, for which other SQLite writers wait."""
 
 
 def add_report(replica: Replica, report: TrafficReport) -> bool:
-    """Add the counts of a report in the caller's transaction. Return whether they are new.
+    """Add a report's counts in the caller's transaction. Return whether they are new.
 
-    A server repeats a report until its answer arrives, so a report may come twice, and a report of an
-    earlier run of the server may come late.
+    A server repeats a report until its answer arrives, so a report may come twice, and a report from the
+    server's earlier run may come late.
     """
     newer = Q(run__lt=report.run) | Q(run=report.run, sequence__lt=report.sequence)
     claimed = Replica.objects.filter(newer, pk=replica.pk)
@@ -53,7 +53,7 @@ def add_report(replica: Replica, report: TrafficReport) -> bool:
 
 
 def _clock_offset(sent: float, now: float) -> int:
-    """Return the seconds to add to the intervals of a server whose clock is wrong."""
+    """Return the seconds to add to a server's intervals if its clock is wrong."""
     ahead = now - sent
     if abs(ahead) <= CLOCK_TOLERANCE:
         return 0
@@ -61,9 +61,9 @@ def _clock_offset(sent: float, now: float) -> int:
 
 
 def _stored_interval(start: int, now: float) -> tuple[datetime, int] | None:
-    """Return the stored interval for an interval of a report, or None if it is too old."""
+    """Return the stored interval for a reported one, or None if it is too old."""
     start = min(start, _floor_time(now, INTERVAL_SECONDS))
-    for seconds, lifetime in KEPT:
+    for seconds, lifetime in LIFETIMES:
         if now - start <= lifetime.total_seconds():
             return datetime.fromtimestamp(_floor_time(start, seconds), UTC), seconds
     return None
@@ -74,7 +74,7 @@ def _floor_time(moment: float, seconds: int) -> int:
 
 
 def _add_counts(replica: int, version: int, start: datetime, seconds: int, counts: Iterable[Counts]) -> None:
-    """Add counts to a stored interval. The caller holds the lock of the replica's row."""
+    """Add counts to a stored interval. The caller has locked the replica's row."""
     tally = Tally()
     for version_counts in counts:
         tally.add(version_counts)
@@ -83,19 +83,19 @@ def _add_counts(replica: int, version: int, start: datetime, seconds: int, count
     )
     if not created:
         tally.add(row.counts)
-    row.requests, row.failed = min(tally.succeeded + tally.failed, MOST), min(tally.failed, MOST)
+    row.requests, row.failed = min(tally.succeeded + tally.failed, MAX_COUNT), min(tally.failed, MAX_COUNT)
     row.counts_json = tally.counts().model_dump(mode="json", exclude_defaults=True)
     row.save(update_fields=["requests", "failed", "counts_json"])
 
 
 def fold_intervals() -> int:
-    """Fold old intervals into longer ones and remove the oldest. Return the number of removed rows.
+    """Fold old intervals into longer ones and remove the oldest. Count the removed rows.
 
     The call ends after `FOLD_SECONDS`; the next call continues.
     """
     removed, deadline = 0, time.monotonic() + FOLD_SECONDS
-    longer = [seconds for seconds, _ in KEPT[1:]]
-    for (seconds, lifetime), into in zip(KEPT, [*longer, None], strict=True):
+    longer = [seconds for seconds, _ in LIFETIMES[1:]]
+    for (seconds, lifetime), into in zip(LIFETIMES, [*longer, None], strict=True):
         # Only complete intervals of the next length, so that each is usually written once.
         oldest = _floor_time((clock.now() - lifetime).timestamp(), into or seconds)
         due = Q(seconds=seconds, start__lt=datetime.fromtimestamp(oldest, UTC))
@@ -106,7 +106,7 @@ def fold_intervals() -> int:
 
 
 def _fold_replica(replica: int, due: Q, into: int | None) -> int:
-    """Fold the oldest due rows of one replica into intervals of `into` seconds. Return their number."""
+    """Fold one replica's oldest due rows into intervals of `into` seconds. Count the rows."""
     with transaction.atomic():
         Replica.objects.select_for_update(no_key=True).filter(pk=replica).first()
         rows = list(TrafficCount.objects.filter(due, replica=replica).order_by("start")[:BATCH])

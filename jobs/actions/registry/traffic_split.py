@@ -1,4 +1,4 @@
-"""Divides the requests of an endpoint among versions. Only the default division is available yet."""
+"""Divides an endpoint's requests among versions. Only the default division is available yet."""
 
 from collections.abc import Mapping
 
@@ -9,18 +9,18 @@ from jobs.models import Endpoint, User
 from jobs.spec.problems import Problem
 
 ALL_TO_PRODUCTION = {"production": 100}
-"""The traffic of an endpoint by stage, in percent. Other distributions are not available yet."""
+"""An endpoint's traffic by stage, in percent. Other distributions are not available yet."""
 
 
 def change_split(
     endpoint: Endpoint, *, canary: int | None, shadow: int | None, traffic: Mapping[str, int], by: User
 ) -> None:
-    """Check a change of the versions among which the traffic is divided. The present one is accepted.
+    """Check a change to the versions among which the traffic is divided. The present division is accepted.
 
     Args:
         endpoint: whose traffic is divided.
-        canary: number of the version that answers a part of the requests; None for none.
-        shadow: number of the version that gets copies of the requests; None for none.
+        canary: the version that answers some requests, by number; None for none.
+        shadow: the version that gets copies of the requests, by number; None for none.
         traffic: percent of the requests by stage.
         by: the acting user.
 

@@ -16,7 +16,7 @@ from jobs.models import Attempt, Job, Trial, Worker
 from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
 FREE_LOSSES = ("drained", "unclaimed", "no_space", "sandbox_refused")
-"""Error codes of losses that do not count as a restart."""
+"""Losses with these error codes do not count as a restart."""
 
 WORKER_DIED: JobError = {
     "code": "worker_died",
@@ -37,14 +37,14 @@ def finish(
 ) -> None:
     """End an attempt and update its job or trials. A second call with the same outcome does nothing.
 
-    Of the attempt's trials, those that had begun end with `outcome`, and those that had not begun stay
-    queued. Trials that had ended do not change.
+    Trials in the attempt that had begun end with `outcome`, and trials that had not begun stay queued. Trials
+    that had ended do not change.
 
     Args:
         attempt_id: the attempt.
         outcome: how it ended. After `lost`, the work is queued again and resumes from its newest checkpoint.
         error: `code`, `message` and optionally `traceback`, for a failure.
-        result: the content of the task's `result` event.
+        result: the content in the task's `result` event.
 
     Raises:
         StaleFence: the attempt has ended with another outcome.
@@ -190,7 +190,7 @@ def reap(job: Job | None = None) -> int:
     """End the attempts whose lease has expired and queue their work again.
 
     Args:
-        job: limits the search to attempts of this job.
+        job: ends only this job's attempts.
 
     Returns:
         How many attempts were ended.
@@ -223,7 +223,7 @@ def declare_lost(worker_id: int, *, name: str, pid: int) -> None:
     """Declare a dead worker lost and end its attempts at once.
 
     Args:
-        worker_id: the key of its row.
+        worker_id: its row's key.
         name: the worker's name. The row must have the same name and `pid`, else nothing is done: the file
             that names the worker may be older than the database.
         pid: the worker's process id.

@@ -65,7 +65,7 @@ def record_events(
     spool_position: int,
     stored: Mapping[str, store.StoredFile],
 ) -> None:
-    """Write a batch of a runner's events to the database, all or nothing.
+    """Write a batch of events from a runner to the database, all or nothing.
 
     Args:
         attempt_id: the attempt.

@@ -30,7 +30,7 @@ STOPPABLE = (
     JobState.LOST,
 )
 VERBS = {Desired.PAUSED: "pause", Desired.STOPPED: "stop", Desired.KILLED: "kill"}
-"""The verb of each request, for audit rows and messages."""
+"""The verb for each request, for audit rows and messages."""
 
 
 def pause(job: Job, *, by: User) -> Job:
@@ -79,7 +79,7 @@ def _set_desired(job: Job, desired: Desired, *, allowed: tuple[JobState, ...], b
 
 
 def _wake_workers(job: Job) -> None:
-    """Notify the workers that hold attempts of a job or its steps, and the scheduler."""
+    """Notify the scheduler, and the workers that hold attempts for a job or its steps."""
     held = Attempt.objects.open().filter(job__in=_with_steps(job))
     for worker_id, attempt_id in held.values_list("worker_id", "pk"):
         queue.wake_worker(worker_id, attempt_id)
@@ -118,7 +118,7 @@ def finish(job: Job, *, by: User) -> Job:
     """End a search with the trials it has, and continue with the steps after it.
 
     Running trials write a checkpoint and stop; waiting ones stop at once; no new ones are created. A paused
-    search continues with its steps. Scripts of an external search complete the trials that they hold.
+    search continues with its steps. An external search's scripts complete the trials that they hold.
 
     Raises:
         Conflict: the job is not a search.
@@ -168,9 +168,9 @@ def _requeue_job(
 
     Args:
         job: the job.
-        trials: states of trials to queue.
-        jobs: states of the job and its steps to queue.
-        as_new: whether errors, restarts and times of the earlier run are cleared.
+        trials: the states in which trials are queued.
+        jobs: the states in which the job and its steps are queued.
+        as_new: whether the earlier run's errors, restarts and times are cleared.
 
     Returns:
         How many trials and jobs were queued.
@@ -195,7 +195,7 @@ def _requeue_job(
 
 
 def retry(job: Job, *, by: User) -> Job:
-    """Queue the failed or stopped parts of a job again, and only those.
+    """Queue a job's failed or stopped parts again, and only those.
 
     Raises:
         StaleState: the job is not final, or nothing in it failed.
@@ -230,7 +230,7 @@ def retry(job: Job, *, by: User) -> Job:
 
 
 def change(job: Job, *, priority: int | None = None, pool: str | None = None, by: User) -> Job:
-    """Change the priority or pool of a job and its steps. Running parts stay on their worker.
+    """Change a job's priority or pool, with its steps. Running parts stay on their worker.
 
     Raises:
         Conflict: the job is final.

@@ -35,7 +35,7 @@ def append(root_id: int, events: Sequence[Event], point_bytes: int = 0) -> int:
         point_bytes: by how many bytes the stored columns of its metric points have grown.
 
     Returns:
-        The cursor of the last event.
+        The last event's cursor.
     """
     with connection.cursor() as cursor:
         # This locks the root's row until commit, so cursors become visible in order.

@@ -1,7 +1,7 @@
 """Checks an attempt's fencing token, locks the attempt and stores its spool position, in one statement.
 
-It is written in SQL, as are the other statements of every commit of every running job: building such a query
-from models takes twenty times as long as running it.
+It is written in SQL, as are all other statements that every running job repeats at each commit: building such
+a query from models takes twenty times as long as running it.
 """
 
 import json
@@ -25,7 +25,7 @@ _PHASE = {"postgresql": "record -> 'phase'", "sqlite": "json_extract(record, '$.
 
 
 class Acknowledged(NamedTuple):
-    """An attempt whose batch may be written, and the phase of a trial in its record, if there is one."""
+    """An attempt whose batch may be written, and the trial phase in its record, if there is one."""
 
     attempt: Attempt
     phase: dict[str, Any] | None

@@ -5,7 +5,7 @@ from jobs.models import Job
 MAX_WARNINGS = 20
 """Per job; further warnings are only in the job's events."""
 MAX_LENGTH = 2000
-"""Longer texts are cut in the job's row, which every list of jobs reads; its events keep the whole text."""
+"""Longer texts are cut in the job's row, which every job list reads; its events keep the whole text."""
 
 
 def add_warning(job_id: int, *, code: str, message: str) -> None:

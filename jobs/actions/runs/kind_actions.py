@@ -1,4 +1,4 @@
-"""Defines the base class of a kind's actions, and their registry, which is filled when the app starts."""
+"""Defines the base class for a kind's actions, and their registry, which is filled when the app starts."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ type JobError = dict[str, Any]
 
 
 class ResultRefused(Exception):
-    """The result of a task cannot be used. The job fails with the error."""
+    """A task's result cannot be used. The job fails with the error."""
 
     def __init__(self, error: JobError) -> None:
         super().__init__(error["message"])
@@ -20,14 +20,14 @@ class ResultRefused(Exception):
 
 
 class KindActions[P: Payload, R: Result]:
-    """The actions of a kind. A kind overrides the methods that it needs.
+    """A kind's actions. Each kind overrides the methods that it needs.
 
     Every method except `build_task` is called inside a transaction. `children` and `advance` may be called
     again after a crash, so they must be idempotent.
     """
 
     def accept(self, payload: P, *, project: Project, by: User) -> P:
-        """Check and complete the payload of a job that a user submits directly. Refused by default.
+        """Check and complete a payload that a user submits directly. Refused by default.
 
         Raises:
             BadInput: it refers to objects that `by` cannot see or that do not exist; pointers start at
@@ -42,7 +42,7 @@ class KindActions[P: Payload, R: Result]:
         raise Conflict(f"jobs of kind {attempt.job.public_kind} have no task for a runner")
 
     def on_done(self, job: Job, result: R) -> None:
-        """Store the result of a completed job in the rows that wait for it.
+        """Store a completed job's result in the rows that wait for it.
 
         Raises:
             ResultRefused: it cannot be used; nothing was changed.
@@ -55,12 +55,12 @@ class KindActions[P: Payload, R: Result]:
         """Do an open root's next step. A root with a single task ends with its result."""
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Return the jobs of this step under a root, in order. Missing ones are created."""
+        """Return the jobs for this step under a root, in order. Missing ones are created."""
         del root, spec
         return []
 
     def clone(self, job: Job, *, by: User) -> Job:
-        """Queue a copy of a root of this kind."""
+        """Queue a copy of a root job."""
         del by
         raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be cloned")
 
@@ -69,15 +69,15 @@ _REGISTERED: dict[str, KindActions[Any, Any]] = {}
 
 
 def register_actions(kind: str, actions: KindActions[Any, Any]) -> None:
-    """Register the actions of a kind."""
+    """Register a kind's actions."""
     _REGISTERED[kind] = actions
 
 
 def actions_of(job: Job) -> KindActions[Any, Any]:
-    """Return the actions of a job's kind."""
+    """Return the actions for a job's kind."""
     return _REGISTERED[job.kind]
 
 
 def actions_for(kind: str) -> KindActions[Any, Any]:
-    """Return the actions of a kind by its name."""
+    """Return the actions for a kind by its name."""
     return _REGISTERED[kind]

@@ -1,4 +1,4 @@
-"""Queues jobs of kinds that users may submit directly, without an experiment."""
+"""Queues the jobs that users may submit directly, without an experiment."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from jobs.spec.problems import Problem, problems
 
 
 def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
-    """Queue a job of a kind with a payload that a user sent.
+    """Queue a job with a kind and a payload that a user sent.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.

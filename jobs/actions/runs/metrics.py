@@ -1,7 +1,7 @@
 """Stores metric points in columns: each commit appends a small chunk to its series.
 
-The cost of appending does not depend on the length of a series: stored chunks are not read or written again
-until there are `LOOSE` small chunks, which are then compacted.
+Appending costs the same however long a series is: stored chunks are not read or written again until there are
+`LOOSE` small chunks, which are then compacted.
 """
 
 import math
@@ -36,18 +36,18 @@ _NEWEST = "SELECT id, data FROM jobs_metricchunk WHERE series_id = %s ORDER BY i
 
 
 _Chunk = tuple[int, float, float, int, bytes]
-"""A row of `_ADD`: series, first and last x, number of points, data."""
+"""A row in `_ADD`: series, first and last x, number of points, data."""
 
 
 class _Owner(NamedTuple):
-    """The owner of a series: a trial's execution, or the job itself."""
+    """A series' owner: a trial's execution, or the job itself."""
 
     trial: int | None
     execution: int
 
 
 class _Points(NamedTuple):
-    """New points of one series, in the order received."""
+    """One series' new points, in the order received."""
 
     axis: str
     at: list[float]
@@ -59,7 +59,7 @@ class _Points(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The result of `store_points`.
+    """The counts that `store_points` returns.
 
     Attributes:
         refused: how many series were refused because their execution has reached the limit. Only the first
@@ -112,7 +112,7 @@ def too_many_warning(refused: int) -> Warned:
 def _gather_points(
     trials: Mapping[int, Trial], events: Iterable[Metric | Points]
 ) -> Mapping[_Owner, dict[str, _Points]]:
-    """Return the points of the events by owner and name."""
+    """Collect the events' points by owner and name."""
     points_by_owner: dict[_Owner, dict[str, _Points]] = defaultdict(dict)
     for event in events:
         trial = None if event.trial is None else trials[event.trial].pk
@@ -133,7 +133,7 @@ def _gather_points(
 
 
 def _stored_series(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[str, _Row]]:
-    """Return the stored series of these owners by name, with one statement for all trials."""
+    """Return these owners' stored series by name, with one statement for all trials."""
     series_by_owner: dict[_Owner, dict[str, _Row]] = defaultdict(dict)
     trials = sorted({owner.trial for owner in owners if owner.trial is not None})
     with connection.cursor() as cursor:
@@ -149,7 +149,7 @@ def _stored_series(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner
 
 
 def _create_series(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
-    """Create new series with their first chunks. Return the bytes of the chunks."""
+    """Create new series with their first chunks. Return how many bytes the chunks have."""
     if not new:
         return 0
     columns = [series.columns() for series in new.values()]
@@ -175,7 +175,7 @@ def _create_series(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) 
 
 
 def _append_chunks(grown: Mapping[_Row, Columns]) -> int:
-    """Append a chunk to each of these series. Return by how many bytes they have grown.
+    """Append a chunk to each series. Return by how many bytes they have grown.
 
     A series with too many small chunks is compacted.
     """
@@ -208,7 +208,7 @@ def _last_value(columns: Columns) -> float | None:
 
 
 def _compact_series(series: int, loose: int) -> int:
-    """Merge the small chunks of a series. Return by how many bytes it has grown, mostly a negative number.
+    """Merge a series' small chunks. Return by how many bytes it has grown, mostly a negative number.
 
     All but the last chunk are then full and do not change again.
     """

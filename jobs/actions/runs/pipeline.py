@@ -1,4 +1,4 @@
-"""Advances root jobs through the steps of `jobs.kinds.PIPELINE`.
+"""Advances root jobs through the steps in `jobs.kinds.PIPELINE`.
 
 `advance` reads the rows and does the next step, if there is one. It is idempotent and may be called at any
 time by any process: unique constraints prevent a step from being created twice.
@@ -54,13 +54,13 @@ def advance(root: Job) -> None:
 
 
 def _has_open_attempts(root: Job) -> bool:
-    """Return whether a worker still holds an attempt of the root or its steps."""
+    """Return whether a worker still holds an attempt for the root or its steps."""
     held = Attempt.objects.open()
     return held.filter(job__in=[root.pk, *root.descendants.values_list("pk", flat=True)]).exists()
 
 
 def _halt_with_steps(root: Job) -> None:
-    """Pause or stop the root and its steps as far as no worker holds an attempt of them."""
+    """Pause or stop the root and its steps, as far as no worker holds an attempt for them."""
     pausing = root.desired == Desired.PAUSED
     waiting = root.trials.waiting()
     move_trials(root, waiting, TrialState.PAUSED if pausing else TrialState.STOPPED)
@@ -109,7 +109,7 @@ def give_up(root: Job) -> None:
 
 
 def end_without_trial(root: Job) -> None:
-    """Fail a search whose trials have ended, none of them with a model."""
+    """Fail a search whose trials have all ended without a model."""
     message = f"no trial was completed, so there is no model to continue with{_last_error(root)}"
     fail(root, {"code": "no_trial_completed", "message": message})
 
@@ -127,7 +127,7 @@ def stop_waiting_trials(root: Job) -> None:
 
 
 def fail(root: Job, error: JobError) -> None:
-    """Fail a root once no worker holds an attempt of it. Until then, keep the error and start nothing."""
+    """Fail a root once no worker holds an attempt for it. Until then, keep the error and start nothing."""
     stop_waiting_trials(root)
     for child in root.descendants.unfinished():
         _halt_job(child, pausing=False)
@@ -149,7 +149,7 @@ def fail(root: Job, error: JobError) -> None:
 
 
 def _partial_results(root: Job) -> dict[str, Any]:
-    """Return the results so far of a root that fails; none if they cannot be computed."""
+    """Return a failing root's results so far; none if they cannot be computed."""
     try:
         # A savepoint: an error in a query must not undo the failure.
         with transaction.atomic():
@@ -187,7 +187,7 @@ def start_next_step(root: Job) -> None:
 
 
 def complete(root: Job) -> None:
-    """Complete a root, with its results and those of its steps."""
+    """Complete a root, with its own and its steps' results."""
     # A search needs no slot, so it may complete before it has started.
     if root.state in WAITING:
         move(root, JobState.STARTING)

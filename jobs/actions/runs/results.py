@@ -1,4 +1,4 @@
-"""Applies the result of a job's task, or its failure, to the job and to the rows that wait for it."""
+"""Applies a task's result or failure to its job and to the rows that wait for it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from jobs.states import JobState
 
 
 def complete_job(job: Job, result: dict[str, Any]) -> None:
-    """Apply the result of a job's engine function, inside the caller's transaction."""
+    """Apply the result from a job's engine function, inside the caller's transaction."""
     if job.state == JobState.STARTING:
         move(job, JobState.RUNNING, fence=job.fence)
     if (refusal := apply_result(job, result)) is not None:

@@ -1,4 +1,4 @@
-"""Applies the quotas of a project to its runs: events a second, and the disk space of their records."""
+"""Applies a project's quotas to its runs: events a second, and the disk space for their records."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ from jobs.queries.storage import disk_use
 from jobs.states import AttemptState
 
 SMALLEST_CHANGE = 100
-"""Events a second: a smaller change of a run's rate is not stored."""
+"""Smaller changes to a run's event rate, in events a second, are not stored."""
 
 
 def share_events(attempt_id: int, rate: int) -> float | None:
     """Store how many events a second an attempt records, and return how many it may record.
 
-    A project's events are shared by the slots of its attempts. An attempt gets more than its share while
-    others use less than theirs.
+    The slots of a project's attempts share its events. An attempt gets more than its share while others use
+    less than theirs.
 
     Returns:
         Events a second; None if there is no quota, because the job belongs to no project.
@@ -29,7 +29,7 @@ def share_events(attempt_id: int, rate: int) -> float | None:
 
 
 def share_events_of_scripts(job_id: int, rate: int) -> float | None:
-    """Do the same for an external search, whose scripts together have the share of one slot."""
+    """Do the same for an external search, whose scripts together have one slot's share."""
     job = Job.objects.select_related("project").get(pk=job_id)
     return _share_rate(job, list(Attempt.objects.open().filter(job=job)), rate)
 
@@ -56,10 +56,10 @@ def require_within_disk(attempt_id: int, *, beside: int = 0) -> None:
 
     Args:
         attempt_id: the attempt.
-        beside: bytes of the attempt that are not in the database, such as files that it has not stored.
+        beside: the attempt's bytes that are not in the database, such as files that it has not stored.
 
     Raises:
-        QuotaReached: the files and events of the project use more than its quota.
+        QuotaReached: the project's files and events use more than its quota.
     """
     job = Attempt.objects.select_related("job__project").get(pk=attempt_id).job
     require_job_within_disk(job, beside=beside)
@@ -68,7 +68,7 @@ def require_within_disk(attempt_id: int, *, beside: int = 0) -> None:
 def require_job_within_disk(job: Job, *, beside: int = 0) -> None:
     """Do the same after a job has written to the disk.
 
-    Checkpoints of the job from which nothing will resume are removed first: usually the scheduler does this
+    The job's checkpoints from which nothing will resume are removed first: usually the scheduler does this
     some seconds later. The use that is known may be some seconds old.
     """
     project = job.project

@@ -20,11 +20,11 @@ from jobs.queries.search import outcomes
 from jobs.states import JobState, TrialState
 
 MOST_RESUMED = 100
-"""Only the first ones of an attempt are kept: those that continue the work of the attempt before it."""
+"""Only an attempt's first resumptions are kept: these continue the previous attempt's work."""
 
 Files = Mapping[str, store.StoredFile]
 RESULT_FIELDS = ("score", "best_epoch", "epochs", "metrics", "best")
-"""Fields of the event of an execution's end that are stored in its row."""
+"""Fields in an execution's last event that are stored in its row."""
 
 
 class Recorded(NamedTuple):
@@ -41,16 +41,16 @@ def record_events(
     *,
     phase: Mapping[str, Any] | None = None,
 ) -> Recorded:
-    """Write a batch of events of an attempt's runner, inside the caller's transaction.
+    """Write a batch of events from an attempt's runner, inside the caller's transaction.
 
-    An event of a trial that the attempt does not hold is replaced by a warning in the log. Log lines and
-    warnings are also accepted of trials that the attempt held before: they arrive after the trial's end.
+    An event about a trial that the attempt does not hold is replaced by a warning in the log. Log lines and
+    warnings are also accepted from trials that the attempt held before: they arrive after the trial's end.
 
     Args:
         attempt: the attempt.
         batch: its events in order.
         stored: the stored file of each `artifact` event, by the event's path.
-        phase: the phase of a trial in the attempt's record, which the attempt may have deferred.
+        phase: the trial phase in the attempt's record, which the attempt may have deferred.
 
     Returns:
         The events for readers, in order, which the caller appends to the log, and the points' growth.
@@ -73,7 +73,7 @@ def record_events(
     }
     bodies = []
     for event in accepted:
-        # Of several states of an execution only the last is written to its row; readers get all of them.
+        # If an execution has several states, only the last is written to its row; readers get all.
         if isinstance(event, contract.ExecutionDone) and last[event.trial, event.execution] is not event:
             bodies.append(recorder.public(event))
         else:
@@ -87,7 +87,7 @@ def record_events(
 def _trials_named_in(
     attempt: Attempt, batch: Sequence[contract.RunnerEvent]
 ) -> tuple[dict[int, Trial], frozenset[int]]:
-    """Return the trials that the batch names: those the attempt holds, and the numbers of those it held."""
+    """Return the trials that the batch names: those the attempt holds, and those it held, by number."""
     named = {event.trial for event in batch if event.trial is not None}
     if not named or not attempt.job.facts.has_trials:
         return {}, frozenset()
@@ -102,14 +102,14 @@ def _trials_named_in(
 
 
 def _refused(event: contract.RunnerEvent) -> contract.Log:
-    """Return the warning that replaces an event of a trial that the attempt does not hold."""
+    """Return the warning that replaces an event about a trial that the attempt does not hold."""
     line = f"an event of type {event.type} names trial {event.trial}, which this attempt does not hold"
     return contract.Log(time=time.time(), level="warning", source="worker", line=line)
 
 
 @dataclass(frozen=True)
 class _Recorder:
-    """Writes the events of one batch."""
+    """Writes one batch's events."""
 
     attempt: Attempt
     trials: Mapping[int, Trial]
@@ -155,7 +155,7 @@ class _Recorder:
             return None
 
     def _end_trial(self, trial: Trial, event: contract.TrialDone) -> Event | None:
-        # A user may have paused or stopped it; the table of transitions allows some of those changes too.
+        # A user may have paused or stopped it; the transition table allows some of those changes too.
         if trial.state != TrialState.RUNNING:
             return None
         to, fence, finished = TrialState(event.state), self.attempt.number, self._moment(event)
@@ -176,7 +176,7 @@ class _Recorder:
         return body
 
     def _score(self, trial: Trial) -> dict[str, Any]:
-        """Return a trial's score, and with rungs also the scores at the ends of its rungs."""
+        """Return a trial's score, and with rungs also its score at each rung's end."""
         score, std = outcomes.score_of(trial)
         # Without rungs, or continued by a user: then it is not compared at a rung.
         if trial.epochs is None or trial.until is not None:
@@ -208,7 +208,7 @@ class _Recorder:
             return
         trial = self.trials[event.trial]
         results: dict[str, Any] = {}
-        # If the continuation of a completed trial fails, the results of its earlier training are kept.
+        # If a completed trial's continuation fails, the results of its earlier training are kept.
         continuation_failed = event.state == "failed" and trial.until is not None
         if event.state != "running" and not continuation_failed:
             results = {name: getattr(event, name) for name in RESULT_FIELDS}
@@ -252,7 +252,7 @@ class _Recorder:
     def record_phase(
         self, events: Sequence[contract.RunnerEvent], *, earlier: Mapping[str, Any] | None
     ) -> None:
-        """Write the phase of a trial that the last of these events leaves; a progress ends it."""
+        """Write the trial phase that the last event leaves; a progress ends it."""
         phase = earlier
         for event in events:
             match event:
@@ -310,6 +310,6 @@ class _Recorder:
         return body | who
 
     def _moment(self, event: contract.RunnerEvent) -> dt.datetime:
-        """Return the time of an event by the runner's clock, but never a time in the future."""
+        """Return an event's time by the runner's clock, but never a time in the future."""
         past = 0 < event.time < self.now.timestamp()
         return dt.datetime.fromtimestamp(event.time, dt.UTC) if past else self.now

@@ -42,10 +42,10 @@ from jobs.queries.search.waiting import (
 from jobs.states import OPEN, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")
-"""Columns of jobs that may be large and that no placement depends on."""
+"""Job columns that may be large and do not affect placement."""
 
 PLACEABLE = OPEN - {JobState.PAUSED, JobState.STOPPING}
-"""States of jobs that may wait for slots, or whose trials may."""
+"""States in which jobs, or their trials, may wait for slots."""
 
 UNCLAIMED_SECONDS = 15.0
 """A worker has this time to claim an attempt; then its work is placed again."""
@@ -53,7 +53,7 @@ UNCLAIMED_SECONDS = 15.0
 
 @dataclass
 class LiveWorker:
-    """A live worker, the number of its free slots, and the first job that waits for them.
+    """A live worker, its free slots, and the first job that waits for them.
 
     Jobs behind that one are not placed on this worker.
     """
@@ -65,12 +65,12 @@ class LiveWorker:
 
 @dataclass
 class LivePool:
-    """The live workers of a pool during one pass.
+    """A pool's live workers during one pass.
 
     Attributes:
         workers: those that accept work.
         draining: how many workers finish their attempts and accept no more.
-        minimum: returns the weakest sandbox for code of users.
+        minimum: returns the weakest sandbox for user code.
     """
 
     workers: list[LiveWorker] = field(default_factory=list)
@@ -83,18 +83,18 @@ class LivePool:
         return [worker for worker in self.workers if worker.row in fitting]
 
     def concurrency(self, job: Job) -> int:
-        """Return how many attempts of a job an otherwise empty pool can run at once."""
+        """Return how many of a job's attempts an otherwise empty pool can run at once."""
         return sum(worker.row.slots // job.slots for worker in self.suitable(job))
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A job, or a batch of trials of a search, that waits for slots."""
+    """A job, or a batch of trials in a search, that waits for slots."""
 
     job: Job
     trials: tuple[Trial, ...] = ()
 
-    def order(self) -> tuple[Any, ...]:
+    def sort_key(self) -> tuple[Any, ...]:
         """Return the sort key: priority, then age, then the first trial's number."""
         return (
             -self.job.priority,
@@ -115,7 +115,7 @@ def place_jobs() -> int:
         return 0
     pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
     installing = cache(package_installs.running_installations)
-    waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.order)
+    waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.sort_key)
     placed = 0
     for candidate in waiting:
         job = candidate.job
@@ -151,7 +151,7 @@ def _record_reason(job: Job, reason: str) -> None:
 
 
 def _explain_searches_without_trials(jobs: Iterable[Job], pools: dict[str, LivePool]) -> None:
-    """Record why searches wait that have no trial to place: only workers choose the values of trials."""
+    """Record why searches without a trial to place wait: only workers choose trials' values."""
     # Scripts choose those of an external search, which has no revision.
     for search in (job for job in jobs if job.facts.has_trials and job.revision_id is not None):
         try:
@@ -191,7 +191,7 @@ def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
 
 
 def _waiting_trials() -> QuerySet[Trial]:
-    """Return the trials that wait for placement. A chief assigns the trials of external searches."""
+    """Return the trials that wait for placement. A chief assigns the trials in external searches."""
     trials = Trial.objects.filter(job__revision__isnull=False, job__desired=Desired.RUNNING)
     return trials.filter(job__state__in=PLACEABLE).waiting()
 
@@ -206,13 +206,13 @@ def _waiting_jobs() -> list[Job]:
 
 
 def _candidates(jobs: Iterable[Job]) -> list[Candidate]:
-    """Return those of the waiting jobs that wait for slots of their own."""
+    """Return the waiting jobs that need slots themselves."""
     # A root whose own task is done only waits for its later steps.
     return [Candidate(job) for job in jobs if not job.facts.has_trials and not job.payload.task_done]
 
 
 def _next_batches(jobs: Iterable[Job], pools: dict[str, LivePool]) -> Iterator[Candidate]:
-    """Split the waiting trials of each search into batches, one per attempt."""
+    """Split each search's waiting trials into batches, one per attempt."""
     trials: dict[int, list[Trial]] = defaultdict(list)
     for trial in _waiting_trials().order_by("job", "number"):
         trials[trial.job_id].append(trial)
@@ -237,7 +237,7 @@ def _why_waiting(
     running: dict[int, int],
     installing: Callable[[], package_installs.ByPackages],
 ) -> str | None:
-    """Return why a candidate waits, as a sentence, or None if it can be placed.
+    """Return a sentence that states why a candidate waits, or None if it can be placed.
 
     A job that waits for slots blocks the workers that could run it. One that waits for its packages, its
     project's quota or its search's limit does not, since no free slot would help it.
@@ -245,7 +245,7 @@ def _why_waiting(
     Args:
         candidate: the first candidate that is not placed yet.
         pool: its pool.
-        suitable: the workers of the pool that could run it.
+        suitable: the workers in the pool that could run it.
         used: the number of slots in use, by project.
         running: the number of open attempts, by search.
         installing: returns the packages that are being installed.
@@ -304,7 +304,7 @@ def _no_room(job: Job, suitable: list[LiveWorker]) -> str:
 
 
 def _trial_limit(job: Job) -> int | None:
-    """Return the limit of trials at once that a search sets for itself."""
+    """Return how many trials a search allows at once."""
     search = job.revision.spec.search if job.revision is not None else None
     return search.parallel_trials if search is not None else None
 

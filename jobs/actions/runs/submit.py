@@ -1,4 +1,4 @@
-"""Queues jobs: roots with their payloads, the roots of experiments, and their steps."""
+"""Queues jobs: roots with their payloads, roots for experiments, and their steps."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ from jobs.states import JobState
 
 
 def submit(revision: Revision, *, by: User) -> Job:
-    """Queue a revision of an experiment: a search if its spec has one, else a single training.
+    """Queue an experiment's revision: a search if its spec has one, else a single training.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
@@ -99,7 +99,7 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion 
 
 
 def queue(payload: Payload, **fields: Any) -> Job:
-    """Create a queued root of the payload's kind and notify the scheduler, in the caller's transaction."""
+    """Create a queued root with the payload's kind and notify the scheduler, in the caller's transaction."""
     job = Job.objects.create(
         kind=facts_of_payload(payload).name,
         payload_json=payload.to_json(),
@@ -128,7 +128,7 @@ def _require_kept(job: Job) -> None:
 
 
 def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots: int = 1) -> Job:
-    """Create the job of a step under a root, or return the existing one."""
+    """Create a step's job under a root, or return the existing one."""
     # A unique constraint on these three columns makes concurrent calls create one row.
     row, _ = Job.objects.get_or_create(
         parent=root,
@@ -163,7 +163,7 @@ def clone(job: Job, *, by: User) -> Job:
 
 
 def resubmit(job: Job, *, by: User) -> Job:
-    """Queue the revision of a root again.
+    """Queue a root's revision again.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.

@@ -1,4 +1,4 @@
-"""Builds the task of an attempt from its job's rows, with every input as a local file."""
+"""Builds an attempt's task from its job's rows, with every input as a local file."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -26,7 +26,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         attempt_id: a claimed attempt.
         folder: the attempt's own folder on this machine.
         threads: how many CPU threads the attempt's slots provide.
-        compile_cache: the project's private folder of compiled programs.
+        compile_cache: the project's private folder for compiled programs.
     """
     related = ("job__revision", "job__parent", "job__project")
     attempt = Attempt.objects.select_related(*related).get(pk=attempt_id)
@@ -46,7 +46,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
 
 
 def base_model_of(spec: ExperimentSpec) -> BaseModelFile | None:
-    """Return the file of the version whose weights a training starts from, or None for new weights."""
+    """Return the version's file from which a training reads its first weights, or None for new weights."""
     version = base_versions.pinned_version(spec)
     if version is None:
         return None
@@ -61,7 +61,7 @@ def dataset_of(job: Job) -> DatasetFile:
     """Return the table that a job reads.
 
     Raises:
-        Conflict: the job reads no data, or the profile of the data is not ready.
+        Conflict: the job reads no data, or the data's profile is not ready.
     """
     version = _dataset_version(job)
     if version is None:
@@ -101,7 +101,7 @@ def dataset_file(version: DatasetVersion) -> DatasetFile:
 def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile | None]:
     """Return the spec and the data of a version's training; (None, None) for a file from outside.
 
-    The model of a script is such a file: only the script knows the meaning of its inputs.
+    A script's model is such a file: only the script knows the meaning of its inputs.
     """
     source = version.source_job
     if source is None or source.revision is None or is_foreign(version):
@@ -135,7 +135,7 @@ def spec_of(job: Job) -> ExperimentSpec:
 
 
 def checkpoint_folders(rows: Iterable[Checkpoint]) -> tuple[CheckpointFolder, ...]:
-    """Return the folders of the first few checkpoints."""
+    """Return the first few checkpoints' folders."""
     root = store().checkpoint_root
     return tuple(
         CheckpointFolder(folder=str(root / row.folder), manifest=row.manifest, step=row.step)
@@ -144,5 +144,5 @@ def checkpoint_folders(rows: Iterable[Checkpoint]) -> tuple[CheckpointFolder, ..
 
 
 def artifact_path(job: Job, role: str) -> str:
-    """Return the path of a job's newest artifact in a role."""
+    """Return the path to a job's newest artifact in a role."""
     return str(store().path(job.artifacts.filter(role=role).latest("pk").artifact_id))

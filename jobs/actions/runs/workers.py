@@ -22,7 +22,7 @@ def register(
     devices: list[dict[str, Any]],
     info: dict[str, Any],
 ) -> Worker:
-    """Create the row of a node that has just started. A restarted node is a new worker."""
+    """Create the row for a node that has just started. A restarted node is a new worker."""
     worker = Worker.objects.create(
         name=name,
         host=host,

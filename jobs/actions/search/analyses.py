@@ -1,4 +1,4 @@
-"""Claims and stores analyses of a search: one process at a time computes each, under a fencing token."""
+"""Claims and stores a search's analyses: one process at a time computes each, under a fencing token."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Submits ensembles of chosen trials, in addition to the ensemble of the best trials in a spec's `after`."""
+"""Submits ensembles from chosen trials, in addition to a spec's ensemble from the best trials."""
 
 from collections.abc import Sequence
 
@@ -17,14 +17,14 @@ from jobs.queries.search import ensembles as queries
 from jobs.spec.problems import Problem
 
 MIN_TRIALS, MAX_TRIALS = 2, 100
-"""How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""
+"""How many trials an ensemble may have; `after.retrain.top` has the same maximum."""
 
 MAX_LISTED = 8
-"""The title of an ensemble lists the numbers of up to this many trials."""
+"""An ensemble's title lists up to this many trial numbers."""
 
 
 def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
-    """Queue a job that retrains these trials of a search and pools their models.
+    """Queue a job that retrains these trials and pools their models.
 
     The search may be running or final; it does not change.
 
@@ -54,9 +54,9 @@ def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
 
 
 def queue_payload(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
-    """Queue the job that retrains chosen trials of a search and pools them.
+    """Queue the job that retrains a search's chosen trials and pools them.
 
-    It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.
+    It copies experiment, revision and resources from `like`, the search or an earlier ensemble.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.

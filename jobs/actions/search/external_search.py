@@ -1,4 +1,4 @@
-"""Opens searches whose trials run in external scripts, and assigns their trials on behalf of a chief.
+"""Opens searches whose trials run in external scripts, and assigns their trials for a chief.
 
 A script holds one trial through an attempt, as a runner does: the attempt's number is the fencing token, and
 the trial is queued again when the lease expires. `attempt_end` ends these attempts too. Any number of chiefs
@@ -57,7 +57,7 @@ class NoTrial(Enum):
 
 
 def open_search(project: Project, name: str, settings: ExternalSearch, *, by: User) -> tuple[Job, bool]:
-    """Queue a search for external scripts, or return the open one of this name with its own settings.
+    """Queue a search for external scripts, or return the open one with this name and its own settings.
 
     Returns:
         The search, and whether it is new.
@@ -91,11 +91,11 @@ def record_address(job_id: int, *, host: str, port: int) -> None:
 
 
 def heartbeat(job_id: int, *, connected: Collection[int] = ()) -> Job:
-    """Renew the lease of a search's chief, and apply the search's desired state.
+    """Renew the chief's lease on a search, and apply the search's desired state.
 
     Args:
         job_id: the search.
-        connected: the numbers of attempts whose scripts are connected; their leases are renewed.
+        connected: the attempts whose scripts are connected, by number; their leases are renewed.
 
     Returns:
         The search, refreshed.
@@ -131,7 +131,7 @@ def _lease_name(root: Job) -> str:
 
 
 def has_chief(root: Job) -> bool:
-    """Return whether a chief holds an unexpired lease of the search."""
+    """Return whether a chief holds an unexpired lease on the search."""
     return Lease.objects.filter(name=_lease_name(root), until__gt=clock.now()).exists()
 
 
@@ -149,7 +149,7 @@ def wait_for_chief(root: Job) -> None:
 
 
 def open_attempts(root: Job) -> AttemptQuerySet:
-    """Return the attempts of a search that hold trials."""
+    """Return a search's attempts that hold trials."""
     return Attempt.objects.open().filter(job=root)
 
 
@@ -164,7 +164,7 @@ def _renew_leases(root: Job, attempts: Collection[int]) -> None:
 
 
 def lease_end(root: Job) -> datetime:
-    """Return the end of the lease of a script that has just sent a message."""
+    """Return when a script's lease ends if it has just sent a message."""
     return clock.now() + timedelta(seconds=external_payload(root).search.lease_seconds)
 
 
@@ -235,7 +235,7 @@ def _worker_of_script(root: Job, script: str, host: str) -> Worker:
 
 
 def _discovery_trial(root: Job) -> Trial | None:
-    """Create the first trial of a search whose space is unknown: the script runs its own defaults.
+    """Create a search's first trial while its space is unknown: the script runs its own defaults.
 
     A KerasTuner script reports its hyperparameters when a trial ends, never before.
     """
@@ -274,7 +274,7 @@ def _hold_trial(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
 
 
 def _answer_without_trial(root: Job) -> NoTrial:
-    """Return the answer to a script if no trial waits. Trials of other scripts may be queued again later."""
+    """Return the answer to a script if no trial waits. Other scripts' trials may be queued again later."""
     settings = external_payload(root).search
     trials = root.trials.filter(source="algorithm").count()
     if settings.space and trials < settings.planned() and not external_payload(root).exhausted:
@@ -284,10 +284,10 @@ def _answer_without_trial(root: Job) -> NoTrial:
 
 
 class SuggestionRequest(NamedTuple):
-    """A request for one suggestion, and the number of trials at the time of the request."""
+    """A request for one suggestion, and how many trials there were at its time."""
 
     request: dict[str, Any]
-    made: int
+    trial_count: int
 
 
 def suggestion_request(job_id: int) -> SuggestionRequest | None:
@@ -312,7 +312,7 @@ def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | Non
     with transaction.atomic():
         root = Job.objects.locked().get(pk=job_id)
         # Another chief may have added the suggestion to the same request.
-        if root.state in FINAL or root.payload.finishing or root.trials.count() != request.made:
+        if root.state in FINAL or root.payload.finishing or root.trials.count() != request.trial_count:
             raise StaleState(f"search {job_id} has changed while its next trial was being chosen")
         if values is None:
             change_payload(root, exhausted=True)

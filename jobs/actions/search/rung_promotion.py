@@ -1,4 +1,4 @@
-"""Promotes or prunes trials at the end of a rung, and records why a pruner stopped a trial."""
+"""Promotes or prunes trials when a rung ends, and records why a pruner stopped a trial."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def promote_trial(root: Job, suggestion: Suggestion) -> None:
         return
     _record_decision(root, trial, {**suggestion.saw, "promoted": True})
     trial.executions.filter(state=TrialState.PAUSED).update(state=TrialState.QUEUED)
-    # The times of the trial are those of its current rung; the wait between rungs does not count.
+    # The trial's times belong to its current rung; the wait between rungs does not count.
     rung: dict[str, Any] = {"rung": suggestion.rung, "epochs": suggestion.epochs}
     # The attempt of the previous rung may still run other trials, so it must release this one.
     move_trial(trial, TrialState.QUEUED, **rung, attempt=0, started=None, finished=None)

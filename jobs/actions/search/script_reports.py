@@ -1,4 +1,4 @@
-"""Records the reports of external scripts about their trials: metrics, ends and new hyperparameters."""
+"""Records external scripts' reports about their trials: metrics, ends and new hyperparameters."""
 
 import math
 import re
@@ -28,14 +28,14 @@ from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MAX_METRICS = 200
 MAX_REFUSED = 20
-"""Hyperparameters of one report that cannot be converted; after so many, the rest is not tried."""
+"""After so many hyperparameters that cannot be converted, the rest of a report is not tried."""
 LAST_STEP = 2**31
 RESERVED_NAME = re.compile(r"\0|^__.*__$")
 """Names that databases cannot store, or that languages reserve, such as `__proto__`."""
 
 
 def record_metrics(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int) -> None:
-    """Record the metrics of one step, all or none.
+    """Record one step's metrics, all or none.
 
     Raises:
         BadInput: the objective is missing, or a name or the step is out of bounds.
@@ -129,7 +129,7 @@ def end_trial(
 def _final_events(
     root: Job, name: TrialName, *, done: bool, refused: FormatError | None
 ) -> list[contract.RunnerEvent]:
-    """Return the events of the end of a trial."""
+    """Return the events for a trial's end."""
     now, trial = time.time(), name.trial
     observed = reported_values(root.pk, name)
     best = best_score(observed, external_payload(root).search)
@@ -242,7 +242,7 @@ def _extend_search(search: ExternalSearch, new: Sequence[dict[str, Any]]) -> Ext
 
 
 def _record_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Value]) -> None:
-    """Add the values of hyperparameters that the trial found to its own values."""
+    """Add values for hyperparameters that the trial found to its own values."""
     more = {name: value for name, value in values.items() if name not in trial.values}
     try:
         whole = check_values(search.space, with_defaults(search.space, trial.values | more))
@@ -255,7 +255,7 @@ def _record_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Va
 
 
 def warn_over_quota(job_id: int) -> None:
-    """Warn that reports wait, because the scripts are above their share of the quota of events a second."""
+    """Warn that reports wait, because the scripts exceed their share of the event quota."""
     message = (
         "The scripts of this search reported more events a second than their share of the quota of the "
         "project. Their calls wait, and nothing is lost. Report metrics less often, or ask an administrator "

@@ -35,11 +35,11 @@ BUDGET = {
 }
 """Numbers that may be changed, with their labels."""
 UNSET = {"max_minutes": "no limit", "parallel_trials": "one per available slot"}
-"""The meaning of a number that is left out."""
+"""What applies if a number is left out."""
 
 
 class Change(NamedTuple):
-    """The effect of a revision of a search.
+    """The effect of a search's revision.
 
     Attributes:
         spec: the experiment's spec with the changed search.
@@ -112,7 +112,7 @@ def revise_search(
         comment: the reason, for display.
 
     Raises:
-        Conflict: the job is not a search of an experiment.
+        Conflict: the job is not an experiment's search.
         StaleState: the search has ended, or was revised since `seen`. Nothing was changed.
         BadInput: a change is invalid; has a problem for each invalid field, below `/search`.
     """
@@ -146,7 +146,7 @@ def _record_revision(
     by: User,
     comment: str,
 ) -> None:
-    """Append a revision's events, those of withdrawn trials among them, and its audit row."""
+    """Append a revision's events, among them withdrawn trials', and its audit row."""
     event = events.event("revised", root, revision=after.number, by=by.username, changes=changes)
     events.append(root.root_id_or_self, [event, *withdrawn])
     audit.record(

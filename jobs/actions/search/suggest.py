@@ -1,4 +1,4 @@
-"""Requests suggestions of new trials for a search from a worker, and adds them, under a fencing token."""
+"""Requests new trials for a search from a worker, and adds them, under a fencing token."""
 
 import hashlib
 import json
@@ -36,20 +36,20 @@ RETRY_SECONDS = 5.0
 MAX_PER_REQUEST = 1000
 
 COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "epochs", "until", "rungs")
-"""Columns of the trials in a request."""
+"""The trial columns in a request."""
 
 COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
-"""Fields of an execution that are copied to the execution of a duplicate trial."""
+"""Execution fields that a duplicate trial copies."""
 
 
 class SuggestionClaim(NamedTuple):
-    """The claim of a worker on one request for suggestions.
+    """A worker's claim on one request for suggestions.
 
     Attributes:
         job_id: the search.
-        fence: the fencing token of the claim.
+        fence: the claim's fencing token.
         request: a SuggestRequest as JSON.
-        fingerprint: that of the trials. An empty answer is valid until it changes.
+        fingerprint: the trials' fingerprint. An empty answer is valid until it changes.
     """
 
     job_id: int
@@ -84,7 +84,7 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
 
 
 def _possible_attempts(root: Job, search: SearchSpec) -> int:
-    """Return how many attempts of a search could run at once."""
+    """Return how many of a search's attempts could run at once."""
     live = list(Worker.objects.live_at(clock.estimate()).filter(pool=root.pool))
     fitting = fitting_workers(root, live)
     held: dict[int, int] = defaultdict(int)
@@ -121,7 +121,7 @@ def algorithm_has_ended(root: Job, search: SearchSpec) -> bool:
 
 
 def _fingerprint(root: Job) -> str:
-    """Return a text that changes when a trial begins, ends, or reaches the end of a rung."""
+    """Return a text that changes when a trial begins, ends, or completes a rung."""
     # No two changes cancel out: only suggestions remove trials from the waiting ones, and a trial that ends
     # has a newer time than those before it.
     by_state = root.trials.order_by("state").values_list("state").annotate(Count("pk"), Max("finished"))
@@ -129,7 +129,7 @@ def _fingerprint(root: Job) -> str:
 
 
 def make_first_trials(root: Job, search: SearchSpec) -> None:
-    """Create the trials of `start_with`, once, inside the caller's transaction."""
+    """Create the trials in `start_with`, once, inside the caller's transaction."""
     if search.start_with and not root.trials.filter(source="start").exists():
         suggestions = [Suggestion(values=dict(values)) for values in search.start_with]
         _make_trials(root, suggestions, source="start")
@@ -254,7 +254,7 @@ def make_trial(root: Job, values: Values, *, source: str, by: User | None = None
 def _make_trials(
     root: Job, suggestions: Sequence[Suggestion], *, source: str, by: User | None = None
 ) -> list[Trial]:
-    """Create queued trials with their executions. A repetition of an earlier trial gets its results."""
+    """Create queued trials with their executions. A trial that repeats an earlier one gets its results."""
     search = outcomes.search_of(root)
     checked = [check_values(search.space, suggestion.values) for suggestion in suggestions]
     last = root.trials.order_by("-number").values_list("number", flat=True).first() or 0
@@ -284,7 +284,7 @@ def _make_trials(
 
 
 def _copy_results(root: Job, trial: Trial, number: int) -> None:
-    """Copy the scores of a completed trial with the same values. Nothing is trained."""
+    """Copy the scores from a completed trial with the same values. Nothing is trained."""
     first = root.trials.get(number=number)
     if first.state != TrialState.COMPLETED or first.values_digest != trial.values_digest:
         raise ValueError(f"the results of trial {number} cannot be used for {trial.values}")

@@ -1,4 +1,4 @@
-"""Queues, retries, continues and retrains single trials of a search."""
+"""Queues, retries, continues and retrains single trials in a search."""
 
 from typing import Any
 
@@ -26,11 +26,11 @@ from jobs.spec.space.values import apply_values
 from jobs.states import FINAL, JobState, TrialState
 
 RESET: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}
-"""Columns of a trial that is queued again: no attempt holds it, and its times are those of the new run."""
+"""New column values for a requeued trial: no attempt holds it, and its times begin again."""
 
 
 def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
-    """Queue one configuration of a search in addition to those of the algorithm.
+    """Queue one configuration in a search in addition to the algorithm's.
 
     Raises:
         Conflict: the job is not a search.
@@ -76,7 +76,7 @@ def _pointer_to_value(name: str) -> str:
 
 
 def retry(trial: Trial, *, by: User) -> Trial:
-    """Queue the unfinished executions of a failed or stopped trial again. Finished ones are kept.
+    """Queue a failed or stopped trial's unfinished executions again. Finished ones are kept.
 
     Raises:
         StaleState: the trial is not failed or stopped, was withdrawn, or its search accepts no more trials.
@@ -107,7 +107,7 @@ def _refuse_withdrawn(trial: Trial) -> None:
 
 
 def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> Trial:
-    """Continue the training of a trial from its newest checkpoints, under its number.
+    """Continue training a trial from its newest checkpoints, under its number.
 
     Args:
         trial: a completed trial, which continues to `epochs`; or a failed or stopped one, which resumes.
@@ -130,7 +130,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
         _refuse_withdrawn(trial)
         _require_checkpoints(trial, every=completed)
         fields = _continuation_fields(root, trial, epochs, completed=completed)
-        # All executions of a completed trial train longer; of another trial, only those that are not done.
+        # All executions of a completed trial train longer; in other trials, only unfinished ones do.
         again = trial.executions.all() if completed else trial.executions.incomplete()
         again.update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, **RESET, **fields)
@@ -162,7 +162,7 @@ def _require_checkpoints(trial: Trial, *, every: bool) -> None:
 
 
 def _continuation_fields(root: Job, trial: Trial, epochs: int | None, *, completed: bool) -> dict[str, int]:
-    """Return the columns of a trial that continues to `epochs`."""
+    """Return a trial's columns if it continues to `epochs`."""
     if epochs is None:
         if completed:
             message = f"trial {trial.number} is completed: enter the epoch to which it continues"
@@ -193,14 +193,15 @@ def _continuation_fields(root: Job, trial: Trial, epochs: int | None, *, complet
 def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
     """Queue a training with a trial's values in a new experiment, which can be changed further.
 
-    Its spec is that of the search without the search and the steps for several trials: one model is trained
-    as the search would retrain its best trial. The spec has no objective any more, so it names the measure
-    that chooses the epoch. A script has no such measure: it runs once more with the trial's values.
+    Its spec is the search's spec without the section `search` and the steps for several trials: one model is
+    trained as the search would retrain its best trial. The spec has no objective any more, so it names the
+    measure that chooses the epoch. A script has no such measure: it runs once more with the trial's values.
 
     Args:
         trial: any trial of a search with an experiment.
         by: the acting user.
-        register_as: the registered model of which the trained model becomes a version; None for no version.
+        register_as: the registered model to which the trained model is added as a version; None for no
+            version.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -234,7 +235,7 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
 
 
 def _retrain_once(spec: ExperimentSpec) -> Retrain | None:
-    """Return how a model of a search is retrained alone, or None for a program that trains by itself."""
+    """Return how a search's model is retrained alone, or None for a program that trains by itself."""
     if spec.model.info.trains_itself:
         return None
     retrain = spec.after.retrain or Retrain()

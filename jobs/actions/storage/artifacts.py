@@ -1,4 +1,4 @@
-"""Creates the rows of stored files."""
+"""Creates rows for stored files."""
 
 from jobs import clock
 from jobs.models import Artifact
@@ -6,7 +6,7 @@ from jobs.store import StoredFile
 
 
 def adopt(file: StoredFile) -> Artifact:
-    """Return the row of a file that was just stored. The collection leaves it alone for a day from now.
+    """Return the row for a file that was just stored. The collection leaves it alone for a day from now.
 
     The row is locked until the caller's transaction ends, so that the collection cannot delete it before
     the caller's reference to it is visible.

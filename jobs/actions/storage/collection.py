@@ -1,12 +1,12 @@
 """Deletes the files that nothing refers to.
 
-A run holds the lease `collection` and renews it in the transaction of each deletion, so that a run that was
+A run holds the lease `collection` and renews it in each deletion's transaction, so that a run that was
 suspended deletes nothing after another has begun. It may be killed anywhere: a row goes before its file, a
 file goes to the trash before it is erased, and the next run continues.
 
-Files that are on their way into the database have no reference yet. They are kept for `GRACE` after they
-were last stored: by the time in their row, by the time of the file, and by another `GRACE` in the trash, from
-which the store takes a file back when it is read.
+Files that are on their way into the database have no reference yet. They are kept for `GRACE` after they were
+last stored: by the time in their row, by the file's time, and by another `GRACE` in the trash, from which the
+store takes a file back when it is read.
 """
 
 import logging
@@ -42,7 +42,7 @@ PURGE_SECONDS = 10.0
 GRACE = timedelta(days=1)
 BATCH = 500
 CLOCKS = 60.0
-"""The clocks of the store and of this machine may differ by so many seconds."""
+"""The store's and this machine's clocks may differ by so many seconds."""
 JOB_FOLDER = "job-"
 
 
@@ -58,7 +58,7 @@ class Collected:
     """Files without a reference that are still kept, because they were stored less than `GRACE` ago."""
     waiting_bytes: int = 0
     checkpoints: int = 0
-    """Folders of jobs that no longer exist."""
+    """Folders whose jobs no longer exist."""
     checkpoint_bytes: int = 0
     erased: int = 0
     """Files that were in the trash for `GRACE`."""
@@ -121,7 +121,7 @@ class _Run:
         if not self.dry and not leases.renew(LEASE, self.holder, seconds=LEASE_SECONDS):
             raise StaleFence("the collection was suspended for longer than its lease; it ends")
 
-    def _each[T](self, items: Iterable[T]) -> Iterator[T]:
+    def _items_under_lease[T](self, items: Iterable[T]) -> Iterator[T]:
         for item in items:
             if self.stop.is_set():
                 return
@@ -149,7 +149,7 @@ class _Run:
         self.found.waiting_bytes = sum(size for _, size, _ in rows) - sum(old.values())
         for digest in references.mentioned_digests(old):
             del old[digest]
-        for digest, size in self._each(old.items()):
+        for digest, size in self._items_under_lease(old.items()):
             if self.dry or self._delete(digest):
                 self.found.files += 1
                 self.found.bytes += size
@@ -170,13 +170,13 @@ class _Run:
         """Delete the files without a row: a process died before it wrote the row, or after it deleted it."""
         old = (entry for entry in store().files() if entry.time < self.before)
         for entries in batched(old, BATCH):
-            for entry in self._each(_without_row(entries)):
+            for entry in self._items_under_lease(_without_row(entries)):
                 if self.dry or store().discard(entry.digest, stored_before=self.before):
                     self.found.files += 1
                     self.found.bytes += entry.bytes
 
     def _checkpoints(self) -> None:
-        """Delete the checkpoint folders of jobs that were purged."""
+        """Delete the checkpoint folders that purged jobs left."""
         folders = {
             int(folder.name.removeprefix(JOB_FOLDER)): folder
             for folder in store().checkpoint_root.glob(f"{JOB_FOLDER}*")
@@ -184,7 +184,7 @@ class _Run:
         }
         for keys in batched(folders, BATCH):
             existing = set(Job.everything.filter(pk__in=keys).values_list("pk", flat=True))
-            for key in self._each(key for key in keys if key not in existing):
+            for key in self._items_under_lease(key for key in keys if key not in existing):
                 self.found.checkpoints += 1
                 self.found.checkpoint_bytes += _size_of(folders[key])
                 if not self.dry:
@@ -194,7 +194,7 @@ class _Run:
         """Erase old files, and move those back that have a row again."""
         for entries in batched(store().trash(), BATCH):
             gone = {entry.digest for entry in _without_row(entries)}
-            for entry in self._each(entries):
+            for entry in self._items_under_lease(entries):
                 if entry.digest not in gone:
                     if not self.dry:
                         store().path(entry.digest)
@@ -245,6 +245,6 @@ class Background:
             connections.close_all()
 
     def join(self, seconds: float) -> None:
-        """Wait for the end of the run."""
+        """Wait until the run ends."""
         if self._thread is not None:
             self._thread.join(seconds)

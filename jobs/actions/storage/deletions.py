@@ -1,7 +1,7 @@
 """Deletes objects so that they can be restored for some days: their rows are hidden, not removed.
 
-An action that adds an experiment, a job, a version or a request locks the row of the project or of the
-endpoint, which a deletion locks too. So nothing can be added to a row while it is deleted.
+An action that adds an experiment, a job, a version or a request locks the project's or the endpoint's row,
+which a deletion locks too. So nothing can be added to a row while it is deleted.
 """
 
 from django.db import transaction
@@ -24,7 +24,7 @@ from jobs.queries.storage import deletions as queries
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable, Scope
 
 BATCH = 500
-"""SQLite limits the number of parameters of a statement."""
+"""SQLite limits the number of parameters in a statement."""
 
 
 def require_deletable(row: Deletable, *, by: User) -> None:
@@ -70,7 +70,7 @@ def delete(row: Deletable, *, by: User) -> Deletion:
         )
         # Evaluated before the first update: what belongs to a row is found through visible rows.
         rows_by_model = [
-            (rows.model, list(rows.values_list("pk", flat=True))) for rows in Scope.of(row).querysets()
+            (rows.model, list(rows.values_list("pk", flat=True))) for rows in Scope.for_row(row).querysets()
         ]
         for model, keys in rows_by_model:
             _mark_deleted(model, keys, deletion)
@@ -96,13 +96,13 @@ def _lock_row(row: Deletable, project: Project) -> None:
     Project.objects.select_for_update(no_key=True).filter(pk=project.pk).first()
     if isinstance(row, Job):
         # The steps too: `require_present` locks the one that a version is made of.
-        list(Scope.of(row).jobs.locked().order_by("pk").only("pk"))
+        list(Scope.for_row(row).jobs.locked().order_by("pk").only("pk"))
     if type(row).objects.select_for_update(of=("self",), no_key=True).filter(pk=row.pk).first() is None:
         raise NotFound(f"There is no {DELETION_KINDS[type(row)].label} {row} any more.")
 
 
 def restore(deletion: Deletion, *, by: User) -> None:
-    """Show the rows of a deletion again.
+    """Show a deletion's rows again.
 
     Raises:
         NotFound: the deletion is over: it was undone, or its time has passed.
@@ -124,7 +124,7 @@ def restore(deletion: Deletion, *, by: User) -> None:
 
 
 def _missing_row(scope: Scope, deletion: Deletion) -> str:
-    """Return the name of a deleted row outside that a row of the scope needs; empty if there is none."""
+    """Name a deleted row outside that a row in the scope needs; empty if there is none."""
     if deletion.project.deletion_id not in (None, deletion.pk):
         return f"project {deletion.project.slug}"
     jobs = scope.jobs.exclude(experiment=None).exclude(experiment__deletion=None)

@@ -25,7 +25,7 @@ from jobs.models import (
 from jobs.queries.storage.deletion_scope import Scope
 
 BATCH = 1000
-"""Rows per transaction: other writers of SQLite wait for it."""
+"""Rows per transaction, for which other SQLite writers wait."""
 
 # The rows of a job that may be many, in the order in which they can be deleted.
 PARTS: tuple[tuple[type[models.Model], str], ...] = (
@@ -45,7 +45,7 @@ def due_deletions() -> models.QuerySet[Deletion]:
 
 
 def purge_due(*, deadline: float) -> int:
-    """Purge the deletions whose time has passed, oldest first, until `deadline` of the monotonic clock.
+    """Purge the deletions whose time has passed, oldest first, until the monotonic clock shows `deadline`.
 
     It may be stopped anywhere: the next call continues. Files are left to the collection.
 
@@ -77,7 +77,7 @@ def _purge_deletion(deletion: Deletion, deadline: float) -> bool:
 
 
 def _rows_to_remove(deletion: Deletion) -> Scope:
-    """Return the rows to remove. A project takes along rows that earlier deletions of it hide."""
+    """Return the rows to remove. A project takes along rows that its earlier deletions hide."""
     scope = Scope.of_deletion(deletion)
     if deletion.kind != Deletion.Kind.PROJECT:
         return scope
@@ -93,7 +93,7 @@ def _rows_to_remove(deletion: Deletion) -> Scope:
 
 
 def _remove_parts(job: int, deadline: float) -> bool:
-    """Remove the parts of a job in small transactions. Return whether all were removed."""
+    """Remove a job's parts in small transactions. Return whether all were removed."""
     for model, path in PARTS:
         while keys := list(model._default_manager.filter(**{path: job}).values_list("pk", flat=True)[:BATCH]):
             if time.monotonic() > deadline:

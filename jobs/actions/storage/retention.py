@@ -13,16 +13,16 @@ from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
 from jobs.store import store
 
 KEEP_NEWEST = 2
-"""Checkpoints of open work: if the newest is damaged, the one before it is restored."""
+"""How many checkpoints open work keeps: if the newest is damaged, the one before it is restored."""
 BEST_TRIALS_KEPT = 5
 SWEEP_SECONDS = 2.0
-"""The scheduler waits for a sweep, so the time of one is limited."""
+"""The scheduler waits for a sweep, so each has a time limit."""
 TRIAL_RETRIED = (TrialState.FAILED, TrialState.STOPPED)
-"""Final states of a trial that a user may resume from its newest checkpoint."""
+"""Final states in which a user may resume a trial from its newest checkpoint."""
 
 
 def remove_superfluous() -> int:
-    """Remove superfluous checkpoints: all of finished work, and all but the newest two of open work.
+    """Remove superfluous checkpoints: all from finished work, and all but the newest two from open work.
 
     A stopped or failed job keeps its newest checkpoint, since a retry resumes from it, and so do the best
     trials. A trial that waits at a rung is open work. The call ends after `SWEEP_SECONDS`; the next call
@@ -36,7 +36,7 @@ def remove_superfluous() -> int:
 
 
 def thin_out(job: Job) -> int:
-    """Remove superfluous checkpoints of one job, in at most `SWEEP_SECONDS`. Return how many."""
+    """Remove one job's superfluous checkpoints, in at most `SWEEP_SECONDS`. Return how many."""
     return _thin_out(job, time.monotonic() + SWEEP_SECONDS)
 
 
@@ -78,12 +78,12 @@ def _superfluous_checkpoints(job: Job) -> list[Checkpoint]:
 
 
 def _number_to_keep(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
-    """Return how many of its newest checkpoints the execution of this one keeps.
+    """Return how many newest checkpoints this one's execution keeps.
 
     Args:
         job: the job.
         checkpoint: any checkpoint of the execution.
-        best: the keys of the job's best trials.
+        best: the job's best trials, by key.
     """
     if checkpoint.trial is not None and checkpoint.trial.state in TRIAL_FINAL:
         return int(checkpoint.trial_id in best or checkpoint.trial.state in TRIAL_RETRIED)

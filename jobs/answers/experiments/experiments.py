@@ -11,7 +11,7 @@ from jobs.spec.json_types import JsonValue
 from jobs.spec.plan.plan import Plan
 
 Spec = Annotated[Any, DocumentedAs(ExperimentSpec)]
-"""A spec as it was sent or stored. The actions of experiments validate it; a draft may be invalid."""
+"""A spec as it was sent or stored. `jobs.actions.experiments` validates it; a draft may be invalid."""
 
 
 class BestOut(Answer):

@@ -1,4 +1,4 @@
-"""Implements ensembles of chosen trials: retrains the trials and pools the models, as separate steps."""
+"""Retrains chosen trials and pools their models, as separate steps."""
 
 from jobs.actions.runs import pipeline
 from jobs.actions.runs.kind_actions import KindActions, register_actions
@@ -10,7 +10,7 @@ from jobs.models import Job, User
 
 
 class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, RootResult]):
-    """The root of such an ensemble has no task; its steps do the work."""
+    """The root job has no task; its steps do the work."""
 
     def advance(self, root: Job) -> None:
         """Create the next step's jobs."""

@@ -1,4 +1,4 @@
-"""Defines the payload of an ensemble of chosen trials: the search and the trials."""
+"""Defines the payload for an ensemble from chosen trials: the search and the trials."""
 
 from jobs.kinds.base import ChosenTrial, ChosenTrials, Payload
 from jobs.spec.experiment import ExperimentSpec
@@ -6,9 +6,9 @@ from jobs.spec.sections.after import AfterSpec, Ensemble, Retrain
 
 
 class ChosenEnsemblePayload(Payload):
-    """The search of the trials, and the trials in the order of their numbers.
+    """A search, and the trials chosen from it, sorted by number.
 
-    The job has no task of its own: the jobs that follow it do the work.
+    The job itself has no task: the jobs that follow it do the work.
     """
 
     task_done: bool = True

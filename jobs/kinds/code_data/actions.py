@@ -1,4 +1,4 @@
-"""Implements the loading of data by own code: its rows become a version of a data set."""
+"""Loads data by own code, and makes the rows a dataset version."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ from jobs.spec.data.file_limits import FileLimits
 
 
 class CodeDataActions(KindActions[CodeDataPayload, CodeDataResult]):
-    """A completed job has made a version of a data set; one that ends in another way has changed nothing."""
+    """A completed job has made a dataset version; one that ends in another way has changed nothing."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> CodeDataTask:
-        """Return the task: the function, and the limits that the profile of its file will have."""
+        """Return the task: the function, and the limits under which its file will be profiled."""
         payload = attempt.job.payload_as(CodeDataPayload)
         limits = FileLimits(
             expanded_bytes=settings.TRAINYARD_MAX_EXPANDED_BYTES,
@@ -30,7 +30,7 @@ class CodeDataActions(KindActions[CodeDataPayload, CodeDataResult]):
         return CodeDataTask(**common, entry=payload.entry, prediction=payload.prediction, limits=limits)
 
     def on_done(self, job: Job, result: CodeDataResult) -> None:
-        """Make the version, which a job outside of the sandbox reads like an upload."""
+        """Make the version, which a job outside the sandbox reads like an upload."""
         change_payload(job, made=_make_version(job, result).pk)
 
 
@@ -38,8 +38,8 @@ def _make_version(job: Job, result: CodeDataResult) -> DatasetVersion:
     """Create a dataset version from a job's file. The file is read like an upload.
 
     Raises:
-        ResultRefused: there is no file, the name of the data set cannot be used any more, or the disk quota
-            of the project is reached.
+        ResultRefused: there is no file, the data set's name cannot be used any more, or the project's disk
+            quota is reached.
     """
     payload = job.payload_as(CodeDataPayload)
     row = job.artifacts.filter(role="loaded").select_related("artifact").order_by("-pk").first()

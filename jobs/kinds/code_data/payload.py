@@ -1,4 +1,4 @@
-"""Defines the payload, the result and the task of a job that loads the data of own code."""
+"""Defines the payload, the result and the task with which own code loads data."""
 
 from typing import Literal
 
@@ -16,11 +16,11 @@ class CodeDataPayload(Payload):
     """The function that is called, and the data set that gets its rows as a version.
 
     Attributes:
-        code: the digest of the version of code.
+        code: the code version's digest.
         entry: `load_data`; after a path and a colon if several files have such a function.
-        dataset: the data set, which is created if the project has none of this name.
+        dataset: the data set's slug; it is created if the project has none.
         prediction: the kind of prediction; None infers it from the targets.
-        made: the primary key of the dataset version that the job has made.
+        made: the dataset version that the job has made, by primary key.
     """
 
     code: str
@@ -30,7 +30,7 @@ class CodeDataPayload(Payload):
     made: int | None = None
 
     def code_digest(self) -> str | None:
-        """Return the digest of the version of code whose function is called."""
+        """Return the digest of the code version whose function is called."""
         return self.code
 
 
@@ -38,10 +38,10 @@ class CodeDataResult(Result):
     """The file with the rows that the code has returned.
 
     Attributes:
-        source: its format, as of an upload.
-        target: the name of its column with the targets.
-        part: the name of its column with the part of each row; None if the code has made no parts.
-        rows: the rows of each part.
+        source: its format, one of those for uploads.
+        target: the name of the target column.
+        part: the name of the column that assigns rows to parts; None if the code has made no parts.
+        rows: the number of rows by part.
     """
 
     source: Literal["npz", "parquet"]
@@ -51,7 +51,7 @@ class CodeDataResult(Result):
 
 
 class CodeDataTask(Task):
-    """Call a function of own code, check its rows, and write them as a file for a data set."""
+    """Call a function in own code, check its rows, and write them as a file for a data set."""
 
     kind: Literal["code_data"] = "code_data"
     entry: str

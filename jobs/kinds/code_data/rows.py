@@ -12,5 +12,5 @@ def data_loads() -> Q:
 
 
 def data_loads_by(code: str) -> Q:
-    """Find the jobs that load data by the version of code with this digest."""
+    """Find the jobs that load data by the code version with this digest."""
     return of_kind(CODE_DATA, code=code)

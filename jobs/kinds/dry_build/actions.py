@@ -1,4 +1,4 @@
-"""Implements dry builds: a runner builds the model of own code and reports the declared hyperparameters."""
+"""Has a runner build the model in own code and report the declared hyperparameters."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from jobs.models import Attempt, Job
 
 
 class DryBuildActions(KindActions[DryBuildPayload, DryBuildResult]):
-    """A dry build reads a version of code; the searches that wait for it continue with its result."""
+    """A dry build reads a code version; the searches that wait for it continue with its result."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> DryBuildTask:
         """Return the model, and the data if their shape is not known."""

@@ -1,4 +1,4 @@
-"""Defines the payload, the result and the task of a dry build of own code."""
+"""Defines the payload, the result and the task of a dry build."""
 
 from typing import Literal
 
@@ -13,13 +13,13 @@ from jobs.spec.sections.data import DataSpec
 
 
 class DryBuildPayload(Payload):
-    """The model that is built, and the shape of its data.
+    """The model to build, and its data's shape.
 
     Attributes:
-        model: without values of hyperparameters.
+        model: without values for hyperparameters.
         shape: None if it is known only after the data are read.
         data: the columns and their encoding, which determine the shape then.
-        texts: the encoding of texts without an option of their own.
+        texts: the encoding for texts that have no option themselves.
         key: the same for equal models and data.
     """
 
@@ -30,7 +30,7 @@ class DryBuildPayload(Payload):
     key: str
 
     def code_digest(self) -> str | None:
-        """Return the digest of the version of code that is built."""
+        """Return the digest of the code version that is built."""
         return self.model.code_digest
 
 
@@ -41,7 +41,7 @@ class DryBuildResult(Result):
 
 
 class DryBuildTask(Task):
-    """Build the model of an entry of own code with all values that reveal hyperparameters."""
+    """Build the model of a code entry with all values that reveal hyperparameters."""
 
     kind: Literal["dry_build"] = "dry_build"
     model: CodeModel

@@ -1,4 +1,4 @@
-"""Finds dry builds of own code."""
+"""Finds dry builds."""
 
 from django.db.models import Q
 

@@ -15,7 +15,7 @@ from jobs.spec.sections.search import Objective
 
 
 class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
-    """An ensemble fits weights for the models of a root's trainings."""
+    """An ensemble fits weights for the models that a root's trainings made."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> EnsembleTask:
         """Return the task: the members with their models and validation predictions."""
@@ -32,7 +32,7 @@ class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
         )
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Return one ensemble of all trainings of the root."""
+        """Return one ensemble of all the root's trainings."""
         if spec.after.ensemble is None:
             return []
         members = root.children.trainings().order_by("ordinal").values_list("pk", flat=True)

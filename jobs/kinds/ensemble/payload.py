@@ -20,12 +20,12 @@ class EnsemblePayload(Payload):
     members: tuple[int, ...]
 
     def member_names(self) -> dict[int, str]:
-        """Return the name of each member."""
+        """Return the members' names."""
         return {training: member_name(training) for training in self.members}
 
 
 class EnsembleResult(Result):
-    """The weights of the ensemble, and its best single member."""
+    """The ensemble's weights, and its best single member."""
 
     weights: list[MemberWeight] = []
     best_single: str = ""
@@ -35,7 +35,7 @@ class EnsembleResult(Result):
 
 
 def member_name(training: int) -> str:
-    """Return the name of a member in reports, by the primary key of its training."""
+    """Return a member's name in reports, made from its training's primary key."""
     return f"m{training}"
 
 

@@ -13,7 +13,7 @@ class ExternalSearchPayload(Payload):
 
     Attributes:
         search: its settings, with the space reported so far.
-        address: the address of its newest chief; None before the first.
+        address: its newest chief's address; None before the first.
         exhausted: whether the algorithm has no more suggestions.
     """
 

@@ -12,30 +12,30 @@ from jobs.spec.sections.search import Objective
 
 
 class GatePayload(Payload):
-    """The promotion request, by its primary key, and the digest of the code that its gates execute."""
+    """The promotion request's primary key, and the digest of the code that its gates execute."""
 
     promotion: int
     code: str | None = None
 
     def code_digest(self) -> str | None:
-        """Return the digest of the version's code, or else of the champion."""
+        """Return the digest of the version's code, or else the champion's."""
         return self.code
 
 
 class GateResult(Result):
-    """The gates in order, as the runner reported them; `metrics` are of challenger and champion."""
+    """The gates in order, as the runner reported them; `metrics` has challenger and champion."""
 
     gates: Any = None
 
 
 CHALLENGER, CHAMPION = "challenger", "champion"
-"""The names of the models of a gate task that need code."""
+"""The names for models with code in a gate task."""
 
 
 class GateTask(Task):
     """Compare a challenger with the champion on the same test rows.
 
-    Of a version that needs code, it gets predictions only: it is one of `models`.
+    A version that needs code is one of `models`; it gives the task predictions only.
     """
 
     kind: Literal["gate"] = "gate"

@@ -1,4 +1,4 @@
-"""Implements installations: a worker installs the packages of code before a run needs them."""
+"""Has a worker install the packages that code needs, before a run needs them."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from jobs.models import Attempt
 
 
 class InstallActions(KindActions[InstallPayload, Result]):
-    """An installation reads a version of code, and changes no row but those of its packages."""
+    """An installation reads a code version, and changes only the rows about its packages."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> InstallTask:
         """Return the code whose packages are installed."""

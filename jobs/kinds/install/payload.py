@@ -1,4 +1,4 @@
-"""Defines the payload and the task of an installation of packages ahead of the runs that need them."""
+"""Defines the payload and the task that install packages ahead of the runs that need them."""
 
 from typing import Literal
 
@@ -10,9 +10,9 @@ class InstallPayload(Payload):
     """The packages that are installed.
 
     Attributes:
-        code: the digest of the version of code that asks for them.
-        requirements: the digest of its requirements: other code with the same needs no other installation.
-        for_engine: whether models run with them, and so with the packages of this program.
+        code: the digest of the code version that asks for them.
+        requirements: its requirements' digest. Other code with the same digest needs no other installation.
+        for_engine: whether models run with them, and so with this program's packages.
     """
 
     code: str
@@ -20,12 +20,12 @@ class InstallPayload(Payload):
     for_engine: bool
 
     def code_digest(self) -> str | None:
-        """Return the digest of the code: its packages are installed and used in a sandbox alone."""
+        """Return the code's digest: its packages are installed and used in a sandbox only."""
         return self.code
 
 
 class InstallTask(Task):
-    """Start a program with the packages of the task's code, which are installed before."""
+    """Start a program after the packages for the task's code are installed."""
 
     kind: Literal["install"] = "install"
     for_engine: bool

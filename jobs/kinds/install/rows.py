@@ -1,4 +1,4 @@
-"""Finds installations of packages ahead of runs."""
+"""Finds jobs that install packages ahead of runs."""
 
 from django.db.models import Q
 

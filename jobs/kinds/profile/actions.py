@@ -13,7 +13,7 @@ from jobs.spec.data.file_limits import FileLimits
 from jobs.store import store
 
 FOR_PEOPLE = ("file", "files", "code")
-"""Parts of the request of a version that the task does not need."""
+"""Parts of a version's request that the task does not need."""
 
 
 class ProfileActions(KindActions[ProfilePayload, ProfileResult]):

@@ -21,14 +21,14 @@ class ProfilePayload(Payload):
 
 
 class ProfileResult(Result):
-    """The profile of a table, and its digest. Both are stored in the dataset version."""
+    """A table's profile and digest. Both are stored in the dataset version."""
 
     profile: Profile
     digest: str
 
 
 class FurtherFile(Frozen):
-    """A further file of a version that has several."""
+    """A further file, if a version has several."""
 
     path: InputPath
 

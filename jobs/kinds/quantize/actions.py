@@ -15,7 +15,7 @@ from jobs.states import JobState
 
 
 class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
-    """A quantization reads the model of another job of its root."""
+    """A quantization reads the model that another job of its root made."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> QuantizeTask:
         """Return the task: the model to quantize, and the options."""

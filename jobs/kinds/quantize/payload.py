@@ -16,7 +16,7 @@ class QuantizePayload(Payload):
 
 
 class QuantizeResult(Result):
-    """The comparison of the two models; `metrics` are of the quantized one."""
+    """The comparison of the two models; `metrics` describes the quantized one."""
 
     original: dict[str, Figures] = {}
     bytes: QuantizedBytes | None = None

@@ -1,4 +1,4 @@
-"""Implements validations: loads every new version of a model in a clean process."""
+"""Validates every new model version by loading it in a clean process."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.store import store
 
 WITHOUT_CODE = 1000
-"""Added to the number of a step, it is that of its validation without code."""
+"""A step's validation without code has the step's number plus this one."""
 
 
 class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
@@ -34,7 +34,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             **{**common, "code": code},
             model=str(store().path(version.artifact_id)),
             digest=version.artifact_id,
-            # Code of users wrote the file of a job that ran it.
+            # If a job ran user code, that code wrote the job's file.
             foreign=versions.is_foreign(version) or version.code is not None,
             dataset=dataset,
         )
@@ -42,8 +42,8 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
     def on_done(self, job: Job, result: RegisterResult) -> None:
         """Store the signature and the labels in the version.
 
-        A file that needs no code is used without a sandbox afterwards. Code of users may have run in the
-        process that reports it, so the answer of a process without that code is what counts.
+        A file that needs no code is used without a sandbox afterwards. User code may have run in the process
+        that reports this, so only the answer from a process without that code counts.
         """
         version = ModelVersion.objects.select_related("code").filter(pk=_version_of(job)).first()
         is_alone = job.payload_as(RegisterPayload).without_code
@@ -82,7 +82,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
 
 
 def _validate_without_code(job: Job, version: ModelVersion) -> None:
-    """Queue another validation, as a step of the same root if it has one."""
+    """Queue another validation, under the same root if it has one."""
     if job.parent is None:
         registration.queue_validation(version, by=job.created_by, without_code=True)
         return

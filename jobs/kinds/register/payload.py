@@ -10,12 +10,12 @@ from jobs.spec.signature import Signature
 
 
 class RegisterPayload(Payload):
-    """The version that is validated, and how.
+    """The version to validate, and how.
 
     Attributes:
         version: its primary key.
-        code: the digest of the code that came with it; None if it has none, or is validated without it.
-        without_code: whether it is validated without the code that came with it.
+        code: the digest of its code; None if it has none, or is validated without it.
+        without_code: whether it is validated without its code.
     """
 
     names_all_code: ClassVar[bool] = True
@@ -52,7 +52,7 @@ class RegisterResult(Result):
 
 
 class RegisterTask(Task):
-    """Load a model in a clean process, read its signature, and run it on a sample of rows."""
+    """Load a model in a clean process, read its signature, and run it on sample rows."""
 
     kind: Literal["register"] = "register"
     model: InputPath

@@ -88,9 +88,9 @@ def _is_time_over(root: Job) -> bool:
 
 # `trial` is a Trial. Its type is Any because mypy does not know the attributes that `Prefetch` adds.
 def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
-    """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`.
+    """Return a trial's plan with its open executions as `todo` and its checkpoints as `kept`.
 
-    The trial waits at the end of each rung except the highest, which ends at epoch `top`.
+    The trial waits when a rung ends, except the highest, which ends at epoch `top`.
     """
     applied = apply_values(spec, trial.values)
     if trial.until is not None:

@@ -7,14 +7,14 @@ from jobs.spec.experiment import ExperimentSpec
 
 
 class SearchPayload(Payload):
-    """The state of a search's algorithm.
+    """The state that a search's algorithm has reached.
 
     Attributes:
         exhausted: whether the algorithm has no more suggestions.
-        answered_empty: the fingerprint of the trials for which the algorithm had no suggestion.
+        answered_empty: the trials' fingerprint when the algorithm had no suggestion.
         first_revision: the revision with which the search began, set when the search is first revised.
-        beyond_space: how many of the algorithm's trials are outside a narrowed space.
-        has_whole_space: whether the space of a search of own code has all that the code declares.
+        beyond_space: how many trials by the algorithm are outside a narrowed space.
+        has_whole_space: whether a search with own code has the whole space that the code declares.
     """
 
     exhausted: bool = False

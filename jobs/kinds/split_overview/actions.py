@@ -1,4 +1,4 @@
-"""Implements a split's overview: compares the parts of a dataset version."""
+"""Compares the parts into which a split divides a dataset version."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from jobs.models import Attempt
 
 
 class SplitOverviewActions(KindActions[SplitOverviewPayload, SplitOverviewResult]):
-    """The overview of a split reads a dataset version, and changes no row."""
+    """A split overview reads a dataset version, and changes no row."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> SplitOverviewTask:
         """Return the version's table, and the split."""

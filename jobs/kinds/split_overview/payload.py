@@ -1,4 +1,4 @@
-"""Defines the payload, the result and the task of a split's overview."""
+"""Defines the payload, the result and the task of a split overview."""
 
 from typing import Literal
 
@@ -8,11 +8,11 @@ from jobs.spec.sections.data import Split
 
 
 class SplitOverviewPayload(Payload):
-    """The split of a dataset version whose parts are compared.
+    """The split whose parts are compared, in a dataset version.
 
     Attributes:
         split: with the column that a role decides.
-        key: identifies the split among those of the version.
+        key: identifies the split among the version's splits.
     """
 
     split: Split
@@ -20,11 +20,11 @@ class SplitOverviewPayload(Payload):
 
 
 class SplitOverviewResult(Result):
-    """Empty: the overview is a file of the job."""
+    """Empty: the job stores the overview as a file."""
 
 
 class SplitOverviewTask(Task):
-    """Compare the parts of a split of a dataset version."""
+    """Compare the parts that a split makes from a dataset version."""
 
     kind: Literal["split_overview"] = "split_overview"
     dataset: DatasetFile

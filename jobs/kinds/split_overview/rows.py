@@ -1,4 +1,4 @@
-"""Finds the jobs that compare the parts of splits."""
+"""Finds the jobs that compare a split's parts."""
 
 from django.db.models import Q
 
@@ -7,5 +7,5 @@ from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 
 
 def overviews_of_split(dataset_version: int, key: str) -> Q:
-    """Find the jobs that compare the parts of the split `key` of this dataset version."""
+    """Find the jobs that compare the parts of this dataset version by the split `key`."""
     return of_kind(SPLIT_OVERVIEW, dataset_version=dataset_version, key=key)

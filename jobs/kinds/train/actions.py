@@ -1,4 +1,4 @@
-"""Implements trainings: of an experiment without a search, of the best trials, or of chosen trials."""
+"""Trains one model: for an experiment without a search, or from a best or chosen trial."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +49,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             pipeline.start_next_step(root)
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
-        """Return a training of each of the best trials, or of each chosen trial."""
+        """Return one training for each best trial, or for each chosen trial."""
         if root.kind == TRAIN.name or not spec.after.has_steps():
             return []
         trainings = list(root.children.filter(kind=TRAIN.name).order_by("ordinal"))

@@ -16,7 +16,7 @@ class TrainPayload(Payload):
     Attributes:
         trial: its number in the search that the training follows.
         values: its values.
-        source: the trial of another search from which the experiment was made.
+        source: the trial in another search from which the experiment was made.
     """
 
     trial: int | None = Field(default=None, ge=1)
@@ -24,11 +24,11 @@ class TrainPayload(Payload):
     source: SourceTrial | None = None
 
     def repeated_trial(self) -> int | None:
-        """Return the number of the trial whose values are used."""
+        """Return the number of the trial that supplies the values."""
         return self.trial
 
     def source_trial(self) -> SourceTrial | None:
-        """Return the trial of another search from which the experiment was made."""
+        """Return the trial in another search from which the experiment was made."""
         return self.source
 
     def hyperparameters(self) -> dict[str, Value]:
@@ -46,8 +46,8 @@ class TrainResult(RootResult):
     Attributes:
         score: the objective in the chosen epoch.
         choice: which epoch was chosen.
-        measured: the objective of a retrained model by part of the data: of the first phase on validation
-            rows, of the final model on test rows.
+        measured: a retrained model's objective by data part: the first phase's on validation rows, the final
+            model's on test rows.
     """
 
     score: float | None = None

@@ -1,4 +1,4 @@
-"""Defines the base class of reports about models, and the types that several of them share."""
+"""Defines the base class for model reports, and the types that several share."""
 
 import math
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ FiniteOrNull = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
 
 class ModelReport(BaseModel):
-    """An immutable report, or a part of one.
+    """An immutable report, or part of one.
 
     Reports are stored for years. So fields that later releases add have defaults, and unknown fields are
     ignored.

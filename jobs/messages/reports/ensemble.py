@@ -101,5 +101,5 @@ class EnsembleReport(ModelReport):
         return next(candidate for candidate in self.candidates if candidate.name == name)
 
     def title(self, name: str) -> str:
-        """Return the name of a member for people."""
+        """Return a member's name for people."""
         return next((member.title for member in self.members if member.name == name and member.title), name)

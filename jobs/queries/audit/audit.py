@@ -9,7 +9,7 @@ from jobs.queries.audit.audit_verification import Verification
 
 
 def visible_events(user: User) -> QuerySet[AuditEvent]:
-    """Return the rows of `user`'s actions and managed projects. Administrators see all."""
+    """Return the rows about `user`'s actions and managed projects. Administrators see all."""
     rows = AuditEvent.objects.select_related("actor", "project")
     if user.is_superuser and user.is_active:
         return rows
@@ -17,7 +17,7 @@ def visible_events(user: User) -> QuerySet[AuditEvent]:
 
 
 def project_events(user: User) -> QuerySet[AuditEvent]:
-    """Return the rows of all projects of `user`. Administrators see all."""
+    """Return the rows about all projects of `user`. Administrators see all."""
     rows = AuditEvent.objects.select_related("actor", "project")
     return rows if user.is_superuser else rows.filter(project__in=access.projects_of(user))
 

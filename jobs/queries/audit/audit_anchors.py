@@ -14,7 +14,7 @@ from jobs.models import AuditHead, ReleaseRecord
 
 @dataclass(frozen=True)
 class Anchor:
-    """A row of the chain as a copy outside of the chain names it."""
+    """A row in the chain, as a copy outside the chain names it."""
 
     number: int
     hash: str
@@ -42,7 +42,7 @@ def newest_release_id() -> int:
 
 
 def anchors_of_releases(*, after: int) -> Iterator[Anchor]:
-    """Yield the anchors of the releases whose ids are greater than `after`.
+    """Yield the anchors in the releases whose ids are greater than `after`.
 
     Raises:
         ReleaseChanged: a release does not match its signature. The sentence names it.

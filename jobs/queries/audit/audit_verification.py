@@ -13,7 +13,7 @@ from jobs.queries.audit.audit_anchors import Anchor, ReleaseChanged
 from jobs.spec.base import Frozen
 
 SEAL = "audit.seal"
-"""The action of a row that begins a new chain after rows that do not verify."""
+"""The action in a row that begins a new chain after rows that do not verify."""
 
 CHUNK = 2000
 
@@ -33,7 +33,7 @@ class ChainState(StrEnum):
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of a verification."""
+    """A verification's result."""
 
     state: ChainState
     message: str
@@ -62,7 +62,7 @@ class Verification:
 
 
 class Sealed(Frozen):
-    """The detail of a seal: the rows before it, and how they were found."""
+    """A seal's detail: the rows before it, and their result at that time."""
 
     found: ChainState
     message: str
@@ -92,7 +92,7 @@ def verify_chain(anchors: Iterable[Anchor] = ()) -> Verification:
 
 
 def digest_of_all_rows() -> audit_chain.Digest:
-    """Return the digest of the rows in the order of their numbers."""
+    """Compute one digest of all rows, by ascending number."""
     digest = audit_chain.Digest()
     for event in AuditEvent.objects.order_by("number").iterator(chunk_size=CHUNK):
         digest.add(event)

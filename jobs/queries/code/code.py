@@ -1,4 +1,4 @@
-"""Reads versions of code and their files."""
+"""Reads code versions and their files."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,7 +25,7 @@ MOST_OFFERED = 100
 def versions_with_file_counts(
     user: User, project: Project | None = None, *, name: str = ""
 ) -> QuerySet[CodeVersion]:
-    """Return the versions that `user` may see, with the number of their files.
+    """Return the versions that `user` may see, with their file counts.
 
     Args:
         user: the reader.
@@ -41,7 +41,7 @@ def versions_with_file_counts(
 
 
 def newest_versions(project: Project, limit: int) -> QuerySet[CodeVersion]:
-    """Return the newest versions of a project with their findings."""
+    """Return a project's newest versions with their findings."""
     return CodeVersion.objects.filter(project=project).order_by("-pk")[:limit]
 
 
@@ -52,7 +52,7 @@ def versions_of_same_name(version: CodeVersion) -> QuerySet[CodeVersion]:
 
 
 def other_versions(version: CodeVersion) -> QuerySet[CodeVersion]:
-    """Return the other versions of the project, newest first."""
+    """Return the project's other versions, newest first."""
     rows = CodeVersion.objects.filter(project=version.project).exclude(pk=version.pk)
     return rows.select_related("project", "created_by").defer("found_json").order_by("-pk")
 
@@ -63,7 +63,7 @@ def files_of(version: CodeVersion) -> list[CodeFile]:
 
 
 def choose_file(version: CodeVersion, files: Sequence[CodeFile], named: str | None) -> CodeFile:
-    """Return a file by its path. Without one, that of the first entry, else the first Python file.
+    """Return a file by its path. Without one, choose the first entry's file, else the first Python file.
 
     Raises:
         NotFound: the version has no such file.
@@ -73,14 +73,14 @@ def choose_file(version: CodeVersion, files: Sequence[CodeFile], named: str | No
         if named not in by_path:
             raise NotFound(f"{version} has no file {named[:100]!r}.")
         return by_path[named]
-    paths = [entry.path for entry in version.found.entries]
+    paths = [entry.path for entry in version.findings.entries]
     # Every version has a Python file.
     paths += [path for path in by_path if path.endswith(".py")]
     return next(by_path[path] for path in paths if path in by_path)
 
 
 def default_comparison(version: CodeVersion) -> CodeVersion:
-    """Return the version to compare with: the previous of its name, else the previous, else the newest.
+    """Return the version to compare with: the previous one with its name, else the previous, else the newest.
 
     Raises:
         Conflict: the project has no other version.
@@ -107,7 +107,7 @@ def version_of_draft(project: Project, digest: object) -> CodeVersion:
 
 
 def versions_to_choose(version: CodeVersion) -> list[CodeVersion]:
-    """Return a form's choices: the newest versions of a project and the given one."""
+    """Return a form's choices: a project's newest versions and this one."""
     rows = CodeVersion.objects.filter(project=version.project).defer("found_json").order_by("-pk")
     newest = list(rows[:MOST_OFFERED])
     return newest if version in newest else [*newest, version]
@@ -122,7 +122,7 @@ class Pair(NamedTuple):
 
 
 def different_files(old: CodeVersion, new: CodeVersion) -> tuple[list[Pair], int]:
-    """Return the files that differ between two versions, and the number of equal files."""
+    """Return the files that differ between two versions, and count the equal ones."""
     before = {file.path: file for file in files_of(old)}
     after = {file.path: file for file in files_of(new)}
     pairs = [Pair(path, before.get(path), after.get(path)) for path in sorted({*before, *after})]
@@ -135,13 +135,13 @@ def _digest(file: CodeFile | None) -> str | None:
 
 
 def version_summary(version: CodeVersion) -> CodeSummaryOut:
-    """Return the API representation of a version in a list."""
+    """Return a version's API representation in lists."""
     return CodeSummaryOut(**_version_fields(version))
 
 
 def version_out(version: CodeVersion) -> CodeVersionOut:
     """Return a version's API representation."""
-    findings = version.found
+    findings = version.findings
     return CodeVersionOut(
         **_version_fields(version),
         python=findings.python,
@@ -170,7 +170,7 @@ def _version_fields(version: CodeVersion) -> dict[str, object]:
 
 
 def files_out(version: CodeVersion) -> CodeFilesOut:
-    """Return the API representation of a version's files."""
+    """Return the files' API representation."""
     return CodeFilesOut(items=[CodeFileOut(**_file_out(file)) for file in files_of(version)])
 
 

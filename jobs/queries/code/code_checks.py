@@ -8,7 +8,7 @@ from jobs.spec.sections.script_model import MODULE, ScriptModel
 
 
 def code_problems(project: Project, spec: ExperimentSpec) -> list[Problem]:
-    """Return why the code of a spec cannot run in a project, with pointers into the spec."""
+    """Return why a spec's code cannot run in a project, with pointers into the spec."""
     digest = spec.model.code_digest
     if digest is None:
         return []

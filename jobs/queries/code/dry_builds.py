@@ -1,4 +1,4 @@
-"""Reads dry builds of own code, and checks models of code against the findings about it."""
+"""Reads dry builds, and checks models built by code against the findings about that code."""
 
 import hashlib
 import json
@@ -23,11 +23,11 @@ from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, WAITING, JobState
 
 NONE = "none"
-"""The state of a dry build that was not requested."""
+"""The state if no dry build was requested."""
 
 
 class DryBuildRequest(NamedTuple):
-    """A model of own code that is built, in the project that has the code."""
+    """A model that own code builds, and the project that has the code."""
 
     project: Project
     payload: DryBuildPayload
@@ -39,17 +39,17 @@ class DryBuildRequest(NamedTuple):
 
     @property
     def jobs(self) -> JobQuerySet:
-        """Return the dry builds of the project that build the same, newest first."""
+        """Return the project's dry builds that build the same, newest first."""
         same = Job.objects.filter(dry_builds_of(self.payload.key), project=self.project)
         return same.order_by("-pk")
 
 
 class DryBuild(NamedTuple):
-    """A dry build with its code, its data and its result, for the page of its job.
+    """A dry build with its code, its data and its result, for its job's page.
 
     Attributes:
         request: its payload.
-        code: the version of code; None if it was deleted.
+        code: the code version; None if it was deleted.
         version: the data for whose shape the model is built; None if they were deleted.
         built: the model; None before the job is completed.
     """
@@ -76,7 +76,7 @@ def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
     # `code_checks` reports it.
     if version is None:
         return
-    entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
+    entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
     named = [e for e in entries if e.name == model.name and model.path in ("", e.path)]
     if len(named) != 1:
         yield Problem("/model/entry", _why_no_entry(version, model, entries, named))
@@ -115,7 +115,7 @@ def _argument_problems(model: CodeModel, entry: CodeEntry) -> Iterator[Problem]:
 
 
 def fields_of_entry(entry: CodeEntry) -> list[CodeArgument]:
-    """Return the arguments of an entry that a form asks for."""
+    """Return the arguments that a form asks for, for one entry."""
     if entry.kind != "hypermodel":
         return []
     return [argument for argument in entry.arguments if not argument.name.startswith("*")]
@@ -127,14 +127,14 @@ def dry_build_request(
     """Return the dry build that an experiment with own code needs.
 
     Raises:
-        TypeError: its model is not of own code.
+        TypeError: own code does not build its model.
     """
     if not isinstance(spec.model, CodeModel):
         raise TypeError(f"{spec.model.info.name} is not own code")
     model = spec.model.model_copy(update={"hyperparameters": {}})
     shape = None
     if not roles_differ(spec, profile):
-        shape = DataShape.of(encoded(spec, profile))
+        shape = DataShape.from_schema(encoded(spec, profile))
     built_for: object = (
         shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
     )
@@ -190,7 +190,7 @@ def declared_space(search: Job) -> Space:
 
 
 def result_of_job(job: Job) -> BuiltModel:
-    """Return the result of a completed dry build."""
+    """Return a completed dry build's result."""
     return DryBuildResult.model_validate(job.results_json).built
 
 

@@ -1,4 +1,4 @@
-"""Reads the environments with packages of code."""
+"""Reads the environments with packages for code."""
 
 from collections.abc import Iterable
 
@@ -13,23 +13,23 @@ from jobs.models import CodeVersion, PackageEnvironment, RecordedPackages, Worke
 from jobs.queries.code import package_installs, package_sets
 from jobs.spec.checks.packages import BadRequirement, digest_of, parse_requirement
 
-MOST = 20
-"""Environments of one version of code that are shown: one for each folder of workers and Python."""
+MAX_ENVIRONMENTS = 20
+"""How many environments are shown for a code version: one for each worker folder and Python."""
 MOST_ON_WORKER = 100
 
 
 def environments_of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
     """Return the environments that were built for a version's requirements, the newest first."""
-    packages = version.found.packages
+    packages = version.findings.packages
     if packages is None or not packages.requirements:
         return PackageEnvironment.objects.none()
     rows = PackageEnvironment.objects.filter(requirements_digest=digest_of(packages.requirements))
-    return rows.select_related("worker").order_by("-started", "-pk")[:MOST]
+    return rows.select_related("worker").order_by("-started", "-pk")[:MAX_ENVIRONMENTS]
 
 
 def requirement_problems(version: CodeVersion) -> list[str]:
-    """Return why requirements of a version cannot be installed by any worker."""
-    findings = version.found
+    """Return why no worker can install a version's requirements."""
+    findings = version.findings
     problems = []
     for line in findings.packages.requirements if findings.packages is not None else ():
         try:
@@ -48,13 +48,13 @@ def environments_on_worker(worker: Worker) -> QuerySet[PackageEnvironment]:
 
 
 def total_bytes(rows: Iterable[PackageEnvironment]) -> int:
-    """Sum the sizes of environments."""
+    """Sum the environments' sizes."""
     return sum(row.bytes or 0 for row in rows)
 
 
 def environments_out(version: CodeVersion) -> EnvironmentsOut:
-    """Return the API representation of a version's environments."""
-    packages = version.found.packages
+    """Return the environments' API representation."""
+    packages = version.findings.packages
     resolution = package_sets.resolution_of(version)
     rows = package_sets.rows_of(resolution) if resolution is not None else []
     return EnvironmentsOut(

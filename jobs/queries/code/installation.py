@@ -1,4 +1,4 @@
-"""Reads the settings of the installation that administrators change while it runs."""
+"""Reads the installation's settings that administrators change while it runs."""
 
 from django.db.models import QuerySet
 
@@ -6,7 +6,7 @@ from jobs.messages.sandbox import FORMER_LEVEL, Level, present_level
 from jobs.models import InstallationSettings, Project
 
 KEY = 1
-"""The primary key of the only row."""
+"""The only row's primary key."""
 
 
 def current_settings() -> InstallationSettings:
@@ -15,15 +15,15 @@ def current_settings() -> InstallationSettings:
 
 
 def sandbox_minimum() -> Level:
-    """Return the weakest level of sandbox at which code of users may run."""
+    """Return the weakest sandbox level at which user code may run."""
     return present_level(current_settings().sandbox_minimum)
 
 
 def has_former_minimum() -> bool:
-    """Return whether the minimum is a level of earlier releases. It counts as another one."""
+    """Return whether only earlier releases had the minimum's level. It counts as another one."""
     return current_settings().sandbox_minimum == FORMER_LEVEL
 
 
 def projects_with_network() -> QuerySet[Project]:
-    """Return the projects in which code of users may connect to other hosts."""
+    """Return the projects in which user code may connect to other hosts."""
     return Project.objects.filter(network=True).order_by("slug")

@@ -1,4 +1,4 @@
-"""Reads installations of packages that were requested ahead of runs, and the runs that wait for them."""
+"""Reads package installations that were requested ahead of runs, and the runs that wait for them."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _WORKING = (JobState.STARTING, JobState.RUNNING)
 
 
 class Installing(NamedTuple):
-    """Packages that a worker installs: runs of the same pool that need the same wait for it."""
+    """Packages that a worker installs. Runs in the same pool that need the same wait for it."""
 
     pool: str
     project: int | None
@@ -29,7 +29,7 @@ class Installation(NamedTuple):
 
     Attributes:
         request: its payload.
-        code: the version of code that asks for the packages; None if it was deleted.
+        code: the code version that asks for the packages; None if it was deleted.
     """
 
     request: InstallPayload
@@ -47,32 +47,32 @@ def install_of_job(job: Job) -> Installation:
 
 
 def uses_of(version: CodeVersion) -> tuple[str, ...]:
-    """Return the uses of a version's packages: `models`, `scripts` or both, the likelier first."""
-    kinds = {entry.kind for entry in version.found.entries}
+    """Return who uses a version's packages: `models`, `scripts` or both, the likelier first."""
+    kinds = {entry.kind for entry in version.findings.entries}
     uses = ("models",) if kinds & set(CODE_ENTRIES) else ()
     return (*uses, "scripts") if "script" in kinds else uses or ("models",)
 
 
 def install_payload(version: CodeVersion, *, for_engine: bool) -> InstallPayload:
-    """Return the payload of the job that installs the packages that a version asks for."""
+    """Build the payload for a job that installs the packages that a version asks for."""
     return InstallPayload(
         code=version.digest, requirements=_digest_of_packages(version), for_engine=for_engine
     )
 
 
 def open_installations(version: CodeVersion, **fields: bool) -> JobQuerySet:
-    """Return the unfinished installations of the packages that a version asks for.
+    """Return the unfinished jobs that install the packages that a version asks for.
 
     Args:
         version: the code.
-        fields: values of the payload, such as `for_engine`.
+        fields: payload values, such as `for_engine`.
     """
     installations = installations_of(_digest_of_packages(version), **fields)
     return Job.objects.filter(installations, project=version.project_id).unfinished()
 
 
 def _digest_of_packages(version: CodeVersion) -> str:
-    packages = version.found.packages
+    packages = version.findings.packages
     return digest_of(packages.requirements if packages is not None else ())
 
 
@@ -86,10 +86,10 @@ def running_installations() -> ByPackages:
 
 
 def describe_wait(job: Job, installing: Callable[[], ByPackages] = running_installations) -> str | None:
-    """Return a sentence if a job waits for the installation of its packages, else None.
+    """Return a sentence if a job waits until its packages are installed, else None.
 
     Args:
-        job: of any kind.
+        job: a job, whatever its kind.
         installing: returns the packages that workers install; asked only for jobs with code.
     """
     if not sandboxes.needs_sandbox(job) or not (jobs := installing()):
@@ -112,5 +112,5 @@ def _requirements_of(job: Job) -> str | None:
     if digest is None and job.revision is not None:
         digest = job.revision.spec.model.code_digest
     version = CodeVersion.objects.filter(project=job.project_id, digest=digest or "").first()
-    packages = version.found.packages if version is not None else None
+    packages = version.findings.packages if version is not None else None
     return digest_of(packages.requirements) if packages is not None and packages.requirements else None

@@ -1,4 +1,4 @@
-"""Reads the packages that are recorded for code, for runs and for versions of models."""
+"""Reads the packages that are recorded for code, for runs and for model versions."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from jobs.spec.checks.packages import digest_of
 
 
 class Recorded(NamedTuple):
-    """The packages that are recorded for a version of code.
+    """The packages that are recorded for a code version.
 
     Attributes:
         resolution: see `PackageResolution.token`.
@@ -47,8 +47,8 @@ class PackageChange(NamedTuple):
 
 
 def resolution_of(version: CodeVersion) -> PackageResolution | None:
-    """Return the resolution of a version's requirements. None if nothing is recorded for them."""
-    packages = version.found.packages
+    """Return the resolution for a version's requirements. None if nothing is recorded for them."""
+    packages = version.findings.packages
     if packages is None or not packages.requirements:
         return None
     rows = PackageResolution.objects.select_related("changed_by")
@@ -57,7 +57,7 @@ def resolution_of(version: CodeVersion) -> PackageResolution | None:
 
 
 def recorded_packages(version: CodeVersion) -> Recorded:
-    """Return the packages with which environments of a version are built."""
+    """Return the packages with which a version's environments are built."""
     resolution = resolution_of(version)
     if resolution is None:
         return NOTHING
@@ -70,7 +70,7 @@ def rows_of(resolution: PackageResolution) -> list[RecordedPackages]:
 
 
 def packages_of_job(job: Job) -> PackageSet | None:
-    """Return the packages that the last attempt of a job had; None if it had none."""
+    """Return the packages that a job's last attempt had; None if it had none."""
     attempts = Attempt.objects.filter(job=job, packages__isnull=False).select_related("packages")
     last = attempts.order_by("-number").first()
     return None if last is None else last.packages
@@ -79,7 +79,7 @@ def packages_of_job(job: Job) -> PackageSet | None:
 def packages_of_training(job: Job) -> PackageSet | None:
     """Return the packages with which a model was trained, if it is loaded with the same.
 
-    A script has packages of its own, beside those of the process that loads its model.
+    A script's packages differ from those in the process that loads its model.
     """
     if job.revision is None or job.revision.spec.model.info.trains_itself:
         return None
@@ -99,7 +99,7 @@ def has_known_packages(version: ModelVersion) -> bool:
 
 
 def changes_since(before: ModelVersion | None, after: ModelVersion) -> list[PackageChange]:
-    """Return the packages that differ between two versions; none where those of one are unknown."""
+    """Return the packages that differ between two versions; none where one version's are unknown."""
     if before is None or not (has_known_packages(before) and has_known_packages(after)):
         return []
     return package_changes(packages_of(before), packages_of(after))

@@ -1,4 +1,4 @@
-"""Decides which workers offer the sandbox that a job with code of users needs."""
+"""Decides which workers offer the sandbox that a job with user code needs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -25,22 +25,22 @@ from jobs.spec.sections.model_base import ModelBase
 
 _MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
 _WITHOUT_CODE = ("template", "hypermodel")
-"""Kinds of models that never need code: nearly all, so nothing else of them is read."""
+"""Model kinds that never need code: nearly all, so nothing else is read for them."""
 _WITH_CODE = ("code", "script")
 _MAX_REASONS = 300
-"""Characters of the reasons of one worker."""
+"""How many characters one worker's reasons may have."""
 
 type Minimum = Callable[[], Level]
-"""Returns the installation's minimum. It is only asked for jobs with code of users."""
+"""Returns the installation's minimum. It is only called for jobs with user code."""
 
 
 def jobs_with_models(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Return the jobs with the models of their specs, so that `needs_sandbox` reads no whole spec."""
+    """Return the jobs with their specs' models, so that `needs_sandbox` reads no whole spec."""
     return jobs.annotate(model_json=KeyTransform("model", "revision__spec_json"))
 
 
 def needs_sandbox(job: Job) -> bool:
-    """Return whether a job runs code of users.
+    """Return whether a job runs user code.
 
     Raises:
         ValueError: its spec no longer parses.
@@ -86,7 +86,7 @@ def levels_of(worker: Worker) -> list[LevelState]:
 def workers_offering[W: Worker](
     job: Job, workers: Sequence[W], minimum: Minimum = installation.sandbox_minimum
 ) -> Sequence[W]:
-    """Return the workers with a sandbox strong enough for a job. Without code, all of them are."""
+    """Return the workers with a sandbox strong enough for a job. Without code, all are."""
     if not workers or not needs_sandbox(job):
         return workers
     weakest = minimum()
@@ -94,7 +94,7 @@ def workers_offering[W: Worker](
 
 
 def why_none_offers(workers: Iterable[Worker]) -> str:
-    """Return why none of these workers may run code of users, as a sentence."""
+    """Return a sentence that states why none of these workers may run user code."""
     weakest = installation.sandbox_minimum()
     reasons = "; ".join(f"worker {worker.name}: {_describe_refusal(worker, weakest)}" for worker in workers)
     return (

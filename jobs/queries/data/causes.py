@@ -7,7 +7,7 @@ from jobs.answers.base import CauseOut
 
 
 def cause_of(error: Mapping[str, Any] | None) -> CauseOut | None:
-    """Return a stored error's code and message. Its traceback names files of a worker."""
+    """Return a stored error's code and message. Its traceback names files on a worker."""
     if error is None:
         return None
     return CauseOut(code=error.get("code", "failed"), message=error.get("message", ""))

@@ -18,25 +18,25 @@ from jobs.states import FINAL, WAITING, JobState
 
 MOST_SHOWN = 20
 MOST_READ = 500
-"""Jobs of a project among which the newest of each code are found."""
+"""The newest job for each code is searched among so many jobs in a project."""
 LOADS_DATA = "load_data"
-"""The kind of entries that load data."""
+"""The kind for entries that load data."""
 
 
 def entries_of(version: CodeVersion) -> list[CodeEntry]:
-    """Return the functions of a version that load data."""
-    return [entry for entry in version.found.entries if entry.kind == LOADS_DATA]
+    """Return a version's functions that load data."""
+    return [entry for entry in version.findings.entries if entry.kind == LOADS_DATA]
 
 
 def entry_names(version: CodeVersion) -> list[str]:
-    """Return the names of the functions that load data, with their paths if several have one name."""
+    """Name the functions that load data, with their paths if several have one name."""
     entries = [entry for entry in entries_of(version) if not entry.note]
     names = [entry.name for entry in entries]
     return [entry.name if names.count(entry.name) == 1 else f"{entry.path}:{entry.name}" for entry in entries]
 
 
 def problem_of_entry(version: CodeVersion, entry_name: str) -> str | None:
-    """Return why a version has no data function of this name. None if it has one."""
+    """Return why a version has no data function with this name. None if it has one."""
     path, _, name = entry_name.rpartition(":")
     entries = entries_of(version)
     named = [entry for entry in entries if entry.name == name and path in ("", entry.path)]
@@ -53,13 +53,13 @@ def problem_of_entry(version: CodeVersion, entry_name: str) -> str | None:
 
 
 def jobs_of(version: CodeVersion) -> JobQuerySet:
-    """Return the jobs that load data by a version of code, newest first."""
+    """Return the jobs that load data by a code version, newest first."""
     rows = Job.objects.filter(data_loads_by(version.digest), project=version.project)
     return rows.select_related("created_by").order_by("-pk")
 
 
 def load_payload(version: CodeVersion, *, dataset: str, entry: str, task: str) -> CodeDataPayload:
-    """Return the payload of a job that loads data, from the texts of a form or of REST.
+    """Build the payload for a job that loads data, from the texts in a form or in REST.
 
     Raises:
         BadInput: a field is not valid.
@@ -109,7 +109,7 @@ def loaded_versions(jobs: Iterable[Job]) -> Mapping[int, DatasetVersion]:
 
 
 def newest_versions(project: Project) -> dict[str, DatasetVersion]:
-    """Return the newest dataset version that each code of a project has loaded, by code digest."""
+    """Return the newest dataset version that each code in a project has loaded, by code digest."""
     jobs = Job.objects.filter(data_loads(), project=project).order_by("-pk")[:MOST_READ]
     loaded = loaded_versions(jobs)
     return {
@@ -118,7 +118,7 @@ def newest_versions(project: Project) -> dict[str, DatasetVersion]:
 
 
 class Loading(NamedTuple):
-    """The code of a job that loads data, and the version of a data set that it has made; None if deleted."""
+    """The code in a job that loads data, and the dataset version that it has made; None if deleted."""
 
     request: CodeDataPayload
     code: CodeVersion | None
@@ -133,12 +133,12 @@ def code_data_of_job(job: Job) -> Loading:
 
 
 def newest_code_data(version: CodeVersion) -> list[CodeDataOut]:
-    """Return the API representation of the newest jobs that load data by a version of code."""
+    """Return the newest jobs that load data by a code version, as the API represents them."""
     return code_data_out(jobs_of(version)[:MOST_SHOWN])
 
 
 def code_data_out(jobs: Iterable[Job]) -> list[CodeDataOut]:
-    """Return the API representation of jobs that load data."""
+    """Return jobs that load data, as the API represents them."""
     rows = list(jobs)
     loaded = loaded_versions(rows)
     return [_job_data_out(job, loaded.get(job.pk)) for job in rows]

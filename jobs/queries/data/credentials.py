@@ -1,4 +1,4 @@
-"""Reads the credentials of projects, without their secrets."""
+"""Reads projects' credentials, without their secrets."""
 
 from collections.abc import Iterable
 
@@ -10,12 +10,12 @@ from jobs.spec.data.credentials import LABELS
 
 
 def credentials_of_project(project: Project) -> QuerySet[Credential]:
-    """Return the credentials of a project by name."""
+    """Return a project's credentials by name."""
     return credentials_of_projects([project])
 
 
 def credentials_of_projects(projects: Iterable[Project]) -> QuerySet[Credential]:
-    """Return the credentials of several projects by name."""
+    """Return several projects' credentials by name."""
     rows = Credential.objects.filter(project__in=list(projects)).defer("sealed")
     return rows.select_related("created_by").order_by("name", "pk")
 

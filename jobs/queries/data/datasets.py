@@ -69,13 +69,13 @@ def find_version(project: Project, slug: str, number: int | None = None) -> Data
 
 
 def is_being_read(project: Project, slug: str) -> bool:
-    """Return whether a version of the data set may still become ready."""
+    """Return whether any version of the data set may still become ready."""
     dataset = find_dataset(project, slug)
     return dataset is not None and dataset.versions.filter(state=DatasetVersion.State.PREPARING).exists()
 
 
 def profile_payload(version: DatasetVersion) -> ProfilePayload:
-    """Return the payload of the job that reads and describes a version."""
+    """Build the payload for the job that reads and describes a version."""
     return ProfilePayload(dataset_version=version.pk)
 
 
@@ -100,7 +100,7 @@ def experiments_using(user: User, dataset: Dataset) -> QuerySet[Experiment]:
 
 
 def weight_column(job: Job) -> str:
-    """Return the column that weighs the rows of a job's data; empty if each row counts once."""
+    """Return the column that weighs the rows in a job's data; empty if each row counts once."""
     if job.payload.dataset_version is None or not (job.facts.evaluates or job.facts.has_trials):
         return ""
     # The rest of the profile can be large.
@@ -111,7 +111,7 @@ def weight_column(job: Job) -> str:
 
 
 class PartSizes(NamedTuple):
-    """The number of rows for training, validation and test."""
+    """How many rows training, validation and test have."""
 
     train: int
     validation: int
@@ -119,7 +119,7 @@ class PartSizes(NamedTuple):
 
 
 def part_sizes(profile: Profile, split: Split) -> PartSizes:
-    """Count the rows of each part. Exact for random, stratified and named parts, else approximate.
+    """Count the rows in each part. Exact for random, stratified and named parts, else approximate.
 
     A stratified split divides each class separately, as the engine does.
     """
@@ -159,12 +159,12 @@ def dataset_out(dataset: Dataset) -> DatasetOut:
 
 
 def version_out(version: DatasetVersion) -> DatasetVersionOut:
-    """Return the API representation of a version of a data set."""
+    """Return a dataset version's API representation."""
     return versions_out([version])[0]
 
 
 def versions_out(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
-    """Return the API representation of versions, with one query for the jobs that read them."""
+    """Return the versions' API representation, with one query for the jobs that read them."""
     jobs = profile_jobs(versions).only("kind", "payload_json")
     # In ascending order, so that the newest job of each version remains.
     job_of = {job.payload.dataset_version: job.pk for job in jobs.order_by("pk")}
@@ -176,7 +176,7 @@ def versions_out(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
 
 
 def fetch_out(version: DatasetVersion) -> FetchOut | None:
-    """Return the fetch of a version's file. None if the file was uploaded or is bundled."""
+    """Return the fetch for a version's file. None if the file was uploaded or is bundled."""
     row = Fetch.objects.filter(version=version).first()
     return _fetch_out(row) if row is not None else None
 
@@ -242,7 +242,7 @@ def bad_rows_file(version: DatasetVersion) -> JobArtifact | None:
 
 
 def thumbnails_file(version: DatasetVersion) -> JobArtifact | None:
-    """Return the thumbnails file of an image data set's version. None for all others."""
+    """Return the thumbnails file for a version with images. None for all others."""
     return _newest_artifact(version, "thumbnails")
 
 
@@ -256,7 +256,7 @@ def _newest_artifact(version: DatasetVersion, role: str) -> JobArtifact | None:
 def read_overview(version: DatasetVersion) -> Overview | None:
     """Return the overview of a version's columns and parts, as far as it is computed.
 
-    Versions of earlier releases have none.
+    Versions from earlier releases have none.
     """
     job = profile_job(version)
     return most_complete_overview(job, Overview) if job is not None else None
@@ -277,7 +277,7 @@ def profile_of(version: DatasetVersion) -> Profile | None:
 
 
 def read_sample(version: DatasetVersion) -> Sample | None:
-    """Return the first rows of a version whose profile is still being computed."""
+    """Return a version's first rows while its profile is being computed."""
     if version.state != DatasetVersion.State.PREPARING:
         return None
     return _read_newest(version, "sample", Sample)
@@ -309,7 +309,7 @@ def read_content(digest: str) -> bytes:
 
 
 def preview_out(version: DatasetVersion) -> PreviewOut:
-    """Return the first rows of a version, as soon as a worker has read them."""
+    """Return a version's first rows, as soon as a worker has read them."""
     profile = profile_of(version)
     if profile is None:
         head = read_sample(version)
@@ -322,5 +322,5 @@ def preview_out(version: DatasetVersion) -> PreviewOut:
 
 
 def overview_out(version: DatasetVersion) -> OverviewOut:
-    """Return the API representation of a version's overview."""
+    """Return the overview's API representation."""
     return OverviewOut(state=version.state, overview=read_overview(version))

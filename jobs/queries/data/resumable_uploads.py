@@ -16,13 +16,13 @@ def uploads_of_project(user: User, project: Project | None) -> QuerySet[Resumabl
 
 
 def unused_uploads(user: User) -> list[ResumableUploadOut]:
-    """Return a user's newest unused uploads, also those of a refused form."""
+    """Return a user's newest unused uploads, also those from a refused form."""
     rows = uploads_of_project(user, None).filter(created_by=user).order_by("-created")
     return [upload_out(upload) for upload in rows[:MOST_LISTED]]
 
 
 def received_bytes(upload: ResumableUpload) -> int:
-    """Return the number of bytes that have been received."""
+    """Count the bytes that have been received."""
     return upload.length if is_moved(upload) else upload_files.received_bytes(upload.pk)
 
 

@@ -1,4 +1,4 @@
-"""Reads the overviews of splits of a dataset version."""
+"""Reads the split overviews for a dataset version."""
 
 from collections.abc import Collection
 
@@ -18,9 +18,9 @@ from jobs.spec.sections.data import Split
 from jobs.states import WAITING, JobState
 
 NONE = "none"
-"""The state of a split that was not requested."""
+"""The state if no overview was requested."""
 ENDED_WITHOUT = (JobState.FAILED, JobState.STOPPED)
-"""States of jobs after which the overview can be requested again."""
+"""Job states after which the overview can be requested again."""
 
 
 def overview_of_split(
@@ -34,13 +34,13 @@ def overview_of_split(
     """Return a split's overview as far as it is computed.
 
     A finished one depends on the version alone: users who may see the version may see it, whatever project
-    its job is in. Of other projects' jobs, nothing else is shown.
+    its job is in. Nothing else about other projects' jobs is shown.
 
     Args:
         version: the data.
         split: may leave the column to the roles.
         reader: the acting user.
-        homes: the reader's projects, of which unfinished and failed jobs count.
+        homes: the reader's projects, whose unfinished and failed jobs count too.
         version_overview: the version's overview, if the caller has read it.
     """
     profile = version.profile
@@ -67,7 +67,7 @@ def overview_of_split(
 
 
 def overview_payload(version: DatasetVersion, split: Split) -> SplitOverviewPayload:
-    """Return the payload of the job that compares the parts of a canonical split."""
+    """Build the payload for the job that compares a canonical split's parts."""
     return SplitOverviewPayload(dataset_version=version.pk, split=split, key=key_of(split))
 
 
@@ -75,8 +75,8 @@ def overview_job(version: DatasetVersion, split: Split, homes: Collection[Projec
     """Return the job that computes or has computed a canonical split. None if there is none.
 
     Projects share finished jobs only: a job that waits in another project may wait for its quota, and its
-    members may stop it. A finished job counts only if its file can be read: it may be lost, or of a release
-    with other fields.
+    members may stop it. A finished job counts only if its file can be read: it may be lost, or come from a
+    release with other fields.
     """
     usable = Q(state=JobState.COMPLETED) | Q(project__in=homes)
     rows = _jobs_of_split(version, split).filter(usable).exclude(state__in=ENDED_WITHOUT)
@@ -86,7 +86,7 @@ def overview_job(version: DatasetVersion, split: Split, homes: Collection[Projec
 
 
 def is_of_profile(version: DatasetVersion, split: Split) -> bool:
-    """Return whether the overview of the version itself has a canonical split."""
+    """Return whether the version's own overview describes a canonical split."""
     return _overview_of_version(version, split, None) is not None
 
 

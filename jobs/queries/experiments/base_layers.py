@@ -1,4 +1,4 @@
-"""Reads the layers of a registered version from its summary, for the plan of a fine-tuning."""
+"""Reads a registered version's layers from its summary, to plan fine-tuning."""
 
 from collections.abc import Iterator
 
@@ -7,10 +7,10 @@ from jobs.spec.plan.base_version import STATISTICS, BaseLayer, BaseVersion
 
 
 def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, ...], int | None]:
-    """Return a model's layers, the models inside it, and the size of its head's input."""
+    """Return a model's layers, its inner models, and its head's input size."""
     graph = summary.graph
     if graph is None or summary.graph_omitted:
-        # Of an earlier release, or of a very large model: only the layers of the model itself.
+        # A summary from an earlier release, or of a very large model, has only the model's own layers.
         flat = tuple(
             BaseLayer(
                 path=layer.name, kind=layer.kind, output_shape=layer.output_shape,
@@ -26,11 +26,11 @@ def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, 
 
 
 def _iterate_layers(graph: tuple[GraphNode, ...]) -> Iterator[GraphNode]:
-    """Yield a graph's layers, those of a model inside in its place."""
+    """Yield a graph's layers, with an inner model's layers in its place."""
     children: dict[int | None, list[int]] = {}
     for index, node in enumerate(graph):
         children.setdefault(node.parent, []).append(index)
-    # A list of nodes to visit instead of recursion, which deeply nested models would exhaust.
+    # A list of nodes to visit: deeply nested models would exceed the limit of recursion.
     todo = list(reversed(children.get(None, [])))
     while todo:
         index = todo.pop()
@@ -53,7 +53,7 @@ def _base_layer(node: GraphNode) -> BaseLayer:
 
 
 def _estimate_trainable(node: GraphNode) -> int:
-    """Estimate the trainable parameters of a layer that an earlier fine-tuning has frozen."""
+    """Estimate the trainable parameters in a layer that an earlier fine-tuning has frozen."""
     if node.kind in STATISTICS:
         return 0
     # Scale, offset, and two statistics of the same size.

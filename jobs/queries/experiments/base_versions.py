@@ -19,12 +19,12 @@ from jobs.spec.signature import Signature
 def find_base_version(
     project: Project, spec: ExperimentSpec, by: User | None
 ) -> tuple[ModelVersion | None, list[Problem]]:
-    """Return the version that a spec starts from, or problems. Other models have neither.
+    """Return the version from which a spec starts, or problems. Other models have neither.
 
     Args:
-        project: of the experiment.
+        project: the experiment's project.
         spec: the experiment.
-        by: the acting user, who has to see the version; without one, it is a version of the project.
+        by: the acting user, who has to see the version; without one, it is a version in the project.
     """
     model = spec.model
     if not isinstance(model, VersionModel):

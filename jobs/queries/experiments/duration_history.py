@@ -1,4 +1,4 @@
-"""Reads the epochs and the seconds per epoch of earlier trainings, to estimate those of the next."""
+"""Reads the epochs and the seconds per epoch in earlier trainings, to estimate the next one's."""
 
 from statistics import median
 from typing import Any
@@ -13,16 +13,16 @@ from jobs.spec.sections.script_model import ScriptModel
 from jobs.states import TrialState
 
 NEWEST = 200
-"""Only this many of the newest trials and executions are read."""
+"""Only the newest trials and executions are read, this many."""
 
 ENOUGH = 3
-"""With this many trials of its own, an experiment is estimated from them alone."""
+"""An experiment with this many trials is estimated from these alone."""
 
 
 def past_durations(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
-    """Return the durations of completed trials with equal data and model, or an equal script.
+    """Return how long completed trials with equal data and model, or an equal script, took.
 
-    They are those of the experiment if it has enough, else those of the whole project; None without any.
+    They come from the experiment if it has enough, else from the whole project; None without any.
     """
     alike = Trial.objects.filter(
         job__project=project,
@@ -42,7 +42,7 @@ def past_durations(project: Project, spec: ExperimentSpec, experiment: Experimen
 
 
 def _similar_values(project: Project, spec: ExperimentSpec) -> dict[str, Any]:
-    """Return the values, by path, that the spec of an earlier training must share."""
+    """Return the values, by path, that an earlier training's spec must share."""
     named_by = spec.model.named_by
     values: dict[str, Any] = {f"model__{named_by}": getattr(spec.model, named_by)}
     if isinstance(spec.model, CodeModel | ScriptModel):
@@ -55,7 +55,7 @@ def _similar_values(project: Project, spec: ExperimentSpec) -> dict[str, Any]:
 
 
 def _seconds_per_epoch(trials: QuerySet[Trial]) -> list[float]:
-    """Return the seconds per epoch of each trial, its overhead included."""
+    """Return each trial's seconds per epoch, its overhead included."""
     rows = trials.annotate(trained=Sum("executions__epochs")).order_by("-pk")[:NEWEST]
     return [
         (trial.finished - trial.started).total_seconds() / trained

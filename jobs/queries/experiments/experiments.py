@@ -32,12 +32,12 @@ def experiments_with_state(
 
     Args:
         user: the reader.
-        project: only experiments of this project.
+        project: only this project's experiments.
         archived: True for archived ones only, False for the others, None for all.
-        text: a part of the name or the notes.
+        text: text in the name or the notes.
         tag: a whole tag.
         state: the last job's state; `none` if there is no job.
-        author: the user name of the person who created it.
+        author: its creator's user name.
     """
     roots = Job.objects.roots().filter(experiment=OuterRef("pk")).order_by("-pk")
     rows = access.visible_experiments(user).select_related("project", "created_by")
@@ -65,7 +65,7 @@ def experiments_with_state(
 
 
 def best_scores(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
-    """Return the best score of each experiment's newest search that has one, in two queries."""
+    """Return the best score in each experiment's newest search that has one, in two queries."""
     scored = (
         Trial.objects.scored()
         .filter(job__experiment__in=[experiment.pk for experiment in experiments])
@@ -86,7 +86,7 @@ def best_scores(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
 
 
 def experiments_out(experiments: Sequence[Experiment]) -> list[ExperimentOut]:
-    """Return the API representation of experiments, with one query for each kind of related row."""
+    """Return the experiments' API representation, with one query for each kind of related row."""
     newer = Revision.objects.filter(experiment=OuterRef("experiment"), number__gt=OuterRef("number"))
     newest = Revision.objects.filter(~Exists(newer), experiment__in=experiments)
     revision_of = {revision.experiment_id: revision for revision in newest}
@@ -144,7 +144,7 @@ def revision_out(revision: Revision) -> RevisionOut:
 
 
 def newest_names(project: Project) -> list[str]:
-    """Return the names of a project's newest experiments, with deleted ones, which may be restored."""
+    """Name a project's newest experiments, with deleted ones, which may be restored."""
     rows = Experiment.everything.filter(project=project).order_by("-pk")
     return list(rows.values_list("name", flat=True)[:NEWEST_NAMES])
 
@@ -156,19 +156,19 @@ def tags_in(user: User, project: Project) -> list[str]:
 
 
 def authors_in(user: User, project: Project) -> list[str]:
-    """List the user names of those who created experiments in a project."""
+    """List the user names that created experiments in a project."""
     rows = access.visible_experiments(user).filter(project=project)
     return sorted(set(rows.values_list("created_by__username", flat=True)))
 
 
 def root_jobs(experiment: Experiment) -> QuerySet[Job]:
-    """Return an experiment's root jobs, newest first, each with its number of trials."""
+    """Return an experiment's root jobs, newest first, each with its trial count."""
     rows = experiment.jobs.roots().select_related("revision", "created_by")
     return rows.annotate(trial_count=Count("trials")).order_by("-pk")
 
 
 def best_trials(experiment: Experiment, limit: int = 5) -> list[Trial]:
-    """Return the best trials of all jobs with the newest search's metric."""
+    """Return the best trials among all jobs with the newest search's metric."""
     newest = next((job for job in root_jobs(experiment) if job.revision and job.revision.spec.search), None)
     if newest is None:
         return []
@@ -191,7 +191,7 @@ class Difference:
 
     @property
     def kind(self) -> str:
-        """Return the kind of the change: added, removed or changed."""
+        """Return the kind of change: added, removed or changed."""
         if self.before is None:
             return "added"
         return "removed" if self.after is None else "changed"
@@ -211,7 +211,7 @@ class RevisionWithChanges:
 
 
 def last_change(experiment: Experiment) -> AuditEvent | None:
-    """Return the audit row of an experiment's newest change."""
+    """Return the audit row for an experiment's newest change."""
     rows = AuditEvent.objects.filter(target=f"experiment:{experiment.pk}", action__startswith="experiment.")
     return rows.select_related("actor").order_by("-pk").first()
 
@@ -229,7 +229,7 @@ def revisions_with_differences(experiment: Experiment) -> list[RevisionWithChang
 
 
 def spec_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    """List the differences of two specs by dotted path. Rows of a search space are identified by name."""
+    """List two specs' differences by dotted path. Rows in a search space are identified by name."""
     flat_before, flat_after = dict(_flatten_spec(before)), dict(_flatten_spec(after))
     paths = list(dict.fromkeys([*flat_before, *flat_after]))
     return [
@@ -240,7 +240,7 @@ def spec_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
 
 def _flatten_spec(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
-    """Yield the dotted path and the value of each leaf of a spec."""
+    """Yield each leaf in a spec: its dotted path and its value."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _flatten_spec(item, f"{path}.{key}" if path else key)

@@ -46,7 +46,7 @@ PREFIX = "/spec"
 
 
 class Validation(NamedTuple):
-    """The problems of a spec. `spec` and `plan` are None if it cannot be parsed."""
+    """A spec's problems. `spec` and `plan` are None if it cannot be parsed."""
 
     spec: ExperimentSpec | None
     problems: list[Problem]
@@ -71,13 +71,13 @@ def validate_spec(
     Args:
         project: the project that it would run in.
         body: the spec as parsed JSON.
-        by: the acting user, for versions of other projects that the spec starts from.
+        by: the acting user, if the spec starts from another project's version.
         with_plan: whether to make the plan.
         experiment: the experiment that the spec revises, if any. Its trainings give the best time estimate.
 
     Returns:
-        The result. The pointers of its problems start with `/spec`. A version that the spec starts from is
-        pinned in it.
+        The result. Its problems' pointers start with `/spec`. A version that the spec starts from is pinned
+        in it.
     """
     if (too_long := spec_sizes.text_problem(body)) is not None:
         return Validation(None, _with_prefix([too_long]))
@@ -104,7 +104,7 @@ def validate_spec(
 
 
 class _Checked(NamedTuple):
-    """A spec with the whole space of its code, if that is known; its problems; and the model of its code."""
+    """A spec with its code's whole space, if that is known; its problems; and its code's model."""
 
     spec: ExperimentSpec
     problems: list[Problem]
@@ -114,14 +114,14 @@ class _Checked(NamedTuple):
 def _check_settings(
     project: Project, spec: ExperimentSpec, version: DatasetVersion | None, base: BaseVersion | None
 ) -> _Checked:
-    """Check a spec's settings. The space of one with own code is completed."""
+    """Check a spec's settings. If it has own code, its space is completed."""
     profile = version.profile if version is not None else None
     spec_problems, built = [*code_checks.code_problems(project, spec), *spec_checks.problems(spec)], None
     if isinstance(spec.model, CodeModel):
         spec_problems = spec_problems or list(data_checks.value_problems(spec))
         of_code = _check_code(project, spec, spec.model, version)
         spec_problems, built = [*spec_problems, *of_code.problems], of_code.built
-        # The pointers of problems are those of the rows that were sent.
+        # Problems point to the rows that were sent.
         spec = spec if spec_problems else of_code.spec
     spec_problems += warm_start.warm_start_problems(project, spec.search)
     spec_problems += device_checks.problems(spec)
@@ -198,7 +198,7 @@ def plan_situation(project: Project, spec: ExperimentSpec, experiment: Experimen
 
 
 def resource_warnings(job: Job) -> list[Problem]:
-    """Return problems if no running worker of a job's pool can take it, even with free slots."""
+    """Return problems if no running worker in a job's pool can take it, even with free slots."""
     if job.state in FINAL:
         return []
     live = list(Worker.objects.live(job.pool))

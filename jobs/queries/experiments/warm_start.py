@@ -11,11 +11,11 @@ from jobs.spec.space.search_space import check_values
 
 POINTER = "/search/warm_start"
 MAX_TRIALS = 2000
-"""Only this many of the newest trials are used; no algorithm models more."""
+"""Only the newest trials are used, this many; no algorithm models more."""
 
 
 def warm_start_problems(project: Project, search: SearchSpec | None) -> list[Problem]:
-    """Return the problems of the warm start in a search's spec."""
+    """Return the problems with the warm start in a search's spec."""
     if search is None or search.warm_start is None:
         return []
     if not search.info.learns_from_earlier:

@@ -1,4 +1,4 @@
-"""Reads the accounts of people, and their memberships in projects."""
+"""Reads people's accounts, and their memberships in projects."""
 
 from collections.abc import Iterable
 
@@ -14,12 +14,12 @@ _ACTIVE = PreparedQuery(lambda: User.objects.filter(pk=Parameter("pk", BigIntege
 
 
 def people_accounts() -> QuerySet[User]:
-    """Return the accounts of people, without service accounts."""
+    """Return people's accounts, without service accounts."""
     return User.objects.filter(is_service=False)
 
 
 def visible_accounts(user: User) -> QuerySet[User]:
-    """Return all accounts for an administrator, else those of people who share a project with `user`."""
+    """Return the accounts that share a project with `user`. An administrator sees all."""
     if user.is_superuser:
         return people_accounts()
     return people_accounts().filter(memberships__project__in=access.projects_of(user)).distinct()
@@ -38,7 +38,7 @@ def get_account(username: str) -> User:
 
 
 def issuers_of(user: User) -> list[User]:
-    """Return the login issuers of `user`. Their session cannot decide these people's requests."""
+    """Return the login issuers for `user`, whose session cannot decide these people's requests."""
     return list(people_accounts().filter(pk__in=user.login_issuers).order_by("username"))
 
 
@@ -48,7 +48,7 @@ def active_user(user_id: int) -> User | None:
 
 
 def people_with_projects() -> QuerySet[User]:
-    """Return the accounts of people with their projects and the last use of their tokens."""
+    """Return people's accounts with their projects and their tokens' last use."""
     return (
         people_accounts()
         .prefetch_related(
@@ -60,7 +60,7 @@ def people_with_projects() -> QuerySet[User]:
 
 
 def memberships_of(user: User) -> QuerySet[Membership]:
-    """Return the memberships of `user`, ordered by the project's slug."""
+    """Return the memberships of `user`, sorted by project slug."""
     rows = Membership.objects.filter(user=user, project__deletion=None)
     return rows.select_related("project").order_by("project__slug")
 
@@ -77,7 +77,7 @@ def person_out(user: User) -> PersonOut:
 
 
 def caller_out(user: User, scopes: Iterable[str]) -> MeOut:
-    """Return the caller of the API with their projects and scopes."""
+    """Describe the API's caller with their projects and scopes."""
     roles = memberships_of(user).values_list("project__slug", "role")
     return MeOut(
         user=user.username,

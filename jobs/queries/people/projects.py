@@ -13,7 +13,7 @@ from jobs.states import JobState
 
 @dataclass(frozen=True)
 class ProjectView:
-    """A project in the list of projects, with its counts."""
+    """A project in the project list, with its counts."""
 
     project: Project
     role: Role | None
@@ -23,10 +23,10 @@ class ProjectView:
 
 
 def projects_with_counts(user: User) -> list[ProjectView]:
-    """Return the projects of `user` with the numbers of members, experiments and running jobs."""
+    """Return the projects of `user`, and count members, experiments and running jobs in each."""
     roles = dict(Membership.objects.filter(user=user).values_list("project", "role"))
     # By key: a condition on memberships would also be one of the members that are counted.
-    # Distinct, since each row of one relation is repeated for each row of the others.
+    # Distinct, since each row in one relation is repeated for each row in the others.
     rows = Project.objects.filter(pk__in=access.projects_of(user)).annotate(
         members=Count("memberships", distinct=True),
         experiment_count=Count(
@@ -59,7 +59,7 @@ def project_out(project: Project, user: User) -> ProjectOut:
 
 
 def projects_out(projects: Sequence[Project], user: User) -> list[ProjectOut]:
-    """Return the API representation of projects, with one query for the roles of `user` in them."""
+    """Return the projects' API representation, with one query for the roles of `user` in them."""
     roles = access.roles_in(user, projects)
     return [_project_out(project, roles.get(project.pk)) for project in projects]
 

@@ -1,4 +1,4 @@
-"""Reads the quotas of projects: those that administrators set, and the installation's defaults."""
+"""Reads projects' quotas: those that administrators set, and the installation's defaults."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ HIGHEST: dict[str, int] = {
     "uploads": 100_000,
     "events": 100_000_000,
 }
-"""The quotas by name, with the largest value of each."""
+"""The largest value for each quota, by name."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Limits:
 
     Attributes:
         slots: slots that its jobs hold; None means no quota.
-        bytes: bytes of its files and events.
-        jobs: unfinished jobs; steps of a job do not count.
+        bytes: bytes in its files and events.
+        jobs: unfinished jobs; a job's steps do not count.
         uploads: uploads that are received or prepared.
-        events: events of its runs a second; see `jobs.messages.event_cost`.
+        events: events that its runs send in a second; see `jobs.messages.event_cost`.
     """
 
     slots: int | None
@@ -66,7 +66,7 @@ def limits_of(project: Project) -> Limits:
 
 
 def quota_column(name: str) -> str:
-    """Return the column in which the project's own quota of this name is stored."""
+    """Return the column that stores a project's value for this quota."""
     return f"max_{name}"
 
 
@@ -97,7 +97,7 @@ def count_uploads_being_prepared(project: Project) -> int:
 
 
 def quotas_out(project: Project) -> QuotasOut:
-    """Return the quotas of a project and their use."""
+    """Return a project's quotas and their use."""
     running = Attempt.objects.open().filter(job__project=project)
     sums = running.aggregate(slots=Sum("slots"), events=Sum("event_rate"))
     receiving = UploadReservation.objects.filter(project=project, until__gt=clock.estimate())
@@ -139,7 +139,7 @@ def disk_sentence(project: Project, used: int, quota: int, *, adding: int = 0) -
 
 
 def format_bytes(count: int) -> str:
-    """Format a number of bytes."""
+    """Format a byte count."""
     size, power = float(count), 0
     while size >= 1000 and power < len(UNITS) - 1:
         size, power = size / 1000, power + 1

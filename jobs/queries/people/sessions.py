@@ -15,7 +15,7 @@ from jobs.models.sessions import stored_key
 
 @dataclass(frozen=True)
 class SessionView:
-    """A session on the page of its user. Sessions without a recorded login have no time and address."""
+    """A session on its user's page. Sessions without a recorded login have no time and address."""
 
     is_current: bool
     begun: datetime | None
@@ -26,17 +26,17 @@ class SessionView:
 
 
 def is_open_session(key: str, user: User) -> bool:
-    """Return whether the stored key is that of an open session of this user."""
+    """Return whether the stored key belongs to an open session of this user."""
     row = Session.objects.filter(pk=key, user=user, expire_date__gt=clock.estimate()).first()
     if row is None:
         return False
-    # The hash of the password: a change of it ends sessions whose rows are still there.
+    # The password's hash: a changed password ends sessions whose rows are still there.
     proof = row.get_decoded().get(HASH_SESSION_KEY, "")
     return constant_time_compare(proof, user.get_session_auth_hash())
 
 
 def open_sessions(user: User, current_key: str | None) -> list[SessionView]:
-    """Return the open sessions of a user, the current one first, then the newest.
+    """Return a user's open sessions, the current one first, then the newest.
 
     Args:
         user: the user.
@@ -61,7 +61,7 @@ def _session_view(row: Session, *, is_current: bool) -> SessionView:
 
 
 def _browser_name(agent: str) -> str:
-    """Return the name of the browser and of the system in a User-Agent header."""
+    """Name the browser and the system in a User-Agent header."""
     # In this order: most browsers also name those that they are compatible with.
     browsers = {"Edg": "Edge", "OPR/": "Opera", "Firefox": "Firefox", "Chrom": "Chrome", "Safari": "Safari"}
     systems = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")

@@ -15,13 +15,13 @@ def own_tokens(user: User) -> QuerySet[ApiToken]:
 
 
 def visible_tokens(user: User) -> QuerySet[ApiToken]:
-    """Return all tokens for an administrator, else those of `user`; newest first."""
+    """Return the tokens of `user`, newest first. An administrator sees all."""
     rows = ApiToken.objects.all() if user.is_superuser else own_tokens(user)
     return rows.select_related("user").order_by("-created")
 
 
 def get_token(token_id: int) -> ApiToken:
-    """Return a token by id, of any user. `actions.tokens.revoke` checks the permission.
+    """Return any user's token by id. `actions.tokens.revoke` checks the permission.
 
     Raises:
         NotFound: there is no such token.

@@ -1,4 +1,4 @@
-"""Finds the authors of a version's file: the people whose jobs made it or who registered it.
+"""Finds the authors of a version's file: the people who made or registered it.
 
 The same file can be registered again, by another person and under another model. Its authors stay the same.
 A person may also have made it in the name of an account whose password they may know.
@@ -12,7 +12,7 @@ from jobs.models import Artifact, JobArtifact, ModelVersion, User
 
 
 def author_ids(version: ModelVersion) -> set[int]:
-    """Return the ids of the people who made or registered a version's file."""
+    """Return the user ids that made or registered a version's file."""
     creators = JobArtifact.objects.filter(artifact=version.artifact_id).values_list(
         "job__created_by", flat=True
     )
@@ -27,7 +27,7 @@ def accounts_of(people: Collection[int]) -> QuerySet[User]:
 
 
 def files_of(people: Collection[int]) -> QuerySet[Artifact]:
-    """Return the files that the accounts of these people made or registered."""
+    """Return the files that these people's accounts made or registered."""
     accounts = accounts_of(people).values("pk")
     created, registered = Q(uses__job__created_by__in=accounts), Q(versions__created_by__in=accounts)
     return Artifact.objects.filter(created | registered)

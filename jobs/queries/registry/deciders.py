@@ -1,7 +1,7 @@
 """Checks who may decide a promotion request, and names the members who could.
 
-The sessions of other people are not known here. A person is taken to log in as the last time: with a
-password, whose issuers are stored, or with the login link that was used last.
+Other people's sessions are not known here. A person is taken to log in as the last time: with a password,
+whose issuers are stored, or with the login link that was used last.
 """
 
 from collections.abc import Collection, Iterator
@@ -131,7 +131,7 @@ def _possible_deciders(promotion: PromotionRequest) -> Iterator[User]:
 
 
 def usual_issuers(user: User) -> frozenset[int]:
-    """Return the issuers of the sessions that a person has after the usual login."""
+    """Return the issuers that a person's sessions have after the usual login."""
     if user.has_usable_password():
         return frozenset(user.password_issuers.values_list("pk", flat=True))
     link = LoginLink.objects.filter(user=user).exclude(used=None).order_by("-used").first()

@@ -52,7 +52,7 @@ def live_replicas(endpoint: Endpoint) -> QuerySet[Replica]:
 
 
 class ReplicaCount(NamedTuple):
-    """How many replicas of an endpoint are live, and how many of these serve its newest generation."""
+    """How many replicas an endpoint has live, and how many of these serve its newest generation."""
 
     alive: int
     current: int

@@ -1,4 +1,4 @@
-"""Reads the rules of a model's gates and their revisions."""
+"""Reads the rules for a model's gates and their revisions."""
 
 from collections.abc import Sequence
 
@@ -60,8 +60,7 @@ def unreviewed_revisions(promotion: PromotionRequest) -> Sequence[GateRevision]:
     """Return the revisions by the requester or an author that no other person has judged.
 
     Issuers of the requester's session count as the requester, and accounts that these people made as they
-    themselves. A revision is judged once another person
-    has approved a request under it or a later one.
+    themselves. A revision is judged once another person has approved a request under it or a later one.
     """
     if promotion.gate_revision is None:
         return []

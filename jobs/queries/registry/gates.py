@@ -11,7 +11,7 @@ GateState = Literal["passed", "failed", "skipped", "not_evaluated", "overridden"
 
 
 class Alternative(BaseModel):
-    """One comparison of a gate that passes if any of several does."""
+    """One comparison in a gate that passes if any of several does."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -26,7 +26,7 @@ class Alternative(BaseModel):
 
 
 class Gate(BaseModel):
-    """One check of a version before it may serve, with the values that were compared."""
+    """One check before a version may serve, with the values that were compared."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -51,12 +51,12 @@ def read_gates(promotion: PromotionRequest) -> list[Gate]:
 
 
 def unevaluated_gates(gates: list[Gate]) -> list[str]:
-    """Return the names of the gates that were not evaluated. An approver must accept each of them."""
+    """Name the gates that were not evaluated. An approver must accept each."""
     return [gate.name for gate in gates if gate.state == "not_evaluated"]
 
 
 def next_step(gate: Gate) -> str:
-    """Return the next step of the requester or the approver for a gate that has not passed."""
+    """Return the requester's or the approver's next step for a gate that has not passed."""
     if gate.state == "not_evaluated":
         return "An approver who takes responsibility for it accepts it by name."
     if gate.state != "failed":

@@ -7,7 +7,7 @@ from jobs.spec.sections.version_model import VersionModel
 
 
 def lineage_of(source: JobArtifact) -> dict[str, Any]:
-    """Return the lineage of a job's model. It is stored with the version and never changes."""
+    """Describe the lineage of a job's model. It is stored with the version and never changes."""
     job = source.job
     chain: dict[str, Any] = {
         "job": job.pk,

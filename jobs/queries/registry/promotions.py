@@ -28,7 +28,7 @@ def replaced_version(promotion: PromotionRequest) -> ModelVersion | None:
 
 
 def measured_metrics(promotion: PromotionRequest) -> dict[str, dict[str, float | None]]:
-    """Return the test metrics that the gates have measured, of `challenger` and `champion`."""
+    """Return the test metrics that the gates have measured, for `challenger` and `champion`."""
     metrics = promotion.gate_job.results.metrics if promotion.gate_job is not None else {}
     return {
         name: {key: evaluations.metric_value(value) for key, value in values.items()}
@@ -81,7 +81,7 @@ def promotion_out(promotion: PromotionRequest) -> PromotionOut:
 
 
 def decision_out(decision: Decision) -> PromotionDecisionOut:
-    """Return the API representation of a decision or comment."""
+    """Return a decision's or comment's API representation."""
     return PromotionDecisionOut(
         user=decision.user.username,
         verdict=decision.verdict,

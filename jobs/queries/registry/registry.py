@@ -45,18 +45,18 @@ def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
 
 
 def model_names(project: Project) -> list[str]:
-    """Return the names of a project's models in alphabetical order."""
+    """Return a project's model names in alphabetical order."""
     return list(project.models.order_by("name").values_list("name", flat=True))
 
 
 def is_name_taken(name: str) -> bool:
-    """Return whether a model of the installation has this name."""
+    """Return whether any model in the installation has this name."""
     # A deleted one may be restored.
     return RegisteredModel.everything.filter(name=name).exists()
 
 
 def free_name(job: Job) -> str:
-    """Derive a model name from the name of a job's experiment; empty if that name is taken."""
+    """Derive a model name from a job's experiment; empty if that name is taken."""
     name = _name_from(job)
     return "" if is_name_taken(name) else name
 
@@ -65,7 +65,7 @@ def model_name_for(job: Job) -> str:
     """Return the model name for a job: from its spec, else from its experiment or data.
 
     An experiment that has versions in a model of its project keeps that model. A retrained trial gets the
-    name that fits its search. A name that a model of another project has gets the job's number.
+    name that fits its search. If another project has a model with the name, the job's number is added.
     """
     job = _search_of(job) or job
     register = job.revision.spec.after.register_ if job.revision is not None else None
@@ -79,7 +79,7 @@ def model_name_for(job: Job) -> str:
 
 
 def _model_of(job: Job) -> str | None:
-    """Return the name of the model that has the newest version of the job's experiment."""
+    """Return the name of the model with the newest version from the job's experiment."""
     if job.experiment_id is None:
         return None
     from_experiment = Q(source_job__experiment=job.experiment_id) | Q(
@@ -90,7 +90,7 @@ def _model_of(job: Job) -> str | None:
 
 
 def _search_of(job: Job) -> Job | None:
-    """Return the search of the trial that a training retrains, if it still exists."""
+    """Return the search whose trial a training retrains, if it still exists."""
     source = job.payload.source_trial()
     return Job.objects.filter(pk=source.search, project=job.project).first() if source is not None else None
 
@@ -103,7 +103,7 @@ def _name_from(job: Job) -> str:
 
 
 def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
-    """Return the versions of a model with the related rows that lists need."""
+    """Return a model's versions with the related rows that lists need."""
     related = ("model__endpoint", "artifact", "created_by", "source_job", "code")
     return model.versions.select_related(*related).prefetch_related("aliases", "promotions")
 
@@ -117,7 +117,7 @@ def was_approved_by_single_person(version: ModelVersion) -> bool:
 
 
 def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
-    """Return the stage of a version on its endpoint: production, staging, previous or None."""
+    """Return a version's stage on its endpoint: production, staging, previous or None."""
     places = {
         "production": endpoint.production_id,
         "staging": endpoint.staging_id,
@@ -174,7 +174,7 @@ def version_out(version: ModelVersion) -> VersionOut:
 
 
 def version_code_out(version: ModelVersion) -> VersionCodeOut | None:
-    """Return the API representation of a version's code."""
+    """Return the version's code, as the API represents it."""
     code = version.code
     if code is None:
         return None
@@ -190,7 +190,7 @@ def version_code_out(version: ModelVersion) -> VersionCodeOut | None:
 
 
 def version_packages_out(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
-    """Return the API representation of a version's packages, compared with those in production."""
+    """Return a version's packages, compared with those in production, as the API represents them."""
     other = production if production is not None and production.pk != version.pk else None
     if other is not None and not (
         package_sets.has_known_packages(other) and package_sets.has_known_packages(version)

@@ -44,13 +44,13 @@ def rollback_target(
 def served_aliases(
     endpoint: Endpoint, *, served: Collection[ModelVersion] = (), failed: ModelVersion | None = None
 ) -> dict[str, ModelVersion]:
-    """Return the versions that clients may address by an alias of the model, by alias.
+    """Return the versions that clients may address by an alias, by alias.
 
     These are the approved ones: a version is approved from its first release until it is rolled back from.
 
     Args:
         endpoint: the endpoint.
-        served: versions of the release that is being made, which are approved.
+        served: versions in the release that is being made, which are approved.
         failed: the version from which that release rolls back.
     """
     released = _last_generations(endpoint, "version", ("promote", "stage"))
@@ -62,13 +62,13 @@ def served_aliases(
 
 
 def _last_generations(endpoint: Endpoint, field: str, kinds: tuple[str, ...]) -> dict[int, int]:
-    """Return the last generation of these kinds for each version."""
+    """Return each version's last generation with one of these kinds."""
     rows = endpoint.releases.filter(kind__in=kinds).exclude(**{field: None})
     return dict(rows.values_list(field).annotate(last=Max("generation")).values_list(field, "last"))
 
 
 def newest_releases(after: int | None) -> tuple[int, list[ReleaseRecord]]:
-    """Return the newest release id, and the newest release of each endpoint that has one after `after`."""
+    """Return the newest release id, and the newest release after `after` for each endpoint that has one."""
     newest = ReleaseRecord.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     if after is not None and newest <= after:
         return newest, []

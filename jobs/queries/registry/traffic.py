@@ -29,17 +29,17 @@ RANGES = {
     "7d": (7 * 86_400, 3600),
     "30d": (30 * 86_400, 3 * 3600),
 }
-"""The seconds of each range, and of its points: at least as long as the stored intervals of that age."""
+"""The seconds in each range and in its points, which are at least as long as stored intervals that old."""
 
 LATE_SECONDS = 2.0
-"""Reports of an interval arrive within this time after its end."""
+"""Reports about an interval arrive within this time after its end."""
 
 RECENT = timedelta(minutes=1)
 
 
 @dataclass
 class _Sum:
-    """The counts of one point, of all versions and by version."""
+    """The counts at one point, in total and by version."""
 
     tally: Tally = field(default_factory=Tally)
     versions: Counter[int] = field(default_factory=Counter)
@@ -54,11 +54,11 @@ class _Sum:
 
 
 def traffic_of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) -> TrafficOut:
-    """Return the traffic of an endpoint in the range that ends now.
+    """Return an endpoint's traffic in the range that ends now.
 
     Args:
         endpoint: the endpoint.
-        range_: a key of `RANGES`.
+        range_: a key in `RANGES`.
         version: only requests to this version.
     """
     seconds, step = RANGES[range_]

@@ -1,4 +1,4 @@
-"""Maps the positions of a model version's vector input to columns of the data set and their encodings."""
+"""Maps the positions in a version's vector input to dataset columns and their encodings."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from jobs.spec.signature import Signature
 
 
 class Position(NamedTuple):
-    """One position: a numeric column, a one-hot word of a text column, or an item of an array column."""
+    """One position: a numeric column, a one-hot word from a text column, or an item in an array column."""
 
     column: str
     word: str | None = None
@@ -24,7 +24,7 @@ class Position(NamedTuple):
         return self.column if self.item is None else f"{self.column}_{self.item}"
 
     def value_in(self, row: dict[str, Any]) -> float | None:
-        """Return the input value of a data set's row. None if it is missing or not a number."""
+        """Return the input value from a dataset row. None if it is missing or not a number."""
         value = row.get(self.column)
         if self.word is not None:
             return None if value is None else float(value == self.word)
@@ -35,7 +35,7 @@ class Position(NamedTuple):
 
 
 def vector_positions(version: ModelVersion) -> list[Position]:
-    """Return the positions of the version's only vector input, in order; none if they are unknown.
+    """Return the positions in the version's only vector input, in order; none if they are unknown.
 
     They are unknown for uploaded files, images and versions that take columns by name, and if the experiment
     uses a feature that is not a feature in the data set's profile.
@@ -53,7 +53,7 @@ def vector_positions(version: ModelVersion) -> list[Position]:
 
 
 def _chosen_positions(version: ModelVersion, profile: Profile) -> list[Position]:
-    """Return the positions of the features that the experiment chose."""
+    """Return the positions that the experiment's chosen features fill."""
     positions = dict(_positions_by_feature(profile))
     revision = version.source_job.revision if version.source_job else None
     data = revision.spec.data if revision else None

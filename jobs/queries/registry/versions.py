@@ -1,4 +1,4 @@
-"""Reads the metrics, files and lineage of model versions."""
+"""Reads model versions' metrics, files and lineage."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -29,11 +29,11 @@ type ValidationResult = RegisterResult
 """For pages: what the validation of a version found."""
 
 MAX_COLUMNS = 4
-"""The maximum number of metrics in a table of versions."""
+"""The most metrics in a table with versions."""
 
 
 class Link(NamedTuple):
-    """One link of the chain from data set to endpoint. `key` identifies its page."""
+    """One link in the chain from data set to endpoint. `key` identifies its page."""
 
     kind: str
     title: str
@@ -42,13 +42,13 @@ class Link(NamedTuple):
 
 
 def metric_values(version: ModelVersion, part: str = "test") -> dict[str, float | None]:
-    """Return the values of a version's metrics on one part of the data."""
+    """Return a version's metric values on one part of the data."""
     metrics = version.metrics.get(part) or {}
     return {name: evaluations.metric_value(metric) for name, metric in metrics.items()}
 
 
 def measured_by_code(job: Job | None) -> bool:
-    """Return whether a job ran code of users in the process that computed its metrics.
+    """Return whether a job ran user code in the process that computed its metrics.
 
     Such code could report any number.
     """
@@ -63,13 +63,13 @@ def validation_metric_values(version: ModelVersion) -> dict[str, float | None]:
 
 
 def metric_names(versions: Iterable[ModelVersion]) -> list[str]:
-    """Return the test metrics that are columns in a table of these versions, at most `MAX_COLUMNS`."""
+    """Return the test metrics that are columns in a table with these versions, at most `MAX_COLUMNS`."""
     names = dict.fromkeys(name for version in versions for name in metric_values(version))
     return list(names)[:MAX_COLUMNS]
 
 
 def source_artifacts(version: ModelVersion) -> list[JobArtifact]:
-    """Return the artifacts of the job that made the version."""
+    """Return the artifacts from the job that made the version."""
     if version.source_job_id is None:
         return []
     rows = JobArtifact.objects.filter(job=version.source_job_id).select_related("artifact")
@@ -85,7 +85,7 @@ def is_foreign(version: ModelVersion) -> bool:
 
 
 def describe_variant(version: ModelVersion) -> str:
-    """Describe a single model among the models of its job. Empty for other variants."""
+    """Describe a single model among its job's models. Empty for other variants."""
     source = version.source_job
     if version.what != "best" or source is None:
         return ""
@@ -100,13 +100,13 @@ def describe_variant(version: ModelVersion) -> str:
 
 
 def validation_payload(version: ModelVersion, *, without_code: bool = False) -> RegisterPayload:
-    """Return the payload of the job that validates a version, with or without the code that came with it."""
+    """Build the payload for the job that validates a version, with or without the version's code."""
     code = None if without_code or version.code is None else version.code.digest
     return RegisterPayload(version=version.pk, code=code, without_code=without_code)
 
 
 def validation_result(version: ModelVersion) -> ValidationResult | None:
-    """Return the result of the version's newest completed validation; None without one."""
+    """Return the result from the version's newest completed validation; None without one."""
     validations = Job.objects.filter(belonging_to("version", [version.pk]), state=JobState.COMPLETED)
     job = validations.order_by("-pk").first()
     return RegisterResult.model_validate(job.results_json) if job is not None else None
@@ -115,7 +115,7 @@ def validation_result(version: ModelVersion) -> ValidationResult | None:
 def dataset_profile(version: ModelVersion) -> Profile | None:
     """Return the profile of a version's training data. None if it is unknown.
 
-    It is unknown for a script's model, which may read other columns, or none of the data.
+    It is unknown for a script's model, which may read other columns, or no data at all.
     """
     source: Job | None = None if is_foreign(version) else version.source_job
     pk = source.payload.dataset_version if source else None
@@ -124,13 +124,13 @@ def dataset_profile(version: ModelVersion) -> Profile | None:
 
 
 def task_of_model(model: RegisteredModel) -> Task | None:
-    """Return the kind of prediction of the model's newest version; None if its data are unknown."""
+    """Return the task of the model's newest version; None if its data are unknown."""
     version = model.versions.select_related("source_job__revision").order_by("-number").first()
     return task_of(version) if version is not None else None
 
 
 def task_of(version: ModelVersion) -> Task | None:
-    """Return the kind of prediction of a version; None if its data are unknown."""
+    """Return a version's task; None if its data are unknown."""
     data = dataset_profile(version)
     if version.source_job is None or data is None:
         return None
@@ -139,7 +139,7 @@ def task_of(version: ModelVersion) -> Task | None:
 
 
 def target_of(version: ModelVersion) -> str:
-    """Return the name of the column that a version predicts; empty if its data are unknown."""
+    """Name the column that a version predicts; empty if its data are unknown."""
     data = dataset_profile(version)
     if version.source_job is None or data is None:
         return ""

@@ -1,7 +1,7 @@
 """Encodes events as compressed JSON, and metric points as compressed float64 columns.
 
-Every point is encoded, so this must be fast: it uses the lowest compression level. The bytes of a column are
-shuffled first, so that bytes of equal significance are adjacent; the result is a third smaller, and faster.
+Every point is encoded, so this must be fast: it uses the lowest compression level. A column's bytes are
+shuffled first, so that equally significant bytes are adjacent; the result is a third smaller, and faster.
 """
 
 import json
@@ -21,7 +21,7 @@ Columns = NDArray[np.float64]
 
 _FAST = 1  # zlib's lowest level that compresses
 _SHUFFLED = b"\x01"
-"""The first byte of a chunk of points. Chunks of older releases lack it; they are not shuffled."""
+"""The first byte in a chunk of points. Chunks from older releases lack it; they are not shuffled."""
 
 
 def pack_events(events: Sequence[Event]) -> bytes:
@@ -30,7 +30,7 @@ def pack_events(events: Sequence[Event]) -> bytes:
 
 
 def unpack_events(data: bytes | memoryview) -> list[Event]:
-    """Return a chunk's events. Tables of metrics are expanded to `points`.
+    """Return a chunk's events. Metric tables are expanded to `points`.
 
     A metric event has `nonfinite` if a value was not finite, which is stored as null.
     """
@@ -52,7 +52,7 @@ def unpack_events(data: bytes | memoryview) -> list[Event]:
 
 
 def metric_event(points: Points) -> Event:
-    """Return the `metric` event that a table of points is stored as."""
+    """Return the `metric` event that stores a table of points."""
     body: Event = {"type": "metric", "time": points.time, "x": points.x}
     owner = {"trial": points.trial, "execution": points.execution}
     body |= {name: number for name, number in owner.items() if number is not None}
@@ -61,7 +61,7 @@ def metric_event(points: Points) -> Event:
 
 
 def event_weight(event: Event) -> int:
-    """Return an event's size: its number of points, at least 1."""
+    """Return an event's size: its point count, at least 1."""
     return len(event["points"]) or 1 if event["type"] == "metric" else 1
 
 

@@ -14,12 +14,12 @@ from jobs.spec.sections.mesh import MeshSpec
 
 
 def jobs_with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Return the jobs with the parts of their specs that workers depend on. No whole spec is read."""
+    """Return the jobs with the spec parts on which the choice of a worker depends. No whole spec is read."""
     return jobs_with_models(jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json")))
 
 
 def mesh_of(job: Job) -> MeshSpec | None:
-    """Return the mesh of the job's spec.
+    """Return the mesh in the job's spec.
 
     Raises:
         ValueError: it no longer parses.
@@ -40,16 +40,16 @@ def live_workers(job: Job) -> list[Worker]:
 def fitting_workers(
     job: Job, workers: Iterable[Worker], minimum: Minimum = installation.sandbox_minimum
 ) -> list[Worker]:
-    """Return those of the workers of a job's pool that can run it, busy or not.
+    """Return the workers in a job's pool that can run it, busy or not.
 
-    They have the slots, the devices and, for code of users, the sandbox for it.
+    They have the slots, the devices and, for user code, the sandbox for it.
     """
     large = [worker for worker in _workers_with_devices(job, workers) if worker.slots >= job.slots]
     return list(sandboxes.workers_offering(job, large, minimum))
 
 
 def why_none_fits(job: Job, live: list[Worker]) -> str:
-    """Return why none of the workers of a job's pool can run it, as a sentence."""
+    """Return a sentence that states why no worker in a job's pool can run it."""
     if not live:
         return describe_missing_workers(job.pool)
     mesh, equipped = mesh_of(job), _workers_with_devices(job, live)
@@ -64,7 +64,7 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
 
 
 def describe_missing_workers(pool: str) -> str:
-    """Describe why jobs of a pool without workers wait. The command ends the text, to be copied."""
+    """Describe why jobs wait in a pool without workers. The command ends the text, to be copied."""
     return f"No worker runs in pool {pool}; start one with: {program.command_line(f'worker --pool {pool}')}"
 
 

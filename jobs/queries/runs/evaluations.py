@@ -1,4 +1,4 @@
-"""Reads the test and validation metrics of candidates."""
+"""Reads candidates' test and validation metrics."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from jobs.models import Job
 
 
 def summarize_candidate(job: Job) -> dict[str, Any] | None:
-    """Return the label and the test and validation metrics of a candidate; None without test metrics."""
+    """Return a candidate's label and its test and validation metrics; None without test metrics."""
     results = job.results
     if not results.metrics.get("test"):
         return None

@@ -1,4 +1,4 @@
-"""Reads the events and logs of a job after a cursor."""
+"""Reads a job's events and logs after a cursor."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -11,26 +11,26 @@ POINTS_PER_SLICE = 20_000
 
 
 class Slice(NamedTuple):
-    """Events after a cursor, and the cursor of the next slice."""
+    """Events after a cursor, and the next slice's cursor."""
 
     items: list[Event]
     cursor: int
 
 
 def newest_cursors(root_ids: list[int]) -> dict[int, int]:
-    """Return the newest cursor of each root job."""
+    """Return each root job's newest cursor."""
     return dict(Job.objects.filter(pk__in=root_ids).values_list("pk", "event_seq"))
 
 
 def read_events(root_id: int, *, after: int, limit: int = 500, job_id: int | None = None) -> Slice:
-    """Return events of a root job that come after a cursor.
+    """Return a root job's events that come after a cursor.
 
     Args:
         root_id: the root job.
         after: the previous slice's cursor, 0 for the beginning.
-        limit: the maximum number of events. A slice also ends after `POINTS_PER_SLICE` metric points. With
-            `job_id`, the events of other jobs count too.
-        job_id: only this child's events; the cursor still counts those of the root.
+        limit: the most events to return. A slice also ends after `POINTS_PER_SLICE` metric points. With
+            `job_id`, other jobs' events count too.
+        job_id: only this child's events; the cursor still counts the root's.
     """
     chunks = EventChunk.objects.filter(root_id=root_id, last__gt=after).order_by("last")
     # A few at a time, since a slice of large chunks ends early.
@@ -45,7 +45,7 @@ def read_events(root_id: int, *, after: int, limit: int = 500, job_id: int | Non
 
 
 def bounded_events(events: Iterable[Event], limit: int) -> list[Event]:
-    """Return at most `limit` of the first events, and none after the first `POINTS_PER_SLICE` points."""
+    """Return the first events, at most `limit`, and none after the first `POINTS_PER_SLICE` points."""
     bounded: list[Event] = []
     points = 0
     for event in events:
@@ -59,15 +59,15 @@ def bounded_events(events: Iterable[Event], limit: int) -> list[Event]:
 def read_logs(
     job: Job, *, after: int = 0, text: str = "", level: str = "", trial: int | None = None, limit: int = 200
 ) -> Slice:
-    """Return log lines of a job after a cursor. Those of a root include its children's.
+    """Return a job's log lines after a cursor. A root's lines include its children's.
 
     Args:
         job: the job.
         after: the previous slice's cursor.
         text: only lines that contain this text; case is ignored.
-        level: only lines of this level.
-        trial: only lines of this trial.
-        limit: the maximum number of lines.
+        level: only lines with this level.
+        trial: only this trial's lines.
+        limit: the most lines to return.
     """
     root_id = job.root_id_or_self
     # Chunks without log lines are not read: a search has a thousand times as many metric events.
@@ -89,7 +89,7 @@ def read_logs(
 def newest_logs(
     job: Job, *, text: str = "", level: str = "", trial: int | None = None, limit: int = 200
 ) -> Slice:
-    """Return the newest log lines of a job, oldest first. The arguments are those of `read_logs`."""
+    """Return a job's newest log lines, oldest first. The arguments are as for `read_logs`."""
     root_id = job.root_id_or_self
     head = Job.objects.values_list("event_seq", flat=True).get(pk=root_id)
     # Without the limit, a line written since `head` was read would come again after the cursor.

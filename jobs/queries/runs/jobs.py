@@ -39,7 +39,7 @@ from jobs.states import FINAL, WAITING
 CHILD_FIELDS = (
     *("parent", "kind", "ordinal", "title", "state", "started", "progress", "results_json", "warnings"),
 )
-"""The fields of children that steps, progress and results need. Others are large, such as tracebacks."""
+"""The child fields that steps, progress and results need. Others are large, such as tracebacks."""
 
 NOT_PLACED = "The scheduler has not processed the job yet."
 NO_SCHEDULER = f"No scheduler runs; start one with: {program.command_line('scheduler')}"
@@ -88,7 +88,7 @@ def job_out(job: Job) -> JobOut:
 
 
 def jobs_out(jobs: Sequence[Job]) -> list[JobOut]:
-    """Return the API representation of jobs, with one query for each kind of related row."""
+    """Return the jobs' API representation, with one query for each kind of related row."""
     prefetch_related_objects(jobs, "children")  # used by steps, progress and results
     shown_in: dict[int, list[int]] = defaultdict(list)  # job → the jobs whose results include its rows
     for job in jobs:
@@ -171,7 +171,7 @@ def reasons_to_wait(jobs: Sequence[Job]) -> dict[int, str]:
 
 
 def newest_artifacts(jobs: Iterable[Job | int]) -> QuerySet[JobArtifact]:
-    """Return the artifacts of jobs. Of each role and name, only the newest attempt's counts."""
+    """Return jobs' artifacts. For each role and name, only the newest attempt's counts."""
     same_file = {name: OuterRef(name) for name in ("job", "role", "name")}
     newer = JobArtifact.objects.filter(**same_file, attempt__gt=OuterRef("attempt"))
     rows = JobArtifact.objects.filter(~Exists(newer), job__in=jobs)
@@ -191,7 +191,7 @@ def artifact_out(row: JobArtifact) -> ArtifactOut:
 
 
 def kept_checkpoints(job: Job) -> QuerySet[Checkpoint]:
-    """Return the kept checkpoints of a job and its children."""
+    """Return the checkpoints that a job and its children keep."""
     members = [job.pk, *job.children.values_list("pk", flat=True)]
     return Checkpoint.objects.kept().filter(job__in=members).select_related("trial")
 
@@ -237,7 +237,7 @@ def checkpoint_out(row: Checkpoint) -> CheckpointOut:
 
 
 def metric_names(job: Job, trial: Trial | None = None) -> list[str]:
-    """List the names of the metric series of a job and its children, or of one trial."""
+    """List the metric names for a job and its children, or for one trial."""
     members = [job.pk, *job.children.values_list("pk", flat=True)]
     rows = MetricSeries.objects.filter(job__in=members)
     if trial is not None:

@@ -1,7 +1,8 @@
-"""Computes the progress and the remaining time of the steps that follow a root job.
+"""Computes progress and remaining time for the steps that follow a root job.
 
-Retrainings take the epochs that trials needed; other steps the median of earlier ones, or multiples of a
-runner's start if there were none. A running step counts by its own reports as soon as they are meaningful.
+A retraining is expected to take the epochs that trials needed; another step the median duration of earlier
+ones, or else a multiple of a runner's start time. A running step counts by its own reports as soon as they
+are meaningful.
 """
 
 from collections.abc import Iterable
@@ -17,27 +18,27 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, JobState
 
 USUAL_START_SECONDS = 3.0
-"""The duration of a runner's start if it was not measured."""
+"""How long a runner's start takes if it was not measured."""
 
 RETRAIN_EPOCHS_FACTOR = 1.2
-"""Best epoch of a retraining relative to a trial. It is later, because the patience is longer."""
+"""A retraining's best epoch relative to a trial's. It is later, because the patience is longer."""
 
 MEANINGFUL_SHARE = 0.1
-"""A task's own speed is used once this share of it is done: its start includes imports and compilation."""
+"""A task's own speed is used once this share is done: its start includes imports and compilation."""
 
 NEWEST = 9
-"""The duration of a later step is the median of this many of the newest jobs of its kind."""
+"""A later step's duration is the median over the newest jobs with its kind, this many."""
 
 
 def completed_fraction(root: Job, task_fraction: float) -> float:
-    """Return the completed fraction of a root job with its later steps.
+    """Return how much of a root job and its later steps is completed, as a fraction.
 
     Each later step counts as much as one trial. The weights depend on no measured time, so that the fraction
     does not fall when an estimate changes.
 
     Args:
         root: a job; one that is no root has no later steps.
-        task_fraction: the completed fraction of its own task.
+        task_fraction: the completed fraction in its own task.
     """
     if root.revision is None or root.parent_id is not None:
         return task_fraction
@@ -57,9 +58,9 @@ def _fraction_of_step(step: Job) -> float:
 
 
 def task_seconds_left(job: Job) -> float | None:
-    """Estimate the remaining seconds of a running task from its mean speed.
+    """Estimate a running task's remaining seconds from its mean speed.
 
-    None if it is unknown: nothing was reported yet, or the task takes longer than its last report suggested.
+    None if unknown: nothing was reported yet, or the task takes longer than its last report suggested.
     """
     done, total = job.progress.get("done", 0), job.progress.get("total", 0)
     if not done or not total or job.started is None:
@@ -73,9 +74,9 @@ def task_seconds_left(job: Job) -> float | None:
 def later_seconds_left(
     root: Job, spec: ExperimentSpec, durations: TrialDurations | None, concurrency: int
 ) -> float | None:
-    """Return the remaining seconds of a root's later steps; 0 without any.
+    """Estimate the remaining seconds for a root's later steps; 0 without any.
 
-    None if the last of them takes longer than usual: a number that stays the same would be wrong.
+    None if the last one takes longer than usual: a number that stays the same would be wrong.
     """
     usual = {kind: starts for kind in PIPELINE if (starts := KINDS[kind].usual_starts) is not None}
     estimates = [_retraining_seconds(root, spec, durations, concurrency)]
@@ -108,7 +109,7 @@ def _step_seconds(
 
 
 def _remaining_seconds(begun: Iterable[Job], planned: int, usual: float, concurrency: int) -> float | None:
-    """Estimate the remaining seconds of jobs that usually take `usual`. None if all are overdue.
+    """Estimate the remaining seconds for jobs that usually take `usual`. None if all are overdue.
 
     Args:
         begun: those that exist.
@@ -126,7 +127,7 @@ def _remaining_seconds(begun: Iterable[Job], planned: int, usual: float, concurr
 
 
 def _job_seconds_left(job: Job, usual: float) -> float | None:
-    """Estimate the remaining seconds of a running job: from its speed, else its usual duration."""
+    """Estimate a running job's remaining seconds: from its speed, else its usual duration."""
     share = _fraction_of_step(job)
     if MEANINGFUL_SHARE <= share < 1 and (remaining := task_seconds_left(job)) is not None:
         return remaining
@@ -135,7 +136,7 @@ def _job_seconds_left(job: Job, usual: float) -> float | None:
 
 
 def _usual_seconds(kind: str, starts: float, root: Job) -> float:
-    """Return a kind's median recent duration. Without one, that of `starts` runner starts."""
+    """Return a kind's median recent duration. Without one, the time for `starts` runner starts."""
     latest = Job.objects.filter(
         kind=kind, state=JobState.COMPLETED, started__isnull=False, finished__isnull=False
     ).order_by("-finished")

@@ -36,6 +36,6 @@ def work_lost_by_pause(job: Job) -> LostWork | None:
 
 
 def is_trained_by_one_call(job: Job) -> bool:
-    """Return whether own code trains the models of a job by one call of a fit."""
+    """Return whether own code trains a job's models by one call to a fit."""
     model = dry_builds.built_model(job)
     return model is not None and model.one_call

@@ -1,4 +1,4 @@
-"""Reads metric series: merges attempts, selects a range of x, and reduces the number of points."""
+"""Reads metric series: merges attempts, selects an x range, and reduces the number of points."""
 
 import math
 from collections import defaultdict
@@ -36,15 +36,15 @@ def read_series(
     start: float | None = None,
     end: float | None = None,
 ) -> list[SeriesOut]:
-    """Return the metric series of a job and its children.
+    """Return the metric series for a job and its children.
 
     Args:
         job: the job.
         names: only these metrics; all if empty.
-        trial: only series of this trial.
-        trials: only series of these trials; all if empty.
-        newest: only series of this many of the trials that started last, and those without a trial.
-        execution: only series of this execution.
+        trial: only this trial's series.
+        trials: only these trials' series; all if empty.
+        newest: only the series of the trials that started last, this many, and series without a trial.
+        execution: only this execution's series.
         max_points: longer series are reduced to this many points (last value, min, max).
         start: the smallest x.
         end: the largest x.
@@ -74,7 +74,7 @@ def read_series(
 
 
 def chunks_of(series: Sequence[int]) -> dict[int, list[Columns]]:
-    """Return the chunks of each series, in the order in which they were written."""
+    """Return each series' chunks, in the order in which they were written."""
     chunks: dict[int, list[Columns]] = defaultdict(list)
     for row in MetricChunk.objects.filter(series__in=series).order_by("pk").iterator(chunk_size=200):
         chunks[row.series_id].append(unpack_columns(row.data))
@@ -82,7 +82,7 @@ def chunks_of(series: Sequence[int]) -> dict[int, list[Columns]]:
 
 
 def _with_attempt(columns: Columns, attempt: int) -> Floats:
-    """Return points with the number of their attempt as a fourth column."""
+    """Add the attempt number to points as a fourth column."""
     return np.vstack([columns, np.full(columns.shape[1], attempt)])
 
 
@@ -123,7 +123,7 @@ def _attempt_changes(columns: Floats) -> list[AttemptStartOut]:
 
 
 def newest_at_each_x(columns: Floats) -> Floats:
-    """Sort points by x, their first column. Of those with the same x, only the last remains."""
+    """Sort points by x, their first column. If several have the same x, only the last remains."""
     # `np.unique` returns the first of equal values, which in reverse order is the last.
     backwards = columns[:, ::-1]
     _, first = np.unique(backwards[0], return_index=True)
@@ -136,7 +136,7 @@ def _finite_values(column: Floats) -> list[float | None]:
 
 
 def _reduce_points(columns: Columns, count: int) -> list[list[float | None]]:
-    """Return one point for each of `count` parts of equal length: x, last value, minimum, maximum, time."""
+    """Return one point for each of `count` equally long parts: x, last value, minimum, maximum, time."""
     first = np.arange(count) * columns.shape[1] // count
     last = np.append(first[1:], columns.shape[1]) - 1
     # `fmin` and `fmax` ignore NaN unless all values of a part are NaN.

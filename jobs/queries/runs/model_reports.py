@@ -19,17 +19,17 @@ from jobs.models import Job, JobArtifact, ModelVersion
 from jobs.store import store
 
 ROLES: tuple[ReportRole, ...] = ("report", "evaluation", "summary")
-"""The roles of artifacts that are reports about a model."""
+"""The artifact roles for reports about a model."""
 
 CACHED_SECONDS = 3600
 MAX_CACHED = 2**20
-"""Maximum bytes of a report that stays in the memory of the web process: that of 10,000 layers has 4 MB."""
+"""The largest report that the web process keeps in memory. With 10,000 layers, one has 4 MB."""
 MAX_BYTES = 64 * 2**20
-"""Maximum bytes of a report that is read."""
+"""The largest report that is read, in bytes."""
 
 
 class StoredReport(NamedTuple):
-    """A report of a job, which has not been read yet."""
+    """A job's report, which has not been read yet."""
 
     job: Job
     role: ReportRole
@@ -37,12 +37,12 @@ class StoredReport(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the name of the job that made it."""
+        """Return the name for the job that made it."""
         return self.job.label
 
 
 def reports_of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]:
-    """List the newest report per role of a job and its children, in the order of the steps."""
+    """List the newest report per role for a job and its children, in step order."""
     jobs = {member.pk: member for member in (job, *job.children.all())}
     return _newest_reports(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
 
@@ -50,8 +50,8 @@ def reports_of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]
 def reports_of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> list[StoredReport]:
     """List a version's newest report per role: from its training, else from its validation.
 
-    Its summary is that of its validation, if there is one: it can be made again for a version of an earlier
-    release.
+    Its summary comes from its validation, if there is one: that can be made again for a version from an
+    earlier release.
     """
     validations = list(Job.objects.filter(belonging_to("version", [version.pk])))
     jobs = {job.pk: job for job in (*validations, version.source_job) if job is not None}
@@ -68,7 +68,7 @@ def _newest_reports(rows: Iterable[JobArtifact], jobs: dict[int, Job]) -> list[S
         if row.name.endswith(".json"):
             role = next(role for role in ROLES if role == row.role)
             reports[row.job_id, ROLES.index(role)] = StoredReport(jobs[row.job_id], role, row.artifact_id)
-    # Jobs are created in the order of their steps, so the order of ids is that of the steps.
+    # Jobs are created in step order, so ids are in step order too.
     return [reports[key] for key in sorted(reports)]
 
 
@@ -113,7 +113,7 @@ def _read_content(digest: str) -> bytes:
 
 
 def model_reports_out(stored: Iterable[StoredReport]) -> list[ModelReportOut]:
-    """Return the API representation of the reports that can be read."""
+    """Return the reports that can be read, as the API represents them."""
     return [
         ModelReportOut(
             job=row.job.pk,

@@ -10,12 +10,12 @@ _WITH_TRIALS = frozenset(kinds_that(lambda facts: facts.has_trials))
 
 
 class OpenAttempts(NamedTuple):
-    """The open attempts of all jobs.
+    """Counts over all jobs' open attempts.
 
     Attributes:
-        slots_of_worker: the number of slots in use, by the worker's key.
-        slots_of_project: the same, by the project's key.
-        of_search: the number of open attempts, by the search's key; each trains one trial at a time.
+        slots_of_worker: the number of slots in use, by worker key.
+        slots_of_project: the same, by project key.
+        of_search: the number of open attempts, by search key; each trains one trial at a time.
     """
 
     slots_of_worker: dict[int, int]

@@ -5,7 +5,7 @@ from jobs.models import Job
 
 
 def phases_of_search(search: Job) -> dict[int, PhaseName]:
-    """Return the phase of each running trial that has one, by the trial's number."""
+    """Return the running trials' phases, by trial number. Trials without one are left out."""
     records = search.attempts.open().values_list("record", flat=True)
     phases = {phase["trial"]: phase["name"] for record in records if (phase := record.get("phase"))}
     running = search.trials.running().filter(number__in=phases).order_by("number")

@@ -1,9 +1,9 @@
-"""Computes the progress of a job and estimates its remaining time from measured durations.
+"""Computes a job's progress and estimates its remaining time from measured durations.
 
-The fraction counts completed units and the completed part of executions that have begun. Of a root job, it
-also counts the later steps, each as much as one trial. The remaining time of a root job is that of its
-remaining executions (epochs if the search has rungs, whose lengths differ), at the duration and the
-concurrency of the latest ones, and of its later steps.
+The fraction counts completed units, and executions that have begun by their completed part. In a root job, it
+also counts the later steps, each as much as one trial. A root job's remaining time is the time for its
+remaining executions (epochs if the search has rungs, whose lengths differ), with the latest ones' duration
+and concurrency, and for its later steps.
 """
 
 import math
@@ -32,8 +32,8 @@ class Progress(NamedTuple):
     """`done` of `total` units.
 
     `fraction` includes running executions and later steps. `eta_seconds` is None if it is unknown. `phase` is
-    the activity of a running task while its progress is not known, such as compiling. `max_minutes` is the
-    limit of a search that time alone ends: `total` is then only a bound.
+    a running task's activity while its progress is not known, such as compiling. `max_minutes` is the limit
+    if time alone ends the search: `total` is then only a bound.
     """
 
     done: float
@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
 
 def progress_of_job(job: Job) -> Progress:
-    """Return the progress of a job of any kind."""
+    """Return a job's progress, whatever its kind."""
     if job.state == JobState.COMPLETED:
         total, unit = (
             _count_units(job)[1:] if _counts_epochs(job) or job.payload.finishing else _planned_units(job)
@@ -75,7 +75,7 @@ def progress_of_job(job: Job) -> Progress:
 
 
 def _count_units(job: Job) -> tuple[float, float, str]:
-    """Return the number of completed units, of all units, and the unit."""
+    """Count the completed units and all units, and name the unit."""
     total, unit = _planned_units(job)
     if not job.facts.has_trials:
         return job.progress.get("done", 0), total, unit
@@ -89,7 +89,7 @@ def _count_units(job: Job) -> tuple[float, float, str]:
 
 
 def _planned_units(job: Job) -> tuple[float, str]:
-    """Return the number of units and the unit; for a search, without a query of its executions."""
+    """Count the units and name the unit; for a search, without a query for its executions."""
     if not job.facts.has_trials:
         return job.progress.get("total", 0), job.progress.get("unit", "")
     search = outcomes.search_of(job)
@@ -106,10 +106,10 @@ def _counts_epochs(job: Job) -> bool:
 
 
 def _seconds_left(job: Job, open_units: float, running: Running) -> float | None:
-    """Estimate the remaining seconds of a job and its later steps. None if unknown."""
+    """Estimate the remaining seconds for a job and its later steps. None if unknown."""
     if job.revision is None or job.parent_id is not None:
         return _own_seconds_left(job)
-    # The number of attempts that the slots of the pool can run at the same time.
+    # How many attempts the pool's slots can run at the same time.
     concurrency = max(sum(worker.slots // job.slots for worker in live_workers(job)), 1)
     spec, search = steps.effective_spec(job), _measured_search(job)
     durations = trial_durations.measure_durations(search) if search is not None else None
@@ -126,14 +126,14 @@ def _seconds_left(job: Job, open_units: float, running: Running) -> float | None
 
 
 def _measured_search(job: Job) -> Job | None:
-    """Return the search whose trials measure the duration of a training."""
+    """Return the search whose trials measure how long a training takes."""
     if (selection := job.payload.chosen_trials()) is not None:
         return Job.objects.select_related("revision").filter(pk=selection.search).first()
     return job if job.facts.has_trials else None
 
 
 def _own_seconds_left(job: Job) -> float | None:
-    """Estimate the remaining seconds of a job's own task from its mean speed."""
+    """Estimate the remaining seconds in a job's own task from its mean speed."""
     return 0.0 if job.payload.task_done else later_steps.task_seconds_left(job)
 
 
@@ -154,8 +154,9 @@ def _search_seconds_left(
 def _seconds_done(job: Job, durations: TrialDurations, running: Running) -> float:
     """Return the seconds that running trials have spent on incomplete units.
 
-    If epochs are counted, these are the epochs that are not in their rows yet. Otherwise the larger of two
-    estimates per trial is used: by its elapsed time (limited, because it may take longer) and by its epochs.
+    If epochs are counted, these are the epochs that are not in their rows yet. Otherwise each trial has two
+    estimates, and the larger is used: by its elapsed time (limited, because it may take longer) and by its
+    epochs.
     """
     if _counts_epochs(job):
         return durations.seconds_per_unit * sum(

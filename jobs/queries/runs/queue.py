@@ -11,7 +11,7 @@ from jobs.queries.visibility import visible_ids
 from jobs.states import ACTIVE, WAITING
 
 LIMIT = 500
-"""The maximum number of jobs in a list."""
+"""The most jobs in a list."""
 
 HIGHEST_PRIORITY = 100
 
@@ -23,9 +23,9 @@ class Entry:
     Attributes:
         place: its position, from 1.
         job: the job; None if the reader may not see its project.
-        needs: the number of slots that it needs.
-        has: the number of slots that it holds.
-        why: the reason why it waits.
+        needs: how many slots it needs.
+        has: how many slots it holds.
+        why: why it waits.
         may_change: whether the reader may change its priority.
         raise_to: the priority that would move it up by one place; None at the top or at the limit.
     """
@@ -51,7 +51,7 @@ def _all_waiting() -> QuerySet[Job]:
 
 
 def queue_position(job: Job) -> int | None:
-    """Return the position of a job in `waiting_jobs`, from 1. None if it does not wait."""
+    """Return a job's position in `waiting_jobs`, from 1. None if it does not wait."""
     if job.state not in WAITING or job.queued is None:
         return None
     same_priority = Q(priority=job.priority)

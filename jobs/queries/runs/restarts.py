@@ -1,4 +1,4 @@
-"""Describes why attempts of a job were ended, and from where their work was restarted."""
+"""Describes why a job's attempts were ended, and from where their work was restarted."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from jobs.states import FINAL, TRIAL_FINAL, Outcome
 SHOWN = 3
 """The newest losses are shown; all are among the attempts."""
 NEVER_RAN = ("unclaimed", "sandbox_refused")
-"""Error codes of attempts that ended before they began."""
+"""The error codes if an attempt ended before it began."""
 
 
 class Resumption(NamedTuple):
@@ -20,8 +20,8 @@ class Resumption(NamedTuple):
     Attributes:
         name: the trial and its execution, in words; empty for a job without trials.
         epoch: epochs that the checkpoint had completed.
-        saved: SHA-256 of the weights in the checkpoint, as the process that wrote it recorded it.
-        loaded: SHA-256 of the weights that the training continued with.
+        saved: SHA-256 of the checkpoint's weights, as the process that wrote it recorded it.
+        loaded: SHA-256 of the weights with which the training continued.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Restart(NamedTuple):
 
     Attributes:
         attempt: its number.
-        trials: numbers of the trials that it held; empty for other jobs.
+        trials: the trials that it held, by number; empty for other jobs.
         cause: a sentence.
         restarted: a sentence about the attempt that continues the work; empty if none does.
         ended: when the attempt ended.
@@ -78,7 +78,7 @@ def _restart_out(attempt: Attempt, job: Job, trials: Sequence[Trial]) -> Restart
 
 
 def _resumed_trainings(following: Attempt | None, trials: Sequence[int]) -> tuple[Resumption, ...]:
-    """Return the trainings of these trials that the next attempt continued from a checkpoint."""
+    """Return these trials' trainings that the next attempt continued from a checkpoint."""
     rows = [] if following is None else following.record.get("resumed", [])
     return tuple(
         Resumption(_name(row), row["epoch"], row["saved"], row["loaded"])

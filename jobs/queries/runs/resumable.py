@@ -1,4 +1,4 @@
-"""Finds the running trainings of a job that have a checkpoint to resume from."""
+"""Finds a job's running trainings that can resume from a checkpoint."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from jobs.states import TrialState
 
 
 class ResumableTraining(NamedTuple):
-    """A running training: the id of its attempt, its trial's number, and the epoch of its checkpoint."""
+    """A running training: its attempt's id, its trial's number, and its checkpoint's epoch."""
 
     attempt: int
     trial: int | None
@@ -17,7 +17,7 @@ class ResumableTraining(NamedTuple):
 
 
 def resumable_trainings(job: Job) -> list[ResumableTraining]:
-    """Return running trainings with a checkpoint, of a job and its steps, newest attempt first."""
+    """Return running trainings with a checkpoint, for a job and its steps, newest attempt first."""
     attempts = Attempt.objects.open().filter(Q(job=job) | Q(job__parent=job)).order_by("-number")
     return [training for attempt in attempts if (training := _training_in_attempt(attempt)) is not None]
 

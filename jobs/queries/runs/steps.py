@@ -18,7 +18,7 @@ def effective_spec(root: Job) -> ExperimentSpec:
 
 
 def steps_of(root: Job) -> list[str]:
-    """List the kinds of a root's steps, in order."""
+    """List the kinds that a root's steps have, in order."""
     if not root.facts.has_steps:
         return []
     own_steps = steps_from(root.kind)

@@ -45,7 +45,7 @@ class WorkerView:
 
     @property
     def warm(self) -> list[Warm]:
-        """Return the worker's warm processes, as of its last heartbeat."""
+        """Return the worker's warm processes at its last heartbeat."""
         return warm_processes(self.worker) if self.alive else []
 
     @property
@@ -68,7 +68,7 @@ class Pool:
 
     @property
     def slots(self) -> int:
-        """Return the number of usable slots: those of live workers that are not draining."""
+        """Count the usable slots: on live workers that are not draining."""
         return sum(len(view.slots) for view in self.workers if view.state == Worker.State.UP)
 
     @property
@@ -86,9 +86,9 @@ def warm_processes(worker: Worker) -> list[Warm]:
 
 
 def row_memory_of_pool(resources: Resources) -> int:
-    """Return the table size that every live worker of a pool keeps in memory, in bytes.
+    """Return the table size that every live worker in a pool keeps in memory, in bytes.
 
-    Workers report it for one slot. Those of earlier releases do not: they have `ROW_MEMORY`.
+    Workers report it for one slot. Workers from earlier releases do not: they have `ROW_MEMORY`.
     """
     workers = Worker.objects.live(resources.pool)
     sizes = (worker.info.get("row_memory_bytes", ROW_MEMORY) for worker in workers)
@@ -96,7 +96,7 @@ def row_memory_of_pool(resources: Resources) -> int:
 
 
 def workers_in_state(*, pool: str | None = None, state: str | None = None) -> QuerySet[Worker]:
-    """Return the workers of a pool in a state. Without a state, gone and lost ones are left out."""
+    """Return a pool's workers in a state. Without a state, gone and lost ones are left out."""
     rows = Worker.objects.all() if pool is None else Worker.objects.filter(pool=pool)
     if state is not None:
         return rows.filter(state=state)
@@ -173,7 +173,7 @@ def worker_out(worker: Worker) -> WorkerOut:
 
 
 def workers_out(workers: Sequence[Worker]) -> list[WorkerOut]:
-    """Return the API representation of workers, with one query for the slots that attempts hold."""
+    """Return the workers' API representation, with one query for the slots that attempts hold."""
     held = Attempt.objects.open().filter(worker__in=workers)
     busy = dict(held.values_list("worker").annotate(total=Sum("slots")))
     return [_worker_out(worker, busy.get(worker.pk, 0)) for worker in workers]

@@ -1,14 +1,14 @@
-"""Reads the state that a search keeps of its algorithm."""
+"""Reads the state that a search keeps for its algorithm."""
 
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job
 
 
 def algorithm_state(root: Job) -> SearchPayload:
-    """Return the state of a search's algorithm.
+    """Return the algorithm's state in a search.
 
     Raises:
-        Conflict: the job is not a search of an experiment.
+        Conflict: the job is not an experiment's search.
     """
     return root.payload_as(SearchPayload)
 

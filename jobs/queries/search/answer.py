@@ -20,7 +20,7 @@ GOOD_SHARE = 4
 """One trial in so many is a good one, whose choices a smaller space keeps."""
 FEWEST_GOOD, MOST_GOOD = 3, 20
 REPEATS = 5
-"""The number of further trainings that is offered if nothing is known about the spread."""
+"""How many further trainings are offered if nothing is known about the spread."""
 
 
 def answer_of_search(search: Job) -> AnswerOut:
@@ -61,14 +61,14 @@ def _declared_at_bound(search: Job, at_edge: Mapping[str, float]) -> list[str]:
 
 
 def is_over(search: Job) -> bool:
-    """Return whether no trial of a search can change its answer any more."""
+    """Return whether no trial can change a search's answer any more."""
     return search.state in FINAL or (
         not trials.accepts_trials(search) and not search.trials.unfinished().exists()
     )
 
 
 def ranked_trial_out(trial: Trial) -> RankedTrialOut:
-    """Return one of the best trials in the form of the API."""
+    """Return one of the best trials, as the API represents it."""
     trainings = sum(row.score is not None for row in trial.executions.all())
     return RankedTrialOut(
         number=trial.number,
@@ -106,7 +106,7 @@ def _compare_best(search: Job, spec: SearchSpec, ranked: list[Trial]) -> lead.Le
 
 
 def _scores_of_values(search: Job, trial: Trial) -> list[tuple[lead.Fold, float]]:
-    """Return the score, repeat and fold of every training with a trial's values.
+    """Return score, repeat and fold for every training with a trial's values.
 
     A trial that was queued again by hand has other seeds, so its trainings count too. Copied scores do not.
     """
@@ -132,12 +132,12 @@ def _mean_scores_by_fold(rows: list[tuple[lead.Fold, float]]) -> Mapping[lead.Fo
 
 
 def repeats_to_offer(search: Job, ranked: list[Trial]) -> int | None:
-    """Return how many more trainings of the best two trials to offer. None if they would show nothing."""
+    """Return how many more trainings to offer for the best two trials. None if they would show nothing."""
     if search.revision is None or len(ranked) < 2:
         return None
     spec = outcomes.search_of(search)
     comparison = _compare_best(search, spec, ranked) if spec.objectives is None else None
-    # A difference that no number of trainings of a trial would show is not worth any.
+    # A difference that cannot be shown with any number of trainings is not worth one.
     if comparison is None or (comparison.verdict == "unclear" and comparison.needed is None):
         return None
     folds = spec.evaluation.trainings()

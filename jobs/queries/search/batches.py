@@ -1,4 +1,4 @@
-"""Chooses how many waiting trials of a search one attempt runs."""
+"""Chooses how many of a search's waiting trials one attempt runs."""
 
 import datetime as dt
 from math import ceil
@@ -10,17 +10,17 @@ from jobs.models import Job, Trial
 from jobs.states import TrialState
 
 TARGET_SECONDS = 3.0
-"""The target duration of an attempt: long compared with the cost of placing it, short for jobs that wait."""
+"""An attempt's target duration: long compared with the time to place it, short for jobs that wait."""
 
 MAX_TRIALS = 50
-"""The maximum number of trials of an attempt."""
+"""The most trials in an attempt."""
 
 NEWEST = 9
-"""The duration of the next trials is estimated from this many of the newest."""
+"""The next trials' duration is estimated from the newest ones, this many."""
 
 
 def _newest_times(search: Job) -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetime | None]]:
-    """Return when the newest trials of a search began and ended."""
+    """Return when a search's newest trials began and ended."""
     # A trial may be paused because it reached the end of its rung.
     ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)
     finished = search.trials.filter(state__in=ended, started__isnull=False, finished__isnull=False)
@@ -41,8 +41,8 @@ def batch_size(search: Job, waiting_trials: int, concurrency: int) -> int:
 
     Args:
         search: the search's job.
-        waiting_trials: number of trials that wait.
-        concurrency: number of attempts that could run at the same time.
+        waiting_trials: how many trials wait.
+        concurrency: how many attempts could run at the same time.
     """
     if waiting_trials <= 1:
         return waiting_trials

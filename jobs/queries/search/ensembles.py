@@ -8,14 +8,14 @@ from jobs.queries.search import outcomes
 from jobs.states import TrialState
 
 MAX_CANDIDATES = 8
-"""This many of the best trials are candidates."""
+"""The best trials are candidates, this many."""
 
 PRESELECTED = 2
-"""This many of them are selected if the search has no ensemble yet."""
+"""So many are selected if the search has no ensemble yet."""
 
 
 class Candidate(NamedTuple):
-    """A trial that can be a member. `selected` is the initial state of its check box."""
+    """A trial that can be a member. `selected` is its check box's initial state."""
 
     trial: Trial
     selected: bool
@@ -34,18 +34,18 @@ def ineligibility_reason(trial: Trial) -> str:
 
 
 def takes_members(search: Job) -> bool:
-    """Return whether models of a search can be combined: it has an experiment, and Trainyard trains them."""
+    """Return whether a search's models can be combined: it has an experiment, and Trainyard trains them."""
     revision = search.revision
     return revision is not None and "/after/ensemble" not in revision.spec.model.info.refused
 
 
 def can_join(trial: Trial) -> bool:
-    """Return whether a trial can be a member of an ensemble."""
+    """Return whether a trial can be an ensemble's member."""
     return not ineligibility_reason(trial) and takes_members(trial.job)
 
 
 def ensemble_candidates(trial: Trial) -> list[Candidate]:
-    """Return the trials that can be combined with `trial`: the best, then those of the newest ensemble.
+    """Return the trials that can be combined with `trial`: the best, then the newest ensemble's.
 
     Trials with the same values are left out.
     """

@@ -1,4 +1,4 @@
-"""Exports the trials and metric series of a search as CSV, in blocks that fit into memory."""
+"""Exports a search's trials and metric series as CSV, in blocks that fit into memory."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from jobs.queries.search import outcomes
 Cell = str | int | float | None
 
 BLOCK_SIZE = 200
-"""The number of rows, trials or series that are in memory at the same time."""
+"""How many rows, trials or series are in memory at the same time."""
 
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 """Spreadsheets evaluate a cell that starts with one of these as a formula."""
@@ -37,7 +37,7 @@ def csv_cell(value: Any) -> Cell:
 
 
 def csv_blocks(rows: Iterable[Iterable[Any]]) -> Iterator[bytes]:
-    """Yield rows as CSV, in blocks of `BLOCK_SIZE`."""
+    """Yield rows as CSV, in blocks as large as `BLOCK_SIZE`."""
     for block in batched(rows, BLOCK_SIZE):
         text = io.StringIO()
         csv.writer(text).writerows([[csv_cell(value) for value in row] for row in block])
@@ -45,11 +45,11 @@ def csv_blocks(rows: Iterable[Iterable[Any]]) -> Iterator[bytes]:
 
 
 def trial_rows(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
-    """Yield a header, then one row per execution of each trial.
+    """Yield a header, then one row per trial and execution.
 
     Args:
         search: the job.
-        numbers: numbers of trials; all if empty.
+        numbers: trial numbers; all if empty.
 
     Raises:
         Conflict: the job is not a search.
@@ -78,12 +78,12 @@ def trial_rows(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
 
 
 def metric_rows(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
-    """Yield a header, then one row per unreduced metric point of a job and its children.
+    """Yield a header, then one row per unreduced metric point for a job and its children.
 
     Args:
         job: the job.
         names: metric names; all if empty.
-        numbers: numbers of trials; all series if empty.
+        numbers: trial numbers; all series if empty.
     """
     yield ["job", "trial", "execution", "metric", "x_is", "x", "value", "time"]
     rows = MetricSeries.objects.filter(job__in=[job.pk, *job.descendants.values_list("pk", flat=True)])

@@ -1,4 +1,4 @@
-"""Returns the command of an external search's chief and the environment variables of its scripts."""
+"""Returns the command for an external search's chief and the environment variables for its scripts."""
 
 import shlex
 
@@ -37,6 +37,6 @@ def chief_environment(host: str, port: int) -> list[str]:
 
 
 def environment_of(root: Job) -> list[str]:
-    """Return the lines of `chief_environment`; none while the search's chief has no address."""
+    """Return the lines in `chief_environment`; none while the search's chief has no address."""
     address = external_payload(root).address
     return chief_environment(address.host, address.port) if address is not None else []

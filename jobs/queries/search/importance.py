@@ -1,4 +1,4 @@
-"""Reads the stored hyperparameter importance of a search and builds the request that computes it."""
+"""Reads a search's stored hyperparameter importance and builds the request that computes it."""
 
 import math
 from collections.abc import Sequence
@@ -26,18 +26,17 @@ SOURCE = (
 
 
 def count_scored_trials(search: Job) -> int:
-    """Return the number of completed trials with a score."""
+    """Count the completed trials with a score."""
     return search.trials.scored().count()
 
 
 def importance_out(search: Job) -> ImportanceOut:
-    """Return the newest importance, its number of trials, and whether it is current.
+    """Return the newest importance, its trial count, and whether it is current.
 
     Returns:
-        The API representation of the result. `state` is `too_few` (fewer than `needs` completed trials),
-        `fresh`, `computing`, `stale` (based on fewer trials than there are now) or `missing`. `pruned` trials
-        do not count, because scores after fewer epochs are not comparable. `over` is true if the search has
-        ended.
+        The result's API representation. `state` is `too_few` (fewer than `needs` completed trials), `fresh`,
+        `computing`, `stale` (based on fewer trials than there are now) or `missing`. `pruned` trials do not
+        count, because scores after fewer epochs are not comparable. `over` is true if the search has ended.
 
     Raises:
         Conflict: the job is not a search.
@@ -67,7 +66,7 @@ def _is_of_this_release(result: dict[str, Any] | None) -> bool:
 
 
 def _analysis_state(now: int, row: Analysis | None) -> ImportanceState:
-    """Return the state of a stored analysis for a search with `now` completed trials."""
+    """Return a stored analysis' state for a search with `now` completed trials."""
     if now < FEWEST_TRIALS:
         return "too_few"
     if row is None:
@@ -111,7 +110,7 @@ def analysis_request(search: Job) -> ImportanceRequest:
 def _scored_trials(
     search: Job, further: Sequence[Objective]
 ) -> list[tuple[dict[str, Value], tuple[float, ...]]]:
-    """Return values and scores of the trials with finite objectives."""
+    """Return values and scores for the trials with finite objectives."""
     further_scores = outcomes.scores_of(search.trials.all(), further) if further else {}
     rows = search.trials.scored().order_by("number").values_list("pk", "values", "score")
     scored = (
@@ -146,5 +145,5 @@ def _scaled_value(parameter: Parameter, value: Value | None) -> float | None:
     if value is None or isinstance(value, str):
         return None
     low, high = float(parameter.min), float(parameter.max)
-    # The logarithm of a value outside of the range may be undefined.
+    # A value outside the range may have no logarithm.
     return fraction_of(min(max(float(value), low), high), low, high, parameter.sampling)

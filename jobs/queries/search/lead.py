@@ -1,9 +1,10 @@
-"""Judges whether the lead of one configuration over another exceeds the spread of repeated trainings.
+"""Judges whether one configuration's lead over another exceeds the spread of repeated trainings.
 
-Two methods give a 95 % confidence interval of the difference of the means:
+Two methods give a 95 % confidence interval for the difference between the means:
 
 - Each training of both had another seed and the same rows: Welch's t-interval for two independent samples
-  (B. L. Welch, Biometrika 34, 1947). A bootstrap of the usual two to five trainings would be far too narrow.
+  (B. L. Welch, Biometrika 34, 1947). A bootstrap with the usual two to five trainings would be far too
+  narrow.
 - Both were cross-validated on the same folds: the paired differences' t-interval, with the variance
   corrected for folds that share training rows (C. Nadeau, Y. Bengio, Machine Learning 52, 2003).
 """
@@ -25,17 +26,17 @@ Fold = tuple[int, int]
 
 
 class Lead(NamedTuple):
-    """How far the best configuration leads, in the unit of the score; positive means better.
+    """How far the best configuration leads, in the score's unit; positive means better.
 
     Attributes:
-        value: the difference of the means.
-        low: the lower end of the interval; None if it is unknown.
+        value: the difference between the means.
+        low: the interval's lower end; None if it is unknown.
         high: the upper end.
         verdict: `clear` if the interval excludes zero, `unclear` if it does not, `unknown` if there is none.
         method: how the interval was computed, or would be.
-        trainings: how many trainings of the best and of the other were compared.
-        needed: how many trainings of each would show a lead of this size as clear; None if it is unknown, or
-            if more than `MOST_TRAININGS` would be needed.
+        trainings: how many trainings were compared, for the best and for the other configuration.
+        needed: how many trainings each needs so that such a lead is clear; None if it is unknown, or if more
+            than `MOST_TRAININGS` would be needed.
     """
 
     value: float
@@ -52,7 +53,7 @@ def lead_of_samples(best: Sequence[float], other: Sequence[float], *, maximize: 
 
     Args:
         best: the scores of the best configuration's trainings, at least one.
-        other: those of the other configuration.
+        other: the other configuration's scores.
         maximize: whether a greater score is better.
     """
     sign = 1.0 if maximize else -1.0
@@ -77,8 +78,8 @@ def lead_of_folds(
     """Return the lead between two cross-validations, from the folds that both have.
 
     Args:
-        best: (repeat, fold) → score of the best configuration.
-        other: the same of the other configuration.
+        best: (repeat, fold) → the best configuration's score.
+        other: the same for the other configuration.
         folds: how many folds each repeat has.
         maximize: whether a greater score is better.
 
@@ -130,7 +131,7 @@ def _fewest_trainings(value: float, error_of: Callable[[int], tuple[float, float
 
 
 def _student_t_quantile(freedom: float) -> float:
-    """Return the two-sided quantile of Student's t distribution."""
+    """Return the two-sided quantile for Student's t distribution."""
     from scipy.special import stdtrit  # importing takes a third of a second, and few requests need it
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) if freedom > 0 else inf

@@ -1,6 +1,6 @@
-"""Reads the learning curves of ended trials, which a pruner compares running trials with.
+"""Reads ended trials' learning curves, with which a pruner compares running trials.
 
-They are read once when an attempt starts. During the attempt only the curves of newly ended trials are read.
+They are read once when an attempt starts. During the attempt only newly ended trials' curves are read.
 """
 
 from collections.abc import Collection
@@ -16,18 +16,18 @@ MAX_TRIALS = 256
 
 
 def curves_of_search(search: Job) -> tuple[Curve, ...]:
-    """Return the curves of the newest ended trials. Empty without a pruner."""
+    """Return the newest ended trials' curves. Empty without a pruner."""
     if outcomes.search_of(search).pruner is None:
         return ()
     return tuple(chain.from_iterable(newly_ended_curves(search.pk, known=()).values()))
 
 
 def newly_ended_curves(search: int, *, known: Collection[int]) -> dict[int, tuple[Curve, ...]]:
-    """Return the curves of newly ended trials: those not in `known`.
+    """Return newly ended trials' curves: those not in `known`.
 
     Args:
-        search: the id of the search's job.
-        known: numbers of trials. If no other trial has ended, this costs one SQL statement.
+        search: the search job's id.
+        known: trial numbers. If no other trial has ended, this costs one SQL statement.
 
     Returns:
         Trial number → its curves, in ascending order. A trial may have no curves.

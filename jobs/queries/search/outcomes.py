@@ -1,4 +1,4 @@
-"""Computes the outcome of a search or a root job: best trials, Pareto front, candidates, results."""
+"""Computes a search's or a root job's outcome: best trials, Pareto front, candidates, results."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from jobs.sql import one_of
 from jobs.states import JobState, TrialState
 
 WITHDRAWN = "withdrawn"
-"""The source of a trial that its algorithm withdrew before it started. Such trials are not counted."""
+"""The source stored for a trial that its algorithm withdrew before the start. Such trials are not counted."""
 
 SCORED_STATES = (TrialState.COMPLETED, TrialState.PAUSED, TrialState.PRUNED)
-"""States of an execution that has a score: it ended, or was paused or pruned after an epoch."""
+"""States in which an execution has a score: it ended, or was paused or pruned after an epoch."""
 
 # In SQL: every short trial needs it, and building it from models takes several times as long as running it.
 _SCORES = (
@@ -33,7 +33,7 @@ _SCORES = (
 )
 
 BEST_TRIAL_FIELDS = ("number", "values", "score", "std")
-"""The fields of the best trial in the results of a search."""
+"""The best trial's fields in a search's results."""
 
 
 def objective_of(root: Job) -> Objective:
@@ -42,7 +42,7 @@ def objective_of(root: Job) -> Objective:
 
 
 def search_of(root: Job) -> SearchSpec:
-    """Return the search of a root's spec. For an external search, its space is as reported so far.
+    """Return the search in a root's spec. For an external search, its space is as reported so far.
 
     Raises:
         Conflict: the job is not a search.
@@ -67,7 +67,7 @@ def widest_space(root: Job) -> Space:
 
 
 def score_of(trial: Trial) -> tuple[float | None, float | None]:
-    """Return mean and standard deviation of a trial's scores. None without any."""
+    """Return mean and standard deviation over a trial's scores. None without any."""
     with connection.cursor() as cursor:
         cursor.execute(_SCORES, [trial.pk, *map(str, SCORED_STATES)])
         scores = [score for (score,) in cursor.fetchall()]
@@ -90,12 +90,12 @@ def top_rung(root: Job) -> int | None:
 def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     """Return the completed trials with the best scores and distinct values, best first.
 
-    With several objectives, the trials of the first Pareto front come first. If no trial is completed, all
-    trials with a score except failed ones count: a search may end before a trial reaches its highest rung.
+    With several objectives, the first Pareto front's trials come first. If no trial is completed, all trials
+    with a score except failed ones count: a search may end before a trial reaches its highest rung.
 
     Args:
         root: the search.
-        limit: the maximum number of trials.
+        limit: the most trials to return.
     """
     score = F("score")
     order = score.desc() if objective_of(root).direction == "max" else score.asc()
@@ -158,12 +158,12 @@ def _by_dominance(rows: QuerySet[Trial], objectives: Sequence[Objective], limit:
 
 
 class ParetoFront(NamedTuple):
-    """The Pareto front of a search with several objectives; empty for a single objective.
+    """A search's Pareto front for several objectives; empty for a single objective.
 
     Attributes:
         scores: trial id → one score per objective, for completed trials.
         objectives: the metrics, in the same order.
-        members: ids of the trials that no other trial dominates.
+        members: the trials that no other trial dominates, by id.
     """
 
     scores: dict[int, tuple[float, ...]]
@@ -198,7 +198,7 @@ def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[in
 
 
 def validation_score(job: Job, objective: Objective) -> float | None:
-    """Return the objective's metric of a training job on validation data; None if it is missing."""
+    """Return a training job's objective on validation data; None if it is missing."""
     metrics = job.results.metrics.get("validation", {})
     value = evaluations.metric_value(metrics.get(objective.metric.removeprefix("val_")))
     return float(value) if isinstance(value, int | float) else None
@@ -243,7 +243,7 @@ def results_of_root(root: Job) -> Result:
 
 
 def _candidate_jobs(root: Job) -> dict[str, Job]:
-    """Return the jobs that made a root's candidate models. Of the trainings, only the best."""
+    """Return the jobs that made a root's candidate models. Only the best training is among them."""
     completed = [child for child in root.children.all() if child.state == JobState.COMPLETED]
     candidates = {job.facts.candidate: job for job in completed if job.facts.candidate}
     if root.facts.trains or any(job.facts.trains for job in completed):

@@ -1,4 +1,4 @@
-"""Computes the Pareto fronts of results with several objectives."""
+"""Computes Pareto fronts for results with several objectives."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def pareto_fronts(costs: Sequence[Costs], enough: int) -> list[list[int]]:
     """Sort results into Pareto fronts: not dominated, dominated only by the first front, and so on.
 
     Args:
-        costs: of each result.
+        costs: the costs for each result.
         enough: stop when the fronts have at least this many results.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Reads the models that the steps after a search made of its trials."""
+"""Reads the models that the steps after a search made from its trials."""
 
 from typing import NamedTuple
 
@@ -16,8 +16,8 @@ class BestRetrained(NamedTuple):
         metric: the metric that chose it among the retrained models.
         score: its value on validation rows, before it was retrained with them; None if unknown.
         of: how many retrained models there were to choose from.
-        differs: whether another trial is the best of the search.
-        registers: whether the experiment registers it as a version of a model.
+        differs: whether another trial is the search's best.
+        registers: whether the experiment registers it as a model version.
     """
 
     job: Job
@@ -30,7 +30,7 @@ class BestRetrained(NamedTuple):
 
 
 def best_retrained(root: Job) -> BestRetrained | None:
-    """Return a root's best single model; None before all of its retrained trials have ended."""
+    """Return a root's best single model; None before all its retrained trials have ended."""
     if root.facts.trains:
         return None
     trained = [child for child in root.children.all() if child.facts.trains]
@@ -67,6 +67,6 @@ def retrained_step(search: Job, number: int) -> Job | None:
 
 
 def model_digest(training: Job) -> str:
-    """Return the digest of the model that a training made; empty before it has one."""
+    """Return a training's model digest; empty before it has made one."""
     models = training.artifacts.filter(role="model").order_by("-attempt", "-pk")
     return models.values_list("artifact_id", flat=True).first() or ""

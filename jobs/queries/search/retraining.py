@@ -1,9 +1,9 @@
 """Compares a retrained model with the trial whose values it has, and reads how its epoch was chosen.
 
-The trial has a range: its score, plus and minus the larger of twice the spread over its executions and half
-of the 95 % interval on the validation rows. The retrained model is clearly worse if the range and the 95 %
-interval of its own score do not overlap. A smaller difference may be chance, and a trial's score is a little
-too good because the best trial and its best epoch were chosen by it.
+The trial has a range: its score, plus and minus either twice the spread over its executions or half the 95 %
+interval on the validation rows, whichever is larger. The retrained model is clearly worse if the range and
+its own score's 95 % interval do not overlap. A smaller difference may be chance, and a trial's score is a
+little too good because the best trial and its best epoch were chosen by it.
 """
 
 from typing import NamedTuple
@@ -52,13 +52,13 @@ def repeated_trial(job: Job) -> Trial | None:
 
 
 def training_result(job: Job) -> TrainingResult | None:
-    """Return the result of a training that has chosen an epoch; None for other jobs."""
+    """Return a training's result if it has chosen an epoch; None for other jobs."""
     results = job.results
     return results if isinstance(results, TrainResult) and results.best_epoch else None
 
 
 def objective_of(job: Job) -> Objective:
-    """Return the objective of a training: that of the search whose trial it repeats, else its root's."""
+    """Return a training's objective: from the search whose trial it repeats, else from its root."""
     trial = repeated_trial(job)
     return outcomes.objective_of(trial.job if trial is not None else job.parent or job)
 
@@ -89,10 +89,10 @@ class ChosenEpoch(NamedTuple):
         best: the measure that chooses it.
         stop: the measure that early stopping watches; None if it does not end the training early.
         patience: epochs without improvement after which the training ends.
-        choice: the choice; None while the training runs, and for a training of an earlier release.
-        epochs: the epochs of the final training, with the validation rows; None if there was none.
+        choice: the choice; None while the training runs, and for a training from an earlier release.
+        epochs: the epochs in the final training, with the validation rows; None if there was none.
         trial: the trial that is repeated; None if there is none.
-        measured: the objective of the retrained model by part of the data.
+        measured: the retrained model's objective by data part.
     """
 
     best: Monitor
@@ -105,7 +105,7 @@ class ChosenEpoch(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Return the names of the curves that decide, separated by commas."""
+        """Name the curves that decide, separated by commas."""
         metrics = (self.best.metric, *((self.stop.metric,) if self.stop is not None else ()))
         return ",".join(dict.fromkeys(metrics))
 

@@ -1,4 +1,4 @@
-"""Reads the epochs of running executions from their metric series. Their rows are updated only at the end."""
+"""Reads running executions' epochs from their metric series. Their rows are updated only at the end."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -11,19 +11,19 @@ from jobs.models import Execution, Job, MetricSeries, Trial
 from jobs.states import TrialState
 
 type Key = tuple[int, int]
-"""The id of a trial, and the number of its execution."""
+"""A trial's id, and its execution's number."""
 
 INTERRUPTED = (TrialState.PAUSED, TrialState.QUEUED, TrialState.STOPPED)
-"""The states of an execution that may resume from its checkpoint."""
+"""The states in which an execution may resume from its checkpoint."""
 
 
 class RunningExecution(NamedTuple):
-    """The progress of a running execution.
+    """A running execution's progress.
 
     Attributes:
-        trial: the number of its trial.
-        epochs: the number of completed epochs.
-        stored_epochs: those of them that its row has: trained by earlier attempts, at earlier rungs.
+        trial: its trial's number.
+        epochs: how many epochs are completed.
+        stored_epochs: how many its row has: trained by earlier attempts, at earlier rungs.
         last_epoch: the last epoch that it can reach; None if only the external script knows.
     """
 
@@ -39,12 +39,12 @@ class RunningExecution(NamedTuple):
 
 
 def running_in_search(search: Job) -> dict[Key, RunningExecution]:
-    """Return a search's running executions. This takes two queries for any number of trials."""
+    """Return a search's running executions, with two queries for any number of trials."""
     return running_in_trials(search, search.trials.running().values_list("pk", flat=True))
 
 
 def running_in_trials(search: Job, trials: Iterable[int]) -> dict[Key, RunningExecution]:
-    """Return the running executions of these trials of a search."""
+    """Return the running executions in these trials of a search."""
     running = Execution.objects.running().filter(trial__in=trials)
     rows = running.filter(trial__state=TrialState.RUNNING).select_related("trial").defer("metrics", "best")
     executions = list(rows)
@@ -68,7 +68,7 @@ def running_in_trials(search: Job, trials: Iterable[int]) -> dict[Key, RunningEx
 
 
 def interrupted_fraction(search: Job) -> float:
-    """Sum the completed fractions of interrupted executions: paused, stopped or queued again."""
+    """Sum the completed fractions over interrupted executions: paused, stopped or queued again."""
     begun = Execution.objects.filter(trial__job=search, state__in=INTERRUPTED, epochs__gt=0)
     rows = begun.select_related("trial")
     last = [(row.epochs, _last_epoch(row.trial, search)) for row in rows.defer("metrics", "best")]
@@ -78,7 +78,7 @@ def interrupted_fraction(search: Job) -> float:
 def current_starts(search: Job) -> dict[int, dt.datetime]:
     """Return when each running trial started or its current attempt was claimed, whichever is later.
 
-    The row of a trial has only its first start, which may be long before a pause.
+    A trial's row has only its first start, which may be long before a pause.
     """
     claimed = dict(search.attempts.filter(claimed__isnull=False).values_list("number", "claimed"))
     running = search.trials.running().filter(started__isnull=False)

@@ -13,8 +13,8 @@ class Scoring(NamedTuple):
     Attributes:
         metric: the objective's metric.
         direction: `min` or `max`.
-        rows: the rows of the measurement, with their number where it is known.
-        trainings: how many trainings of a trial are averaged.
+        rows: the rows on which it is measured, with their number where it is known.
+        trainings: how many trainings are averaged for a trial.
     """
 
     metric: str
@@ -24,7 +24,7 @@ class Scoring(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the description without a verb, such as for a tooltip of the word "best"."""
+        """Return the description without a verb, such as for a tooltip on the word "best"."""
         superlative = "highest" if self.direction == "max" else "lowest"
         several = f"; mean over {self.trainings} trainings" if self.trainings > 1 else ""
         return f"{superlative} {self.metric} on {self.rows}{several}"
@@ -71,7 +71,7 @@ def _used_in_folds(total: int, split: Split) -> int:
 
 
 def _is_share(split: Split) -> bool:
-    """Return whether the parts are shares of the rows, and not named by a column."""
+    """Return whether the parts are shares of all rows, and not named by a column."""
     return split.column is None
 
 

@@ -17,7 +17,7 @@ Reported = Mapping[str, Mapping[int, Sequence[float]]]
 
 
 class TrialName(NamedTuple):
-    """The name of a trial in a script. The attempt number is the fencing token of every call."""
+    """A trial's name in a script. The attempt number is the fencing token in every call."""
 
     trial: int
     attempt: int
@@ -43,7 +43,7 @@ def find_trial(job_id: int, name: TrialName) -> Trial:
     """Return a trial by number.
 
     Raises:
-        NotFound: the search has no trial of this number.
+        NotFound: the search has no trial with this number.
     """
     trial = Trial.objects.filter(job_id=job_id, number=name.trial).first()
     if trial is None:
@@ -66,7 +66,7 @@ def reported_values(job_id: int, name: TrialName) -> Reported:
 
 
 class Best(NamedTuple):
-    """The best step of a trial, counted from 0, and the value of the objective at this step."""
+    """A trial's best step, counted from 0, and the objective's value at this step."""
 
     score: float
     step: int

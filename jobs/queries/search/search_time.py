@@ -1,4 +1,4 @@
-"""Reads how much of a search's time limit has passed."""
+"""Computes how far a search is within its time limit."""
 
 from datetime import datetime
 
@@ -17,6 +17,6 @@ def seconds_left(search: Job, now: datetime) -> float | None:
 
 
 def elapsed_fraction(search: Job, now: datetime) -> float:
-    """Return the fraction of its time limit that has passed; 0 without a limit."""
+    """Return which fraction of its time limit has passed; 0 without a limit."""
     limit, seconds = outcomes.search_of(search).max_minutes, seconds_left(search, now)
     return 0.0 if limit is None or seconds is None else 1.0 - seconds / (limit * SECONDS_PER_MINUTE)

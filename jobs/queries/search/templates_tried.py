@@ -1,4 +1,4 @@
-"""Compares the templates of a search over several templates: their trials, best scores and times."""
+"""Compares the templates in a search over several: their trials, best scores and times."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def template_results(search: Job) -> list[TemplateResultOut]:
     """Return the templates that a search tries, best first; an empty list if it tries one."""
     spec = outcomes.search_of(search)
     choice = next((parameter for parameter in spec.space if parameter.name == TEMPLATE), None)
-    # A script of an external search may have a hyperparameter of this name, too.
+    # A script in an external search may have a hyperparameter with this name, too.
     if choice is None or not TEMPLATES.keys() >= {*choice.grid()}:
         return []
     rows: dict[str, list[_Tried]] = defaultdict(list)

@@ -12,11 +12,11 @@ from jobs.models import Attempt, Job, Worker
 from jobs.queries.search.trial_columns import as_text
 
 Span = tuple[int, float, float]
-"""The id of the worker, and the start and the end in seconds since 1970."""
+"""The worker's id, and the start and the end in seconds since 1970."""
 
 
 class Bar(NamedTuple):
-    """One trial in one attempt. The fields are the columns of the result."""
+    """One trial in one attempt. The fields are the result's columns."""
 
     trial: int
     attempt: int
@@ -29,7 +29,7 @@ class Bar(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """The fields of an attempt. Reading thousands as model instances would take several times as long."""
+    """An attempt's fields. Reading thousands as model instances would take several times as long."""
 
     pk: int
     number: int
@@ -42,11 +42,11 @@ class _Row(NamedTuple):
 
 
 def read_timeline(search: Job, *, now: dt.datetime) -> dict[str, Any]:
-    """Return the attempts of a search's trials. Running ones end at `now`.
+    """Return the attempts to run a search's trials. Running ones end at `now`.
 
     Returns:
-        Columns `trial`, `attempt`, `worker` (an index into `workers`), `lane` (the row of that worker),
-        `start`, `end` (seconds since 1970), `outcome` (empty while it runs), `resumed_from`.
+        Columns `trial`, `attempt`, `worker` (an index into `workers`), `lane` (that worker's row), `start`,
+        `end` (seconds since 1970), `outcome` (empty while it runs), `resumed_from`.
     """
     rows = _read_attempts(search)
     names = Worker.objects.in_bulk({row.worker_id for row in rows})
@@ -95,7 +95,7 @@ def _attempt_span(row: _Row, now: float) -> Span:
 
 
 class _AttemptTrial(NamedTuple):
-    """A trial of an attempt. `newest` is the trial's newest attempt."""
+    """A trial in an attempt. `newest` is the trial's newest attempt."""
 
     number: int
     newest: int
@@ -137,7 +137,7 @@ def _end_or_infinity(moment: float | None) -> float:
 
 
 def assign_lanes(spans: Sequence[Span]) -> list[int]:
-    """Return a lane for each span: the first lane of its worker without an overlapping span.
+    """Return a lane for each span: its worker's first lane without an overlapping span.
 
     >>> assign_lanes([(1, 0.0, 5.0), (1, 2.0, 3.0), (1, 4.0, 6.0), (2, 0.0, 1.0)])
     [0, 1, 1, 0]

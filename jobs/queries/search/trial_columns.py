@@ -31,7 +31,7 @@ _FIELDS = ("number", "state", "score", "std", "source", "restarts", "started", "
 
 
 def columns_cursor(search: Job) -> str:
-    """Return a text that identifies the current state of a search's trials."""
+    """Return a text that identifies the current state of all trials in a search."""
     newest = search.trials.order_by("-number").values_list("number", flat=True).first() or 0
     return f"{search.event_seq}.{newest}"
 
@@ -43,7 +43,7 @@ def columns_tag(search: Job) -> str:
 
 
 def read_columns(search: Job, *, after: str | None = None) -> Columns:
-    """Return the trials of a search in the order of their numbers, one list per column.
+    """Return a search's trials by ascending number, one list per column.
 
     Args:
         search: the job, freshly loaded.
@@ -96,7 +96,7 @@ def _has_infinity(columns: Columns) -> bool:
 
 
 def _trial_fields(rows: Sequence[tuple[Any, ...]], space: Space) -> Columns:
-    """Return the columns of the trials' own fields."""
+    """Return the columns for the trials' own fields."""
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(len(_FIELDS) + 1)]
     number, state, score, std, source, restarts, started, finished, _, texts = columns
     values = _parse_documents(texts)
@@ -163,7 +163,7 @@ def _parse_documents(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _float_column(values: Iterable[float | None]) -> NDArray[np.float32]:
-    """Return a column of floats in single precision, which takes half the characters in JSON."""
+    """Return a float column in single precision, which takes half the characters in JSON."""
     # Values beyond the range of float32 become infinite, which is null in JSON.
     with np.errstate(over="ignore"):
         return np.array([np.nan if value is None else value for value in values], dtype=np.float32)

@@ -17,7 +17,7 @@ class Decision(NamedTuple):
         epoch: the trial's epoch at that time.
         value: the trial's score at that epoch; None if it was not finite.
         threshold: the value it was compared with; None if no trial was to be promoted.
-        of: the number of trials compared: all of the rung, or the others for a pruner; None if unknown.
+        of: the number of trials compared: all in the rung, or the others for a pruner; None if unknown.
         execution: the execution that was judged; None if it was the mean over all executions.
         promoted: whether training continued.
         time: when it was decided.
@@ -40,13 +40,13 @@ class Decision(NamedTuple):
 
 
 class RungPosition(NamedTuple):
-    """The position of a trial in a search with rungs; numbers from 1.
+    """A trial's position in a search with rungs; numbers from 1.
 
     Attributes:
-        bracket: the number of its bracket.
+        bracket: its bracket's number.
         brackets: how many brackets the search has.
-        rung: the number of its rung in the bracket.
-        ends: the epochs at which the rungs of the bracket end.
+        rung: its rung's number in the bracket.
+        ends: the epochs at which the bracket's rungs end.
     """
 
     bracket: int
@@ -78,7 +78,7 @@ def _decision_out(row: TrialDecision) -> Decision:
 
 
 def rung_position(trial: Trial) -> RungPosition | None:
-    """Return the position of a trial among the rungs of its search.
+    """Return a trial's position among its search's rungs.
 
     None if the search has no rungs, and for a trial queued by hand, which trains to the last epoch.
     """

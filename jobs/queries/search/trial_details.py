@@ -1,4 +1,4 @@
-"""Reads the metrics of a trial beside those of the best one, its attempts and its checkpoints."""
+"""Reads a trial's metrics beside the best trial's, its attempts and its checkpoints."""
 
 from statistics import fmean
 

@@ -1,4 +1,4 @@
-"""Estimates the duration of a search's remaining trials from those that have ended or are running."""
+"""Estimates how long a search's remaining trials take, from those that have ended or are running."""
 
 import datetime as dt
 import math
@@ -18,19 +18,19 @@ from jobs.queries.search import outcomes, running_executions
 from jobs.states import TrialState
 
 LATEST = 3
-"""The durations are those of the later half of the trials, but of at least this many."""
+"""Durations are measured on the later half of the trials, but on at least this many."""
 
 MAX_TRIALS = 200
-"""At most this many of the latest trials are read; more do not improve the estimate."""
+"""Only the latest trials are read, this many; more do not improve the estimate."""
 
 
 class TrialDurations(NamedTuple):
-    """Durations of the trials so far. A unit is an execution, or an epoch if the search has rungs.
+    """The trials' durations so far. A unit is an execution, or an epoch if the search has rungs.
 
     Attributes:
-        seconds_per_unit: mean duration of a unit.
-        seconds_per_epoch: mean duration of an epoch.
-        best_epoch: mean number of the best epoch.
+        seconds_per_unit: a unit's mean duration.
+        seconds_per_epoch: an epoch's mean duration.
+        best_epoch: the best epoch's mean number.
         concurrency: mean number of trials that ran at the same time; infinite while it is unknown.
     """
 
@@ -41,12 +41,12 @@ class TrialDurations(NamedTuple):
 
 
 def measure_durations(search: Job) -> TrialDurations | None:
-    """Return the durations of a search's trials; None while nothing is known."""
+    """Measure a search's trials; None while nothing is known."""
     return _ended_durations(search) or _running_durations(search)
 
 
 def _ended_durations(job: Job) -> TrialDurations | None:
-    """Return the mean durations of the latest scored trials. None without any."""
+    """Return the latest scored trials' mean durations. None without any."""
     ended = job.trials.filter(state__in=outcomes.SCORED_STATES, started__isnull=False, finished__isnull=False)
     # The duration of a continued trial was chosen by a user, so it does not apply to the others.
     timed = ended.filter(until=None).order_by("-finished")
@@ -101,7 +101,7 @@ def _reported_epochs(trials: Iterable[int]) -> dict[int, int]:
 
 
 def _mean_concurrency(job: Job, latest: Sequence[Trial]) -> float:
-    """Return the mean number of running trials since the first of the latest started, while any ran.
+    """Return how many trials ran on average since the first of the latest started, while any ran.
 
     The number of slots is not enough: other jobs hold some, and one is empty while a trial is suggested.
     """
@@ -123,7 +123,7 @@ def _mean_concurrency(job: Job, latest: Sequence[Trial]) -> float:
 
 
 def _epochs_in_rung(trial: Trial, rungs: list[list[int]]) -> int:
-    """Return the number of epochs in a trial's newest rung."""
+    """Count the epochs in a trial's newest rung."""
     # A trial queued by hand or in a bracket that a revision removed has no rung: it trains all epochs.
     if trial.epochs is None or trial.bracket >= len(rungs) or trial.rung >= len(rungs[trial.bracket]):
         return sum(rungs[0])
@@ -131,7 +131,7 @@ def _epochs_in_rung(trial: Trial, rungs: list[list[int]]) -> int:
 
 
 def _epochs_of_rungs(job: Job) -> list[list[int]]:
-    """Return the epochs of each bracket's rungs. Empty for a search without rungs."""
+    """Return the epochs in each bracket's rungs. Empty for a search without rungs."""
     search = outcomes.search_of(job)
     if job.revision is None or not search.info.has_rungs:
         return []
@@ -140,5 +140,5 @@ def _epochs_of_rungs(job: Job) -> list[list[int]]:
 
 
 def seconds_between(since: dt.datetime | None, until: dt.datetime | None) -> float:
-    """Return the seconds from `since` to `until`; 0 if one of them is unknown."""
+    """Return the seconds from `since` to `until`; 0 if either is unknown."""
     return (until - since).total_seconds() if since is not None and until is not None else 0.0

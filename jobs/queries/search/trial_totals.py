@@ -1,4 +1,4 @@
-"""Counts trials of a search, as its next suggestions and its end depend on them."""
+"""Counts a search's trials, on which its next suggestions and its end depend."""
 
 from jobs.models import Job
 

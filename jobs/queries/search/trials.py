@@ -1,4 +1,4 @@
-"""Reads the trials of a search with their executions, as the API and the pages show them."""
+"""Reads a search's trials with their executions, as the API and the pages show them."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -12,7 +12,7 @@ from jobs.queries.search import outcomes, running_executions, trial_decisions
 from jobs.states import FINAL, TrialState
 
 KEPT_CHECKPOINTS = "kept_checkpoints"
-"""The attribute of a trial that has its kept checkpoints, newest first."""
+"""The trial attribute with its kept checkpoints, newest first."""
 
 CHECKPOINT_FIELDS = ("trial", "execution", "step", "epoch", "bytes")
 
@@ -23,7 +23,7 @@ def accepts_trials(search: Job) -> bool:
 
 
 def trials_with_relations(job: Job) -> QuerySet[Trial]:
-    """Return the trials of a search with their executions, decisions and checkpoints."""
+    """Return a search's trials with their executions, decisions and checkpoints."""
     return job.trials.select_related("answered_by").prefetch_related(*_trial_relations())
 
 
@@ -48,8 +48,8 @@ def trial_out(
     Args:
         row: the trial.
         best: the best trial's number.
-        front: the Pareto front of its search; read from the database if None.
-        running: the running executions of its search; read from the database if None.
+        front: its search's Pareto front; read from the database if None.
+        running: its search's running executions; read from the database if None.
     """
     # This costs no query for a row of `trials_with_relations`, which has its related rows already.
     prefetch_related_objects([row], *_trial_relations())
@@ -102,7 +102,7 @@ def _execution_out(row: Execution, running: running_executions.RunningExecution 
 
 
 def best_number(job: Job) -> int | None:
-    """Return the number of the search's best trial so far; None without a score."""
+    """Return the search's best trial so far, by number; None without a score."""
     best = outcomes.best_trials(job, limit=1).first()
     return best.number if best else None
 

@@ -1,4 +1,4 @@
-"""Computes the reasons why the queued and paused trials of a search wait.
+"""Computes why a search's queued and paused trials wait.
 
 A page shows each sentence once for all trials to which it applies, so sentences must fit one trial and many.
 """
@@ -18,14 +18,14 @@ PAUSED = "Paused at the newest checkpoint; Resume continues from there."
 CHOOSING_TRIALS = "A worker is choosing the values of its next trials."
 BUILDING_FIRST = "Its hyperparameters are found by a dry build of its code: job "
 CHOOSING_FAILED = "Choosing the next trial failed: "
-"""The begin of the reason that is stored after an error; the request is sent again."""
+"""How the reason begins that is stored after an error; the request is sent again."""
 
 FIELDS = ("number", "state", "restarts", "rung", "rungs", "until")
-"""The fields that the reasons depend on. No others are read, since thousands of trials may wait."""
+"""The fields on which the reasons depend. No others are read, since thousands of trials may wait."""
 
 
 def waiting_reasons(search: Job) -> dict[int, str]:
-    """Return trial number → reason for the queued and paused trials of a search."""
+    """Return trial number → reason for a search's queued and paused trials."""
     waiting = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
     rows = list(waiting.order_by("number").only(*FIELDS))
     if not rows:
@@ -52,7 +52,7 @@ def _waiting_reason(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
 
 
 def _shared_reason(search: Job) -> str:
-    """Return the reason that applies to every queued trial of the search."""
+    """Return the reason that applies to every queued trial in the search."""
     by_kind = search.facts.trial_waits_for
     if by_kind and search.state not in WAITING and search.desired == Desired.RUNNING:
         return by_kind
@@ -87,5 +87,5 @@ def limit_reason(limit: int) -> str:
 
 
 def format_slots(count: int) -> str:
-    """Return a number of slots with its noun, such as `1 slot`."""
+    """Return a slot count with its noun, such as `1 slot`."""
     return f"{count} slot{'' if count == 1 else 's'}"

@@ -11,7 +11,7 @@ def released_artifact(user: User, digest: str) -> Artifact:
     """Return an artifact that was released with a model version: its model or code file.
 
     Raises:
-        NotFound: it was never released, or at no endpoint that the server of `user` serves.
+        NotFound: it was never released, or at no endpoint that `user`'s server serves.
     """
     releases = ReleaseRecord.objects.filter(endpoint__in=access.served_endpoints(user))
     code = Q(version__needs_code=True, version__code__files__artifact=digest)

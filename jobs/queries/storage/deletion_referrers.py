@@ -1,4 +1,4 @@
-"""Finds what prevents a deletion: rows outside of it that refer to its rows, and work that has not ended."""
+"""Finds the obstacles to a deletion: outside rows that refer to its rows, and unfinished work."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -55,7 +55,7 @@ def _unfinished_jobs(scope: Scope) -> Iterator[ReferrerOut]:
 
 
 def _readers_of_jobs(scope: Scope) -> Iterator[ReferrerOut]:
-    """Yield the unfinished jobs outside that continue from trials of a job."""
+    """Yield the unfinished jobs outside that continue from a job's trials."""
     searches = list(scope.jobs.with_trials().values_list("pk", flat=True))
     if not searches:
         return

@@ -37,7 +37,7 @@ DELETION_KINDS: dict[type[Model], Deletion.Kind] = {
     ModelVersion: Kind.VERSION,
     CodeVersion: Kind.CODE,
 }
-"""The kind of deletion of each model whose rows users can delete."""
+"""The deletion kind for each model whose rows users can delete."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Scope:
     code: QuerySet[CodeVersion]
 
     @classmethod
-    def of(cls, row: Deletable) -> Self:
+    def for_row(cls, row: Deletable) -> Self:
         """Return the visible rows that would be deleted with `row`."""
         empty = cls(
             projects=Project.objects.none(),
@@ -159,7 +159,7 @@ class Scope:
 def artifacts_of(
     data: QuerySet[DatasetVersion], versions: QuerySet[ModelVersion], code: QuerySet[CodeVersion]
 ) -> Q:
-    """Return a filter for the artifacts of dataset versions, model versions and code."""
+    """Build a filter for artifacts that belong to dataset versions, model versions and code."""
     # Without the conditions, one NULL would make every `NOT IN` unknown.
     uploads = data.filter(upload__isnull=False).values("upload")
     tables = data.filter(table__isnull=False).values("table")
@@ -170,7 +170,7 @@ def artifacts_of(
 
 
 def _checks_of(version: ModelVersion) -> JobQuerySet:
-    """Return the validations and gates of a version that are no steps of an experiment's job."""
+    """Return a version's validations and gates that are no steps in an experiment's job."""
     requests = list(PromotionRequest.objects.filter(version=version).values_list("pk", flat=True))
     checks = belonging_to("version", [version.pk]) | belonging_to("promotion", requests)
     return Job.objects.roots().filter(checks)

@@ -40,7 +40,7 @@ def project_of(row: Deletable) -> Project | None:
 
 
 def owner_of(row: Deletable) -> User | None:
-    """Return the row's creator, if any. They may delete it, like the admins of its project."""
+    """Return the row's creator, if any. They may delete it, like its project's admins."""
     return row.created_by if isinstance(row, Experiment | Job | Dataset | CodeVersion) else None
 
 
@@ -51,7 +51,7 @@ def may_delete(user: User, row: Deletable) -> bool:
 
 def preview_out(row: Deletable) -> DeletionPreviewOut:
     """Return the objects that a deletion would delete, and those that prevent it."""
-    scope = Scope.of(row)
+    scope = Scope.for_row(row)
     artifacts, checkpoints = _total_bytes(scope.artifacts()), _total_bytes(scope.checkpoints)
     return DeletionPreviewOut(
         kind=cast(DeletionKind, str(DELETION_KINDS[type(row)])),
@@ -65,7 +65,7 @@ def preview_out(row: Deletable) -> DeletionPreviewOut:
 
 
 def count_lost(scope: Scope) -> list[LostOut]:
-    """Count the rows and files of a scope; kinds without any are left out."""
+    """Count the rows and files in a scope; kinds without any are left out."""
     files = Artifact.objects.filter(pk__in=scope.job_artifacts.values("artifact"))
     model_files = Artifact.objects.filter(pk__in=scope.versions.values("artifact"))
     no_versions, no_code = ModelVersion.objects.none(), CodeVersion.objects.none()
@@ -108,7 +108,7 @@ def row_label(row: Deletable) -> str:
 
 
 def find_deletion(user: User, kind: Deletion.Kind, **path: str | int | None) -> int | None:
-    """Return the key of a deleted row that `user` may restore. None without one.
+    """Return the key under which `user` may restore a deleted row. None without one.
 
     Raises:
         NotFound: several projects have such a row, and `path` does not name the project.

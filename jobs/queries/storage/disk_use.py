@@ -1,7 +1,7 @@
-"""Reads how many bytes of disk a project uses.
+"""Reads how many bytes a project uses on disk.
 
-These are each artifact that its rows refer to, once, its checkpoints, and the stored events and metric
-points of its jobs. Other rows of the database are small.
+These are each artifact to which its rows refer, once, its checkpoints, and its jobs' stored events and metric
+points. Other database rows are small.
 
 Deleted objects count until they are removed, because their files are still there.
 """
@@ -32,11 +32,11 @@ MOST_REMEMBERED = 10_000
 
 _lock = threading.Lock()
 _recent: dict[int, tuple[float, int]] = {}
-"""The key of a project → the monotonic time of a read in seconds, and the bytes."""
+"""Project key → the monotonic time in seconds at which they were read, and the bytes."""
 
 
 def bytes_of_project(project_id: int) -> int:
-    """Return the bytes of a project's files and events now."""
+    """Count the bytes in a project's files and events now."""
     artifacts = Artifact.objects.filter(pk__in=_digests_of_project(project_id)).aggregate(total=Sum("bytes"))
     checkpoints = Checkpoint.objects.kept().filter(job__project=project_id).aggregate(total=Sum("bytes"))
     events = Job.everything.filter(project=project_id).aggregate(total=Sum("event_bytes"))
@@ -84,7 +84,7 @@ def _digests_of_project(project_id: int) -> QuerySet[Any, Any]:
 
 
 def recent_bytes(project_id: int) -> int:
-    """Return the bytes of a project's files and events now or up to `RECENT_SECONDS` ago."""
+    """Return the bytes in a project's files and events now or up to `RECENT_SECONDS` ago."""
     now = time.monotonic()
     with _lock:
         read_at, size = _recent.get(project_id, (-RECENT_SECONDS, 0))
@@ -99,6 +99,6 @@ def recent_bytes(project_id: int) -> int:
 
 
 def forget_recent_bytes() -> None:
-    """Clear the cache of `recent_bytes`. For tests, whose projects have the same keys."""
+    """Clear the cache behind `recent_bytes`. For tests, whose projects have the same keys."""
     with _lock:
         _recent.clear()

@@ -1,4 +1,4 @@
-"""Reads how many bytes projects use, by kind of file and for events, and how many a collection would free."""
+"""Reads how many bytes projects use, by file kind and for events, and how many a collection would free."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -27,11 +27,11 @@ from jobs.queries.storage import references
 
 BUNDLED = "Bundled data"
 type ProjectFilter = Callable[[str], Q]
-"""Makes the condition that a column names one of the projects that are shown."""
+"""Builds the condition that a column names a project that is shown."""
 
 
 class _Use(NamedTuple):
-    """A reference of a project to a file."""
+    """A project's reference to a file."""
 
     project: int | None
     digest: str
@@ -41,7 +41,7 @@ class _Use(NamedTuple):
 
 @dataclass
 class _Sizes:
-    """The files of one project by kind. A file counts for the first kind that refers to it."""
+    """One project's files by kind. A file counts for the first kind that refers to it."""
 
     kinds: dict[str, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
     seen: set[str] = field(default_factory=set)
@@ -56,13 +56,13 @@ class _Sizes:
         before = self.kinds[kind]
         self.kinds[kind] = (before[0] + files, before[1] + size)
 
-    def of(self, kind: str) -> FilesOut:
+    def files_out(self, kind: str) -> FilesOut:
         files, size = self.kinds[kind]
         return FilesOut(files=files, bytes=size)
 
 
 def storage_of_user(user: User) -> StorageOut:
-    """Return the storage of the projects that `user` may see. Administrators also get totals."""
+    """Return how much the projects that `user` may see store. Administrators also get totals."""
     visible = {project.pk: project for project in access.projects_of(user)}
     sizes = _project_sizes(list(visible), bundled=user.is_superuser)
     rows = [_storage_row(visible[key], sizes[key]) for key in visible]
@@ -78,7 +78,7 @@ def storage_of_user(user: User) -> StorageOut:
 
 
 def _project_sizes(projects: list[int], *, bundled: bool) -> dict[int | None, _Sizes]:
-    """Return the projects' files, and of the bundled data, which have no project."""
+    """Return the projects' files, and those of the bundled data, which have no project."""
     sizes: dict[int | None, _Sizes] = defaultdict(_Sizes)
     in_projects = partial(_in_projects, projects, bundled)
     uses = list(_read_all_uses(in_projects))
@@ -99,7 +99,7 @@ def _project_sizes(projects: list[int], *, bundled: bool) -> dict[int | None, _S
 
 
 def _in_projects(projects: list[int], bundled: bool, column: str) -> Q:
-    """Return the condition that a column is one of the projects, or null for bundled data."""
+    """Build the condition that a column has one of the projects, or null for bundled data."""
     is_in = Q(**{f"{column}__in": projects})
     return is_in | Q(**{f"{column}__isnull": True}) if bundled else is_in
 
@@ -143,12 +143,12 @@ def _storage_row(project: Project | None, sizes: _Sizes) -> ProjectStorageOut:
     return ProjectStorageOut(
         project=project.slug if project else None,
         name=project.name if project else BUNDLED,
-        datasets=sizes.of("datasets"),
-        code=sizes.of("code"),
-        versions=sizes.of("versions"),
-        outputs=sizes.of("outputs"),
-        checkpoints=sizes.of("checkpoints"),
-        deleted=sizes.of("deleted"),
+        datasets=sizes.files_out("datasets"),
+        code=sizes.files_out("code"),
+        versions=sizes.files_out("versions"),
+        outputs=sizes.files_out("outputs"),
+        checkpoints=sizes.files_out("checkpoints"),
+        deleted=sizes.files_out("deleted"),
         events=sizes.events,
         bytes=sum(size for _, size in sizes.kinds.values()) + sizes.events,
     )

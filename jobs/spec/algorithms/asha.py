@@ -18,7 +18,7 @@ class AshaOptions(RungOptions):
 
 
 def expected(options: AshaOptions, epochs: int, max_trials: int) -> list[Bracket]:
-    """Return the bracket of synchronous halving, an estimate of what ASHA trains."""
+    """Estimate which trainings ASHA runs by the bracket of synchronous halving."""
     return [single_bracket(options.rung_epochs(epochs), max_trials, options.factor)]
 
 

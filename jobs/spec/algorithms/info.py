@@ -13,22 +13,22 @@ class AlgorithmInfo:
     """One search algorithm.
 
     Attributes:
-        name: the value of `search.algorithm`.
+        name: the value in `search.algorithm`.
         title: the name for users.
-        help: how it chooses, as the rest of a sentence that begins with "chooses".
+        help: how it chooses, to complete a sentence that begins with "chooses".
         answer: the engine function, as `module:function`; imported at the first request.
         note: added to the title in the form.
-        options: the class of `search.options`, whose titles and descriptions label the fields of the form.
-            None: no options.
+        options: the class for `search.options`, whose titles and descriptions label the form's fields. None:
+            no options.
         several_objectives: whether it supports several objectives.
-        learns_from_earlier: whether it uses the trials of `search.warm_start`.
-        needs_results: whether new trials depend on the results of others. If not, they can be created ahead.
+        learns_from_earlier: whether it uses the trials from `search.warm_start`.
+        needs_results: whether new trials depend on earlier results. If not, they can be created ahead.
         own_process: whether it runs in a separate process, because it imports large libraries or computes
             for long. Others run in the worker's node and answer in milliseconds.
         enumerates_grid: whether it enumerates the grid and ends after the last point.
-        brackets: returns the brackets for given options, epochs of a full training and number of trials.
-            Trials train for a few epochs, are compared, and the best continue from their checkpoints. None:
-            no rungs. With rungs, `options` derives from `RungOptions`.
+        brackets: returns the brackets for given options, full training length and number of trials. Trials
+            train for a few epochs, are compared, and the best continue from their checkpoints. None: no
+            rungs. With rungs, `options` derives from `RungOptions`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Checks a spec against the profile of its data set.
+"""Checks a spec against its data set's profile.
 
 A problem would make a run fail, so a spec with problems cannot be submitted. Each has a JSON pointer into the
 spec. `jobs.spec.checks.warnings` points out settings that are valid but probably not intended.
@@ -39,7 +39,7 @@ TRAINING_ONLY = ("seed", "shuffle", "epochs", "steps_per_execution")
 
 
 def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
-    """Return the settings of `spec` that cannot work with the data that `profile` describes."""
+    """Return the settings in `spec` that cannot work with the data that `profile` describes."""
     if spec.model.info.trains_itself:
         return [*_check_columns(spec, profile), *check_split(spec, profile)]
     problems_so_far = [
@@ -66,7 +66,7 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
 
 
 def _check_size(spec: ExperimentSpec, profile: Profile, described: Profile) -> Iterator[Problem]:
-    """Check the size of the encoded columns, and of their rows in all windows."""
+    """Check the size of the encoded columns, with their rows in all windows."""
     shape = described.input_shape
     # The shape of a window begins with its rows. Images keep the size with which they were stored: of their
     # shape only the height counts, which is never too large.
@@ -243,7 +243,7 @@ def _check_layouts(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
 
 
 def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec]]:
-    """Yield name, value and resulting spec for each value of the hyperparameters that affect shapes."""
+    """Yield name, value and resulting spec for each hyperparameter value that affects shapes."""
     searched = spec.search.space if spec.search is not None else ()
     shaping = [parameter for parameter in searched if parameter.name in spec.model.info.shaping]
     if not shaping:

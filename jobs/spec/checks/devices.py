@@ -8,11 +8,11 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import MeshSpec
 
 DEVICE_NAME = re.compile(r"(cpu|gpu|tpu):\d+(\.\d+)?")
-"""The names on the Workers page. The second number is that of a part of a divided (MIG) GPU."""
+"""The names on the Workers page. The second number identifies a part of a divided (MIG) GPU."""
 
 
 def problems(spec: ExperimentSpec) -> list[Problem]:
-    """Return the settings of the mesh that no worker could run."""
+    """Return the mesh settings that no worker could run."""
     if spec.mesh is None:
         return []
     return [*_check_names(spec.mesh), *_check_kind(spec.mesh, spec.resources.slots)]
@@ -47,8 +47,8 @@ def lacks(mesh: MeshSpec | None, slots: int, devices: Collection[str]) -> bool:
     """Return whether a worker cannot run a job because it lacks GPUs.
 
     Args:
-        mesh: of the job's spec.
-        slots: of the job. A later step has fewer slots than the mesh has devices, and uses as many GPUs.
+        mesh: from the job's spec.
+        slots: the job's slots. A later step has fewer slots than the mesh has devices, and uses as many GPUs.
         devices: the names of the worker's devices.
     """
     if mesh is None or mesh.kind != "gpu":
@@ -59,18 +59,18 @@ def lacks(mesh: MeshSpec | None, slots: int, devices: Collection[str]) -> bool:
 
 
 def count_gpus(devices: Collection[str]) -> int:
-    """Return the number of GPUs among the names of devices."""
+    """Count the GPUs among device names."""
     return sum(name.startswith("gpu:") for name in devices)
 
 
 def describe_missing(mesh: MeshSpec, slots: int, pool: str, workers: Collection[Collection[str]]) -> str:
-    """Return the reason why no worker of a pool can run a job with this mesh, without a full stop.
+    """Return why no worker in a pool can run a job with this mesh, without a full stop.
 
     Args:
-        mesh: a mesh of GPUs.
-        slots: of the job.
+        mesh: a mesh that uses GPUs.
+        slots: the job's slots.
         pool: the pool's name.
-        workers: the names of the devices of each of its workers.
+        workers: the device names for each worker in the pool.
     """
     if mesh.names:
         return f"No worker of pool {pool} has {' and '.join(mesh.names)}"

@@ -1,4 +1,4 @@
-"""Declares a dry build's result: what code of users builds, and which hyperparameters it declares."""
+"""Declares a dry build's result: the built model and its declared hyperparameters."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal, Self
@@ -24,7 +24,7 @@ type Output = Literal["probabilities", "logits", "two_probabilities", "two_logit
 
 
 class DataShape(Frozen):
-    """The form of the rows that a model is built for."""
+    """The form of the rows for which a model is built."""
 
     kind: DataKind
     task: Task
@@ -32,8 +32,8 @@ class DataShape(Frozen):
     outputs: int
 
     @classmethod
-    def of(cls, schema: DataSchema) -> Self:
-        """Return the form of the rows that a profile describes."""
+    def from_schema(cls, schema: DataSchema) -> Self:
+        """Read the row shape from a profile."""
         return cls.model_validate({name: getattr(schema, name) for name in cls.model_fields})
 
 
@@ -75,7 +75,7 @@ class BuiltModel(Frozen):
 
     @property
     def unused(self) -> Mapping[str, str]:
-        """Return the pointers of fields of `fit` that have no effect, with the reason."""
+        """Map the pointers of `fit` fields without effect to the reason."""
         if self.own_fit:
             return OWN_FIT
         compiled = COMPILED if self.is_compiled else {}
@@ -83,13 +83,8 @@ class BuiltModel(Frozen):
 
 
 def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield the settings of an experiment with own code that do not fit the model that its code builds."""
-    for pointer, reason in built.unused.items():
-        section, _, field = pointer[1:].partition("/")
-        holder = getattr(spec, section)
-        default = type(holder).model_fields[field].get_default(call_default_factory=True)
-        if getattr(holder, field) != default:
-            yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
+    """Yield the settings that do not fit the model that an experiment's own code builds."""
+    yield from _problems_of_settings(spec, built)
     if isinstance(spec.model, CodeModel):
         yield from _problems_of_values(spec.model, built.space)
     yield from _problems_of_fields(spec, built)
@@ -98,13 +93,7 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     if not _whole_space(spec, built):
         yield Problem("/search", EMPTY_SPACE)
         return
-    # Those of a fit of its own are known only after a whole training.
-    if built.metrics and not built.own_fit:
-        for pointer, objective in spec.placed_objectives():
-            if objective.metric not in built.metrics:
-                measured = ", ".join(built.metrics)
-                message = f"{objective.metric!r} is not measured; the code has {measured}"
-                yield Problem(f"{pointer}/metric", message)
+    yield from _problems_of_objectives(spec, built)
     try:
         complete_spec(spec, built)
     except NotNarrower as error:
@@ -113,8 +102,30 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
         yield from problems(error, spec.to_json())
 
 
+def _problems_of_settings(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield settings without effect that differ from their default."""
+    for pointer, reason in built.unused.items():
+        section, _, field = pointer[1:].partition("/")
+        holder = getattr(spec, section)
+        default = type(holder).model_fields[field].get_default(call_default_factory=True)
+        if getattr(holder, field) != default:
+            yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
+
+
+def _problems_of_objectives(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield objectives that the code does not measure."""
+    # The metrics of a custom fit are known only after a whole training.
+    if not built.metrics or built.own_fit:
+        return
+    for pointer, objective in spec.placed_objectives():
+        if objective.metric not in built.metrics:
+            measured = ", ".join(built.metrics)
+            message = f"{objective.metric!r} is not measured; the code has {measured}"
+            yield Problem(f"{pointer}/metric", message)
+
+
 def _problems_of_fields(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield searched fields of `fit` without effect, and hyperparameters of the code with such names."""
+    """Yield searched `fit` fields without effect, and hyperparameters in the code with such names."""
     for name in (parameter.name for parameter in built.space if parameter.name.startswith(FIT)):
         message = f"the code declares {name!r}; names that begin with {FIT} are fields of fit: rename it"
         yield Problem("/model/entry", message)
@@ -138,10 +149,10 @@ def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:
 def complete_spec(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
     """Return the spec with the whole space that its code declares, narrowed by the rows that it has.
 
-    A value in `model.hyperparameters` fixes the hyperparameter, unless a row of the space names it.
+    A value in `model.hyperparameters` fixes the hyperparameter, unless a row in the space names it.
 
     Raises:
-        NotNarrower: a row names no hyperparameter of the code, or has values that it does not have.
+        NotNarrower: a row names no hyperparameter in the code, or has values that it does not have.
         pydantic.ValidationError: the search does not fit the whole space.
     """
     if spec.search is None or not isinstance(spec.model, CodeModel):
@@ -169,7 +180,7 @@ def _whole_space(spec: ExperimentSpec, built: BuiltModel) -> Space:
 
 
 def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:
-    """Return the fields of a row that narrow a declared hyperparameter; the others are those of the code."""
+    """Return the fields in a row that narrow a declared hyperparameter; the code sets the others."""
     sent = row.model_dump(mode="json", by_alias=True, exclude_none=True)
     before = next((parameter for parameter in declared if parameter.name == row.name), None)
     sampling = getattr(before, "sampling", None)

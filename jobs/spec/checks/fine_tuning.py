@@ -1,6 +1,6 @@
 """Checks whether a registered version can be trained further with given data.
 
-Everything is known before a model is built: from the version's signature, and from the summary of its layers.
+Everything is known before a model is built: from the version's signature and layer summary.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from jobs.spec.sections.version_model import ALL, FineTuneArgs
 from jobs.spec.signature import Signature
 
 INTEGERS = frozenset({"int8", "uint8", "int4"})
-"""Types of quantized weights."""
+"""Types that quantized weights have."""
 MAX_NAMED = 20
 
 
@@ -26,7 +26,7 @@ def problems(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -
 
     Args:
         spec: the experiment.
-        profile: of its data; None until the data set is ready.
+        profile: its data's profile; None until the data set is ready.
         base: the version.
     """
     faults = [*_version_problems(base), *_data_option_problems(spec, base)]
@@ -90,7 +90,7 @@ def _columns(base: BaseVersion) -> dict[str, Any]:
 
 
 def _data_option_problems(spec: ExperimentSpec, base: BaseVersion) -> Iterator[Problem]:
-    """Yield options of the data that have no effect, since the version brings the pipeline of its columns."""
+    """Yield data options without effect, since the version brings its columns' pipeline."""
     if not _columns(base):
         return
     for field in ("features", "preprocessing", "texts"):
@@ -158,7 +158,7 @@ def _shape(sizes: tuple[int | None, ...]) -> str:
 
 
 def _searched(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[int, list[Any]]]]:
-    """Yield the arguments of fine-tuning that are searched, with the place and the values of each."""
+    """Yield the searched arguments for fine-tuning, each with its place and values."""
     for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
         if parameter.name in FineTuneArgs.model_fields:
             values = parameter.grid() if parameter.name != "learning_rate_factor" else []
@@ -166,7 +166,7 @@ def _searched(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[int, list[Any]]
 
 
 def _tried(spec: ExperimentSpec) -> Iterator[tuple[dict[str, str], FineTuneArgs]]:
-    """Yield the arguments that are tried, each with the pointers of `freeze_to` and `head`."""
+    """Yield the arguments that are tried, each with the pointers to `freeze_to` and `head`."""
     args, searched = arguments(spec), dict(_searched(spec))
     if args is None:
         return
@@ -219,12 +219,12 @@ def _head_problems(
         )
     elif base.class_labels and labels and base.class_labels != labels:
         reason = (
-            f"{base.name} has the classes {_listed(base.class_labels)}, and these data have {_listed(labels)}"
+            f"{base.name} has the classes {_joined(base.class_labels)}, and these data have {_joined(labels)}"
         )
     else:
         return
     yield Problem(pointers["head"], f"{reason}; use head new")
 
 
-def _listed(labels: tuple[str, ...]) -> str:
+def _joined(labels: tuple[str, ...]) -> str:
     return ", ".join(labels[:MAX_NAMED])

@@ -1,4 +1,4 @@
-"""Checks the fit settings of a spec against the profile of its data set."""
+"""Checks a spec's fit settings against its data set's profile."""
 
 import math
 from collections.abc import Iterator
@@ -181,7 +181,7 @@ def _batch_warnings(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]
 
 
 def training_rows(spec: ExperimentSpec, profile: Profile) -> int:
-    """Return the approximate number of training rows; a split by a column without a role may differ."""
+    """Estimate the number of training rows; a split by a column without a role may differ."""
     split, search = spec.required_data.split, spec.search
     named = named_part_rows(split, profile)
     if search is not None and search.evaluation.kind == "k_fold":

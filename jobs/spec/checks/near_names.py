@@ -5,19 +5,19 @@ from difflib import SequenceMatcher
 
 LIKENESS = 0.6
 """Names that are less alike than this are not suggested. 1.0 is the same name."""
-MOST = 3
+MAX_NAMES = 3
 
 
 def near_names(name: str, candidates: Iterable[str]) -> list[str]:
     """Return the known names that are most like a name, best first.
 
     Args:
-        name: the unknown one, for example from a search space of another tool.
+        name: the unknown one, for example from another tool's search space.
         candidates: the names to choose from. Those with `/` are compared by their last part, too.
     """
     scores = ((likeness(name, candidate), candidate) for candidate in candidates)
     ranked = sorted(scores, key=lambda pair: (-pair[0], pair[1]))
-    return [candidate for score, candidate in ranked[:MOST] if score >= LIKENESS]
+    return [candidate for score, candidate in ranked[:MAX_NAMES] if score >= LIKENESS]
 
 
 def likeness(name: str, other: str) -> float:

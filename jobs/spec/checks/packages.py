@@ -1,4 +1,4 @@
-"""Checks the requirements of code of users: the packages that a worker installs for it."""
+"""Checks the requirements of user code: the packages that a worker installs for it."""
 
 import hashlib
 import json
@@ -46,7 +46,7 @@ def parse_requirement(line: str) -> Requirement:
 
 
 def digest_of(requirements: Iterable[str]) -> str:
-    """Return the identity of a set of requirements, which lines in another order have too.
+    """Compute a digest for a set of requirements. The lines' order does not matter.
 
     Lines that a worker could not install count as they are.
     """
@@ -60,11 +60,11 @@ def digest_of(requirements: Iterable[str]) -> str:
 
 
 def python_problem(specifiers: str | None, version: str) -> str | None:
-    """Return why code cannot run with a version of Python, or None if it can.
+    """Return why code cannot run with a Python version, or None if it can.
 
     Args:
         specifiers: the versions that it asks for, such as `>=3.11`.
-        version: the version of a worker.
+        version: a worker's version.
     """
     if not specifiers:
         return None

@@ -1,4 +1,4 @@
-r"""Matches regular expressions of users in time linear in the text's length.
+r"""Matches users' regular expressions in time linear in the text's length.
 
 Python's `re` can take exponential time, so one pattern could stop a web process or a worker. A pattern is
 accepted if `re`, which Keras uses, and RE2 both accept it and mean the same by it, for names in ASCII without
@@ -36,7 +36,7 @@ class _Compiled(Protocol):
 
 
 def found_in(pattern: str, text: str) -> bool:
-    """Return whether `pattern` matches a part of `text`, like `re.search`.
+    """Return whether `pattern` matches anywhere in `text`, like `re.search`.
 
     Raises:
         UnsupportedPattern: see `refusal`.
@@ -60,9 +60,9 @@ def refusal(pattern: str) -> str | None:
 
 
 def size(pattern: str) -> int:
-    """Return the number of instructions of a compiled pattern; 0 if it is refused.
+    """Count the instructions in a compiled pattern; 0 if it is refused.
 
-    The time of a match is at most proportional to it and to the text's length.
+    A match takes at most time proportional to it and to the text's length.
     """
     result = _compile(pattern)
     return 0 if isinstance(result, str) else result.programsize

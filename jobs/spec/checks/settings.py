@@ -1,7 +1,7 @@
-"""Checks the settings of a spec that cannot work with any data.
+"""Finds settings in a spec that cannot work with any data.
 
-They are no validators of the spec's classes, since specs that were stored before a check existed must still
-be read.
+The checks are not validators in the spec's classes, since specs that were stored before a check existed must
+still be read.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def problems(spec: ExperimentSpec) -> Iterator[Problem]:
 
 
 def _check_directions(spec: ExperimentSpec) -> Iterator[Problem]:
-    """Yield the objectives of users' own code whose better direction is neither given nor known."""
+    """Yield own code's objectives whose better direction is neither set nor known."""
     for pointer, objective in spec.placed_objectives() if spec.model.info.own_names else ():
         is_lower = measures.is_known(objective.metric) and measures.direction(objective.metric) == "min"
         if "direction" not in objective.model_fields_set and not is_lower:
@@ -44,7 +44,7 @@ def _check_directions(spec: ExperimentSpec) -> Iterator[Problem]:
 
 
 def _check_unused(spec: ExperimentSpec) -> Iterator[Problem]:
-    """Yield settings that have no effect on models of any template that is tried, or cannot follow one."""
+    """Yield settings that affect no template that is tried, and steps that cannot follow one."""
     tried = tried_templates(spec)
     names = " and ".join(info.name for info in tried)
     for pointer, reason in tried[0].unused.items():
@@ -84,7 +84,7 @@ def tried_templates(spec: ExperimentSpec) -> list[TemplateInfo]:
 
 
 def _is_set(spec: ExperimentSpec, pointer: str) -> bool:
-    """Return whether a section, or a field of one, has another value than its default."""
+    """Return whether a section, or a field in one, has another value than its default."""
     section, _, name = pointer[1:].partition("/")
     holder, field = (getattr(spec, section), name) if name else (spec, section)
     if holder is None:  # an absent section

@@ -1,4 +1,4 @@
-"""Checks how a spec splits the rows of a table into parts and folds."""
+"""Checks how a spec splits a table's rows into parts and folds."""
 
 from collections.abc import Iterator
 
@@ -54,14 +54,14 @@ def split_problems(split: Split, profile: Profile) -> Iterator[Problem]:
 
 
 def _groups_of(split: Split, profile: Profile) -> int | None:
-    """Return the number of groups of a split, or None if it has none, or if the profile does not know it."""
+    """Count a split's groups. None if it has none, or if the profile does not know them."""
     return next((column.distinct for column in profile.columns if column.name == split.group), None)
 
 
 def _check_folds(
     spec: ExperimentSpec, profile: Profile, split: Split, groups: int | None
 ) -> Iterator[Problem]:
-    """Check that folds do not mix the times of a resolved split, and that each can have a group."""
+    """Check that folds do not mix a resolved split's times, and that each can have a group."""
     evaluation = spec.search.evaluation if spec.search is not None else None
     if evaluation is None or evaluation.kind != "k_fold":
         return

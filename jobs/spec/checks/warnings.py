@@ -1,4 +1,4 @@
-"""Finds settings of a spec that a person should reconsider before it is submitted."""
+"""Finds settings that a person should reconsider before submitting a spec."""
 
 import math
 from collections.abc import Iterator

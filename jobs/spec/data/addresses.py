@@ -15,7 +15,7 @@ _KNOWN = "https://…, s3://bucket/key, gs://bucket/key, or the absolute path of
 
 
 class BadAddress(ValueError):
-    """The text is no address of data; the message has the reason."""
+    """The text is no data address; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Address:
     Attributes:
         scheme: how it is read.
         host: the host in lower case, or the bucket; empty for a file.
-        port: the port of the host; 0 without a host.
-        path: path and query of a URL, the key in a bucket, or the path of a file.
+        port: the host's port; 0 without a host.
+        path: a URL's path and query, the key in a bucket, or a file's path.
         shown: the address without its query, which may contain a signature.
-        name: the last part of its path, as the name of the file.
+        name: the last part of its path, as the file's name.
     """
 
     scheme: Scheme
@@ -131,7 +131,7 @@ def _web(scheme: Literal["https", "http"], text: str) -> Address:
         port=port,
         path=f"{path}?{query}" if query else path,
         shown=f"{place}?…" if query else place,
-        name=_last(unquote(parts.path)),
+        name=_file_name(unquote(parts.path)),
     )
 
 
@@ -141,7 +141,7 @@ def _object(scheme: Literal["s3", "gs"], rest: str) -> Address:
         raise BadAddress(f"{scheme}://bucket/key: the bucket has 3 or more letters, digits, dots and hyphens")
     if not key or key.endswith("/"):
         raise BadAddress(f"{scheme}://bucket/key: the key names one object, not a folder")
-    return Address(scheme, bucket, 0, key, f"{scheme}://{bucket}/{key}", _last(key))
+    return Address(scheme, bucket, 0, key, f"{scheme}://{bucket}/{key}", _file_name(key))
 
 
 def _file_url(rest: str) -> Address:
@@ -158,9 +158,9 @@ def _file(path: str) -> Address:
     parts = path.split("/")[1:]
     if any(part in ("", ".", "..") for part in parts):
         raise BadAddress("the path of a file has no empty parts, and neither . nor ..")
-    return Address("file", "", 0, path, path, _last(path))
+    return Address("file", "", 0, path, path, _file_name(path))
 
 
-def _last(path: str) -> str:
+def _file_name(path: str) -> str:
     # A name is shown and stored; a quoted path may contain anything.
     return _CONTROL.sub("", path.rsplit("/", 1)[-1])[-200:]

@@ -1,4 +1,4 @@
-"""Plans how a model reads each column of a table."""
+"""Plans how a model reads each table column."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -32,14 +32,14 @@ class ColumnPlan(NamedTuple):
 
     Attributes:
         column: its name.
-        type: of its values.
+        type: its values' type.
         encode: how words, texts or dates are encoded; None for numbers.
         impute: what replaces a missing number.
         constant: the replacement if `impute` is constant.
         size: one-hot values, indices or n-grams, the ones for missing and other values included.
         indicator: whether a position shows that the value is missing.
-        length: words of a text that are read in their order, each of which is a position.
-        words: n-grams of words, if those of characters follow.
+        length: the words that are read from a text in their order, each as a position.
+        words: the number of word n-grams, if character n-grams follow.
         image: the arrays that images become; None for all other columns.
     """
 
@@ -56,7 +56,7 @@ class ColumnPlan(NamedTuple):
 
     @property
     def positions(self) -> int:
-        """Return the number of positions of the input."""
+        """Count the input's positions."""
         if self.is_embedded:
             return self.length if self.encode == "tokens" else 1
         width = DATE_POSITIONS if self.encode == "date" else self.size
@@ -74,12 +74,12 @@ def plan_columns(
     """Return how the given columns become numbers.
 
     Args:
-        columns: those with a feature's role, in the order of the input.
-        options: by name of the column.
-        texts: the encoding of texts for which none is chosen.
+        columns: those with a feature's role, in input order.
+        options: by column name.
+        texts: the encoding for texts for which none is chosen.
 
     Raises:
-        ValueError: an option does not fit the type of its column; the message names the column.
+        ValueError: an option does not fit its column's type; the message names the column.
     """
     plans = tuple(plan_column(column, options.get(column.name, ColumnOptions()), texts) for column in columns)
     images = [plan.column for plan in plans if plan.image is not None]
@@ -90,7 +90,7 @@ def plan_columns(
 
 
 def input_shape(plans: Sequence[ColumnPlan]) -> tuple[int, ...]:
-    """Return the shape of one row of the input."""
+    """Return the shape of one input row."""
     if len(plans) == 1 and (image := plans[0].image) is not None:
         return image.height, image.width, image.channels
     return (sum(plan.positions for plan in plans),)
@@ -114,14 +114,8 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
             return plan._replace(size=FIRST_WORD + min(column.frequent or 0, options.size or MAX_WORDS))
         case "hash":
             return plan._replace(size=FIRST_WORD + (options.buckets or DEFAULT_BUCKETS))
-        case "words":
-            return plan._replace(size=_word_ngrams(column, options))
-        case "characters":
-            # The profile counts words, and parts of words are far more.
-            return plan._replace(size=min(options.size or MAX_NGRAMS, MAX_NGRAMS))
-        case "words_and_characters":
-            words = _word_ngrams(column, options)
-            return plan._replace(size=words + min(options.size or MAX_NGRAMS, MAX_NGRAMS), words=words)
+        case "words" | "characters" | "words_and_characters":
+            return _with_ngrams(plan, column, options)
         case "tokens":
             return plan._replace(
                 size=FIRST_WORD + min(column.vocabulary or MAX_WORDS, options.size or MAX_WORDS),
@@ -144,14 +138,22 @@ def _has_indicator(column: Column, options: ColumnOptions) -> bool:
     return column.missing > 0 if options.indicator is None else options.indicator
 
 
-def _word_ngrams(column: Column, options: ColumnOptions) -> int:
-    return min(column.ngrams or MAX_NGRAMS, options.size or MAX_NGRAMS)
+def _with_ngrams(plan: ColumnPlan, column: Column, options: ColumnOptions) -> ColumnPlan:
+    """Return the plan with the numbers of n-grams for its encoding."""
+    most = min(options.size or MAX_NGRAMS, MAX_NGRAMS)
+    # The profile counts words. Parts of words are far more, so only `most` bounds these.
+    words = min(column.ngrams or MAX_NGRAMS, options.size or MAX_NGRAMS)
+    if plan.encode == "words":
+        return plan._replace(size=words)
+    if plan.encode == "characters":
+        return plan._replace(size=most)
+    return plan._replace(size=words + most, words=words)
 
 
 def ngrams_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -> str | None:
     """Return why a column cannot have so many n-grams, or None if it can.
 
-    A plan only bounds their number, so that models of earlier releases can be trained further.
+    A plan only bounds their number, so that models from earlier releases can be trained further.
     """
     encode = options.encode or _default_encoding(column, texts)
     if encode not in NGRAMS or options.size is None or options.size <= MAX_NGRAMS:

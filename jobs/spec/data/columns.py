@@ -1,4 +1,4 @@
-"""Roles and types of a table's columns, and how a column becomes numbers."""
+"""Declares the roles and types of columns, and how a column becomes numbers."""
 
 from typing import Annotated, Literal, Self
 
@@ -20,14 +20,14 @@ SPLIT_ROLES: tuple[ColumnRole, ...] = ("group", "time", "split")
 LONE_ROLES: tuple[ColumnRole, ...] = (*SPLIT_ROLES, "weight")
 """Roles that at most one column has, which is no feature and no target."""
 WEIGHTS: frozenset[ColumnType] = frozenset({"number", "integer"})
-"""Types that a column of weights may have."""
+"""Types that a weight column may have."""
 ORDERED: frozenset[ColumnType] = frozenset({"number", "integer", "date"})
 """Types whose values have an order, which a column with the role time needs."""
 NUMERIC: frozenset[ColumnType] = frozenset({"number", "integer", "boolean"})
 """Types whose values are numbers."""
 
 Float32 = Annotated[float, Field(ge=-3.4028234663852886e38, le=3.4028234663852886e38)]
-"""A number that a 32-bit float can hold, as the input of a model does. NaN is none."""
+"""A number that a 32-bit float can hold, as a model's input does. NaN is none."""
 
 Impute = Literal["median", "mean", "constant"]
 Encode = Literal[
@@ -45,7 +45,7 @@ TextEncode = Literal["words", "characters", "words_and_characters", "tokens"]
 MAX_BUCKETS = 65_536
 MAX_SIZE = 10_000
 MAX_LENGTH = 1_024
-"""Maximum number of words of a text that are read in their order."""
+"""The most words that are read from a text in their order."""
 
 ENCODINGS: dict[ColumnType, tuple[Encode, ...]] = {
     "category": ("one_hot", "embedding", "hash"),

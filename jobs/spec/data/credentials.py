@@ -1,4 +1,4 @@
-"""Declares the credentials with which data of a project are fetched."""
+"""Declares the credentials with which a project fetches data."""
 
 import json
 import re
@@ -17,7 +17,7 @@ LABELS = {
     "basic": "HTTPS user and password",
     "gcs": "Google service account",
 }
-"""The kinds of credentials for people."""
+"""The credential kinds' names for people."""
 
 
 class _Credential(BaseModel):
@@ -28,7 +28,7 @@ class _Credential(BaseModel):
         raise NotImplementedError
 
     def place(self) -> str:
-        """Return where the credential is used, for people; empty if everywhere of its kind."""
+        """Describe where the credential is used; empty if at all addresses of its kind."""
         return ""
 
     def to_json(self) -> str:
@@ -77,7 +77,7 @@ class S3Credential(_Credential):
         return _endpoint(self.endpoint) if self.endpoint else None
 
     def fits(self, address: Address) -> bool:
-        """Return whether it is an address of S3."""
+        """Return whether it is an S3 address."""
         return address.scheme == "s3"
 
     def place(self) -> str:
@@ -162,7 +162,7 @@ class GcsCredential(_Credential):
         return self
 
     def fits(self, address: Address) -> bool:
-        """Return whether it is an address of Google Cloud Storage."""
+        """Return whether it is a Google Cloud Storage address."""
         return address.scheme == "gs"
 
 

@@ -1,4 +1,4 @@
-"""How a table is written as text, and how this is detected from the start of a file.
+"""Declares how a table is written as text, and detects it from a file's first bytes.
 
 Only the standard library is used: the web server shows a detected dialect while a person chooses the file,
 and a worker detects it again when it reads the whole file.
@@ -28,7 +28,7 @@ CODECS: dict[Encoding, str] = {
     # What spreadsheets write as Latin-1 is Windows-1252, which has the euro sign.
     "latin-1": "cp1252",
 }
-"""Python's codecs. That of UTF-8 skips a byte order mark."""
+"""Python's codecs. The one for UTF-8 skips a byte order mark."""
 ROWS = 50
 """Rows from which a dialect is detected."""
 SAMPLE_BYTES = 64 << 10
@@ -90,7 +90,7 @@ def detect_dialect(start: bytes, *, is_all: bool, request: DialectRequest | None
     Args:
         start: its first bytes.
         is_all: whether these are all bytes of the file.
-        request: parts of the dialect that are known.
+        request: the parts that are known.
     """
     request = request or DialectRequest()
     encoding = request.encoding or encoding_of(start, is_all=is_all)
@@ -106,7 +106,7 @@ def detect_dialect(start: bytes, *, is_all: bool, request: DialectRequest | None
 
 
 def encoding_of(start: bytes, *, is_all: bool) -> Encoding:
-    """Return the encoding of text: by its byte order mark, else UTF-8 if it is valid, else Latin-1."""
+    """Detect a text's encoding: by its byte order mark, else UTF-8 if it is valid, else Latin-1."""
     for mark, encoding in _MARKS:
         if start.startswith(mark):
             return encoding
@@ -119,7 +119,7 @@ def encoding_of(start: bytes, *, is_all: bool) -> Encoding:
 
 
 def decode_start(start: bytes, encoding: Encoding) -> str:
-    """Return the text of the first bytes of a file, without a byte order mark."""
+    """Decode a file's first bytes, without a byte order mark."""
     codec = CODECS[encoding]
     if encoding == "utf-16" and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         # Its decoder raises an error without the mark. Who chose it by mistake sees wrong characters.
@@ -128,7 +128,7 @@ def decode_start(start: bytes, encoding: Encoding) -> str:
 
 
 def rows_of(text: str, delimiter: str, count: int = ROWS) -> list[list[str]]:
-    """Return the first rows of a text, without empty ones."""
+    """Return a text's first rows, without empty ones."""
     rows: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True):
@@ -143,7 +143,7 @@ def rows_of(text: str, delimiter: str, count: int = ROWS) -> list[list[str]]:
 
 
 def _delimiter_of(text: str) -> Delimiter:
-    """Return the delimiter that divides most rows into the same number of fields, more than one."""
+    """Return the delimiter that divides most rows into equally many fields, more than one."""
     best, most = DELIMITERS[0], (0.0, 0)
     for delimiter in DELIMITERS:
         widths = Counter(len(row) for row in rows_of(text, delimiter))
@@ -157,10 +157,10 @@ def _delimiter_of(text: str) -> Delimiter:
 
 
 def _decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> Decimal:
-    """Return the decimal sign of most numbers; a comma only where it does not divide fields.
+    """Return the decimal sign that most numbers have; a comma only where it does not divide fields.
 
-    Numbers that may have thousands decide only where there are no others: one column of 1.234 would
-    otherwise outvote a column of 12,5 with gaps.
+    Numbers that may have a thousands separator decide only where there are no others: one column with 1.234
+    would otherwise outvote a column with 12,5 and gaps.
     """
     if delimiter == ",":
         return "."
@@ -175,9 +175,9 @@ def _decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> Decimal:
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row has names: some column of numbers does not begin with a number.
+    """Return whether the first row has names: some numeric column does not begin with a number.
 
-    A table without columns of numbers has a header, since most files do.
+    A table without numeric columns has a header, since most files do.
     """
     if len(rows) < 2:
         return True
@@ -192,9 +192,9 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_gap_of_values(field: str, others: Sequence[Sequence[str]]) -> bool:
-    """Return whether a field of the first row is a word such as "k.A.", which is no name and no number.
+    """Return whether a field in the first row marks a missing value, such as "k.A.".
 
-    A word of letters that is only there may be a name: sodium is Na.
+    A word with letters only that is nowhere else may be a name: sodium is Na.
     """
     if not field or not is_gap(field):
         return False

@@ -1,4 +1,4 @@
-"""Describes the input of a model for the features and encodings of an experiment and its template."""
+"""Describes a model's input for an experiment's features and encodings and its template."""
 
 import math
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.data import DataSpec, Window
 
 NUMBER_BYTES = 4
-"""The bytes of a position of the input."""
+"""The bytes in an input position."""
 WINDOW_NUMBERS = 3
-"""For windows, each row also has its number in the order of time, its place there, and whether a window
+"""For windows, each row also has its number in time order, its place there, and whether a window
 predicts it."""
 
 
@@ -30,7 +30,7 @@ def roles_differ(spec: ExperimentSpec, profile: Profile) -> bool:
 
 
 def feature_names(data: DataSpec, profile: Profile) -> tuple[str, ...]:
-    """Return a table's features, in the order of the input."""
+    """Return a table's features, in input order."""
     target = data.target or profile.target
     if data.features:
         return tuple(name for name in data.features if name != target)
@@ -60,17 +60,17 @@ def encoded(spec: ExperimentSpec, profile: Profile) -> Profile:
 
 
 def windowed(window: Window | None, plans: Sequence[ColumnPlan]) -> dict[str, Any]:
-    """Return the fields of a profile that describe windows over the rows of a table; none without them."""
+    """Return the profile fields that describe windows over a table's rows; none without windows."""
     if window is None:
         return {}
     return {"kind": "sequence", "input_shape": (window.rows, *input_shape(plans))}
 
 
 def width_in_memory(width: int, window: Window | None) -> int:
-    """Return how many numbers of each row of a table are in memory.
+    """Count the numbers in memory for each table row.
 
     Args:
-        width: positions of an encoded row.
+        width: the positions in an encoded row.
         window: the rows that are a prediction's input; None for one row.
     """
     # All windows are made of the encoded rows, which are in memory beside them.
@@ -78,11 +78,11 @@ def width_in_memory(width: int, window: Window | None) -> int:
 
 
 def size_refusal(width: int, profile: Profile) -> str | None:
-    """Return why a table with so many positions of each row is too large, or None if it is not.
+    """Return why a table with so many positions a row is too large, or None if it is not.
 
     Args:
-        width: numbers of each row that are in memory; see `width_in_memory`.
-        profile: of the table, as it was uploaded.
+        width: numbers in memory for each row; see `width_in_memory`.
+        profile: the table's profile, as it was uploaded.
     """
     size = profile.rows * width * NUMBER_BYTES
     # An administrator may have allowed more for the profile.

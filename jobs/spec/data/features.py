@@ -1,4 +1,4 @@
-"""The feature pipeline of a table: which positions of the model's input each column fills.
+"""Declares a table's feature pipeline: which positions in the model's input each column fills.
 
 A pipeline is planned from a dataset version's profile, so the input's shape is known before
 anything is read. It is fitted on the training part, saved in the model's file as `features.json`, and
@@ -24,37 +24,37 @@ MAX_ONE_HOT = 50
 """Categories with at most this many values get a position for each value, others an embedding."""
 
 MIN_ROWS = 5
-"""A value of an embedded category needs this many rows to have an index of its own."""
+"""A value in an embedded category has its own index if at least this many rows have it."""
 
 SIZED: tuple[Encode, ...] = ("embedding", "words", "characters", "words_and_characters", "tokens")
-"""Encodings whose number of words or n-grams may be chosen."""
+"""Encodings for which the number of words or n-grams may be chosen."""
 
 MAX_WORDS = 10_000
-"""Maximum number of values of an embedded category, or of words of a text, with an index of their own."""
+"""The most values in an embedded category, or words in a text, that have their own index."""
 
 DEFAULT_BUCKETS = 512
 
 MAX_NGRAMS = 1_000
-"""Maximum number of n-grams of a text column, each of which is a position."""
+"""The most n-grams for a text column, each of which is a position."""
 
 NGRAMS: tuple[Encode, ...] = ("words", "characters", "words_and_characters")
-"""Encodings of texts as n-grams."""
+"""Encodings that turn texts into n-grams."""
 
 DEFAULT_LENGTH = 128
-"""Maximum number of words of a text that are read in their order, unless an experiment asks for more."""
+"""The most words that are read from a text in their order, unless an experiment asks for more."""
 
 DATE_POSITIONS = 7
 """Days since the last training date; sine and cosine of the day of the year, of the week, and of the time."""
 
 MISSING, OTHER, FIRST_WORD = 0, 1, 2
-"""Index of a missing category, of one without an index of its own, and of the first one that has an index."""
+"""The index for a missing category, for one without its own index, and for the first with its own."""
 
 MAX_WEIGHT = 100.0
-"""Above every inverse document frequency, which is at least 1 and grows with the logarithm of the rows."""
+"""Above every inverse document frequency, which is at least 1 and grows with the row count's logarithm."""
 
 
 class _Fitted(Frozen):
-    """One column of a fitted pipeline. Missing values are NaN, NaT or an empty text."""
+    """One column in a fitted pipeline. Missing values are NaN, NaT or an empty text."""
 
     column: str = Field(max_length=500)
     type: ColumnType
@@ -113,7 +113,7 @@ class IndexFeature(_Words):
 
 
 class HashFeature(_Fitted):
-    """0 if the word is missing, else 2 + CRC-32 of its UTF-8 bytes modulo the number of buckets."""
+    """0 if the word is missing, else 2 + CRC-32 of its UTF-8 bytes modulo the bucket count."""
 
     kind: Literal["hash"] = "hash"
     size: int = Field(ge=FIRST_WORD + 1)
@@ -129,7 +129,7 @@ class DateFeature(_Fitted):
 
 
 class Ngrams(Frozen):
-    """N-grams of one kind with their weights."""
+    """N-grams from words or from characters, with their weights."""
 
     analyzer: Literal["words", "characters"]
     ngrams: tuple[str, ...] = Field(fail_fast=True)
@@ -148,13 +148,13 @@ class Ngrams(Frozen):
 
 
 class NgramFeature(_Fitted, Ngrams):
-    """The weights (TF-IDF, of length 1) of the n-grams of a text."""
+    """A text's n-gram weights (TF-IDF, scaled to length 1)."""
 
     kind: Literal["ngrams"] = "ngrams"
 
 
 class TwoNgramsFeature(_Fitted):
-    """The weights of the n-grams of words, then those of characters; each part has length 1."""
+    """A text's weights for word n-grams, then for character n-grams; each part has length 1."""
 
     kind: Literal["words_and_characters"] = "words_and_characters"
     words: Ngrams
@@ -168,7 +168,7 @@ class TwoNgramsFeature(_Fitted):
 
 
 class TokenFeature(_Words):
-    """The indices of the first `length` words of a text: 1 for words without an own one, 0 after the end."""
+    """The indices of a text's first `length` words: 1 for unknown words, 0 after the end."""
 
     kind: Literal["tokens"] = "tokens"
     length: int = Field(ge=1, le=MAX_LENGTH)
@@ -215,7 +215,7 @@ Feature = Annotated[
 
 
 class Features(Frozen):
-    """A fitted pipeline: the content of `features.json`."""
+    """A fitted pipeline, stored in `features.json`."""
 
     version: Literal[1] = 1
     columns: tuple[Feature, ...] = Field(min_length=1, max_length=20_000, fail_fast=True)
@@ -244,7 +244,7 @@ class Features(Frozen):
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """Return the shape of one row of the input."""
+        """Return the shape of one input row."""
         if self.image is not None:
             return self.image.height, self.image.width, self.image.channels
         return (self.width,) if self.window is None else (self.window.rows, self.width)
@@ -256,7 +256,7 @@ class Features(Frozen):
 
 
 def positions_of(feature: Feature) -> int:
-    """Return the number of positions that a fitted column fills."""
+    """Count the positions that a fitted column fills."""
     match feature:
         case NumberFeature():
             return 1 + feature.indicator

@@ -1,4 +1,4 @@
-"""Declares the request for data by an address, and the limits of fetching them."""
+"""Declares the request for data by an address, and the limits for fetching them."""
 
 from typing import Literal
 
@@ -8,14 +8,14 @@ FetchMode = Literal["copy", "reference"]
 
 
 class FetchRequest(Frozen):
-    """From where the file of a version comes.
+    """Where a version's file comes from.
 
     Attributes:
         url: its address.
         mode: copy: the file stays in the store; reference: only until the version is ready.
-        credential: the name of a credential of the project; empty without one.
+        credential: the name of a credential in the project; empty without one.
         sha256: the digest that the file must have; empty accepts any.
-        file_name: the name of the file; empty: the last part of the path.
+        file_name: the file's name; empty: the last part of the path.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""Declares the limits of a task that reads an uploaded file: how large its content may become."""
+"""Declares how large an uploaded file's content may become in the task that reads it."""
 
 from typing import Self
 
@@ -10,7 +10,7 @@ GIB = 2**30
 
 
 class FileLimits(Frozen):
-    """The limits of a task that reads a file from outside. Sizes are counted before memory is allocated."""
+    """The limits for a task that reads a file from outside. Sizes are counted before memory is allocated."""
 
     expanded_bytes: int = Field(default=2 * GIB, ge=1, description="bytes of the data in memory")
     table_bytes: int = Field(
@@ -22,7 +22,7 @@ class FileLimits(Frozen):
     text_characters: int = Field(default=1_000_000, ge=1, description="characters of one text of a table")
 
     def of_large_tables(self) -> Self:
-        """Return the limits of a table whose columns are in files and not in memory."""
+        """Return the limits for a table whose columns are in files and not in memory."""
         return self.model_copy(update={"expanded_bytes": max(self.expanded_bytes, self.table_bytes)})
 
 

@@ -1,4 +1,4 @@
-"""How uploaded images become arrays of one size, and the originals' statistics."""
+"""Declares how uploaded images become equally large arrays, and the originals' statistics."""
 
 from typing import Annotated, Literal, Self
 
@@ -7,17 +7,17 @@ from pydantic import Field, model_validator
 from jobs.spec.base import Frozen
 
 IMAGE = "image"
-"""The column of a data set of images, and the key of an image in a request."""
+"""The column in a data set with images, and an image's key in a request."""
 FILE = "file"
-"""The column with the path of each image in its archive."""
+"""The column with each image's path in its archive."""
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP")
-"""The formats that are read, by Pillow's names. Of an animation the first frame is read."""
+"""The formats that are read, by Pillow's names. If an image is animated, its first frame is read."""
 MAX_PIXELS = 50_000_000
-"""Pixels of an image, as its header states them. An image is decoded only if it has no more."""
+"""An image is decoded only if its header states no more pixels."""
 MAX_ORIGINAL_SIDE = 65_535
-"""Height and width of an image that is decoded, as large as JPEG has them."""
+"""The largest height and width of a decoded image, as in JPEG."""
 MAX_IMAGE_BYTES = 32 * 2**20
-"""Bytes of the file of an image."""
+"""The largest image file, in bytes."""
 MAX_SIDE = 1024
 """The largest height and width that can be chosen, in pixels."""
 PROPOSED_SIDE = 224

@@ -12,7 +12,7 @@ from jobs.spec.sections.data import Task
 
 DataKind = Literal["vector", "image", "sequence"]
 TemplateKind = Literal["vector", "image", "sequence", "text"]
-"""Kinds of data that templates take. A table with texts among its features is a vector and a text."""
+"""Data kinds that templates accept. A table with texts among its features is a vector and a text."""
 
 
 class Column(Frozen):
@@ -99,7 +99,7 @@ class DataSchema(Frozen):
 
 
 class Profile(DataSchema):
-    """Schema, statistics and preview of a dataset version."""
+    """A dataset version's schema, statistics and preview."""
 
     rows: int
     preview: tuple[dict[str, Any], ...] = Field(
@@ -113,7 +113,7 @@ class Profile(DataSchema):
 
     @property
     def tokens(self) -> tuple[InputBlock, ...]:
-        """Return the positions that hold the words of texts in their order."""
+        """Return the positions that hold texts' words in their order."""
         return tuple(block for block in self.blocks if block.kind == "tokens")
 
     @property
@@ -124,8 +124,8 @@ class Profile(DataSchema):
 
     @property
     def kinds(self) -> frozenset[TemplateKind]:
-        """Return all kinds of these data."""
-        # Of windows, no template reads the words of a text in their order.
+        """Return all kinds that these data have."""
+        # No template reads texts' words in their order if rows are in windows.
         is_text = self.texts and self.kind != "sequence"
         return frozenset({self.kind, "text"}) if is_text else frozenset({self.kind})
 

@@ -1,4 +1,4 @@
-"""How a split follows the roles of columns: named parts, rows in the order of time, or groups together."""
+"""Resolves splits by column roles: named parts, rows in time order, or groups together."""
 
 from jobs.spec.data.columns import ColumnRole
 from jobs.spec.data.profile import DataSchema
@@ -18,11 +18,10 @@ def few_groups(column: str, groups: int) -> str:
 
 
 def resolved(split: Split, schema: DataSchema) -> Split:
-    """Return a split that names the column with the role split, time or group, if it names no column itself.
+    """Return a split with its column: its own, or else the one with the role split, time or group.
 
-    A column that names the parts comes first: someone has decided about each row. With time and group the
-    split is along time: a random choice among groups would train on rows that are newer than those of the
-    test.
+    A column that names the parts comes first: it decides about each row. With time and group the split is
+    along time: a random choice among groups would train on rows newer than the test rows.
     """
     if not split.use_roles or any((split.group, split.column, split.time)):
         return split
@@ -50,7 +49,7 @@ def canonical(split: Split, schema: DataSchema) -> Split:
 
 
 def _effects(split: Split, schema: DataSchema) -> dict[str, bool]:
-    """Return whether settings of a resolved split have an effect."""
+    """Return for each setting of a resolved split whether it has an effect."""
     has_shares = split.column is None
     return {
         "validation": has_shares,
@@ -62,12 +61,12 @@ def _effects(split: Split, schema: DataSchema) -> dict[str, bool]:
 
 
 def column_with(schema: DataSchema, role: ColumnRole) -> str | None:
-    """Return the name of the column that has a role, or None if there is none."""
+    """Return the name of the column with a role, or None if there is none."""
     return next((column.name for column in schema.columns if column.role == role), None)
 
 
 def named_part_rows(split: Split, schema: DataSchema) -> tuple[int, int, int] | None:
-    """Return the rows of training, validation and test that a column with the role split names.
+    """Count the training, validation and test rows that a column with the role split names.
 
     None if this split follows no such column.
     """
@@ -78,6 +77,6 @@ def named_part_rows(split: Split, schema: DataSchema) -> tuple[int, int, int] | 
 
 
 def is_stratified(split: Split, schema: DataSchema) -> bool:
-    """Return whether the parts of a resolved split have the class proportions of the whole."""
+    """Return whether each part of a resolved split has the same class proportions as the whole."""
     is_random = not any((split.group, split.column, split.time))
     return split.stratify and is_random and schema.task in ("binary", "multiclass")

@@ -1,4 +1,4 @@
-"""Windows over a table: several rows, in the order of time, are the input of one prediction."""
+"""Resolves windows over a table: several rows, in time order, are one prediction's input."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from jobs.spec.sections.data import DataSpec, Split, Window
 
 
 def resolved_window(data: DataSpec, schema: DataSchema) -> Window | None:
-    """Return the window of a spec with its columns: those of the split, or with the roles time and group."""
+    """Return a spec's window with its columns: the split's, or those with the roles time and group."""
     if data.window is None:
         return None
     names = {
@@ -21,7 +21,7 @@ def resolved_window(data: DataSpec, schema: DataSchema) -> Window | None:
 
 
 def is_windowed(data: DataSpec, schema: DataSchema) -> bool:
-    """Return whether the rows of these data are read in windows, as a spec wants it."""
+    """Return whether these data's rows are read in the windows that a spec sets."""
     return data.window is not None and schema.has_pipeline and schema.images is None
 
 
@@ -70,7 +70,7 @@ def _refusal_of(name: str, field: str, columns: dict[str, Column]) -> str | None
 
 
 def _group_refusal(window: Window, split: Split) -> str | None:
-    """Return why the parts of a split by group would have the same rows in their windows, or None if not."""
+    """Return why the parts of a split by group would share rows in their windows, or None if not."""
     is_by_group = split.group is not None and split.column is None and split.time is None
     if not is_by_group or split.group == window.group:
         return None
@@ -81,9 +81,9 @@ def _group_refusal(window: Window, split: Split) -> str | None:
 
 
 def folds_refusal(data: DataSpec, profile: Profile) -> str | None:
-    """Return why the rows of windows cannot be divided into folds, or None if they can.
+    """Return why windowed rows cannot be divided into folds, or None if they can.
 
-    Windows of one group are in one fold. Others overlap with windows of other folds.
+    Windows in one group are in one fold. Others overlap with windows in other folds.
     """
     window, split = resolved_window(data, profile), resolved(data.split, profile)
     if window is None or (split.group is not None and split.group == window.group):

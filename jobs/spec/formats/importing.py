@@ -1,16 +1,16 @@
-"""Reads a search space in any supported format; the entry point of this package."""
+"""Reads a search space in any supported format. Other modules call this one."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jobs.spec.formats import katib, keras_tuner, optuna, vertex, wandb
-from jobs.spec.formats.reading import Item, format_error, shown
+from jobs.spec.formats.reading import Item, format_error, quote_value
 from jobs.spec.formats.result import Format, Imported
 from jobs.spec.formats.text import parse
 
 
 class Reader(NamedTuple):
-    """The title of a format, its detection and its parser."""
+    """A format's title, its detection and its parser."""
 
     title: str
     looks_like: Callable[[Mapping[str, Any]], bool]
@@ -29,10 +29,10 @@ READERS: dict[Format, Reader] = {
 
 # The argument has the name of the API's field, although it hides a built-in function.
 def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002
-    """Read a search space in the format of another tool.
+    """Read a search space in another tool's format.
 
     Args:
-        text: JSON or YAML of at most `text.MAX_CHARACTERS` characters.
+        text: JSON or YAML with at most `text.MAX_CHARACTERS` characters.
         format: the file's format; None: detect it from the keys.
 
     Returns:
@@ -43,7 +43,7 @@ def read(text: str, format: Format | None = None) -> Imported:  # noqa: A002
     """
     root = parse(text)
     if not isinstance(root, dict):
-        raise format_error("", f"expected an object at the top level, got {shown(root)}")
+        raise format_error("", f"expected an object at the top level, got {quote_value(root)}")
     format_name = format or next((name for name, reader in READERS.items() if reader.looks_like(root)), None)
     if format_name is None:
         titles = ", ".join(reader.title for reader in READERS.values())

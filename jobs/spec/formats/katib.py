@@ -1,7 +1,7 @@
 """Reads Kubeflow Katib's `Experiment` (kubeflow.org/v1beta1).
 
-The fields are those of pkg/apis/controller/experiments/v1beta1 and common/v1beta1. `feasibleSpace` contains
-its numbers as strings. Steps are counted from the minimum.
+The fields come from pkg/apis/controller/experiments/v1beta1 and common/v1beta1. `feasibleSpace` contains its
+numbers as strings. Steps are counted from the minimum.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ LAUNCH = ("trialTemplate", "metricsCollectorSpec", "resumePolicy")
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Return whether an object has the keys of this format."""
+    """Return whether an object has this format's keys."""
     return value.get("kind") == "Experiment" or str(value.get("apiVersion", "")).startswith("kubeflow.org/")
 
 

@@ -1,6 +1,6 @@
 """Reads and writes KerasTuner's `HyperParameters.get_config()`.
 
-The fields are those of keras-tuner 1.4.8, `src/engine/hyperparameters` and `src/engine/conditions.py`.
+The fields come from keras-tuner 1.4.8, `src/engine/hyperparameters` and `src/engine/conditions.py`.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ SAMPLINGS: tuple[Sampling, ...] = ("linear", "log", "reverse_log")
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Return whether an object has the keys of this format."""
+    """Return whether an object has this format's keys."""
     rows = value.get("space")
     return isinstance(rows, list) and (not rows or (isinstance(rows[0], dict) and "class_name" in rows[0]))
 
@@ -145,10 +145,10 @@ _FIELDS = {"Int": _int, "Float": _float, "Boolean": _boolean, "Choice": _choice,
 
 def write(space: Space) -> dict[str, Any]:
     """Return a space in the form that `HyperParameters.from_config` accepts, without values."""
-    return {"space": [_written(parameter) for parameter in space], "values": {}}
+    return {"space": [_parameter_config(parameter) for parameter in space], "values": {}}
 
 
-def _written(parameter: Parameter) -> dict[str, Any]:
+def _parameter_config(parameter: Parameter) -> dict[str, Any]:
     conditions = [
         {"class_name": "Parent", "config": {"name": when.name, "values": list(when.in_)}}
         for when in parameter.conditions()

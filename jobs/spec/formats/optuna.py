@@ -1,7 +1,7 @@
 """Reads Optuna's distributions: an object with one distribution per hyperparameter.
 
-Each is written by `optuna.distributions.distribution_to_json`, as a string or as an object. The fields are
-those of optuna/distributions.py, including the classes deprecated in Optuna 3 and the short form with `type`.
+Each is written by `optuna.distributions.distribution_to_json`, as a string or as an object. The fields come
+from optuna/distributions.py, including the classes deprecated in Optuna 3 and the short form with `type`.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from jobs.spec.problems import Problem
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Return whether an object has the keys of this format."""
+    """Return whether an object has this format's keys."""
     first = next(iter(value.values()), None)
     if isinstance(first, str):
         return '"attributes"' in first or '"type"' in first
@@ -29,7 +29,7 @@ def looks_like(value: Mapping[str, Any]) -> bool:
 
 
 def read(root: Item) -> Imported:
-    """Read a table of distributions."""
+    """Read an object with distributions."""
     problems: list[Problem] = []
     parameters: list[ParsedParameter] = []
     for name, item in root.object().entries():

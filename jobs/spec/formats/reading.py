@@ -13,7 +13,7 @@ from jobs.spec.space.hyperparameters import Value
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 MAX_NUMBER = 1e300
-"""Numbers of this size or larger are refused like infinite ones."""
+"""Numbers this large or larger are refused like infinite ones."""
 INTEGER = re.compile(r"[-+]?\d{1,18}")
 
 
@@ -40,7 +40,7 @@ def collect_errors(problems: list[Problem]) -> Iterator[None]:
 
 
 class Item(NamedTuple):
-    """A value of the text, with its JSON pointer."""
+    """A value in the text, with its JSON pointer."""
 
     value: Any
     pointer: str
@@ -52,25 +52,25 @@ class Item(NamedTuple):
     def object(self) -> "Object":
         """Return the value as an object."""
         if not isinstance(self.value, dict):
-            raise self.error(f"expected an object, got {shown(self.value)}")
+            raise self.error(f"expected an object, got {quote_value(self.value)}")
         return Object(self.value, self.pointer)
 
     def items(self) -> list["Item"]:
-        """Return the items of a list."""
+        """Return a list's items."""
         if not isinstance(self.value, list):
-            raise self.error(f"expected a list, got {shown(self.value)}")
+            raise self.error(f"expected a list, got {quote_value(self.value)}")
         return [Item(value, f"{self.pointer}/{i}") for i, value in enumerate(self.value)]
 
     def string(self) -> str:
         """Return the value as a string."""
         if not isinstance(self.value, str):
-            raise self.error(f"expected a string, got {shown(self.value)}")
+            raise self.error(f"expected a string, got {quote_value(self.value)}")
         return self.value
 
     def boolean(self) -> bool:
         """Return the value as a boolean."""
         if not isinstance(self.value, bool):
-            raise self.error(f"expected true or false, got {shown(self.value)}")
+            raise self.error(f"expected true or false, got {quote_value(self.value)}")
         return self.value
 
     def number(self) -> int | float:
@@ -79,14 +79,14 @@ class Item(NamedTuple):
         if isinstance(value, str) and NUMBER.fullmatch(value):
             value = int(value) if INTEGER.fullmatch(value) else float(value)
         if not isinstance(value, int | float) or isinstance(value, bool) or not _is_finite(value):
-            raise self.error(f"expected a finite number, got {shown(self.value)}")
+            raise self.error(f"expected a finite number, got {quote_value(self.value)}")
         return value
 
     def integer(self) -> int:
         """Return the value as an integer."""
         value = self.number()
         if value != int(value):
-            raise self.error(f"expected an integer, got {shown(self.value)}")
+            raise self.error(f"expected an integer, got {quote_value(self.value)}")
         return int(value)
 
     def scalar(self) -> Value:
@@ -94,22 +94,22 @@ class Item(NamedTuple):
         if isinstance(self.value, bool | str):
             return self.value
         if not isinstance(self.value, int | float) or not _is_finite(self.value):
-            raise self.error(f"expected a string, a number, true or false, got {shown(self.value)}")
+            raise self.error(f"expected a string, a number, true or false, got {quote_value(self.value)}")
         return self.value
 
     def one_of(self, options: Iterable[str]) -> str:
-        """Return the value as one of some strings."""
+        """Return the value, which must be one of some strings."""
         if self.value not in (choices := list(options)):
-            raise self.error(f"expected one of {', '.join(choices)}, got {shown(self.value)}")
+            raise self.error(f"expected one of {', '.join(choices)}, got {quote_value(self.value)}")
         return str(self.value)
 
 
 class Object:
-    """An object of the text; it remembers which keys were read, for `reject_unknown`."""
+    """An object in the text; it remembers which keys were read, for `reject_unknown`."""
 
     def __init__(self, value: dict[str, Any], pointer: str) -> None:
         self._value = value
-        # A dict instead of a set, so that errors have the order of the text.
+        # A dict instead of a set, so that errors are in text order.
         self._unread = dict.fromkeys(value)
         self.pointer = pointer
 
@@ -125,7 +125,7 @@ class Object:
         return None if value is None else Item(value, self.place(name))
 
     def place(self, name: str) -> str:
-        """Return the pointer of an entry."""
+        """Return an entry's pointer."""
         return f"{self.pointer}/{escaped(name)}"
 
     def require(self, name: str) -> Item:
@@ -169,7 +169,7 @@ class Object:
             raise FormatError(problems)
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """Return a value as text for a message, at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,4 +1,4 @@
-"""Builds the result of an import: parts of a search spec, validated, with errors that point into the text."""
+"""Builds an import's result: validated parts of a search spec, with errors that point into the text."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -21,10 +21,10 @@ _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Parameter)
 
 
 class Imported(Frozen):
-    """The result of an import.
+    """An import's result.
 
     Attributes:
-        format: the format of the file.
+        format: the file's format.
         search: parts of a search spec: always `space`, and other fields that the file sets.
         summary: a description of each hyperparameter.
         notes: sentences about settings that were ignored or converted without changing the search.
@@ -44,7 +44,7 @@ class ParsedParameter(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The value of another field of the search, with a JSON pointer to it in the text."""
+    """The value for another field in the search, with a JSON pointer to it in the text."""
 
     value: Any
     pointer: str
@@ -60,7 +60,7 @@ def parse_parameter(
         name: its name.
         kind: its kind in a search space: `int`, `float`, `boolean`, `choice` or `fixed`.
         when: its conditions.
-        fields: the fields of its kind; None: not set.
+        fields: the fields that its kind has; None: not set.
 
     Raises:
         FormatError: a field is invalid.
@@ -87,7 +87,7 @@ def _message(item: Any) -> str:
 
 
 def choice_values(item: Item) -> list[Value]:
-    """Return the values of a list, which must be of one type; integers among floats become floats."""
+    """Return a list's values, which must have one type; integers among floats become floats."""
     values = [entry.scalar() for entry in item.items()]
     kinds = {type(value) for value in values}
     if kinds == {int, float}:
@@ -102,13 +102,13 @@ def choice_values(item: Item) -> list[Value]:
 def build_import(
     name: Format, parameters: Sequence[ParsedParameter], notes: Sequence[str] = (), **parts: Part
 ) -> Imported:
-    """Build the result of an import and validate the search as a whole.
+    """Build an import's result and validate the search as a whole.
 
     Args:
         name: the format.
         parameters: the hyperparameters, in order.
         notes: as in `Imported`.
-        parts: other fields of the search spec.
+        parts: other fields in the search spec.
 
     Raises:
         FormatError: the search is invalid; lists every problem with its location.

@@ -17,14 +17,14 @@ MAX_NODES = 20_000
 """The most values after YAML aliases are expanded."""
 MAX_DEPTH = 60
 MAX_BITS = 10_000
-"""Python formats no integers of more than 4,300 digits, which YAML may write in other bases."""
+"""Python formats no integers with more than 4,300 digits, which YAML may write in other bases."""
 
 
 def parse(text: str) -> Any:
     """Parse JSON or YAML.
 
     Returns:
-        A value of JSON's types: objects, lists, strings, numbers, booleans and null.
+        A JSON value: objects, lists, strings, numbers, booleans and null.
 
     Raises:
         FormatError: the text is neither JSON nor YAML, or exceeds a limit.
@@ -105,7 +105,7 @@ def _yaml(text: str) -> Any:
 
 
 def _count_nodes(node: yaml.Node, pointer: str, sizes: dict[int, int], above: tuple[int, ...]) -> int:
-    """Count the values of a node with all aliases expanded. Each node is visited once."""
+    """Count a node's values with all aliases expanded. Each node is visited once."""
     if id(node) in above:
         raise format_error(pointer, "an alias refers to the value that contains it")
     if id(node) in sizes:

@@ -1,7 +1,7 @@
-"""Reads Google Vertex AI's `StudySpec`, alone or as a part of a Study or a HyperparameterTuningJob.
+"""Reads Google Vertex AI's `StudySpec`, alone or inside a Study or a HyperparameterTuningJob.
 
-The fields are those of google/cloud/aiplatform/v1/study.proto. As protobuf's JSON mapping allows, names are
-in camel case or snake case, and 64-bit numbers may be strings.
+The fields come from google/cloud/aiplatform/v1/study.proto. As protobuf's JSON mapping allows, names are in
+camel case or snake case, and 64-bit numbers may be strings.
 """
 
 import re
@@ -43,7 +43,7 @@ LAUNCH = ("trialJobSpec", "labels", "encryptionSpec", "trials", "error")
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Return whether an object has the keys of this format."""
+    """Return whether an object has this format's keys."""
     value = {_camel(key): inner for key, inner in value.items()}
     rows = value.get("parameters")
     first = rows[0] if isinstance(rows, list) and rows else None
@@ -183,14 +183,14 @@ def _object(item: Item) -> Object:
     value: dict[str, Any] = item.value
     sent: dict[str, str] = {}
     for key in value:
-        # Both spellings of a name in one object: only one of them could be read.
+        # Both spellings of a name in one object: only one could be read.
         if (other := sent.setdefault(_camel(key), key)) != key:
             raise format_error(f"{item.pointer}/{escaped(key)}", f"{other!r} is given, too")
     return _Renamed({name: value[key] for name, key in sent.items()}, item.pointer, sent)
 
 
 class _Renamed(Object):
-    """An object with keys in camel case, whose pointers contain the keys of the text."""
+    """An object with keys in camel case, whose pointers contain the text's keys."""
 
     def __init__(self, value: dict[str, Any], pointer: str, sent: dict[str, str]) -> None:
         super().__init__(value, pointer)

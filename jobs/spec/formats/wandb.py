@@ -1,6 +1,6 @@
-"""Reads a sweep configuration of Weights & Biases.
+"""Reads a Weights & Biases sweep configuration.
 
-The keys are those of wandb/sweeps' `config/schema.json`, and the distributions behave as in its `params.py`.
+The keys come from wandb/sweeps' `config/schema.json`, and the distributions behave as in its `params.py`.
 `inv_log_uniform` is read as log-uniform: if log(1/x) is uniform, so is log(x).
 """
 
@@ -31,7 +31,7 @@ ENDS = (
 
 
 def looks_like(value: Mapping[str, Any]) -> bool:
-    """Return whether an object has the keys of this format."""
+    """Return whether an object has this format's keys."""
     return "method" in value or isinstance(value.get("parameters"), dict)
 
 
@@ -143,7 +143,7 @@ def _log_uniform_values(entry: Object, _: list[str]) -> Fields:
 
 
 def _exponents(low: str, high: str, sign: int) -> Callable[[Object, list[str]], Fields]:
-    """Return a reader of bounds that are exponents of e."""
+    """Return a function that reads bounds as exponents of e."""
 
     def read_exponents(entry: Object, notes: list[str]) -> Fields:
         bounds = []

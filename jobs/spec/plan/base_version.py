@@ -12,7 +12,7 @@ STATISTICS = ("Normalization",)
 
 
 class BaseLayer(Frozen):
-    """A layer of a version that contains no other model."""
+    """A version's layer that contains no other model."""
 
     path: str
     kind: str
@@ -26,13 +26,13 @@ class BaseVersion(NamedTuple):
     """The properties of a version that are known before its file is opened.
 
     Attributes:
-        name: its model's name and number, such as `digits/3`.
+        name: its model's name and its number, such as `digits/3`.
         signature: inputs and outputs; None until the version is validated.
-        class_labels: in the order of its outputs; empty if they are unknown.
+        class_labels: in output order; empty if they are unknown.
         task: its kind of prediction; None if it is unknown, as for an upload.
-        layers: in order, those of models inside in the place of the model; empty without a summary.
-        models: the models inside, which are named for all of their layers.
-        features: the size of the input of its head; None if it is unknown.
+        layers: in order, an inner model's layers in its place; empty without a summary.
+        models: the inner models, which are named for all their layers.
+        features: its head's input size; None if it is unknown.
     """
 
     name: str
@@ -45,7 +45,7 @@ class BaseVersion(NamedTuple):
 
     @property
     def head(self) -> int | None:
-        """Return the index of the layer that is the head: the last one with weights."""
+        """Return the head's index: the last layer with weights."""
         weighted = (
             i for i, layer in enumerate(self.layers) if layer.parameters and layer.kind not in STATISTICS
         )
@@ -56,7 +56,7 @@ class BaseVersion(NamedTuple):
         return self.layers if args.head == "on_top" else self.layers[: self.head]
 
     def frozen(self, args: FineTuneArgs) -> int | None:
-        """Return how many of these are frozen, or None if the layer does not exist."""
+        """Count the frozen ones, or return None if the layer does not exist."""
         before = self.layers_before_head(args)
         if args.freeze_to in (NOTHING, ALL):
             return 0 if args.freeze_to == NOTHING else len(before)

@@ -1,4 +1,4 @@
-"""Estimates the duration of an experiment from earlier trainings: an upper bound and a likely value."""
+"""Estimates an experiment's duration from earlier trainings: an upper bound and a likely value."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -11,9 +11,9 @@ class PastTraining(NamedTuple):
     """A finished training with the same data and template.
 
     Attributes:
-        epochs: the number of epochs trained.
+        epochs: how many epochs it trained.
         best_epoch: the best epoch, from 1.
-        patience: the patience of its early stopping; None: no early stopping.
+        patience: its patience in early stopping; None: no early stopping.
     """
 
     epochs: int
@@ -41,11 +41,11 @@ class Estimate(NamedTuple):
 def estimate_time(
     spec: ExperimentSpec, executions: int, most_epochs: int, history: History | None
 ) -> Estimate:
-    """Estimate the epochs and device hours of an experiment.
+    """Estimate an experiment's epochs and device hours.
 
     Args:
         spec: the experiment.
-        executions: the number of trainings of its search; 1 without a search.
+        executions: how many trainings its search runs; 1 without a search.
         most_epochs: the total epochs without early stopping.
         history: earlier trainings; None if there are none.
     """
@@ -67,7 +67,7 @@ def estimate_time(
 
 
 def _estimate_script(executions: int, history: History) -> Estimate:
-    """Estimate the runs of a script from earlier runs. Only these show the number of steps."""
+    """Estimate a script's runs from earlier runs. Only these show the number of steps."""
     steps = fmean(past.epochs for past in history.trainings)
     likely = round(executions * steps)
     hours = round(likely * history.seconds_per_epoch / 3600, 4)

@@ -1,7 +1,7 @@
-"""Builds the experiment of "Find me a good model": one search over all templates that take the data.
+"""Builds the experiment for "Find me a good model": one search over all templates that fit the data.
 
 The search chooses a template and its arguments together, so a template with good results gets more trials. It
-begins with the defaults of each template, which are the result's baselines.
+begins with each template's defaults, which are the result's baselines.
 """
 
 import math
@@ -24,21 +24,21 @@ from jobs.spec.templates.info import TemplateInfo
 
 FEWEST_TRIALS = 10
 MOST_TRIALS = UNCOUNTED_TRIALS
-"""The limit of trials of a search, also of one with a limit of minutes, which ends before."""
+"""The most trials in a search, also if it is limited by minutes, which end it earlier."""
 MOST_MINUTES = 100_000
 RETRAINED = 5
-"""How many of the best trials are trained again and become members of the ensemble."""
+"""How many of the best trials are trained again and become the ensemble's members."""
 EPOCHS, PATIENCE = 100, 10
 SMALL = 1_000
 """Rows. Smaller data are trained with smaller batches, so that an epoch has enough steps."""
 ROW_MEMORY = GIB
-"""The size from which the encoded rows of a table are taken to be read from its file while a model trains, if
-no worker reports it."""
+"""Larger encoded tables are expected to be read from their file while a model trains, if no worker reports
+its own limit."""
 LEARNING_RATE = {"kind": "float", "min": 1e-4, "max": 3e-2, "sampling": "log"}
 
 
 class Budget(Frozen):
-    """How long a search may take: minutes or trials, one of them."""
+    """How long a search may take: either minutes or trials."""
 
     minutes: float | None = Field(default=None, gt=0, le=MOST_MINUTES)
     trials: int | None = Field(default=None, ge=FEWEST_TRIALS, le=MOST_TRIALS)
@@ -58,19 +58,19 @@ STREAMED = (
 
 
 def _encoded_bytes(profile: Profile) -> int:
-    """Return the size of the rows of a table with all features encoded; 0 for other data."""
+    """Compute the size of a table's rows with all features encoded; 0 for other data."""
     is_table = profile.has_pipeline and profile.images is None
     return profile.rows * math.prod(profile.input_shape) * NUMBER_BYTES if is_table else 0
 
 
 def suitable(profile: Profile, row_memory: int = ROW_MEMORY) -> list[TemplateInfo]:
-    """Return the templates that are searched, in the order of the registry.
+    """Return the templates to search, in registry order.
 
-    Those that read the words of texts in their order are left out: all trials take the same input. So are
-    those that need all rows in memory, if these are more than it holds.
+    Those that read texts' words in their order are left out: all trials take the same input. So are those
+    that need all rows in memory, if these are more than it holds.
 
     Args:
-        profile: of the data.
+        profile: the data's profile.
         row_memory: the largest size of encoded rows that a run keeps in memory.
     """
     is_streamed = _encoded_bytes(profile) > row_memory
@@ -86,7 +86,7 @@ def streamed_out(profile: Profile, row_memory: int = ROW_MEMORY) -> tuple[str, .
 
 
 def _of_kind(profile: Profile) -> list[TemplateInfo]:
-    """Return the templates that take such data, whatever the number of rows."""
+    """Return the templates that fit such data, however many rows there are."""
     inputs = math.prod(profile.input_shape)
     return [
         info
@@ -104,9 +104,9 @@ def spec_for(
 
     Args:
         dataset: the data set's slug.
-        version: the number of its version.
-        profile: of that version.
-        budget: of the search. The steps after it come on top.
+        version: the version's number.
+        profile: that version's profile.
+        budget: the search's budget. The steps after it come on top.
         row_memory: the largest size of encoded rows that a run keeps in memory.
     """
     templates = suitable(profile, row_memory)
@@ -156,16 +156,16 @@ def _space(templates: list[TemplateInfo]) -> Iterator[dict[str, Any]]:
 
 
 def _defaults(templates: list[TemplateInfo]) -> Iterator[dict[str, Value]]:
-    """Yield the default configuration of each template; a default outside its range is moved to the bound."""
+    """Yield each template's default configuration; a default outside its range is moved to the bound."""
     for info in templates:
         defaults = info.arguments().model_dump(mode="json")
-        values = {f"{info.name}/{name}": _inside(info.ranges[name], defaults[name]) for name in info.searched}
+        values = {f"{info.name}/{name}": _clamp(info.ranges[name], defaults[name]) for name in info.searched}
         rate = {"learning_rate": 1e-3} if info.uses("learning_rate") else {}
         yield {TEMPLATE: info.name, **values, **rate}
 
 
-def _inside(bounds: Any, value: Value) -> Value:
+def _clamp(bounds: Any, value: Value) -> Value:
     if bounds["kind"] in ("int", "float") and not isinstance(value, str):
-        inside: Value = min(max(value, bounds["min"]), bounds["max"])
-        return inside
+        clamped: Value = min(max(value, bounds["min"]), bounds["max"])
+        return clamped
     return value

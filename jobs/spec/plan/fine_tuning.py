@@ -38,7 +38,7 @@ def plan_fine_tuning(
 
     Args:
         spec: the experiment.
-        profile: of its data; None until the data set is ready.
+        profile: its data's profile; None until the data set is ready.
         base: the version.
     """
     args = arguments(spec)
@@ -51,7 +51,7 @@ def plan_fine_tuning(
     trainable: int | None = sum(layer.trainable for layer in (*before[frozen:], *kept_head))
     parameters: int | None = sum(layer.parameters for layer in (*before, *kept_head))
     if args.head != "keep":
-        added = _added(base, args, profile)
+        added = _head_parameters(base, args, profile)
         name = _free("output", {layer.path for layer in before})
         shape = (None, head_units(profile)) if profile is not None else None
         layers.append(_new_head(name, shape, added))
@@ -90,8 +90,8 @@ def _free(name: str, taken: set[str]) -> str:
     return next(candidate for candidate in (name, *numbers) if candidate not in taken)
 
 
-def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> int | None:
-    """Return the number of parameters of a new head, or None if it is unknown."""
+def _head_parameters(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> int | None:
+    """Count a new head's parameters, or return None if they are unknown."""
     size = base.features
     if args.head == "on_top" and base.signature is not None:
         size = base.signature.outputs[0].shape[-1] if base.signature.outputs[0].shape else None
@@ -99,6 +99,6 @@ def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> in
 
 
 def arguments(spec: ExperimentSpec) -> FineTuneArgs | None:
-    """Return the arguments of a fine-tuning, or None for a spec with another model."""
+    """Return the arguments for fine-tuning, or None for a spec with another model."""
     args = spec.model.resolved() if isinstance(spec.model, VersionModel) else None
     return args if isinstance(args, FineTuneArgs) else None

@@ -1,4 +1,4 @@
-"""Finds the largest model of a search space."""
+"""Finds the largest model in a search space."""
 
 from collections.abc import Iterator, Set
 from contextlib import suppress
@@ -31,7 +31,7 @@ FIT_SIZES = frozenset(
     {"batch_size", "optimizer", "ema/momentum", "optimizer_args/gradient_accumulation_steps"}
     | {f"optimizer_args/{name}" for name in ("momentum", "amsgrad", "centered")}
 )
-"""Fit fields that affect the memory of a device, in addition to the template's `shaping` arguments."""
+"""Fit fields that affect a device's memory, in addition to the template's `shaping` arguments."""
 
 
 def with_values(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:
@@ -66,7 +66,7 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
 
 
 def names_of_layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
-    """Return the names of all layers that a model has with any of the searched values."""
+    """Return the names of all layers that a model has with any searched value."""
     names: set[str] = set()
     for values in _extreme_values(spec, _shaping(spec)):
         with suppress(ValueError):  # reported by `data_checks.problems`
@@ -75,7 +75,7 @@ def names_of_layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
 
 
 def _extreme_values(spec: ExperimentSpec, sizing: Set[str]) -> Iterator[dict[str, Value]]:
-    """Yield the combinations of the searched values' extremes, those with the largest first."""
+    """Yield all combinations of the searched values' extremes, those with the largest first."""
     space = spec.search.space if spec.search is not None else ()
     return islice(grid(tuple(_only_extremes(parameter, sizing) for parameter in space)), TRIED)
 

@@ -12,8 +12,8 @@ SEARCH_OF_TEMPLATES = "A good model for {dataset}"
 _EARLIER = ("{dataset} model", "{dataset} search")
 """Earlier releases proposed these."""
 FINE_TUNED = " fine-tuned"
-MOST = 190
-"""Longest proposal. The name of an experiment has room for a number behind it."""
+MAX_NAME = 190
+"""The longest proposed name. An experiment's name has room for a number behind it."""
 
 
 def name_experiment(spec: Mapping[str, Any]) -> str:
@@ -30,11 +30,11 @@ def name_experiment(spec: Mapping[str, Any]) -> str:
         name = f"{spec['data']['dataset']} {_words(_kind(model))}"
     if search is not None:
         name += _suffix(search["algorithm"])
-    return name[:MOST]
+    return name[:MAX_NAME]
 
 
 def _kind(model: Mapping[str, Any]) -> str:
-    """Return the entry of own code, or the name of the hypermodel or template."""
+    """Return own code's entry, or the name of the hypermodel or template."""
     if model.get("kind") == "code":
         return str(model.get("entry", "")).rpartition(":")[2] or "code"
     return str(model.get("template") or model.get("name") or "")
@@ -49,7 +49,7 @@ def _words(name: str) -> str:
 
 
 def search_of_templates(dataset: str) -> str:
-    """Return the name of an experiment of "Find me a good model"."""
+    """Name an experiment from "Find me a good model"."""
     return SEARCH_OF_TEMPLATES.format(dataset=dataset)
 
 
@@ -64,11 +64,11 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def name_model(name: str, spec: Mapping[str, Any]) -> str:
-    """Return the name after which a model is named: the experiment's, or its data's if it was proposed.
+    """Return the name for a model: the experiment's, or its data's if the name was proposed.
 
     Args:
-        name: of the experiment.
-        spec: of one of its revisions.
+        name: the experiment's name.
+        spec: the spec in one of its revisions.
     """
     dataset = str(spec.get("data", {}).get("dataset", ""))
     plain = re.sub(r" \d+$", "", name)

@@ -40,17 +40,17 @@ from jobs.spec.space.summary import Line, summary
 
 
 class Situation(NamedTuple):
-    """The state of the installation that a plan depends on, as `jobs.queries` read it."""
+    """The installation's state on which a plan depends, as `jobs.queries` read it."""
 
     free_slots: int
     workers: tuple[WorkerSize, ...] = ()
-    """The live workers of the pool."""
+    """The pool's live workers."""
 
     history: History | None = None
 
     @property
     def total_slots(self) -> int:
-        """Return the slots of all workers."""
+        """Return the sum of the workers' slots."""
         return sum(worker.slots for worker in self.workers)
 
 
@@ -140,9 +140,9 @@ def make_plan(
 
     Args:
         spec: the experiment.
-        profile: the profile of its data; None until the data set is ready.
+        profile: its data's profile; None until the data set is ready.
         now: free slots and earlier trainings.
-        jobs: the kinds of its jobs, in order.
+        jobs: its jobs' kinds, in order.
         base: the version that it trains further, if it does.
         built: the model that its own code builds, if that is known.
     """
@@ -184,7 +184,7 @@ def make_plan(
 
 
 def _space_fields(search: SearchSpec | None, space: SpaceSize | None) -> dict[str, Any]:
-    """Return the fields of a plan about the search space."""
+    """Return a plan's fields about the search space."""
     return {
         "grid_size": space.grid if space is not None else 1,
         "grid_is_larger": space is not None and not space.exact,
@@ -196,7 +196,7 @@ def _space_fields(search: SearchSpec | None, space: SpaceSize | None) -> dict[st
 
 
 def _training_fields(spec: ExperimentSpec) -> dict[str, Any]:
-    """Return the fields of a plan about the end and the best epoch of trainings."""
+    """Return a plan's fields about the last and the best epoch."""
     retrain, early = spec.after.retrain, spec.fit.early_stopping
     objective = spec.search.objective if spec.search is not None else None
     chosen_by, stopped_by = monitors.monitors_of_training(objective, retrain, early)
@@ -209,7 +209,7 @@ def _training_fields(spec: ExperimentSpec) -> dict[str, Any]:
 
 
 def _device_fields(spec: ExperimentSpec, trials: int, now: Situation) -> dict[str, Any]:
-    """Return the fields of a plan about slots and devices."""
+    """Return a plan's fields about slots and devices."""
     parallel = _parallel_trials(spec, trials, now)
     return {
         "slots": spec.resources.slots * parallel,
@@ -226,7 +226,7 @@ def _device_fields(spec: ExperimentSpec, trials: int, now: Situation) -> dict[st
 def _model_fields(
     spec: ExperimentSpec, described: Profile | None, tuned: FineTuningPlan | None
 ) -> dict[str, Any]:
-    """Return the fields of a plan about the variables and the largest model's memory."""
+    """Return a plan's fields about the variables and the largest model's memory."""
     if described is None:
         fields: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
         fields["parameters"] = tuned.trainable if tuned is not None else None
@@ -243,7 +243,7 @@ def _model_fields(
 
 
 def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
-    """Return the profile of the model's input, or None if the variables are unknown before it is built."""
+    """Return the model input's profile, or None if the variables are unknown before it is built."""
     if spec.model.info.layers is None or roles_differ(spec, profile):
         return None
     model_input = encoded(spec, profile)
@@ -306,7 +306,7 @@ def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable
 
 
 def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[LayoutRule]:
-    """Yield the rules of `suggest_layout` for the first axis other than the batch axis."""
+    """Yield the rules from `suggest_layout` for the first axis other than the batch axis."""
     mesh = spec.mesh
     axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
     if mesh is not None and axis is not None:

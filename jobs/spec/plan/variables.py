@@ -26,11 +26,11 @@ from jobs.spec.templates.layers import (
 )
 
 OPTIMIZER_SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
-"""The number of optimizer variables per weight, with default arguments."""
+"""How many optimizer variables each weight has, with default arguments."""
 
 
 class DeviceMemory(NamedTuple):
-    """The estimated memory of one device during training, in bytes."""
+    """One device's estimated memory during training, in bytes."""
 
     weights: int
     gradients: int
@@ -49,10 +49,10 @@ def head_units(profile: Profile) -> int:
 
 
 def variables(model: Model, profile: Profile) -> list[Variable]:
-    """Return the variables of a model for given data, in Keras' order of layers.
+    """Return a model's variables for given data, in Keras' layer order.
 
-    The normalization layer has no variables, because mean and variance are part of its configuration. The
-    seed generators of dropout (8 bytes each, with numbered paths) are omitted.
+    The normalization layer has no variables, because its configuration contains mean and variance. Dropout's
+    seed generators (8 bytes each, with numbered paths) are omitted.
 
     Raises:
         ValueError: the template has no `layers` function.
@@ -61,17 +61,17 @@ def variables(model: Model, profile: Profile) -> list[Variable]:
 
 
 def parameters(model: Model, profile: Profile) -> int:
-    """Return the number of trainable parameters."""
+    """Count the trainable parameters."""
     return sum(math.prod(v.shape) for v in variables(model, profile) if v.trainable)
 
 
 def layer_names(model: Model, profile: Profile) -> set[str]:
-    """Return the names of a model's layers for given data, which precision overrides match.
+    """Return a model's layer names for given data, which precision overrides match.
 
     Raises:
         ValueError: the template has no `layers` function.
     """
-    # These change only the form of a value, so the list of layers leaves them out.
+    # These change only a value's form, so the layer list leaves them out.
     more = {"flatten", "target_scale"} if profile.task == "regression" else {"flatten"}
     return {layer.name for layer in _layers(model, profile)} | more
 
@@ -93,7 +93,7 @@ def _layers(model: Model, profile: Profile) -> Iterator[Layer]:
 
 
 def shard_shape(shape: Shape, axes: tuple[str | None, ...], mesh: MeshSpec) -> Shape:
-    """Return the shape of one device's shard; dimensions without an axis are not divided.
+    """Compute the shape of one device's shard; dimensions without an axis are not divided.
 
     Raises:
         ValueError: there are more axes than dimensions, or a dimension is not divisible.
@@ -137,8 +137,8 @@ def pattern_problems(mesh: MeshSpec) -> list[Problem]:
 def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> list[Problem]:
     """Return a layout's problems, with pointers into the spec such as `/mesh/layout/0/match`.
 
-    Keras reports none of these early. It ignores a rule that matches nothing, applies a rule with too few
-    axes to the first dimensions, and fails for the others after the devices are allocated.
+    Keras reports none early. It ignores a rule that matches nothing, applies a rule with too few axes to the
+    first dimensions, and fails for the others after the devices are allocated.
     """
     problems = pattern_problems(mesh)
     refused = {problem.pointer for problem in problems}
@@ -183,7 +183,7 @@ def _variable_problems(
 
 
 def device_shape(variable: Variable, mesh: MeshSpec | None) -> Shape:
-    """Return the shape of one device's shard under a valid layout.
+    """Compute the shape of one device's shard under a valid layout.
 
     Raises:
         ValueError: the layout does not divide the variable.
@@ -195,7 +195,7 @@ def device_shape(variable: Variable, mesh: MeshSpec | None) -> Shape:
 
 
 def suggest_layout(mesh: MeshSpec, variables: list[Variable], axis: str = "model") -> tuple[LayoutRule, ...]:
-    """Return rules that shard the last dimension of kernels and biases over `axis`.
+    """Return rules that shard kernels and biases over `axis`, by their last dimension.
 
     Variables whose last dimension is not divisible are replicated.
     """
@@ -211,10 +211,10 @@ def suggest_layout(mesh: MeshSpec, variables: list[Variable], axis: str = "model
 
 
 def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
-    """Estimate the memory of each device during training.
+    """Estimate each device's memory during training.
 
-    Weights, gradients and optimizer variables are exact. Activations are estimated as twice the output of
-    each layer, for the forward and the backward pass, for one device's part of the batch.
+    Weights, gradients and optimizer variables are exact. Activations are estimated as twice each layer's
+    output, for the forward and the backward pass, for one device's share of the batch.
     """
     listed = variables(spec.model, profile)
     held = {v: math.prod(device_shape(v, spec.mesh)) * FLOAT32 for v in listed}
@@ -228,10 +228,10 @@ def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
 
 
 def optimizer_slots(fit: FitSpec) -> int:
-    """Return the number of optimizer variables per weight."""
+    """Count the optimizer variables per weight."""
     # Keras creates the variables of the momentum only if it is not 0.
     momentum = bool(fit.optimizer_args.get("momentum")) and fit.optimizer in ("sgd", "rmsprop")
-    # Each of these options, and the moving average of the weights, needs one more variable per weight.
+    # Each of these options, and the weights' moving average, needs one more variable per weight.
     options = ("amsgrad", "centered", "gradient_accumulation_steps")
     extra = sum(bool(fit.optimizer_args.get(name)) for name in options) + (fit.ema is not None)
     return OPTIMIZER_SLOTS[fit.optimizer] + momentum + extra

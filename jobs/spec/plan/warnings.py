@@ -1,4 +1,4 @@
-"""Warns of a search that cannot run as planned, of overrides without effect, and of missing workers."""
+"""Warns about a search that cannot run as planned, overrides without effect, and missing workers."""
 
 from collections.abc import Collection, Iterator
 
@@ -21,7 +21,7 @@ from jobs.spec.space.size import SpaceSize
 LARGE_GIB = 1.0
 """Smaller tables are read while a model trains only by runs with little memory."""
 MOST_NAMES = 20
-"""The number of layers that a warning lists."""
+"""How many layers a warning lists."""
 
 
 def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
@@ -87,11 +87,11 @@ def _pruner_warnings(search: SearchSpec, epochs: int) -> Iterator[Problem]:
 
 
 def size_warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
-    """Yield a warning if runs may read the rows of a table from its file while they train.
+    """Yield a warning if runs may read a table's rows from its file while they train.
 
     Args:
         spec: the experiment.
-        profile: of its data; None until the data set is ready.
+        profile: its data's profile; None until the data set is ready.
     """
     if profile is None or not profile.has_pipeline or profile.images is not None:
         return
@@ -118,7 +118,7 @@ def override_warnings(precision: PrecisionSpec, layers: Collection[str]) -> Iter
 
     Args:
         precision: the experiment's precision.
-        layers: the names of all layers that any of its models has.
+        layers: the names of all layers in its models.
     """
     for i, override in enumerate(precision.overrides):
         if not any(_is_found(override.match, name) for name in layers):
@@ -155,7 +155,7 @@ def time_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iter
 
 
 def gpu_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
-    """Yield a warning if code of users runs on the CPU, although workers have GPUs.
+    """Yield a warning if user code runs on the CPU, although workers have GPUs.
 
     Args:
         spec: the experiment.

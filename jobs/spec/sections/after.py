@@ -1,4 +1,4 @@
-"""Declares the section `after` of a spec: the steps that follow a search or a training."""
+"""Declares the spec section `after`: the steps that follow a search or a training."""
 
 from functools import reduce
 from operator import or_
@@ -69,11 +69,11 @@ class Quantize(Frozen):
 
     @property
     def format(self) -> ExportFormat:
-        """Return the entry of the mode in the table of formats."""
+        """Return the mode's entry in the format table."""
         return QUANTIZATIONS[self.mode]
 
     def format_options(self) -> Frozen | None:
-        """Return the options of the format, or their defaults; None if it has none."""
+        """Return the format's options, or their defaults; None if it has none."""
         kind = self.format.options
         return None if kind is None else getattr(self, "options", None) or kind()
 

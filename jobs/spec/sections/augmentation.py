@@ -1,4 +1,4 @@
-"""Declares the random augmentation of training images, with new values for each image and epoch."""
+"""Declares random augmentation for training images, with new values for each image and epoch."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Declares a model that code of users builds: `build_model(hp)` or a HyperModel class of KerasTuner."""
+"""Declares a model that user code builds: `build_model(hp)` or a KerasTuner HyperModel class."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,13 +13,13 @@ from jobs.spec.space.hyperparameters import Value
 from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
 
 CODE_ENTRIES = ("build_model", "hypermodel")
-"""The kinds of entries that build models."""
+"""The entry kinds that build models."""
 ENTRY = r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}$"
-"""The name of an entry; after the path of its file and a colon if several files have this name."""
+"""An entry's name; after its file's path and a colon if several files have this name."""
 MAX_ARGUMENTS = 100
 
 FIT = "fit/"
-"""The start of the names of hyperparameters that are fields of `fit`. All others are those of the code."""
+"""The prefix before the names of searched `fit` fields. All other hyperparameters belong to the code."""
 
 _BUILT = "the code builds the model"
 COMPILED: Mapping[str, str] = dict.fromkeys(
@@ -33,7 +33,7 @@ OWN_FIT: Mapping[str, str] = {
         "the class trains the model by its own fit",
     ),
 }
-"""Fields without effect on a model that a method `fit` of its class trains, with the reason."""
+"""Fields without effect if the model's class trains it by its own `fit`, with the reason."""
 ONE_CALL: Mapping[str, str] = {"/fit/steps_per_execution": "one call of Keras' fit trains the model"}
 """Fields without effect on a model that one call of Keras' `fit` trains, with the reason."""
 
@@ -52,7 +52,7 @@ CODE = TemplateInfo(
         "/fit/augmentation": f"{_BUILT}: add layers such as keras.layers.RandomFlip there",
     },
 )
-"""The description of all models of code. Their entry takes the place of the name."""
+"""The description for all models built by code. Their entry takes the place of the name."""
 
 
 class CodeModel(ModelBase):
@@ -84,22 +84,22 @@ class CodeModel(ModelBase):
 
     @property
     def info(self) -> TemplateInfo:
-        """Describe a model of own code under the name of its entry."""
+        """Describe a model from own code under its entry's name."""
         return replace(CODE, name=self.entry)
 
     @property
     def code_digest(self) -> str | None:
-        """Return the digest of the version of code that builds the model."""
+        """Return the digest of the code version that builds the model."""
         return self.digest
 
     @property
     def name(self) -> str:
-        """Return the name of the function or class."""
+        """Return the function's or class's name."""
         return self.entry.rpartition(":")[2]
 
     @property
     def path(self) -> str:
-        """Return the path of its file in the version; empty if the entry does not name one."""
+        """Return its file's path in the version; empty if the entry does not name one."""
         return self.entry.rpartition(":")[0]
 
     def refusal(self, profile: Profile) -> str | None:

@@ -1,4 +1,4 @@
-"""Declares the section `data` of a spec: the data set, the roles of its columns, and its split."""
+"""Declares the spec section `data`: the data set, its columns' roles, and its split."""
 
 from typing import Annotated, Literal, Self
 
@@ -11,10 +11,10 @@ Task = Literal["binary", "multiclass", "multilabel", "regression"]
 RowsWithoutTarget = Literal["refuse", "leave_out"]
 """Whether a table with rows that have no target is refused, or read without them."""
 MAX_WINDOW = 1_024
-"""Rows of a window."""
+"""The most rows in a window."""
 MAX_HORIZON = 100_000
 TARGET_GAPS = "target_gaps"
-"""Code of the error of a file that is refused for such rows."""
+"""The error code for a file that is refused because of such rows."""
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 
 

@@ -8,7 +8,7 @@ from jobs.spec.base import Frozen
 
 
 class Turn(NamedTuple):
-    """The part of the evaluation that one execution does: fold `fold` of repeat `repeat`, both from 1."""
+    """The part of the evaluation that one execution does: fold `fold` in repeat `repeat`, both from 1."""
 
     repeat: int
     fold: int | None

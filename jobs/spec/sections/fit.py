@@ -1,4 +1,4 @@
-"""Declares the section `fit` of a spec: epochs, optimizer, learning rate, early stopping."""
+"""Declares the spec section `fit`: epochs, optimizer, learning rate, early stopping."""
 
 from typing import Annotated, Any, Literal, Self
 

@@ -37,10 +37,10 @@ DEFAULT_METRICS: dict[Task, tuple[str, ...]] = {
 }
 
 LONGEST_NAME = 200
-"""The most characters of a metric's name that are kept."""
+"""The most characters that are kept of a metric's name."""
 
 LARGER_IS_BETTER = frozenset({"acc", "accuracy", "auc", "precision", "recall", "f1", "iou", "score", "r2"})
-"""Words in the names of metrics of which larger values are better."""
+"""Words in metric names that show that larger values are better."""
 EVALUATION_METRICS: dict[str, Literal["min", "max"]] = {
     "accuracy": "max",
     "exact_match": "max",
@@ -52,11 +52,11 @@ EVALUATION_METRICS: dict[str, Literal["min", "max"]] = {
     "mae": "min",
     "r2": "max",
 }
-"""The metrics of an evaluation on test rows, with their better direction."""
+"""The metrics in an evaluation on test rows, with their better direction."""
 
 
 def primary_metric(task: Task) -> tuple[str, Literal["min", "max"]]:
-    """Return the metric that compares models of a task, and its direction."""
+    """Return the metric that compares models for a task, and its better direction."""
     return ("rmse", "min") if task == "regression" else ("accuracy", "max")
 
 
@@ -71,7 +71,7 @@ def metrics_for(task: Task) -> list[str]:
 
 
 def direction(metric: str) -> Literal["min", "max"]:
-    """Return the better direction of `metric`, with or without the prefix `val_`."""
+    """Return the better direction for `metric`, with or without the prefix `val_`."""
     name = metric.removeprefix("val_")
     if name in METRICS:
         return METRICS[name][1]
@@ -80,7 +80,7 @@ def direction(metric: str) -> Literal["min", "max"]:
 
 
 def is_known(metric: str) -> bool:
-    """Return whether `metric`, with or without the prefix `val_`, is a loss or in the table of metrics."""
+    """Return whether `metric`, with or without the prefix `val_`, is a loss or in the metrics table."""
     return metric.removeprefix("val_") in {"loss", *METRICS}
 
 
@@ -111,14 +111,14 @@ def gate_metrics_for(task: Task) -> list[str]:
 
 
 EVALUATED_AS = {"auc": "roc_auc"}
-"""The name in evaluations of a metric that trainings report under another one."""
+"""The names in evaluations for metrics that trainings report under another name."""
 
 
 def gate_metric(objective: str, task: Task) -> str:
-    """Return the metric on test rows that corresponds to an objective of a search.
+    """Return the metric on test rows that corresponds to a search's objective.
 
-    The loss of a regression is measured in units of the target's standard deviation, and some losses are not
-    reported in evaluations: its place takes the root mean squared error.
+    A regression's loss is measured in units of the target's standard deviation, and some losses are not
+    reported in evaluations: the root mean squared error takes its place.
     """
     name = objective.removeprefix("val_")
     if name == "loss":

@@ -1,4 +1,4 @@
-"""Declares the section `mesh` of a spec: the devices, their axes, and layout rules for variables."""
+"""Declares the spec section `mesh`: the devices, their axes, and layout rules for variables."""
 
 import math
 from functools import cached_property
@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from jobs.spec.base import Frozen
 
 MAX_DEVICES = 2**16
-"""The most devices of a mesh. Larger numbers are mistakes, and may have thousands of digits."""
+"""The most devices in a mesh. Larger numbers are mistakes, and may have thousands of digits."""
 
 
 class LayoutRule(Frozen):
@@ -87,28 +87,28 @@ class MeshSpec(Frozen):
 
     @property
     def kind(self) -> str:
-        """Return the kind of its devices, such as `cpu`, `gpu` or `tpu`."""
+        """Return its device kind, such as `cpu`, `gpu` or `tpu`."""
         first = self.devices if isinstance(self.devices, str) else next(iter(self.devices), "cpu")
         return first.split(":")[0]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the devices that it asks for by name; empty if any device of its kind will do."""
+        """Return the devices that it asks for by name; empty if any device of its kind is accepted."""
         return () if isinstance(self.devices, str) else self.devices
 
     @cached_property
     def matched(self) -> dict[str, list[int]]:
-        """Return the cache of `variables.rules_for`: rule indices by variable path."""
+        """Return the cache for `variables.rules_for`: rule indices by variable path."""
         return {}
 
     def size(self) -> int:
-        """Return the number of devices."""
+        """Count the devices."""
         return math.prod(self.shape)
 
     def axis(self, name: str) -> int:
-        """Return the size of the axis `name`."""
+        """Return the size along the axis `name`."""
         return self.shape[self.axis_names.index(name)]
 
     def batch_shards(self) -> int:
-        """Return the number of devices that each batch is divided over."""
+        """Count the devices among which each batch is divided."""
         return self.axis(self.batch_axis) if self.batch_axis is not None else 1

@@ -1,4 +1,4 @@
-"""Declares the section `model` of a spec: a template, a hypermodel, a version, code or a script."""
+"""Declares the spec section `model`: a template, a hypermodel, a version, code or a script."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -58,9 +58,9 @@ TAGS = {
     "code": "of own code",
     "script": "of a script",
 }
-"""Tags of the kinds other than templates.
+"""Tags for the kinds other than templates.
 
-They are no names of fields, since problems leave out the parts of a place that the body does not have.
+They are not field names, since problems leave out the parts of a path that the body does not have.
 """
 
 
@@ -81,12 +81,12 @@ Model = Annotated[
 
 
 def needs_no_data(body: Any) -> bool:
-    """Return whether a section `model`, which may be invalid, is of a kind whose specs need no data set."""
+    """Return whether a section `model`, which may be invalid, has a kind that needs no data set."""
     return _tag(body) == TAGS["script"]
 
 
 def is_own_code(body: Any) -> bool:
-    """Return whether a section `model`, which may be invalid, is of own code that builds its model."""
+    """Return whether a section `model`, which may be invalid, names own code that builds the model."""
     return _tag(body) == TAGS["code"]
 
 
@@ -94,8 +94,8 @@ def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, An
     """Return the section `model` for a template.
 
     Args:
-        name: of the entry. An unknown name is reported by the section's validation.
-        args: arguments of the model; None leaves them out.
+        name: the template's name. An unknown name is reported by the section's validation.
+        args: the model's arguments; None leaves them out.
     """
     is_hypermodel = name in TEMPLATES and TEMPLATES[name].is_hypermodel
     entry = {"kind": "hypermodel", "name": name} if is_hypermodel else {"kind": "template", "template": name}
@@ -103,7 +103,7 @@ def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, An
 
 
 def model_of(name: str) -> ModelBase:
-    """Return the model of a template with its defaults."""
+    """Build a template's section `model` with its defaults."""
     info = TEMPLATES.get(name)
     kind = Hypermodel if info is not None and info.is_hypermodel else TemplateModel
     return kind.model_validate(model_json(name))

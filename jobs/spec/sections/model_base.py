@@ -1,4 +1,4 @@
-"""Declares the base class of all kinds of the section `model`: a description, and arguments that fit it."""
+"""Declares the base class for all model kinds: a description, and arguments that fit it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -36,17 +36,17 @@ class ModelBase(Frozen):
 
     @property
     def info(self) -> TemplateInfo:
-        """Return the description of the model's kind."""
+        """Describe the model's kind."""
         raise NotImplementedError
 
     @property
     def code_digest(self) -> str | None:
-        """Return the digest of the code of users that the model needs, or None if it needs none."""
+        """Return the digest of the user code that the model needs, or None if it needs none."""
         return None
 
     @property
     def weights_digest(self) -> str | None:
-        """Return the digest of the file whose weights a training starts from, or None for new weights."""
+        """Return the digest of the file with the initial weights, or None for new weights."""
         return None
 
     def with_args(self, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class ModelBase(Frozen):
         return {**self.model_dump(mode="json", exclude_none=True), "args": dict(args)}
 
     def refusal_of_name(self, name: str) -> str | None:
-        """Return why a hyperparameter that code of users reads cannot have this name, or None if it can."""
+        """Return why a hyperparameter that user code reads cannot have this name, or None if it can."""
         del name
         return None
 

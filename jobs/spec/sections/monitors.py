@@ -1,8 +1,8 @@
-"""Decides which measure chooses the best epoch of a training, and which one ends it early.
+"""Decides which measure chooses a training's best epoch, and which one ends it early.
 
-1. The best epoch of a trial is the best one by the search's objective. The best epoch of a retraining is the
-   best one by `after.retrain.monitor`, which is the objective if it is not set.
-2. Early stopping watches `early_stopping.monitor`. If that is not set, it watches the measure of 1.
+1. A trial's best epoch is the best one by the search's objective. A retraining's best epoch is the best
+   one by `after.retrain.monitor`, which is the objective if it is not set.
+2. Early stopping watches `early_stopping.monitor`. If that is not set, it watches the measure from rule 1.
 3. Without a search there is no objective: `early_stopping.monitor` takes its place if it is measured on
    validation rows, and else the validation loss.
 """
@@ -15,11 +15,11 @@ from jobs.spec.sections.fit import EarlyStopping
 from jobs.spec.sections.search import Direction, Objective
 
 TRAINING_LOSS = "loss"
-"""The only measure of the training rows that early stopping may watch. It never chooses an epoch."""
+"""The only measure on training rows that early stopping may watch. It never chooses an epoch."""
 
 
 class Monitor(NamedTuple):
-    """A measure of each epoch, and its better direction."""
+    """A measure that each epoch has, and its better direction."""
 
     metric: str
     direction: Direction
@@ -39,7 +39,7 @@ class Monitors(NamedTuple):
 
 
 def monitors_of_trial(objective: Objective, early: EarlyStopping | None) -> Monitors:
-    """Return the measures of a search's trainings."""
+    """Return the measures for a search's trainings."""
     best = Monitor(objective.metric, objective.direction)
     return Monitors(best, _watched(best, objective, early))
 
@@ -47,12 +47,12 @@ def monitors_of_trial(objective: Objective, early: EarlyStopping | None) -> Moni
 def monitors_of_training(
     objective: Objective | None, retrain: Retrain | None, early: EarlyStopping | None
 ) -> Monitors:
-    """Return the measures of a retraining or of a training without a search.
+    """Return the measures for a retraining or for a training without a search.
 
     Args:
-        objective: of the search; None without a search.
-        retrain: the settings of the retraining; None if the model is trained once.
-        early: the settings of early stopping.
+        objective: the search's objective; None without a search.
+        retrain: the retraining's settings; None if the model is trained once.
+        early: the settings for early stopping.
     """
     monitored = retrain.monitor if retrain is not None else None
     if monitored is None and objective is None and early is not None and early.monitor != TRAINING_LOSS:

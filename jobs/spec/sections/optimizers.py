@@ -1,6 +1,6 @@
-"""Declares the arguments of each optimizer except the learning rate, with Keras' names and defaults.
+"""Declares each optimizer's arguments except the learning rate, with Keras' names and defaults.
 
-Gradient clipping and weight averaging are fields of `fit`, and loss scaling is a field of `precision`. A test
+Gradient clipping and weight averaging are fields in `fit`, and loss scaling is in `precision`. A test
 compares these classes with Keras' optimizers.
 """
 
@@ -19,7 +19,7 @@ class _Common(Frozen):
     gradient_accumulation_steps: int | None = Field(default=None, ge=2, le=10_000)
 
 
-# The base class of `AdamArgs`: Nadam has the arguments of Adam, except `amsgrad`.
+# The base class of `AdamArgs`: Nadam has Adam's arguments, except `amsgrad`.
 class NadamArgs(_Common):
     """Arguments of Nadam; Dozat 2016."""
 

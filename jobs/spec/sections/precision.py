@@ -1,4 +1,4 @@
-"""Declares the section `precision` of a spec: dtype policy, loss scaling, overrides for layers."""
+"""Declares the spec section `precision`: dtype policy, loss scaling, overrides for layers."""
 
 from typing import Literal, Self
 

@@ -65,12 +65,12 @@ _EPOCH = itemgetter(0)
 
 
 class Curve(Frozen):
-    """The intermediate results of a training.
+    """A training's intermediate results.
 
     Attributes:
         trial: the trial's number.
-        execution: the number of the training within the trial, from 1. Only trainings with the same number
-            are compared, because they have the same validation rows.
+        execution: the training's number within the trial, from 1. Only trainings with the same number are
+            compared, because they have the same validation rows.
         epochs: the epochs trained so far.
         over: whether it trained to its end. Its best value then counts for all later epochs.
         best: each epoch at which the best value changed, and that value; ascending.
@@ -92,7 +92,7 @@ class Curve(Frozen):
 
 
 class Verdict(Frozen):
-    """Why a training was pruned: its `value` at `epoch` is worse than `threshold`, from `of` others."""
+    """Why a training was pruned: its `value` at `epoch` is worse than `threshold`, set by `of` others."""
 
     rule: str
     execution: int
@@ -110,16 +110,16 @@ def judge(
 
     Args:
         pruner: the rule.
-        curves: the curves of other trainings, in any order. Other executions and the same trial are ignored.
-        mine: the curve of the training.
-        epochs: the length of a full training.
+        curves: other trainings' curves, in any order. Other executions and the same trial are ignored.
+        mine: the training's curve.
+        epochs: how many epochs a full training has.
         maximize: whether larger values are better.
 
     Returns:
         The reason to prune it; None to continue.
 
     Source: Golovin et al., Google Vizier, KDD 2017, section 3.2 (median rule; here both sides are best
-    values, because a score is a best value); Li et al., MLSys 2020 (stopping variant of ASHA).
+    values, because a score is a best value); Li et al., MLSys 2020 (ASHA's stopping variant).
     """
     sign = -1.0 if maximize else 1.0
     others = [c for c in curves if c.execution == mine.execution and c.trial != mine.trial]
@@ -159,7 +159,7 @@ def _costs(curves: Sequence[Curve], epoch: int, sign: float) -> list[float]:
 def _rungs_and_rivals(
     pruner: AshaPruner | HyperbandPruner, others: list[Curve], trial: int, epochs: int
 ) -> tuple[list[int], list[Curve]]:
-    """Return the epochs at which a trial is compared, and the curves of its bracket."""
+    """Return the epochs at which a trial is compared, and its bracket's curves."""
     if isinstance(pruner, AshaPruner):
         return list(rung_epochs(pruner.min_epochs, epochs, pruner.factor)[:-1]), others
     options = RungOptions(

@@ -1,4 +1,4 @@
-"""Declares the section `resources` of a spec: pool, slots, priority, restarts."""
+"""Declares the spec section `resources`: pool, slots, priority, restarts."""
 
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ class Resources(Frozen):
 
 
 class WorkerSize(NamedTuple):
-    """The size of a live worker."""
+    """A live worker's size."""
 
     slots: int
     devices: tuple[str, ...] = ()
@@ -44,8 +44,8 @@ def unserved(pool: str, slots: int, largest: int) -> Problem | None:
 
     Args:
         pool: the job's pool.
-        slots: the slots that it needs. It runs on one worker, so the free slots of several do not add up.
-        largest: the slots of the largest worker that runs in the pool; 0 if none runs.
+        slots: the slots that it needs. It runs on one worker, so several workers' free slots do not add up.
+        largest: the most slots that a running worker in the pool has; 0 if none runs.
     """
     if largest == 0:
         return warning(

@@ -1,4 +1,4 @@
-"""Computes the rungs and brackets of successive halving and Hyperband.
+"""Computes rungs and brackets for successive halving and Hyperband.
 
 A rung ends at an epoch at which trials are compared. A bracket is one run of successive halving. The plan
 and the search algorithms share these functions.
@@ -33,7 +33,7 @@ class RungOptions(Frozen):
     )
 
     def rung_epochs(self, epochs: int) -> tuple[int, ...]:
-        """Return the epochs at which rungs end, ascending. `epochs` is the length of a full training."""
+        """Return the epochs at which rungs end, ascending. A full training has `epochs`."""
         return rung_epochs(self.min_epochs, self.max_epochs or epochs, self.factor)
 
 
@@ -46,7 +46,7 @@ class Bracket(NamedTuple):
 
 
 def rung_epochs(low: int, high: int, factor: int) -> tuple[int, ...]:
-    """Return `high` divided by the powers of `factor`, while at least `low`, rounded and ascending."""
+    """Divide `high` by the powers of `factor`, while at least `low`; rounded and ascending."""
     descending = [high]
     power = factor
     while high / power >= low:
@@ -59,11 +59,11 @@ def rung_epochs(low: int, high: int, factor: int) -> tuple[int, ...]:
 def brackets(options: RungOptions, epochs: int, max_trials: int) -> list[Bracket]:
     """Return Hyperband's brackets; in each iteration, those with the shortest first rung come first.
 
-    The last bracket is smaller if `max_trials` does not suffice, but one of its trials reaches the last rung.
+    The last bracket is smaller if `max_trials` does not suffice, but one trial still reaches the last rung.
 
     Args:
-        options: of the algorithm.
-        epochs: the length of a full training.
+        options: the algorithm's options.
+        epochs: how many epochs a full training has.
         max_trials: the most trials in all brackets.
 
     Source: Li et al., Hyperband, JMLR 18 (2018) 185, algorithm 1.
@@ -86,12 +86,12 @@ def brackets(options: RungOptions, epochs: int, max_trials: int) -> list[Bracket
 
 
 def single_bracket(rungs: Sequence[int], trials: int, factor: int) -> Bracket:
-    """Return the bracket of synchronous halving of `trials`; ASHA promotes about as many."""
+    """Return the bracket that halves `trials` synchronously; ASHA promotes about as many."""
     sizes = tuple(trials // factor**k for k in range(len(rungs)))
     return Bracket(0, sizes, tuple(rungs))
 
 
 def total_epochs(bracket: Bracket) -> int:
-    """Return how many epochs the trials of a bracket train in total; promoted trials resume."""
+    """Count the epochs that a bracket's trials train in total; promoted trials resume."""
     steps = [b - a for a, b in pairwise((0, *bracket.epochs))]
     return sum(size * step for size, step in zip(bracket.sizes, steps, strict=True))

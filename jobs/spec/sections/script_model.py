@@ -1,4 +1,4 @@
-"""Declares scripts as models: a script or a module of a version of code, with its arguments and variables."""
+"""Declares scripts as models: a script or module in a code version, with its arguments and variables."""
 
 import re
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from jobs.spec.space.hyperparameters import Value
 from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, ProgramEngines, TemplateInfo
 
 ENTRY = "train.py"
-"""An example of a script, in messages."""
+"""An example script, in messages."""
 MODEL_FILE = STORED.file_name()
-"""The file in the folder of outputs that is registered."""
+"""The file in the output folder that is registered."""
 MODULE = "-m "
-"""The start of an entry that is a module."""
+"""The prefix before an entry that is a module."""
 MAX_ARGUMENTS = 100
 MAX_VARIABLES = 50
 MAX_TEXT = 4_000
@@ -85,11 +85,11 @@ SCRIPT = TemplateInfo(
         "/after/quantize": "only models that Trainyard trains are quantized",
     },
 )
-"""What scripts can and cannot. The names of their arguments and metrics are their own."""
+"""The abilities of scripts. They name their arguments and metrics themselves."""
 
 
 def _path_or_module(entry: str) -> str:
-    """Check that an entry is a path with .py in a version of code, or `-m` with a module."""
+    """Check that an entry is a path with .py in a code version, or `-m` with a module."""
     if entry.startswith(MODULE):
         if not _MODULE_NAME.fullmatch(entry.removeprefix(MODULE)):
             raise ValueError(f"{entry!r} names no module; write -m and its name, such as -m package.train")
@@ -151,7 +151,7 @@ ScriptValue = Annotated[
     BeforeValidator(_scalar),
     AfterValidator(_text),
 ]
-"""The value of an argument. `true` passes the name alone, as a flag; `false` leaves it out."""
+"""An argument's value. `true` passes the name alone, as a flag; `false` leaves it out."""
 
 
 class ScriptModel(ModelBase):
@@ -193,7 +193,7 @@ class ScriptModel(ModelBase):
 
     @property
     def code_digest(self) -> str | None:
-        """Return the digest of the version of code."""
+        """Return the code version's digest."""
         return self.digest
 
     def refusal_of_name(self, name: str) -> str | None:
@@ -210,7 +210,7 @@ class ScriptModel(ModelBase):
         return NoArguments()
 
     def with_arguments(self, values: Mapping[str, Value]) -> "ScriptModel":
-        """Return the script with further arguments, or other values of its arguments.
+        """Return the script with further arguments, or with other values for its arguments.
 
         Raises:
             pydantic.ValidationError: a name or a value is none that a script can get.

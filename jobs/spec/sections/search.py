@@ -1,4 +1,4 @@
-"""Declares the section `search` of a spec: algorithm, objectives, trials, pruning and search space."""
+"""Declares the spec section `search`: algorithm, objectives, trials, pruning and search space."""
 
 from functools import cached_property, reduce
 from operator import or_
@@ -203,7 +203,7 @@ class SearchSpec(Frozen):
         return options
 
     def rung_options(self) -> RungOptions:
-        """Return the options of an algorithm with rungs.
+        """Return the options for rungs.
 
         Raises:
             TypeError: the algorithm has no rungs.
@@ -219,7 +219,7 @@ class SearchSpec(Frozen):
         """Return how many trials will run; a grid or brackets may need fewer than `max_trials`.
 
         Args:
-            epochs: of a full training, `fit.epochs`.
+            epochs: how many epochs a full training has, `fit.epochs`.
         """
         if self.info.enumerates_grid and self.space:
             return min(self.max_trials, self._grid_size)
@@ -228,11 +228,11 @@ class SearchSpec(Frozen):
         return self.max_trials
 
     def trainings(self) -> int:
-        """Return the number of trainings (executions) of each trial."""
+        """Count the trainings (executions) for each trial."""
         return self.executions_per_trial * self.evaluation.trainings()
 
     def turns(self) -> list[Turn]:
-        """Return the repeat and the held-out fold of each training of a trial."""
+        """Return the repeat and the held-out fold for each training in a trial."""
         return [self.evaluation.turn(execution) for execution in range(1, self.trainings() + 1)]
 
     def brackets(self, epochs: int) -> list[Bracket]:
@@ -242,7 +242,7 @@ class SearchSpec(Frozen):
         return self.info.brackets(self.rung_options(), epochs, self.max_trials)
 
     def epochs_planned(self, epochs: int) -> int:
-        """Return the total epochs of one execution of every trial, without early stopping."""
+        """Return the total epochs if every trial has one execution, without early stopping."""
         if self.info.has_rungs:
             return sum(total_epochs(bracket) for bracket in self.brackets(epochs))
         return self.trials_planned(epochs) * epochs

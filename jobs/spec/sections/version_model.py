@@ -1,4 +1,4 @@
-"""Declares the model kind `version`: fine-tuning of a registered version, which may be an imported file."""
+"""Declares the model kind `version`: fine-tuning a registered version, which may be an imported file."""
 
 from typing import Any, Literal, Self
 
@@ -10,15 +10,15 @@ from jobs.spec.sections.model_base import ModelBase
 from jobs.spec.templates.info import TemplateInfo
 
 NOTHING, ALL = "none", "all"
-"""Values of `freeze_to` beside the names of layers."""
+"""Values for `freeze_to` beside layer names."""
 NAME = "^[-a-zA-Z0-9_]+$"
 Head = Literal["keep", "new", "on_top"]
 
 
 class FineTuneArgs(Frozen):
-    """Weights of a version → frozen up to a layer → a kept, new or additional head.
+    """A version's weights → frozen up to a layer → a kept, new or additional head.
 
-    The input, its normalization and the encoding of columns are those of the version.
+    The version defines the input, its normalization and the encoding of columns.
     """
 
     freeze_to: str = Field(
@@ -58,12 +58,12 @@ VERSION = TemplateInfo(
         "learning_rate_factor": {"kind": "float", "min": 0.01, "max": 1.0, "sampling": "log"},
     },
     searched=("learning_rate_factor",),
-    shown=tuple(FineTuneArgs.model_fields),
+    initial_arguments=tuple(FineTuneArgs.model_fields),
     traced=frozenset({"learning_rate_factor"}),
     is_listed=False,
     unused={"/precision": "the layers of a version keep the types with which they were saved"},
 )
-"""The description of fine-tuning, beside the table of templates."""
+"""The description of fine-tuning, beside the template table."""
 
 
 class VersionModel(ModelBase):
@@ -109,12 +109,12 @@ class VersionModel(ModelBase):
 
     @property
     def info(self) -> TemplateInfo:
-        """Return the description of fine-tuning."""
+        """Describe fine-tuning."""
         return VERSION
 
     @property
     def weights_digest(self) -> str | None:
-        """Return the digest of the version's file; None until it is pinned."""
+        """Return the version file's digest; None until it is pinned."""
         return self.digest
 
     def refusal(self, profile: Profile) -> str | None:  # noqa: ARG002
@@ -122,5 +122,5 @@ class VersionModel(ModelBase):
         return None
 
     def pinned(self, number: int, digest: str) -> Self:
-        """Return the section with the number and the digest of the version that it names."""
+        """Return the section with its version's number and digest."""
         return self.model_copy(update={"number": number, "alias": None, "digest": digest})

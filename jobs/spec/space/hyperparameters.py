@@ -1,4 +1,4 @@
-"""Declares the kinds of hyperparameters: their values, conditions, grids and random samples.
+"""Declares the hyperparameter kinds: their values, conditions, grids and random samples.
 
 Values, scales and steps follow KerasTuner; `docs/search-spaces.md` lists the intended differences.
 """
@@ -30,10 +30,10 @@ MAX_INTEGER = 2**53 - 1
 """Programs that read JSON numbers as doubles, such as browsers, round larger integers."""
 
 SHOWN_VALUES = 8
-"""The most values of a list in a message."""
+"""The most values in a list in a message."""
 
 GRID_POINTS_WITHOUT_STEP = 10
-"""The grid points of a float, or of a logarithmic integer, without a step; as in KerasTuner."""
+"""The grid points for a float, or a logarithmic integer, without a step; as in KerasTuner."""
 
 
 class When(Frozen):
@@ -64,7 +64,7 @@ class _Hyperparameter(Frozen):
 
     @cached_property
     def typed(self) -> frozenset[tuple[type, Value]]:
-        """Return the values of the grid with their types."""
+        """Return the grid's values with their types."""
         # In Python, True == 1 == 1.0, but a trial with another type is another configuration.
         return frozenset((type(value), value) for value in self.grid())
 
@@ -286,7 +286,7 @@ def first_value(parameter: Parameter) -> Value:
 
 
 def describe_values(parameter: Parameter) -> str:
-    """Describe the values of a hyperparameter in a few words."""
+    """Describe a hyperparameter's values in a few words."""
     if isinstance(parameter, IntParameter | FloatParameter):
         noun = "integers" if parameter.kind == "int" else "numbers"
         step = "" if parameter.step is None else f" in steps of {parameter.step}"

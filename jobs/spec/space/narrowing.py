@@ -1,6 +1,6 @@
-"""Narrows a running search's space: every value of the new space must be a value of the old one.
+"""Narrows a running search's space: the old space must contain every value in the new one.
 
-A change names some hyperparameters and some of their fields. All others remain as they are.
+A change names some hyperparameters and some fields in each. All others remain as they are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -117,7 +117,7 @@ def _narrow_parameter(old: Parameter, sent: Mapping[str, Any], here: str) -> Par
 
 
 def _not_contained(old: Parameter, new: Parameter) -> tuple[str, str] | None:
-    """Return a field of `new` with values outside `old` and a message, or None if there is none."""
+    """Return a field in `new` with values outside `old` and a message, or None if there is none."""
     if isinstance(new, FixedParameter) and not old.takes(new.value):
         return "value", f"{new.value!r} is not a value of {old.name!r}: {describe_values(old)}"
     if isinstance(old, IntParameter | FloatParameter) and isinstance(new, IntParameter | FloatParameter):
@@ -153,7 +153,7 @@ def _range_not_contained(
 
 
 def _with_default(old: Parameter, new: Parameter) -> Parameter:
-    """Return `new` with the old default if it is still one of the values."""
+    """Return `new` with the old default if its values still contain it."""
     if isinstance(old, FixedParameter) or isinstance(new, FixedParameter):
         return new
     if new.default is None and old.default is not None and new.takes(old.default):

@@ -13,11 +13,11 @@ from jobs.spec.space.searchable import TEMPLATE
 from jobs.spec.templates import TEMPLATES
 
 MOST_VALUES = 64
-"""The most values of one hyperparameter that are checked; most spaces have fewer."""
+"""The most values that are checked for one hyperparameter; most spaces have fewer."""
 COMBINATIONS = 256
 """The most configurations that are checked for each hyperparameter."""
 ALL_COMBINATIONS = 2048
-"""The most configurations that are checked for all hyperparameters of a space together."""
+"""The most configurations that are checked for all hyperparameters together."""
 DECIDING_NAMES: dict[str, tuple[str, ...]] = {
     "optimizer_args": ("optimizer",),
     "schedule": ("schedule/kind", "schedule/epochs", "schedule/warmup_epochs", "epochs"),

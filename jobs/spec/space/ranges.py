@@ -1,7 +1,7 @@
-"""Computes the values of numeric ranges in one of three scales, with or without a step.
+"""Computes values in numeric ranges on three scales, with or without a step.
 
-The scales and the meaning of a step are KerasTuner's (`hp.Int`, `hp.Float`): with `linear` a step is added,
-with `log` it multiplies, and `reverse_log` uses the same distances from the top downwards.
+The scales and a step's meaning are KerasTuner's (`hp.Int`, `hp.Float`): with `linear` a step is added, with
+`log` it multiplies, and `reverse_log` uses the same distances from the top downwards.
 """
 
 import math
@@ -29,7 +29,7 @@ def value_at(fraction: float, low: float, high: float, sampling: Sampling) -> fl
 
 
 def fraction_of(value: float, low: float, high: float, sampling: Sampling) -> float:
-    """Map a value in [low, high] to its fraction in [0, 1]: the inverse of `value_at`."""
+    """Map a value in [low, high] to its fraction in [0, 1]; inverts `value_at`."""
     # Every fraction maps to the single value.
     if low == high:
         return 0.5
@@ -48,12 +48,12 @@ def rounded(value: float) -> float:
 
 
 def closest_gap(low: float, step: float, sampling: Sampling) -> float:
-    """Return the smallest distance between two neighbours of a stepped range."""
+    """Return the smallest distance between two neighbours in a stepped range."""
     return step if sampling == "linear" else low * (step - 1)
 
 
 class Steps(Sequence[float]):
-    """The values of a stepped range, ascending; computed on access, because there may be billions.
+    """A stepped range's values, ascending; computed on access, because there may be billions.
 
     Args:
         low: the lower bound; always a value, unless the scale is `reverse_log`.
@@ -86,14 +86,14 @@ class Steps(Sequence[float]):
         return isinstance(value, int | float) and self.nearest(value) == value
 
     def index(self, value: object, start: int = 0, stop: int | None = None) -> int:
-        """Return the position of `value`, which must be exactly one of the values."""
+        """Return the position of `value`, which the range must contain exactly."""
         place = self.place(value) if isinstance(value, int | float) else 0
         if value in self and place in range(len(self))[start:stop]:
             return place
         raise ValueError(f"{value!r} is no step from {self._low} to {self._high}")
 
     def nearest(self, value: float) -> float:
-        """Return the value of the range closest to `value`."""
+        """Return the value in the range that is closest to `value`."""
         return self._value(self.place(value))
 
     def _value(self, place: int) -> float:
@@ -122,7 +122,7 @@ class Steps(Sequence[float]):
 
 
 def whole_steps(low: int, high: int, step: int, sampling: Sampling) -> Sequence[int]:
-    """List the whole numbers of a stepped range, ascending; powers are exact."""
+    """List the whole numbers in a stepped range, ascending; powers are exact."""
     if sampling == "linear":
         return range(low, high + 1, step)
     rising = []
@@ -134,6 +134,6 @@ def whole_steps(low: int, high: int, step: int, sampling: Sampling) -> Sequence[
 
 
 def closest(ascending: Sequence[int], value: int) -> int:
-    """Return the item of an ascending sequence that is closest to any number."""
+    """Return the item in an ascending sequence that is closest to a number."""
     place = bisect_left(ascending, value)
     return min(ascending[max(place - 1, 0) : place + 1], key=lambda item: abs(item - value))

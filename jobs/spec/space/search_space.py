@@ -1,4 +1,4 @@
-"""Checks, enumerates and samples search spaces, which are ordered lists of hyperparameters.
+"""Checks, enumerates and samples search spaces, which list hyperparameters in order.
 
 All functions depend on the space alone, so the plan on a page, a grid search and a random search agree.
 """
@@ -109,7 +109,7 @@ def sample(space: Space, rng: random.Random) -> dict[str, Value]:
 
 
 def check_values(space: Space, values: Values) -> dict[str, Value]:
-    """Check a configuration from a user and return it in the order of the space.
+    """Check a configuration from a user and return it in the space's order.
 
     Raises:
         ValueError: a value is missing, unknown, inactive or outside its range; the message names it.
@@ -120,7 +120,7 @@ def check_values(space: Space, values: Values) -> dict[str, Value]:
 
 
 def value_errors(space: Space, values: Values) -> Iterator[tuple[str, str]]:
-    """Yield the errors of a configuration from a user: the hyperparameter's name and a message.
+    """Yield the errors in a configuration from a user: the hyperparameter's name and a message.
 
     A number must lie in its range, but need not lie on a step.
     """

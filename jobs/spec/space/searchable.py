@@ -1,9 +1,9 @@
 """Lists the names that a hyperparameter may have.
 
-A hyperparameter has the name of a template argument or fit field. A part of a field is named by its path:
+A hyperparameter is named like a template argument or fit field. A part of a field is named by its path:
 `schedule/kind`, `augmentation/rotation`, `optimizer_args/weight_decay`, `class_weights/<label>`. A search
 over several templates has the hyperparameter `template`, and each argument with the template's name before
-it: `mlp/units`. Hyperparameters of own code have the names that the code gives them; beside them, fit fields
+it: `mlp/units`. Hyperparameters in own code have the names that the code gives them; beside them, fit fields
 can be searched as `fit/batch_size`.
 """
 
@@ -26,7 +26,7 @@ NESTED_FIELDS: dict[str, Iterable[type[Frozen]]] = {
     "ema": (Ema,),
     "augmentation": (Augmentation,),
 }
-"""Fields of which the parts are searched, with the classes that they may contain."""
+"""Fields whose parts are searched, with the classes that they may contain."""
 TEMPLATE = "template"
 """The hyperparameter that chooses the template."""
 TEMPLATE_ARGUMENTS = frozenset(
@@ -34,7 +34,7 @@ TEMPLATE_ARGUMENTS = frozenset(
     for template, info in TEMPLATES.items()
     for argument in info.arguments.model_fields
 )
-"""The arguments of all templates, each with the name of its template."""
+"""All templates' arguments, each with its template's name."""
 
 
 SEARCHABLE_FIT_FIELDS = (
@@ -49,7 +49,7 @@ SEARCHABLE_FIT_FIELDS = (
 
 
 def known_names(model: Model) -> frozenset[str]:
-    """Return the hyperparameter names for a model, except those of class weights."""
+    """Return the hyperparameter names for a model, except class weights."""
     arguments = frozenset(model.info.arguments.model_fields)
     return arguments | SEARCHABLE_FIT_FIELDS | TEMPLATE_ARGUMENTS | {TEMPLATE}
 
@@ -66,9 +66,9 @@ def _is_weight_of_class(name: str) -> bool:
 
 
 def refusal_of_field(name: str, model: Model) -> str | None:
-    """Return why no fit field has the name of a hyperparameter of own code, or None if one has.
+    """Return why no fit field has the name of an own code's hyperparameter, or None if one has.
 
-    The names of the code itself are not checked.
+    The code's own names are not checked.
     """
     field = model.info.fit_field(name) if model.info.own_names else None
     if field is None or field in SEARCHABLE_FIT_FIELDS or _is_weight_of_class(field):

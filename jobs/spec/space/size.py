@@ -1,9 +1,9 @@
 """Computes how many configurations a search space has, without enumerating them.
 
-Hyperparameters are processed one after another, each as early as its parents allow. Of the configurations
-so far, only one fact matters for the rest: which of the waiting children have had all their conditions met.
-Configurations that agree in this are counted together, so the cost grows with the number of overlapping
-conditions, not with the number of configurations.
+Hyperparameters are processed one after another, each as early as its parents allow. Only one fact about the
+configurations so far matters for the rest: for which waiting children all conditions are met. Configurations
+that agree in this are counted together, so the cost grows with the number of overlapping conditions, not with
+the number of configurations.
 """
 
 import math
@@ -16,7 +16,7 @@ from jobs.spec.space.search_space import Space
 MOST_STATES = 4096
 """The most states to count; beyond, counting would take longer than a second."""
 MOST_STEPS = 500_000
-"""The most combinations of a state and a kind of value to visit, for the same reason."""
+"""The most combinations of a state and a value kind to visit, for the same reason."""
 GRID_LIMIT = 1_000_000
 """A grid search needs a grid with fewer configurations."""
 COUNTED = 10**15
@@ -49,7 +49,7 @@ class Count(NamedTuple):
 
 
 State = frozenset[int]
-"""Positions of the children that may still become active, given the parents processed so far."""
+"""Positions of children that may still become active after the parents processed so far."""
 
 
 def count_configurations(space: Sequence[Conditional]) -> Count:
@@ -95,7 +95,7 @@ def _count_connected(space: list[Conditional]) -> Count:
 
 
 def _children(parameter: Conditional, ordered: list[Conditional]) -> dict[int, frozenset[Any]]:
-    """Return the children of a hyperparameter by position, with the parent values that activate each."""
+    """Return a hyperparameter's children by position, with the parent values that activate each."""
     children: dict[int, frozenset[Any]] = {}
     for place, child in enumerate(ordered):
         for condition in child.conditions():
@@ -134,10 +134,10 @@ def _next_states(
 
     Args:
         states: number of configurations by state, before.
-        place: position of the hyperparameter.
+        place: the hyperparameter's position.
         parameter: the hyperparameter.
         kinds: its values, as `_kinds` returns them.
-        children: positions of its children.
+        children: its children's positions.
         begun: children with a parent that was processed earlier.
     """
     is_child = bool(parameter.conditions())
@@ -155,7 +155,7 @@ def _next_states(
 
 
 def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[State, int]:
-    """Count the values of a grid by the children that they activate.
+    """Count a grid's values by the children that they activate.
 
     Only values named in a condition can activate a child; all others are counted together.
     """
@@ -173,12 +173,12 @@ def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[Sta
 
 
 class SpaceSize(NamedTuple):
-    """The size of a search space.
+    """A search space's size.
 
     Attributes:
-        grid: configurations of a grid over it.
+        grid: configurations in a grid over it.
         distinct: all configurations; None if there are infinitely many.
-        continuous: names of the hyperparameters with infinitely many values.
+        continuous: the hyperparameters with infinitely many values, by name.
         exact: False if the numbers are lower bounds, because they exceed `COUNTED` or took too long to count.
     """
 
@@ -204,7 +204,7 @@ class SpaceSize(NamedTuple):
 
 
 def grid_size(space: Space, limit: int = GRID_LIMIT) -> int:
-    """Return the number of configurations of a grid, at most `limit`; `limit` if they cannot be counted."""
+    """Count a grid's configurations, at most `limit`; `limit` if they cannot be counted."""
     counted = count_configurations(space)
     return min(counted.number, limit) if counted.exact else limit
 
@@ -214,7 +214,7 @@ def size_of_space(space: Space) -> SpaceSize:
     grid = count_configurations(space)
     continuous = tuple(p.name for p in space if p.kind == "float" and p.step is None and p.min < p.max)
     if continuous:
-        return SpaceSize(min(grid.number, COUNTED), None, continuous, _whole(grid))
+        return SpaceSize(min(grid.number, COUNTED), None, continuous, _is_exact(grid))
     # The grid of a logarithmic integer has 10 points. Under linear sampling it has every integer.
     whole = tuple(
         p.model_copy(update={"sampling": "linear"}) if p.kind == "int" and p.step is None else p
@@ -222,11 +222,11 @@ def size_of_space(space: Space) -> SpaceSize:
     )
     every = grid if whole == space else count_configurations(whole)
     return SpaceSize(
-        min(grid.number, COUNTED), min(every.number, COUNTED), (), _whole(grid) and _whole(every)
+        min(grid.number, COUNTED), min(every.number, COUNTED), (), _is_exact(grid) and _is_exact(every)
     )
 
 
-def _whole(counted: Count) -> bool:
+def _is_exact(counted: Count) -> bool:
     return counted.exact and counted.number < COUNTED
 
 

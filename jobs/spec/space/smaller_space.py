@@ -23,10 +23,10 @@ EDGE = 0.05
 
 
 def shrink_space(space: Space, best: Values, good: Sequence[Values]) -> Space:
-    """Return a space with half of each numeric range around the best value.
+    """Halve each numeric range around the best value.
 
-    Of choices and booleans, the values of the best and of other good configurations are kept.
-    Hyperparameters that are inactive in the best configuration keep their values.
+    Choices and booleans keep the values that the best and other good configurations have. Hyperparameters
+    that are inactive in the best configuration keep their values.
 
     Args:
         space: the present space.

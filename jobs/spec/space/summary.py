@@ -19,7 +19,7 @@ class Line(Frozen):
 
 
 def summary(space: Space) -> tuple[Line, ...]:
-    """Describe every hyperparameter of a space, in order."""
+    """Describe every hyperparameter in a space, in order."""
     lines = []
     for parameter in space:
         conditions = (f"{when.name} is {' or '.join(map(repr, when.in_))}" for when in parameter.conditions())

@@ -16,14 +16,14 @@ from jobs.spec.templates import TEMPLATES
 
 
 def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
-    """Return `spec` with each value in the template argument or fit field of the same name.
+    """Return `spec` with each value in the template argument or fit field that it names.
 
-    For own code, values are hyperparameters of the code, apart from `fit/…`.
+    For own code, values are the code's hyperparameters, apart from `fit/…`.
 
-    If `values` set `optimizer` or `schedule/kind`, arguments of the spec that the new optimizer or schedule
+    If `values` set `optimizer` or `schedule/kind`, the spec's arguments that the new optimizer or schedule
     does not have are dropped. Arguments in `values` must be valid for it. If they set another `template`, it
     has its defaults apart from the arguments in `values`; fields without effect on a chosen template get
-    their defaults. The values of a search over a script are arguments of the script.
+    their defaults. In a search over a script, values are the script's arguments.
 
     Raises:
         pydantic.ValidationError: a value is invalid for its argument or field.
@@ -83,8 +83,8 @@ def _fit_with(spec: ExperimentSpec, values: Values, template: str = "") -> dict[
 
     Args:
         spec: the experiment.
-        values: by the paths of fields, such as `schedule/kind`.
-        template: one that a trial chooses; empty for that of the spec.
+        values: by field path, such as `schedule/kind`.
+        template: the one that a trial chooses; empty for the spec's.
     """
     fit: dict[str, Any] = spec.fit.model_dump(mode="json", exclude_none=True)
     _drop_other_arguments(fit, values)
@@ -115,7 +115,7 @@ def _drop_unused(fit: dict[str, Any], template: str) -> None:
 
 def _drop_other_arguments(fit: dict[str, Any], values: Values) -> None:
     """Drop arguments that the trial's optimizer or schedule does not have."""
-    # A value of a wrong type is no key here. The validation of the whole spec reports it.
+    # A value with a wrong type is no key here. The validation of the whole spec reports it.
     chosen: dict[str, type[Frozen] | None] = {
         "optimizer_args": ARGUMENTS.get(values.get("optimizer")),  # type: ignore[call-overload]
         "schedule": KINDS.get(str(values.get("schedule/kind"))),

@@ -62,7 +62,7 @@ INFO = TemplateInfo(
         "activation": ACTIVATION_RANGE,
     },
     searched=("filters", "units", "dropout"),
-    shown=("filters", "units", "layers", "dropout"),
+    initial_arguments=("filters", "units", "layers", "dropout"),
     layers=layers,
     width="units",
     traced=frozenset({"dropout"}),

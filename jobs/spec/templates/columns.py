@@ -13,11 +13,11 @@ from jobs.spec.templates.layers import (
 
 
 def column_layers(profile: Profile, *, tokens: bool) -> list[Layer]:
-    """Return the embeddings of a table's input and, last, all columns side by side; none without indices.
+    """Return the embeddings for a table's input and, last, all columns side by side; none without indices.
 
     Args:
-        profile: of the data.
-        tokens: whether to include the words of texts, as the average of their vectors.
+        profile: the data's profile.
+        tokens: whether to include texts' words, as the average of their vectors.
     """
     named = {f"embedding_{number}": block for number, block in enumerate(profile.embedded, start=1)}
     if not named:
@@ -34,7 +34,7 @@ def column_layers(profile: Profile, *, tokens: bool) -> list[Layer]:
 
 
 def positions_of(blocks: Iterable[InputBlock]) -> int:
-    """Return the number of positions of some blocks."""
+    """Count the positions in some blocks."""
     return sum(block.positions for block in blocks)
 
 

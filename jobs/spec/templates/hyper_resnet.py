@@ -1,6 +1,6 @@
 """Registers KerasTuner's hypermodel `HyperResNet`: deep residual networks with bottlenecks.
 
-The ranges are those of `src/applications/resnet.py` of keras-tuner 1.4.8; a test compares them.
+The ranges come from `src/applications/resnet.py` in keras-tuner 1.4.8; a test compares them.
 """
 
 from typing import Literal
@@ -51,7 +51,7 @@ INFO = TemplateInfo(
         "learning_rate": {"kind": "choice", "values": [0.1, 0.01, 0.001], "default": 0.01},
     },
     searched=tuple(HyperResNetArgs.model_fields),
-    shown=tuple(HyperResNetArgs.model_fields),
+    initial_arguments=tuple(HyperResNetArgs.model_fields),
     most_inputs=0,
     slow="HyperResNet is made for GPUs: its models have 20 million weights and more, too many for a CPU",
 )

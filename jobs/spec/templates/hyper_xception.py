@@ -1,6 +1,6 @@
 """Registers KerasTuner's hypermodel `HyperXception`: separable convolutions with residual connections.
 
-The ranges are those of `src/applications/xception.py` of keras-tuner 1.4.8; a test compares them.
+The ranges come from `src/applications/xception.py` in keras-tuner 1.4.8; a test compares them.
 """
 
 from typing import Literal
@@ -78,7 +78,7 @@ INFO = TemplateInfo(
     fit_ranges={"learning_rate": {"kind": "choice", "values": [1e-3, 1e-4, 1e-5]}},
     # KerasTuner's only value of `initial_strides` is 2.
     searched=tuple(name for name in HyperXceptionArgs.model_fields if name != "initial_strides"),
-    shown=tuple(HyperXceptionArgs.model_fields),
+    initial_arguments=tuple(HyperXceptionArgs.model_fields),
     traced=frozenset({"dropout_rate"}),
     most_inputs=0,
     slow="HyperXception is made for GPUs: on a CPU, its epochs take far longer than those of cnn",

@@ -20,19 +20,19 @@ OPTIMIZER_FIELDS = (
     "/fit/global_clipnorm",
     "/fit/ema",
 )
-"""Pointers of the fields that define how an optimizer changes weights."""
+"""Pointers to the fields that define how an optimizer changes weights."""
 
 
 class NoArguments(Frozen):
-    """The arguments of models of users: their own code declares them."""
+    """The arguments for users' models: their own code declares them."""
 
 
 class ProgramEngines(NamedTuple):
-    """The dotted paths of the engine functions for a program that trains by itself.
+    """The dotted paths to the engine functions for a program that trains by itself.
 
     Attributes:
         training: runs it once.
-        trials: runs it for the trials of a search.
+        trials: runs it for a search's trials.
     """
 
     training: str
@@ -44,36 +44,35 @@ class TemplateInfo:
     """One model template.
 
     Attributes:
-        name: the value of `model.template`.
+        name: the value in `model.template`.
         label: the name for users.
         help: its purpose in a few words.
-        arguments: all arguments with types, bounds and defaults; titles and descriptions label the fields of
-            the form.
+        arguments: all arguments with types, bounds and defaults; titles and descriptions label the form's
+            fields.
         builder: the engine function that makes the layers, as `module:function`; imported when a model is
             built.
         assembly: the engine function that makes the whole model, from raw inputs to predictions; it replaces
             `builder`.
         preparation: the engine function that prepares a training in another way, likewise; it replaces
             `builder`.
-        by_gradient: whether its models are trained by steps of an optimizer.
-        own_names: whether code of users names hyperparameters and metrics. If not, hyperparameters have the
-            names of arguments and of fit fields.
-        fit_prefix: the start of the names of hyperparameters that are fit fields; None if no fit field can
-            be searched.
+        by_gradient: whether an optimizer trains its models by steps.
+        own_names: whether user code names hyperparameters and metrics. If not, hyperparameters are named like
+            arguments and fit fields.
+        fit_prefix: the prefix before the names of searched fit fields; None if no fit field can be searched.
         is_hypermodel: whether KerasTuner builds its models. A spec has it as a `hypermodel`.
-        is_listed: whether it is in the table of templates, so that a search can compare it with others.
-        data_kinds: the kinds of data that it accepts; one of them is enough.
-        smallest_side: the fewest pixels of the height and of the width of an image.
+        is_listed: whether it is in the template table, so that a search can compare it with others.
+        data_kinds: the data kinds that it accepts; one is enough.
+        smallest_side: the fewest pixels that an image's height and width must have.
         refused_tasks: tasks for which it has no models, with the reason.
-        texts: how columns of texts become numbers if the experiment does not choose it.
-        reads_tokens: whether the builder reads the words of texts in their order by `token_ids`. For other
-            networks, the average of their vectors is part of the input.
+        texts: how text columns become numbers if the experiment does not choose it.
+        reads_tokens: whether the builder reads texts' words in their order by `token_ids`. For other
+            networks, the input contains the average of their vectors.
         shaping: arguments that affect which variables exist, or their shapes.
         ranges: a range to search for each argument, as a hyperparameter without its name.
-        fit_ranges: ranges of fit fields that a new experiment searches, likewise; without any, its learning
-            rate has the range of the form.
+        fit_ranges: ranges for the fit fields that a new experiment searches, likewise; without any, its
+            learning rate has the form's range.
         searched: arguments that a new experiment searches.
-        shown: arguments that the spec of a new experiment contains, in this order.
+        initial_arguments: arguments that a new experiment's spec contains, in this order.
         suits: whether to suggest it for given data; the first that suits is suggested.
         layers: returns the hidden layers without building them. None: the variables are known only after a
             model is built, so the plan has no memory estimate, and the worker checks the layout.
@@ -81,16 +80,16 @@ class TemplateInfo:
             `width_padding`.
         traced: arguments that are read by layers made with `Site.dropout`, and `head_penalty`. Trials that
             differ only in these share a compiled program.
-        head_penalty: the argument with the L2 penalty on the kernel of the output layer.
-        most_inputs: above this number of inputs it takes too long to be tried unasked; None: never.
+        head_penalty: the argument with the L2 penalty on the output layer's kernel.
+        most_inputs: with more inputs it takes too long to be tried unasked; None: never.
         slow: a sentence about its time without a GPU, for the plan.
-        unused: pointers of sections and fields of a spec that have no effect on its models, with the reason.
-            A spec that sets one to another value than its default is refused, and the form hides them.
-        refused: pointers of steps that its models cannot take, with the reason.
+        unused: pointers to spec sections and fields that have no effect on its models, with the reason. A
+            spec that sets one to another value than its default is refused, and the form hides them.
+        refused: pointers to steps that its models cannot take, with the reason.
         program: for a program that trains by itself: the engine functions that run its jobs. They replace
-            those of the table of kinds, and need neither Keras nor JAX.
+            those in the kind table, and need neither Keras nor JAX.
         needs_data: whether a spec must name a data set.
-        no_rungs: why its trainings cannot wait at the end of a rung; empty if they can.
+        no_rungs: why its trainings cannot wait when a rung ends; empty if they can.
     """
 
     name: str
@@ -114,7 +113,7 @@ class TemplateInfo:
     ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fit_ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     searched: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
+    initial_arguments: tuple[str, ...] = ()
     suits: Callable[[Profile], bool] = lambda _: True
     layers: Callable[[Any, Profile], Iterable[Layer]] | None = None
     width: str = ""
@@ -130,20 +129,20 @@ class TemplateInfo:
 
     @property
     def trains_itself(self) -> bool:
-        """Return whether it is a program that trains by itself, of which only the reports are known."""
+        """Return whether it is a program that trains by itself and is known only by its reports."""
         return self.program is not None
 
     def fit_field(self, hyperparameter: str) -> str | None:
         """Return the fit field's path, such as `schedule/kind`, that a hyperparameter may set.
 
-        None: its name is one of the code.
+        None: the code defines the name.
         """
         if self.fit_prefix is None or not hyperparameter.startswith(self.fit_prefix):
             return None
         return hyperparameter.removeprefix(self.fit_prefix)
 
     def uses(self, hyperparameter: str) -> bool:
-        """Return whether a hyperparameter, such as `schedule/kind` of the fit, affects its models."""
+        """Return whether a hyperparameter, such as the fit's `schedule/kind`, affects its models."""
         return self.why_unused(hyperparameter, self.unused) is None
 
     def why_unused(self, hyperparameter: str, unused: Mapping[str, str]) -> str | None:
@@ -151,21 +150,21 @@ class TemplateInfo:
 
         Args:
             hyperparameter: its name.
-            unused: pointers of fields without effect, with the reason.
+            unused: pointers to fields without effect, with the reason.
         """
         field = self.fit_field(hyperparameter)
         return None if field is None else unused.get(f"/fit/{field.partition('/')[0]}")
 
     def takes(self, profile: Profile) -> bool:
-        """Return whether models of this template can be built for these data."""
+        """Return whether this template can build models for these data."""
         return self.takes_kind(profile) and self.refusal(profile) is None
 
     def takes_kind(self, profile: Profile) -> bool:
-        """Return whether these data are of a kind that it accepts."""
+        """Return whether it accepts the kind of these data."""
         return not profile.kinds.isdisjoint(self.data_kinds)
 
     def refusal(self, profile: Profile) -> str | None:
-        """Return why it has no models for data of such a kind: their task, or the size of their images."""
+        """Return why it has no models for such data: their task, or their images' size."""
         if (reason := self.refused_tasks.get(profile.task)) is not None:
             return f"{self.name} cannot be trained for {profile.task}, since {reason}"
         sides = profile.input_shape[:2]

@@ -1,4 +1,4 @@
-"""Computes the variables and output shapes of Keras' layers without importing Keras."""
+"""Computes the variables and output shapes of Keras layers without importing Keras."""
 
 import math
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 Shape = tuple[int, ...]
 FLOAT32 = 4
-"""The bytes of a float32."""
+"""Bytes in a float32."""
 
 
 class Variable(NamedTuple):
-    """One variable of a model; `path` is matched by layout rules."""
+    """One model variable; layout rules match `path`."""
 
     path: str
     shape: Shape
@@ -23,9 +23,9 @@ class Variable(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """The name of a layer, its variables and the shape of its output for one row.
+    """A layer's name, its variables and its output shape for one row.
 
-    Precision overrides match the name, which is that of the built layer.
+    Precision overrides match the name, which the built layer has too.
     """
 
     name: str
@@ -40,7 +40,7 @@ def dense(name: str, inputs: int, units: int, *, bias: bool = True) -> Layer:
 
 
 def embedding_width(size: int) -> int:
-    """Return the length of the vectors for `size` indices: 1.6 · size^0.56, at most 50.
+    """Return the vector length for `size` indices: 1.6 · size^0.56, at most 50.
 
     Howard and Gugger, Deep Learning for Coders (2020), chapter 9; fastai's `emb_sz_rule` with another limit.
     """
@@ -67,7 +67,7 @@ def without_variables(name: str, output: Shape) -> Layer:
 def dense_block(
     i: int, inputs: int, units: int, *, dropout: float, batch_norm: bool = False
 ) -> Iterator[Layer]:
-    """Yield the layers of block `i`: dense, optional batch normalization, activation, optional dropout."""
+    """Yield block `i`: dense, optional batch normalization, activation, optional dropout."""
     yield dense(f"dense_{i}", inputs, units, bias=not batch_norm)
     if batch_norm:
         yield batch_normalization(f"batch_norm_{i}", units)

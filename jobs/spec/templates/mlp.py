@@ -12,7 +12,7 @@ from jobs.spec.templates.info import TemplateInfo
 from jobs.spec.templates.layers import Layer, dense_block
 
 SMALL_IMAGE = 16 * 16
-"""Images of at most this many pixels need no convolutions."""
+"""Images with at most this many pixels need no convolutions."""
 
 
 class MlpArgs(Frozen):
@@ -36,7 +36,7 @@ def layers(args: MlpArgs, profile: Profile) -> Iterator[Layer]:
 
 
 def suits(profile: Profile) -> bool:
-    """Return whether the data are small images, or vectors of more than texts."""
+    """Return whether the data are small images, or vectors that have more than texts."""
     if profile.kind == "sequence":
         return False
     if profile.kind == "vector":
@@ -59,7 +59,7 @@ INFO = TemplateInfo(
         "batch_norm": {"kind": "boolean"},
     },
     searched=("units", "dropout"),
-    shown=("units", "layers", "dropout"),
+    initial_arguments=("units", "layers", "dropout"),
     suits=suits,
     layers=layers,
     width="units",

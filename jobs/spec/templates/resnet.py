@@ -1,4 +1,4 @@
-"""Registers the template `resnet`: residual blocks of convolutions with batch normalization."""
+"""Registers the template `resnet`: residual convolution blocks with batch normalization."""
 
 import math
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ STEM_KERNELS = {"small": (3, 1), "large": (7, 2)}
 
 
 class ResnetArgs(Frozen):
-    """Normalized image → stem → `stages` × `blocks` residual blocks → average of each channel → head.
+    """Normalized image → stem → `stages` × `blocks` residual blocks → average by channel → head.
 
     Each stage after the first halves both sides and doubles the channels.
     """
@@ -63,7 +63,7 @@ def layers(args: ResnetArgs, profile: Profile) -> Iterator[Layer]:
 
 
 def _strided(height: int, width: int, stride: int) -> tuple[int, int]:
-    """Return the sides of the output of a convolution or a pooling with padding."""
+    """Compute the output sides after a convolution or a pooling with padding."""
     return math.ceil(height / stride), math.ceil(width / stride)
 
 
@@ -106,7 +106,7 @@ INFO = TemplateInfo(
         "activation": ACTIVATION_RANGE,
     },
     searched=("filters", "blocks", "dropout"),
-    shown=("filters", "blocks", "stages", "dropout"),
+    initial_arguments=("filters", "blocks", "stages", "dropout"),
     layers=layers,
     traced=frozenset({"dropout"}),
 )

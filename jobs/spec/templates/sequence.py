@@ -1,4 +1,4 @@
-"""Registers the template `sequence`: recurrent layers or convolutions over the steps of sequences."""
+"""Registers the template `sequence`: recurrent layers or convolutions over sequence steps."""
 
 from collections.abc import Iterator
 from typing import Literal, Self
@@ -39,7 +39,7 @@ class SequenceArgs(Frozen):
         return self
 
     def steps_of(self, length: int) -> int:
-        """Return how many steps are read of a sequence of this length."""
+        """Return how many steps are read from a sequence with this length."""
         return min(self.steps or length, length)
 
 
@@ -63,7 +63,7 @@ def _gates(args: SequenceArgs, number: int, steps: Shape) -> Iterator[Layer]:
     """Yield a recurrent layer. The last one returns its state after the last step alone."""
     name, units = f"{args.kind}_{number}", args.units
     width = units * (4 if args.kind == "lstm" else 3)
-    # Of a GRU, the input and the state have a bias each.
+    # In a GRU, the input and the state have a bias each.
     bias = (width,) if args.kind == "lstm" else (2, width)
     cell = f"{name}/cell"
     variables = (
@@ -107,7 +107,7 @@ INFO = TemplateInfo(
         "dropout": {"kind": "float", "min": 0.0, "max": 0.5, "step": 0.1},
     },
     searched=("kind", "units", "dropout"),
-    shown=("kind", "units", "layers", "dropout"),
+    initial_arguments=("kind", "units", "layers", "dropout"),
     layers=layers,
     traced=frozenset({"dropout"}),
 )

@@ -1,4 +1,4 @@
-"""Registers the template `text_bow`: n-grams of words and of characters into a linear or a small network."""
+"""Registers the template `text_bow`: word and character n-grams into a linear or a small network."""
 
 import math
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ INFO = TemplateInfo(
         "l2": {"kind": "float", "min": 1e-6, "max": 1e-2, "sampling": "log"},
     },
     searched=("hidden", "dropout", "l2"),
-    shown=("hidden", "dropout", "l2"),
+    initial_arguments=("hidden", "dropout", "l2"),
     layers=layers,
     width="hidden",
     traced=frozenset({"dropout", "l2"}),

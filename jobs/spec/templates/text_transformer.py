@@ -1,4 +1,4 @@
-"""Registers the template `text_transformer`: self-attention over the words of texts."""
+"""Registers the template `text_transformer`: self-attention over texts' words."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ class TextTransformerArgs(Frozen):
 
     @property
     def head_width(self) -> int:
-        """Return how many numbers of each word a head compares."""
+        """Return how many numbers a head compares for each word."""
         return max(self.dim // self.heads, 1)
 
 
@@ -71,7 +71,7 @@ def _embedding(name: str, size: int, output: Shape) -> Layer:
 
 
 def _block(args: TextTransformerArgs, number: int, words: Shape) -> Iterator[Layer]:
-    """Yield a block's layers. It adds results of the normalized input to its input."""
+    """Yield a block's layers. It adds results from the normalized input to its input."""
     yield layer_normalization(f"attention_norm_{number}", words)
     yield from _attention(f"attention_{number}", args, words)
     if args.dropout:
@@ -88,7 +88,7 @@ def _block(args: TextTransformerArgs, number: int, words: Shape) -> Iterator[Lay
 
 
 def _attention(name: str, args: TextTransformerArgs, words: Shape) -> Iterator[Layer]:
-    """Yield one layer with its variables, and its intermediate results for the estimate of the memory."""
+    """Yield one layer with its variables, and its intermediate results for the memory estimate."""
     length, heads, width = words[0], args.heads, args.head_width
     into = (args.dim, heads, width)
     variables = [
@@ -123,7 +123,7 @@ INFO = TemplateInfo(
         "activation": ACTIVATION_RANGE,
     },
     searched=("dim", "blocks", "dropout"),
-    shown=("dim", "blocks", "heads", "dropout"),
+    initial_arguments=("dim", "blocks", "heads", "dropout"),
     layers=layers,
     traced=frozenset({"dropout"}),
 )

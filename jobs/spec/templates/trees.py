@@ -1,4 +1,4 @@
-"""Registers the template `trees`: gradient boosting and random forests of scikit-learn."""
+"""Registers the template `trees`: scikit-learn's gradient boosting and random forests."""
 
 from typing import Literal, Self
 
@@ -77,7 +77,7 @@ INFO = TemplateInfo(
         "l2": {"kind": "float", "min": 1e-3, "max": 10.0, "sampling": "log"},
     },
     searched=("leaves", "min_rows", "features", "shrinkage"),
-    shown=("method",),
+    initial_arguments=("method",),
     # Each input is looked at by itself: very many, such as pixels, need minutes and gigabytes.
     most_inputs=4_096,
     unused={

@@ -174,7 +174,7 @@ def read_again(
     version = _writable_version(request, slug, number, project)
     new_version = dataset_roles.set_roles(
         version,
-        body.roles(Roles.of(version)),
+        body.roles(Roles.requested_for(version)),
         by=actor(request),
         dialect=body.dialect,
         images=body.images,

@@ -87,7 +87,7 @@ class CodeVersionPage(Context):
 def version_page(request: Request, code: str) -> HttpResponse:
     """Show a version: its files, the source code in one file, and the findings."""
     version = version_of(request, code)
-    files, contents = queries.files_of(version), version.found
+    files, contents = queries.files_of(version), version.findings
     file = queries.choose_file(version, files, request.GET.get("file"))
     page_context = CodeVersionPage(
         version=version,

@@ -135,7 +135,7 @@ def leave_out_gaps(request: Request, slug: str, number: int) -> HttpResponse:
     """Create a version from the same file without the rows that have no target."""
     dataset = dataset_of(request, slug, Action.WRITE)
     version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
-    roles = replace(Roles.of(version), rows_without_target="leave_out")
+    roles = replace(Roles.requested_for(version), rows_without_target="leave_out")
     new_version = dataset_roles.set_roles(version, roles, by=request.user)
     notify(request, f"{new_version} is read by a worker, without the rows that have no target.")
     return redirect(url("dataset_version", slug, new_version.number, project=home_of(dataset)))

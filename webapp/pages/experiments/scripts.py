@@ -187,13 +187,13 @@ def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
 def _find_script(version: CodeVersion, entry: str) -> CodeEntry | None:
     module = entry.removeprefix("-m ").replace(".", "/") + ".py"
     paths = (entry, module)
-    scripts = (code_entry for code_entry in version.found.entries if code_entry.kind == "script")
+    scripts = (code_entry for code_entry in version.findings.entries if code_entry.kind == "script")
     return next((script for script in scripts if script.path in paths), None)
 
 
 def _list_scripts(version: CodeVersion) -> list[str]:
     """Return a version's scripts, and then its other Python files."""
-    scripts = [entry.path for entry in version.found.entries if entry.kind == "script"]
+    scripts = [entry.path for entry in version.findings.entries if entry.kind == "script"]
     others = [file.path for file in code_queries.files_of(version) if file.path.endswith(".py")]
     return list(dict.fromkeys([*scripts, *others]))
 

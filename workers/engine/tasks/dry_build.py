@@ -49,7 +49,9 @@ def _shape_of(task: DryBuildTask) -> DataShape:
         return task.shape
     if task.dataset is None:
         raise BadSpec("neither the data nor their shape are known")
-    return DataShape.of(load_dataset(task.dataset, task.data, task.texts, task.in_memory_bytes).profile)
+    return DataShape.from_schema(
+        load_dataset(task.dataset, task.data, task.texts, task.in_memory_bytes).profile
+    )
 
 
 def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:

@@ -211,7 +211,7 @@ def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
     if not isinstance(spec.model, CodeModel):
         raise TypeError(f"{spec.model.info.name} is not own code")
     hyperparameters = code_build.hyperparameters_with(spec.model.hyperparameters)
-    return build_code(entry_of(spec.model), hyperparameters, DataShape.of(dataset.profile))
+    return build_code(entry_of(spec.model), hyperparameters, DataShape.from_schema(dataset.profile))
 
 
 def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: int) -> PreparedCode:

@@ -67,6 +67,7 @@ def starting_spec(
     data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
     info = VERSION if base is not None else TEMPLATES.get(template) or suitable_template(profile)
     defaults = info.arguments().model_dump(mode="json")
+    arguments = {name: defaults[name] for name in info.initial_arguments}
     fit: Json = {
         "epochs": 100,
         "batch_size": 128 if profile is None or profile.rows >= 1000 else 32,
@@ -78,7 +79,7 @@ def starting_spec(
     spec = {
         "version": 1,
         "data": {**data, "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression}},
-        "model": model_json(info.name, {name: defaults[name] for name in info.shown}) if base is None else {},
+        "model": model_json(info.name, arguments) if base is None else {},
         "fit": {name: value for name, value in fit.items() if info.uses(name)},
         "search": {
             "algorithm": "random",
@@ -161,7 +162,7 @@ def context_for_browser(user: User, project: Project) -> Json:
 def _describe_code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -> Json:
     """Return a code version with its entries that build models, and the data set that it has loaded."""
     dataset_version = loaded.get(version.digest)
-    entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
+    entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
     names = [entry.name for entry in entries]
     return {
         "digest": version.digest,
