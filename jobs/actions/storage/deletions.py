@@ -70,7 +70,7 @@ def delete(row: Deletable, *, by: User) -> Deletion:
         )
         # Evaluated before the first update: what belongs to a row is found through visible rows.
         rows_by_model = [
-            (rows.model, list(rows.values_list("pk", flat=True))) for rows in Scope.for_row(row).querysets()
+            (rows.model, list(rows.values_list("pk", flat=True))) for rows in Scope.of_row(row).querysets()
         ]
         for model, keys in rows_by_model:
             _mark_deleted(model, keys, deletion)
@@ -96,7 +96,7 @@ def _lock_row(row: Deletable, project: Project) -> None:
     Project.objects.select_for_update(no_key=True).filter(pk=project.pk).first()
     if isinstance(row, Job):
         # The steps too: `require_present` locks the one that a version is made of.
-        list(Scope.for_row(row).jobs.locked().order_by("pk").only("pk"))
+        list(Scope.of_row(row).jobs.locked().order_by("pk").only("pk"))
     if type(row).objects.select_for_update(of=("self",), no_key=True).filter(pk=row.pk).first() is None:
         raise NotFound(f"There is no {DELETION_KINDS[type(row)].label} {row} any more.")
 

@@ -53,7 +53,7 @@ class Scope:
     code: QuerySet[CodeVersion]
 
     @classmethod
-    def for_row(cls, row: Deletable) -> Self:
+    def of_row(cls, row: Deletable) -> Self:
         """Return the visible rows that would be deleted with `row`."""
         empty = cls(
             projects=Project.objects.none(),

@@ -51,7 +51,7 @@ def may_delete(user: User, row: Deletable) -> bool:
 
 def preview_out(row: Deletable) -> DeletionPreviewOut:
     """Return the objects that a deletion would delete, and those that prevent it."""
-    scope = Scope.for_row(row)
+    scope = Scope.of_row(row)
     artifacts, checkpoints = _total_bytes(scope.artifacts()), _total_bytes(scope.checkpoints)
     return DeletionPreviewOut(
         kind=cast(DeletionKind, str(DELETION_KINDS[type(row)])),
