@@ -87,7 +87,7 @@ class Fuzz:
     def rest(self) -> None:
         method, path, operation = self.dice.choice(self.operations)
         values = fuzzing.KNOWN | {"project": PROJECT, "slug": self.dice.choice([PROJECT, "iris"])}
-        path = fuzzing.filled(path, self.dice, wild=self.dice.random() < 0.25, known=values)
+        path = fuzzing.filled(path, self.dice, wild=self.dice.random() < 0.25, values=values)
         content = operation.get("requestBody", {}).get("content", {})
         body = b""
         if "application/json" in content:

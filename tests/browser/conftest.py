@@ -241,9 +241,9 @@ def yard(
 ) -> Iterator[RunningYard]:
     """Broker, web, scheduler, worker and prediction server, with the two people in one project."""
     home = tmp_path_factory.mktemp("seen") / "home"
-    with open_yard(home, TRAINYARD_PACKAGE_FOLDER=str(wheels)) as installation:
-        installation.open(database=migrated)
-        yield installation
+    with open_yard(home, TRAINYARD_PACKAGE_FOLDER=str(wheels)) as running:
+        running.open(database=migrated)
+        yield running
 
 
 @dataclass
