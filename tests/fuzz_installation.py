@@ -52,10 +52,14 @@ SPEC = {
 class Fuzz:
     """The requests to one installation, and their answers."""
 
-    def __init__(self, yard: RunningYard, seed: int) -> None:
-        self.yard, self.dice, self.http = yard, random.Random(seed), httpx2.Client(timeout=PATIENCE)
-        self.web, self.serving = yard.urls["web"], yard.urls["serving"]
-        self.bearer = yard.bearer("ada")
+    def __init__(self, installation: RunningYard, seed: int) -> None:
+        self.installation, self.dice, self.http = (
+            installation,
+            random.Random(seed),
+            httpx2.Client(timeout=PATIENCE),
+        )
+        self.web, self.serving = installation.urls["web"], installation.urls["serving"]
+        self.bearer = installation.bearer("ada")
         document = self.http.get(f"{self.web}/api/v1/openapi.json").json()
         self.schemas = document["components"]["schemas"]
         self.operations = [
@@ -188,8 +192,11 @@ class Fuzz:
 class Watch:
     """An installation's parts over time."""
 
-    def __init__(self, yard: RunningYard) -> None:
-        self.yard, self.began = yard, {name: part.pid for name, part in yard.parts().items()}
+    def __init__(self, installation: RunningYard) -> None:
+        self.installation, self.began = (
+            installation,
+            {name: part.pid for name, part in installation.parts().items()},
+        )
         self.memory: list[dict[str, int]] = []
         self.disk: list[int] = []
         self.slowest = 0.0
@@ -202,13 +209,15 @@ class Watch:
             if not httpx2.get(url, timeout=PATIENCE).is_success:
                 self.complaints.append(f"{url} is not healthy")
             self.slowest = max(self.slowest, time.monotonic() - began)
-        parts = self.yard.parts()
+        parts = self.installation.parts()
         for name, pid in self.began.items():
             if name not in parts or parts[name].pid != pid:
                 self.complaints.append(f"{name} was restarted")
         self.began = {name: part.pid for name, part in parts.items()}
         self.memory.append({name: part.memory_info().rss for name, part in parts.items()})
-        self.disk.append(sum(file.lstat().st_size for file in self.yard.home.rglob("*") if file.is_file()))
+        self.disk.append(
+            sum(file.lstat().st_size for file in self.installation.home.rglob("*") if file.is_file())
+        )
 
     def growth(self) -> list[str]:
         """Return the parts whose memory has grown too much since the first minute."""
@@ -224,9 +233,9 @@ class Watch:
 def run(seconds: float, seed: int) -> dict[str, Any]:
     """Return the figures of a fuzz; `complaints` is empty if all went well."""
     with tempfile.TemporaryDirectory(prefix="fuzz") as folder:
-        with open_yard(Path(folder) / "home") as yard:
-            yard.open()
-            fuzz, watch = Fuzz(yard, seed), Watch(yard)
+        with open_yard(Path(folder) / "home") as installation:
+            installation.open()
+            fuzz, watch = Fuzz(installation, seed), Watch(installation)
             urls = [f"{fuzz.web}/healthz", f"{fuzz.serving}/v2/health/live"]
             ends, next_look = time.monotonic() + seconds, 0.0
             while time.monotonic() < ends:
@@ -235,9 +244,9 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
                     next_look = time.monotonic() + LOOK
                 fuzz.step()
             watch.look(urls)
-            stopped = yard.stop()
+            stopped = installation.stop()
             # A child of this process serves the calls of the test inside the installation.
-            left = [process.name() for process in yard.everything() if process.ppid() != os.getpid()]
+            left = [process.name() for process in installation.everything() if process.ppid() != os.getpid()]
         complaints = [*fuzz.complaints, *watch.complaints, *watch.growth()]
         complaints += [f"left behind: {', '.join(left)}"] if left else []
         return {

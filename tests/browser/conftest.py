@@ -236,7 +236,7 @@ def wheels() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="package")
-def yard(
+def installation(
     tmp_path_factory: pytest.TempPathFactory, migrated: Path | None, wheels: Path
 ) -> Iterator[RunningYard]:
     """Broker, web, scheduler, worker and prediction server, with the two people in one project."""
@@ -256,7 +256,7 @@ class KnownUser:
 
 
 @pytest.fixture(scope="package")
-def known_users(yard: RunningYard, chromium: Browser) -> Iterator[dict[str, KnownUser]]:
+def known_users(installation: RunningYard, chromium: Browser) -> Iterator[dict[str, KnownUser]]:
     """The users by name, once they have logged in. Their sessions last, as in a browser that they keep."""
     users: dict[str, KnownUser] = {}
     yield users
@@ -266,7 +266,7 @@ def known_users(yard: RunningYard, chromium: Browser) -> Iterator[dict[str, Know
 
 @pytest.fixture
 def cast(
-    yard: RunningYard,
+    installation: RunningYard,
     chromium: Browser,
     known_users: dict[str, KnownUser],
     watch: Watch,
@@ -276,7 +276,7 @@ def cast(
 
     def enter(name: str) -> Visitor:
         if name not in known_users:
-            known_users[name] = KnownUser(SharedContext(chromium, yard.urls["web"]), [])
+            known_users[name] = KnownUser(SharedContext(chromium, installation.urls["web"]), [])
         user = known_users[name]
         context = user.shared.lend()
         assert context is not None
@@ -288,7 +288,7 @@ def cast(
         if user.cookies:
             page.goto("/account/")
         else:
-            visitor.log_in(yard.call("tests.flow.people", "login", name), name)
+            visitor.log_in(installation.call("tests.flow.people", "login", name), name)
             user.cookies = list(context.cookies())
         return visitor
 

@@ -64,8 +64,8 @@ def test_thumbnails_are_drawn_from_their_file(
 
 
 def test_the_chosen_image_is_shown_before_it_is_sent(open_as: Open, tmp_path: Path) -> None:
-    yard = make_yard(tmp_path)
-    version = yard.live()
+    installation = make_yard(tmp_path)
+    version = installation.live()
     tensor = {"name": "input", "dtype": "float32", "shape": [8, 12, 3]}
     version.signature = {
         "inputs": [tensor],
@@ -73,7 +73,7 @@ def test_the_chosen_image_is_shown_before_it_is_sent(open_as: Open, tmp_path: Pa
         "columns": [{"name": "image", "type": "image"}],
     }
     version.save(update_fields=["signature"])
-    page = open_as(yard.viewer, "/models/digits/versions/1?tab=try")
+    page = open_as(installation.viewer, "/models/digits/versions/1?tab=try")
     file = tmp_path / "pet.png"
     file.write_bytes(picture())
     preview = page.get_by_alt_text("the chosen image")

@@ -23,7 +23,7 @@ Open = Callable[..., Page]
 
 
 @pytest.fixture
-def busy_yard(people: People) -> People:
+def busy_installation(people: People) -> People:
     """A project with jobs in every state, workers, tokens, an approval, an audit log."""
     owner, member, project = people.owner, people.member, people.project
     experiment = factories.make_experiment("digits with an mlp", project=project, by=member)
@@ -64,9 +64,9 @@ def busy_yard(people: People) -> People:
     ],
 )
 def test_page_looks_right_and_is_accessible(
-    busy_yard: People, open_as: Open, look: Look, path: str, name: str
+    busy_installation: People, open_as: Open, look: Look, path: str, name: str
 ) -> None:
-    page = open_as(busy_yard.administrator, path)
+    page = open_as(busy_installation.administrator, path)
     expect(page.locator("h1")).to_be_visible()
     look(page, name)
 
@@ -108,8 +108,8 @@ def test_a_one_time_link_logs_in_once_and_suggests_a_password(
     watch.ignore("404")
 
 
-def test_a_confirmation_names_the_consequences(busy_yard: People, open_as: Open, look: Look) -> None:
-    page = open_as(busy_yard.owner, "/tokens")
+def test_a_confirmation_names_the_consequences(busy_installation: People, open_as: Open, look: Look) -> None:
+    page = open_as(busy_installation.owner, "/tokens")
     page.get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("dialog")).to_contain_text("lose access")
     look(page, "confirm")
@@ -121,9 +121,9 @@ def test_a_confirmation_names_the_consequences(busy_yard: People, open_as: Open,
 
 
 def test_a_confirmed_action_is_done_although_its_button_was_replaced_meanwhile(
-    busy_yard: People, open_as: Open
+    busy_installation: People, open_as: Open
 ) -> None:
-    page = open_as(busy_yard.owner, "/tokens")
+    page = open_as(busy_installation.owner, "/tokens")
     page.get_by_role("button", name="Revoke").click()
     page.evaluate(
         "document.querySelectorAll('main form').forEach((form) => form.replaceWith(form.cloneNode(true)))"
@@ -132,8 +132,8 @@ def test_a_confirmed_action_is_done_although_its_button_was_replaced_meanwhile(
     expect(page.get_by_text("no longer works")).to_be_visible()
 
 
-def test_a_token_is_shown_once(busy_yard: People, open_as: Open) -> None:
-    page = open_as(busy_yard.member, "/tokens")
+def test_a_token_is_shown_once(busy_installation: People, open_as: Open) -> None:
+    page = open_as(busy_installation.member, "/tokens")
     page.get_by_label("Purpose").fill("notebook")
     page.get_by_role("button", name="Create token").click()
     raw = page.get_by_test_id("token").inner_text()
@@ -142,17 +142,19 @@ def test_a_token_is_shown_once(busy_yard: People, open_as: Open) -> None:
     assert raw not in page.content()
 
 
-def test_the_warm_processes_of_a_worker_are_shown(busy_yard: People, open_as: Open, look: Look) -> None:
+def test_the_warm_processes_of_a_worker_are_shown(
+    busy_installation: People, open_as: Open, look: Look
+) -> None:
     warm = [
         Warm(kind=kind, state=state, threads=1, pid=pid, since=time.time() - 40, memory_bytes=150_000_000)
         for kind, state, pid in (("fork server", "ready", 41), ("standby", "preparing", 42))
     ]
     worker = factories.make_worker("box-c", info={"warm": [process.model_dump() for process in warm]})
-    look(open_as(busy_yard.member, f"/workers/{worker.pk}"), "worker")
+    look(open_as(busy_installation.member, f"/workers/{worker.pk}"), "worker")
 
 
-def test_draining_can_be_undone(busy_yard: People, open_as: Open) -> None:
-    page = open_as(busy_yard.administrator, "/workers")
+def test_draining_can_be_undone(busy_installation: People, open_as: Open) -> None:
+    page = open_as(busy_installation.administrator, "/workers")
     card = page.locator(".card", has_text="box-a")
     card.get_by_role("button", name="Drain").click()
     page.get_by_role("dialog").get_by_role("button", name="Drain").click()
@@ -161,8 +163,8 @@ def test_draining_can_be_undone(busy_yard: People, open_as: Open) -> None:
     expect(card.get_by_role("button", name="Drain")).to_be_visible()
 
 
-def test_the_queue_is_reordered_by_keyboard_and_mouse(busy_yard: People, open_as: Open) -> None:
-    page = open_as(busy_yard.member, "/queue")
+def test_the_queue_is_reordered_by_keyboard_and_mouse(busy_installation: People, open_as: Open) -> None:
+    page = open_as(busy_installation.member, "/queue")
     page.get_by_role("button", name="Move up").last.click()
     expect(page.get_by_text("priority 50 → 51")).to_be_visible()
     box = page.get_by_label("Priority of job").first
@@ -176,8 +178,8 @@ def test_the_queue_is_reordered_by_keyboard_and_mouse(busy_yard: People, open_as
     expect(page.get_by_text("→ 80")).to_be_visible()
 
 
-def test_each_click_on_a_button_that_deletes_asks_again(busy_yard: People, open_as: Open) -> None:
-    page = open_as(busy_yard.owner, "/tokens")
+def test_each_click_on_a_button_that_deletes_asks_again(busy_installation: People, open_as: Open) -> None:
+    page = open_as(busy_installation.owner, "/tokens")
     # The browser keeps the page, as it does when it comes back to it.
     page.route("**/revoke", lambda route: route.fulfill(status=204))
     revoke = page.get_by_role("button", name="Revoke").first
@@ -189,8 +191,8 @@ def test_each_click_on_a_button_that_deletes_asks_again(busy_yard: People, open_
             dialog.get_by_role("button", name="Revoke").click()
 
 
-def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, look: Look) -> None:
-    page = open_as(busy_yard.member, "/queue")
+def test_search_finds_by_keyboard(busy_installation: People, open_as: Open, look: Look) -> None:
+    page = open_as(busy_installation.member, "/queue")
     page.keyboard.press("Control+k")
     page.keyboard.type("digits")
     expect(page.get_by_role("option").first).to_be_visible()
@@ -246,11 +248,11 @@ def test_a_narrow_screen_shows_whole_titles_of_search_results(open_as: Open, peo
 
 @pytest.mark.parametrize("result", ["truncated", "sealed"])
 def test_the_result_of_a_failed_verification_looks_right_and_is_accessible(
-    busy_yard: People, open_as: Open, look: Look, result: str
+    busy_installation: People, open_as: Open, look: Look, result: str
 ) -> None:
     present(AuditEvent.objects.order_by("number").last()).delete()
     if result == "sealed":
-        audit.seal_chain("A backup of the night before was restored.", by=busy_yard.administrator)
-    page = open_as(busy_yard.administrator, "/audit/verify")
+        audit.seal_chain("A backup of the night before was restored.", by=busy_installation.administrator)
+    page = open_as(busy_installation.administrator, "/audit/verify")
     expect(page.get_by_text("The last rows are missing")).to_be_visible()
     look(page, f"audit-verify-{result}")

@@ -12,13 +12,13 @@ Open = Callable[..., Page]
 
 
 def test_a_text_has_a_line_of_its_own(open_as: Open, look: Look, tmp_path: Path) -> None:
-    yard = make_yard(tmp_path)
-    version = yard.live()
+    installation = make_yard(tmp_path)
+    version = installation.live()
     tensor = {"name": "input", "dtype": "float32", "shape": [3]}
     columns = [{"name": "age", "type": "number"}, {"name": "comment", "type": "text"}]
     version.signature = {"inputs": [tensor], "outputs": [tensor], "columns": columns}
     version.save(update_fields=["signature"])
-    page = open_as(yard.viewer, "/models/digits/versions/1?tab=try")
+    page = open_as(installation.viewer, "/models/digits/versions/1?tab=try")
 
     def widths() -> tuple[float, float]:
         text, form = page.get_by_label("comment").bounding_box(), page.locator(".ty-fields").bounding_box()

@@ -8,7 +8,7 @@ from tests.browser.visitor import Visitor
 from tests.flow.yard import PROJECT
 
 
-def look_at_a_busy_yard(user: Visitor) -> None:
+def look_at_a_busy_installation(user: Visitor) -> None:
     """Check the home page of an administrator while a job runs."""
     user.go("Home")
     user.check_page("home-busy")

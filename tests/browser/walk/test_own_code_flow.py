@@ -65,38 +65,44 @@ def load_data(user: Visitor, name: str) -> None:
     expect(user.page.locator("[data-split]")).to_be_hidden()
 
 
-def assert_its_file_is_accepted(yard: RunningYard) -> None:
+def assert_its_file_is_accepted(installation: RunningYard) -> None:
     """Add the file of the first version to another model, with its code; wait until it is validated."""
-    first = yard.ada.get(f"/models/{MODEL}/versions/1")
-    web = f"{yard.urls['web']}/api/v1"
-    file = yard._http.get(f"{web}/artifacts/{first['digest']}", headers=yard.bearer("ada")).content
-    yard.ada.post("/models", {"name": "imported-layers", "project": PROJECT})
+    first = installation.ada.get(f"/models/{MODEL}/versions/1")
+    web = f"{installation.urls['web']}/api/v1"
+    file = installation._http.get(
+        f"{web}/artifacts/{first['digest']}", headers=installation.bearer("ada")
+    ).content
+    installation.ada.post("/models", {"name": "imported-layers", "project": PROJECT})
     versions = "/models/imported-layers/versions"
-    yard.ada.upload(versions, {"code": first["lineage"]["code"]}, "m.keras", file)
+    installation.ada.upload(versions, {"code": first["lineage"]["code"]}, "m.keras", file)
 
     def validated() -> Body | None:
-        answer = yard.ada.get(f"{versions}/1")
+        answer = installation.ada.get(f"{versions}/1")
         return None if answer["state"] == "validating" else answer
 
     version = wait_for(validated, "the import to be validated")
     assert (version["state"], version["code"]["needed"]) == ("candidate", True), version["error"]
 
 
-def assert_gates_run_in_sandboxes(yard: RunningYard) -> None:
+def assert_gates_run_in_sandboxes(installation: RunningYard) -> None:
     """Compare the ensemble with the version in production: each is executed in a sandbox of its own."""
     versions = {
-        version["what"]: version["number"] for version in yard.ada.get(f"/models/{MODEL}/versions")["items"]
+        version["what"]: version["number"]
+        for version in installation.ada.get(f"/models/{MODEL}/versions")["items"]
     }
-    _, judged = yard.gated(MODEL, versions["ensemble"])
+    _, judged = installation.gated(MODEL, versions["ensemble"])
     gates = {gate["name"]: gate for gate in judged["gates"]}
     assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
     assert "in a sandbox" in gates["loads"]["detail"]
-    assert yard.job(judged["gate_job"])["sandbox"] == {"level": strongest(yard), "network": False}
+    assert installation.job(judged["gate_job"])["sandbox"] == {
+        "level": strongest(installation),
+        "network": False,
+    }
 
 
 @needs_sandbox
 def test_data_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sandbox(
-    yard: RunningYard, cast: Cast
+    installation: RunningYard, cast: Cast
 ) -> None:
     user = cast.ada
     store(user, "layers of our own", own_code.OWN_OBJECTS + own_code.LOADS_IRIS)
@@ -144,6 +150,6 @@ def test_data_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in
     page.get_by_role("spinbutton").first.fill("5.1")
     expect(ask(user)).to_have_text(re.compile("setosa|versicolor|virginica"))
     user.go("Endpoints", MODEL)
-    expect(user.card("Replicas")).to_contain_text(f"sandbox: {strongest(yard)}")
-    assert_its_file_is_accepted(yard)
-    assert_gates_run_in_sandboxes(yard)
+    expect(user.card("Replicas")).to_contain_text(f"sandbox: {strongest(installation)}")
+    assert_its_file_is_accepted(installation)
+    assert_gates_run_in_sandboxes(installation)

@@ -10,7 +10,7 @@ from tests.browser.walk.administering import (
     administer,
     create_and_revoke_a_token,
     drain_and_enable,
-    look_at_a_busy_yard,
+    look_at_a_busy_installation,
 )
 from tests.browser.walk.building import build_and_submit, look_at_bundled_data, upload_data
 from tests.browser.walk.cast import Cast
@@ -38,7 +38,7 @@ from tests.flow.yard import RunningYard
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(5400)]
 
 
-def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> None:
+def test_from_data_to_a_served_model_and_back(installation: RunningYard, cast: Cast) -> None:
     cast.ada.check_page("account")
     cast.ada.go("Home")
     cast.ada.check_page("home-new")
@@ -46,12 +46,12 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     look_at_bundled_data(cast.ada)
     job = build_and_submit(cast.ada)
     watch_it_run(cast.ada)
-    look_at_a_busy_yard(cast.root)
+    look_at_a_busy_installation(cast.root)
     watch_it_end(cast.ada)
     look_at_the_job(cast.ada)
     look_at_the_experiment(cast.ada)
 
-    versions = versions_of(yard, job)
+    versions = versions_of(installation, job)
     best, ensemble = versions["best"], versions["ensemble"]
     ask_for_promotion(cast.ada, best, "The best single model.")
     approve_by_keyboard(cast.grace, best)
@@ -74,6 +74,6 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     cast.ada.check_page("home")
 
 
-def versions_of(yard: RunningYard, job: int) -> dict[str, int]:
-    entries = yard.until_completed(job)["results"]["versions"]
+def versions_of(installation: RunningYard, job: int) -> dict[str, int]:
+    entries = installation.until_completed(job)["results"]["versions"]
     return {entry["what"]: int(entry["number"]) for entry in entries}

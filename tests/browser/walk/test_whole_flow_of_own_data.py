@@ -16,12 +16,12 @@ from tests.images import folders, zipped
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1800)]
 
 
-def test_a_zip_of_images_in_folders(yard: RunningYard, cast: Cast, tmp_path: Path) -> None:
+def test_a_zip_of_images_in_folders(installation: RunningYard, cast: Cast, tmp_path: Path) -> None:
     files = folders(count=40)
     upload(cast.ada, "colours.zip", zipped(tmp_path / "colours.zip", files).read_bytes())
     expect(cast.ada.page.get_by_role("img", name="images of green")).to_be_visible()
     model = train(cast.ada, "Convolutional network", epochs=40, learning_rate=0.01)
-    yard.promote(model, 1)
+    installation.promote(model, 1)
     open_try_it(cast.ada, model)
     new = folders(count=1, seed=9)
     for colour in ("red", "blue"):

@@ -71,7 +71,7 @@ for step in range(1, 4):
 
 
 def test_a_script_is_searched_over_its_arguments_and_its_model_is_served(
-    yard: RunningYard, cast: Cast
+    installation: RunningYard, cast: Cast
 ) -> None:
     ada, page = cast.ada, cast.ada.page
     ada.go("Code", "New version")
@@ -101,19 +101,19 @@ def test_a_script_is_searched_over_its_arguments_and_its_model_is_served(
     ada.tab("Artifacts")
     expect(page.get_by_role("main")).to_contain_text("trial-1/notes/run.txt")
     ada.check_page("script-artifacts")
-    job = yard.job(int(page.url.partition("?")[0].rpartition("/")[2]))
+    job = installation.job(int(page.url.partition("?")[0].rpartition("/")[2]))
     assert job["results"]["best_trial"]["values"] == {"rate": 0.2}
-    curve = yard.ada.get(f"/jobs/{job['id']}/metrics", names="accuracy", trial=1)["series"]
+    curve = installation.ada.get(f"/jobs/{job['id']}/metrics", names="accuracy", trial=1)["series"]
     assert [len(series["points"]) for series in curve] == [30]
-    yard.promote("iris-script", 1)
-    served, answers = yard.predict("iris-script", [[5.1, 3.5, 1.4, 0.2]])
+    installation.promote("iris-script", 1)
+    served, answers = installation.predict("iris-script", [[5.1, 3.5, 1.4, 0.2]])
     assert served == 1
     assert answers[0].index(max(answers[0])) == 0
 
 
 @needs_sandbox
 def test_a_script_with_a_package_is_searched_and_shows_its_build_log(
-    yard: RunningYard, cast: Cast, wheels: Path
+    installation: RunningYard, cast: Cast, wheels: Path
 ) -> None:
     wheel(wheels, "tyscores", "2.1", code="def score(factor, step):\n    return factor * step\n")
     ada, page = cast.ada, cast.ada.page
@@ -133,7 +133,7 @@ def test_a_script_with_a_package_is_searched_and_shows_its_build_log(
     page.get_by_label("Steps of a full run").fill("3")
     ada.send("Submit")
     expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed")
-    job = yard.job(int(page.url.rpartition("/")[2]))
+    job = installation.job(int(page.url.rpartition("/")[2]))
     assert job["results"]["best_trial"]["values"] == {"factor": 3.0}
     ada.go("Code", "scores")
     packages = ada.card("Installed packages")
