@@ -101,7 +101,7 @@ def make_dataset(slug: str = "", *, project: Project | None = None, by: User | N
 
 
 def profile(**changes: Any) -> dict[str, Any]:
-    """Return the profile of a small classification table."""
+    """Return a small classification table's profile."""
     columns = [
         {"name": name, "dtype": "float32", "min": 0.0, "max": 16.0, "mean": 4.9, "std": 6.0, "distinct": 17}
         for name in ("width", "height")
@@ -125,7 +125,7 @@ def profile(**changes: Any) -> dict[str, Any]:
 def make_code(
     name: str = "", *, project: Project, by: User, path: str = "model.py", source: str = ""
 ) -> CodeVersion:
-    """Make a version of code with one stored file."""
+    """Make a code version with one stored file."""
     name = name or f"code {next(_numbers)}"
     source = source or f"# {name}, {next(_numbers)}\n"
     artifact = artifacts.adopt(store().put_blocks([source.encode()]))
@@ -184,7 +184,7 @@ def make_job(
 
 def make_trials(job: Job, count: int = 4) -> list[Trial]:
     """Make completed trials with two executions each."""
-    made = []
+    trials = []
     for number in range(1, count + 1):
         values = {"units": 16 * number}
         score = 0.9 + 0.01 * number
@@ -210,8 +210,8 @@ def make_trials(job: Job, count: int = 4) -> list[Trial]:
                 epochs=5,
                 metrics={"val_accuracy": score, "val_loss": 1 - score},
             )
-        made.append(trial)
-    return made
+        trials.append(trial)
+    return trials
 
 
 def make_worker(name: str = "", *, slots: int = 4, pool: str = "default", **fields: Any) -> Worker:

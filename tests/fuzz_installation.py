@@ -57,7 +57,7 @@ class Fuzz:
         self.web, self.serving = yard.urls["web"], yard.urls["serving"]
         self.bearer = yard.bearer("ada")
         document = self.http.get(f"{self.web}/api/v1/openapi.json").json()
-        self.known = document["components"]["schemas"]
+        self.schemas = document["components"]["schemas"]
         self.operations = [
             (method, path, operation)
             for path, methods in document["paths"].items()
@@ -86,13 +86,13 @@ class Fuzz:
 
     def rest(self) -> None:
         method, path, operation = self.dice.choice(self.operations)
-        known = fuzzing.KNOWN | {"project": PROJECT, "slug": self.dice.choice([PROJECT, "iris"])}
-        path = fuzzing.filled(path, self.dice, wild=self.dice.random() < 0.25, known=known)
+        values = fuzzing.KNOWN | {"project": PROJECT, "slug": self.dice.choice([PROJECT, "iris"])}
+        path = fuzzing.filled(path, self.dice, wild=self.dice.random() < 0.25, values=values)
         content = operation.get("requestBody", {}).get("content", {})
         body = b""
         if "application/json" in content:
-            made = fuzzing.example(content["application/json"]["schema"], self.known)
-            body = json.dumps(fuzzing.mutated(made, self.dice)).encode()
+            example = fuzzing.example(content["application/json"]["schema"], self.schemas)
+            body = json.dumps(fuzzing.mutated(example, self.dice)).encode()
         if self.dice.random() < 0.1:
             body = fuzzing.nested(self.dice)
         sent = {"Content-Type": "application/json", **(self.bearer if self.dice.random() < 0.8 else {})}
@@ -186,7 +186,7 @@ class Fuzz:
 
 
 class Watch:
-    """The parts of an installation over time."""
+    """An installation's parts over time."""
 
     def __init__(self, yard: RunningYard) -> None:
         self.yard, self.began = yard, {name: part.pid for name, part in yard.parts().items()}
@@ -237,7 +237,7 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
             watch.look(urls)
             stopped = yard.stop()
             # A child of this process serves the calls of the test inside the installation.
-            left = [each.name() for each in yard.everything() if each.ppid() != os.getpid()]
+            left = [process.name() for process in yard.everything() if process.ppid() != os.getpid()]
         complaints = [*fuzz.complaints, *watch.complaints, *watch.growth()]
         complaints += [f"left behind: {', '.join(left)}"] if left else []
         return {
@@ -256,7 +256,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    figures = run(given.seconds, given.seed)
+    arguments = parser.parse_args()
+    figures = run(arguments.seconds, arguments.seed)
     sys.stdout.write(json.dumps(figures, indent=1) + "\n")
     sys.exit(1 if figures["complaints"] else 0)

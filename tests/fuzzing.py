@@ -27,12 +27,12 @@ HEADER_VALUES = [
 ]  # fmt: skip
 
 
-def example(schema: dict[str, Any], known: dict[str, Any], depth: int = 0) -> Any:
+def example(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) -> Any:
     """Return a value that a JSON schema accepts, at least approximately."""
     if depth > 8:
         return None
     if "$ref" in schema:
-        return example(known[schema["$ref"].rsplit("/", 1)[-1]], known, depth + 1)
+        return example(schemas[schema["$ref"].rsplit("/", 1)[-1]], schemas, depth + 1)
     for key in ("examples", "enum"):
         if schema.get(key):
             return schema[key][0]
@@ -41,11 +41,13 @@ def example(schema: dict[str, Any], known: dict[str, Any], depth: int = 0) -> An
             return schema[key]
     for key in ("anyOf", "oneOf", "allOf"):
         if schema.get(key):
-            return example(schema[key][0], known, depth + 1)
+            return example(schema[key][0], schemas, depth + 1)
     if schema.get("type") == "object":
-        return {name: example(part, known, depth + 1) for name, part in schema.get("properties", {}).items()}
+        return {
+            name: example(part, schemas, depth + 1) for name, part in schema.get("properties", {}).items()
+        }
     if schema.get("type") == "array":
-        return [example(schema.get("items", {}), known, depth + 1)]
+        return [example(schema.get("items", {}), schemas, depth + 1)]
     return {"integer": 1, "number": 0.5, "boolean": True}.get(schema.get("type", ""), "text")
 
 
@@ -73,11 +75,11 @@ def nested(dice: random.Random) -> bytes:
     return opening * depth + b"1" + closing * dice.choice([depth, 0])
 
 
-def filled(path: str, dice: random.Random, *, wild: bool, known: dict[str, Any] = KNOWN) -> str:
+def filled(path: str, dice: random.Random, *, wild: bool, values: dict[str, Any] = KNOWN) -> str:
     """Fill the parameters of a path: with names that exist, or with invalid ones if `wild`."""
     while "{" in path:
         name = path[path.index("{") + 1 : path.index("}")]
-        right = known.get(name, 1)
+        right = values.get(name, 1)
         chosen = (
             dice.choice(["0", "-1", "99999999999999999999", "x y", "%2e%2e", "ß", "a" * 300])
             if wild

@@ -256,7 +256,7 @@ BROKEN = {
 
 
 def code_in(folder: Path, text: str, name: str = "model.py") -> OwnCode:
-    """Return a version of code with one file."""
+    """Return a code version with one file."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / name
     file.write_text(text, encoding="utf-8")

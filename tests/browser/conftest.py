@@ -1,4 +1,4 @@
-"""Fixtures of browser tests: a real web server on the test database, and Chromium through Playwright.
+"""Fixtures for browser tests: a real web server on the test database, and Chromium through Playwright.
 
 `open_as(user)` returns a page of a logged-in user. `look(page, name)` checks accessibility, and the width on
 two screens. A console or CSP error fails the test.
@@ -69,11 +69,11 @@ def free_port() -> int:
 
 def database_url() -> str:
     """Return the URL of the test database for other processes."""
-    given = connection.settings_dict
+    parameters = connection.settings_dict
     if connection.vendor == "sqlite":
-        return f"sqlite:///{given['NAME']}"
-    login = f"{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT'] or 5432}"
-    return f"postgresql://{login}/{given['NAME']}"
+        return f"sqlite:///{parameters['NAME']}"
+    login = f"{parameters['USER']}:{parameters['PASSWORD']}@{parameters['HOST']}:{parameters['PORT'] or 5432}"
+    return f"postgresql://{login}/{parameters['NAME']}"
 
 
 @pytest.fixture(scope="session")
@@ -241,9 +241,9 @@ def yard(
 ) -> Iterator[RunningYard]:
     """Broker, web, scheduler, worker and prediction server, with the two people in one project."""
     home = tmp_path_factory.mktemp("seen") / "home"
-    with open_yard(home, TRAINYARD_PACKAGE_FOLDER=str(wheels)) as made:
-        made.open(database=migrated)
-        yield made
+    with open_yard(home, TRAINYARD_PACKAGE_FOLDER=str(wheels)) as running:
+        running.open(database=migrated)
+        yield running
 
 
 @dataclass
@@ -258,10 +258,10 @@ class KnownUser:
 @pytest.fixture(scope="package")
 def known_users(yard: RunningYard, chromium: Browser) -> Iterator[dict[str, KnownUser]]:
     """The users by name, once they have logged in. Their sessions last, as in a browser that they keep."""
-    made: dict[str, KnownUser] = {}
-    yield made
-    for known in made.values():
-        known.shared.close()
+    users: dict[str, KnownUser] = {}
+    yield users
+    for user in users.values():
+        user.shared.close()
 
 
 @pytest.fixture
@@ -277,19 +277,19 @@ def cast(
     def enter(name: str) -> Visitor:
         if name not in known_users:
             known_users[name] = KnownUser(SharedContext(chromium, yard.urls["web"]), [])
-        known = known_users[name]
-        context = known.shared.lend()
+        user = known_users[name]
+        context = user.shared.lend()
         assert context is not None
         context.set_default_timeout(PATIENCE)
-        context.add_cookies(known.cookies)
+        context.add_cookies(user.cookies)
         page = context.new_page()
         watch.follow(page)
         visitor = Visitor(page, look)
-        if known.cookies:
+        if user.cookies:
             page.goto("/account/")
         else:
             visitor.log_in(yard.call("tests.flow.people", "login", name), name)
-            known.cookies = list(context.cookies())
+            user.cookies = list(context.cookies())
         return visitor
 
     expect.set_options(timeout=PATIENCE)
@@ -298,5 +298,5 @@ def cast(
         ends.callback(watch.assert_quiet)
         yield Cast(enter)
         expect.set_options(timeout=PAGE_TIMEOUT)
-        for known in known_users.values():
-            ends.callback(known.shared.take_back)
+        for user in known_users.values():
+            ends.callback(user.shared.take_back)

@@ -31,7 +31,7 @@ def test_an_environment_has_its_packages_and_behind_them_those_of_this_program(b
     wheel(bench.wheels, "first", requires=("second>=2",))
     wheel(bench.wheels, "second", "2.5")
     held = bench.ensure("first")
-    assert [(each.name, each.version) for each in held.facts.packages] == [
+    assert [(package.name, package.version) for package in held.facts.packages] == [
         ("first", "1.0"),
         ("second", "2.5"),
     ]
@@ -98,7 +98,7 @@ def test_a_package_of_this_program_need_not_be_in_the_index_and_keeps_its_versio
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code", "words"),
+    ("requirement", "code", "words"),
     [
         ("absent", "package_not_found", "no package 'absent'"),
         ("first==9", "package_not_found", "no version of first that fits 'first==9'"),
@@ -106,10 +106,10 @@ def test_a_package_of_this_program_need_not_be_in_the_index_and_keeps_its_versio
         ("x @ https://example.com/x.whl", "package_requirement", "not from addresses"),
     ],
 )
-def test_a_failed_installation_names_its_cause(bench: Bench, wanted: str, code: str, words: str) -> None:
+def test_a_failed_installation_names_its_cause(bench: Bench, requirement: str, code: str, words: str) -> None:
     wheel(bench.wheels, "first")
     with pytest.raises(BuildFailed) as failed:
-        bench.ensure(wanted)
+        bench.ensure(requirement)
     assert failed.value.code == code
     assert words in failed.value.message
     assert bench.environments.folder.present() == []
@@ -154,14 +154,14 @@ def test_a_build_reaches_the_index_and_nothing_else(cases: Cases, users: RunnerU
     worker, level = cases.strongest()
     if level is Level.PROCESS:
         pytest.skip("only wheels are installed there, which execute nothing")
-    found = results_at("tests.environments.hostile_build", worker, level, users)
-    assert "/simple/hostile/" in found.pop("asked")
-    assert found.pop("received") == []
-    attempts = found.pop("attempts")
+    outcome = results_at("tests.environments.hostile_build", worker, level, users)
+    assert "/simple/hostile/" in outcome.pop("asked")
+    assert outcome.pop("received") == []
+    attempts = outcome.pop("attempts")
     # At the levels with a root of their own, a datagram reaches no one, and the folder is one of the build.
     possible = {name for name, result in attempts.items() if result == "possible"}
     assert possible <= ({"datagram", "outside"} if level is not Level.LANDLOCK else set()), attempts
-    assert found == {"outside": False, "level": level}
+    assert outcome == {"outside": False, "level": level}
 
 
 def test_a_host_that_is_not_the_index_is_named(bench: Bench) -> None:
@@ -269,7 +269,7 @@ def test_an_environment_is_built_again_from_its_record_or_refused(bench: Bench) 
     wheel(bench.wheels, "first")
     held = bench.ensure("first")
     recorded = held.facts.as_set()
-    assert [(each.name, each.version, len(each.digest)) for each in recorded.packages] == [
+    assert [(package.name, package.version, len(package.digest)) for package in recorded.packages] == [
         ("first", "1.0", 64)
     ]
     # The environment that was resolved is that of the record.
