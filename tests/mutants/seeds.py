@@ -122,7 +122,7 @@ def extremes(*, raw: bool) -> pa.Table:
     """Return a table of the smallest and largest values of many types; `raw` adds times and decimals."""
     small, large = -(2**63), 2**63 - 1
     numbers = pa.array([small, large, 0, None] * 10, pa.int64())
-    found = {
+    extreme_columns = {
         "whole": numbers,
         "unsigned": pa.array([0, 2**63 - 1, None, 7] * 10, pa.uint64()),
         "real": [float("nan"), float("inf"), -1.8e308 * 10, 5e-324] * 10,
@@ -133,11 +133,13 @@ def extremes(*, raw: bool) -> pa.Table:
     }
     if raw:
         for unit in ("s", "ms", "us", "ns"):
-            found[f"at_{unit}"] = numbers.cast(pa.timestamp(unit))
-            found[f"took_{unit}"] = numbers.cast(pa.duration(unit))
-        found["days"] = pa.array([-(2**31), 2**31 - 1, 0, None] * 10, pa.int32()).cast(pa.date32())
-        found["money"] = pa.array([Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(0), None] * 10)
-    return pa.table(found)
+            extreme_columns[f"at_{unit}"] = numbers.cast(pa.timestamp(unit))
+            extreme_columns[f"took_{unit}"] = numbers.cast(pa.duration(unit))
+        extreme_columns["days"] = pa.array([-(2**31), 2**31 - 1, 0, None] * 10, pa.int32()).cast(pa.date32())
+        extreme_columns["money"] = pa.array(
+            [Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(0), None] * 10
+        )
+    return pa.table(extreme_columns)
 
 
 def nested() -> pa.Table:
@@ -154,7 +156,7 @@ def labels() -> pa.Table:
             "many": pa.array(lists, pa.large_list(pa.large_string())),
             "codes": pa.array([[i, 2**63 - 1] for i in range(ROWS)]),
             "two": pa.array([[True, False]] * ROWS, pa.list_(pa.bool_(), 2)),
-            "y": pa.array([each or [] for each in lists]),
+            "y": pa.array([texts or [] for texts in lists]),
         }
     )
 
@@ -177,9 +179,9 @@ def words() -> pa.Table:
 def archive(members: dict[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a zip archive, with the same times in every run."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", method) as made:
+    with zipfile.ZipFile(file, "w", method) as zip_file:
         for name, body in members.items():
-            made.writestr(zipfile.ZipInfo(name, DATE), body, compress_type=method)
+            zip_file.writestr(zipfile.ZipInfo(name, DATE), body, compress_type=method)
     return file.getvalue()
 
 
@@ -223,19 +225,19 @@ class Evil:
 def weights(**arrays: np.ndarray) -> bytes:
     """Return an HDF5 file of the weights of layers."""
     file = io.BytesIO()
-    with h5py.File(file, "w") as made:
+    with h5py.File(file, "w") as h5_file:
         for name, array in arrays.items():
-            made[f"layers/{name}/vars/0"] = array
+            h5_file[f"layers/{name}/vars/0"] = array
     return file.getvalue()
 
 
 def linked_weights() -> bytes:
     """Return an HDF5 file with links to other files and groups."""
     file = io.BytesIO()
-    with h5py.File(file, "w") as made:
-        made["layers/dense/vars/0"] = np.ones((4, 3), np.float32)
-        made["layers/dense/vars/1"] = h5py.ExternalLink("/etc/passwd", "/x")
-        made["layers/again"] = h5py.SoftLink("/layers/dense")
+    with h5py.File(file, "w") as h5_file:
+        h5_file["layers/dense/vars/0"] = np.ones((4, 3), np.float32)
+        h5_file["layers/dense/vars/1"] = h5py.ExternalLink("/etc/passwd", "/x")
+        h5_file["layers/again"] = h5py.SoftLink("/layers/dense")
     return file.getvalue()
 
 
@@ -263,7 +265,7 @@ def keras(config: dict[str, Any], body: bytes, **more: bytes) -> bytes:
         "config.json": json.dumps(config).encode(),
         "model.weights.h5": body,
     }
-    return archive(members | {name.replace("_", "."): each for name, each in more.items()})
+    return archive(members | {name.replace("_", "."): member_body for name, member_body in more.items()})
 
 
 def functional(*layers: dict[str, Any]) -> dict[str, Any]:
@@ -315,11 +317,11 @@ PIXELS = (np.arange(ROWS * 64) % 255).astype(np.uint8).reshape(ROWS, 8, 8, 1)
 
 def tarred(members: dict[str, bytes]) -> bytes:
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as made:
+    with tarfile.open(fileobj=file, mode="w") as tar_file:
         for name, body in members.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(body)
-            made.addfile(entry, io.BytesIO(body))
+            tar_file.addfile(entry, io.BytesIO(body))
     return file.getvalue()
 
 

@@ -104,7 +104,7 @@ class FakeRunner:
 
     def train(self, task: dict[str, Any], *, resume: Sequence[dict[str, Any]] = (), **about: int) -> None:
         epochs = task["spec"]["fit"]["epochs"]
-        for epoch in range(1 + max((kept["step"] for kept in resume), default=0), epochs + 1):
+        for epoch in range(1 + max((checkpoint["step"] for checkpoint in resume), default=0), epochs + 1):
             self.check_yield()
             time.sleep(EPOCH if epochs < MANY else LONG_EPOCH)
             self.points(epoch, epoch + 1, **about)
@@ -187,8 +187,8 @@ class FakeRunner:
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         facts = {name: status[name].split() for name in ("Uid", "Gid", "Groups", "CapPrm", "NoNewPrivs")}
         # The open folder itself is closed again.
-        files = [each for each in list(Path("/proc/self/fd").iterdir()) if each.exists()]
-        facts["files"] = [str(each.readlink()) for each in files]
+        files = [descriptor for descriptor in list(Path("/proc/self/fd").iterdir()) if descriptor.exists()]
+        facts["files"] = [str(descriptor.readlink()) for descriptor in files]
         self.send("log", line=json.dumps({**facts, "core": resource.getrlimit(resource.RLIMIT_CORE)}))
 
     def do_limits(self, task: dict[str, Any]) -> None:
@@ -210,7 +210,7 @@ class FakeRunner:
         """Write a file into the compile cache, and report the files there."""
         folder = Path(task["compile_cache"])
         (folder / name).write_text("program")
-        self.send("log", line=json.dumps(sorted(each.name for each in folder.iterdir())))
+        self.send("log", line=json.dumps(sorted(file.name for file in folder.iterdir())))
 
     def do_lock(self, task: dict[str, Any], name: str) -> None:
         """Open the file of a lock in the compile cache, leave it there, and report whether it can be used."""

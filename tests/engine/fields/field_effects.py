@@ -126,29 +126,29 @@ def optimizer(spec: ExperimentSpec, _: Files) -> Any:
     """Return the optimizer with its schedule over steps, or the learning rates on a plateau."""
     # Otherwise names are numbered: the second optimizer of a process is "adam_1".
     keras.backend.clear_session(free_memory=False)
-    made = scale_loss(make_optimizer(spec.fit, steps=10), spec.precision)
-    config = keras.optimizers.serialize(made)
-    return config, _rates(spec, made) if isinstance(spec.fit.schedule, ReduceOnPlateau) else None
+    built_optimizer = scale_loss(make_optimizer(spec.fit, steps=10), spec.precision)
+    config = keras.optimizers.serialize(built_optimizer)
+    return config, _rates(spec, built_optimizer) if isinstance(spec.fit.schedule, ReduceOnPlateau) else None
 
 
-def _rates(spec: ExperimentSpec, made: Any) -> list[float]:
-    model, hook, rates = SimpleNamespace(optimizer=made), hook_for(spec.fit), []
+def _rates(spec: ExperimentSpec, with_rates: Any) -> list[float]:
+    model, hook, rates = SimpleNamespace(optimizer=with_rates), hook_for(spec.fit), []
     for epoch, loss in enumerate([1.0, *[0.9] * 4, 0.8999, 0.89, *[0.5] * 12], start=1):
         hook.after_epoch(epoch, {"val_loss": loss, "val_accuracy": epoch / 100}, model)
-        rates.append(float(made.learning_rate))
+        rates.append(float(with_rates.learning_rate))
     return rates
 
 
 def training(spec: ExperimentSpec, files: Files) -> Any:
     """Return the batches, loss, metrics and calls of a training."""
     loaded = files.load(spec)
-    made = prepare(spec, loaded, loaded.parts.train, name="t", seed=spec.fit.seed)
-    table, weights = made.batches.table(1)
-    loop: Any = made.loop(epochs=2)
-    loss = made.model.loss
+    prepared = prepare(spec, loaded, loaded.parts.train, name="t", seed=spec.fit.seed)
+    table, weights = prepared.batches.table(1)
+    loop: Any = prepared.loop(epochs=2)
+    loss = prepared.model.loss
     calls = loop.step_mode, loop.call_length.steps, loop.call_length.is_fixed
     losses = type(loss), type(getattr(loss, "_each_row", None))
-    return table.tolist(), weights.tolist(), losses, sorted(present(made.validation_metrics())), calls
+    return table.tolist(), weights.tolist(), losses, sorted(present(prepared.validation_metrics())), calls
 
 
 def epochs(spec: ExperimentSpec, files: Files) -> Any:
@@ -179,15 +179,17 @@ def trial(spec: ExperimentSpec, files: Files) -> Any:
     context = MagicMock(task=task, trial=task.trials[0])
     execution = Execution(task.trials[0].executions[0], context)
     execution._checkpointer = MagicMock()
-    made = execution._training_plan(MagicMock(validation_metrics=lambda: MEASURED), np.arange(3))
-    return made.best.metric if made.best else None
+    trial_plan = execution._training_plan(MagicMock(validation_metrics=lambda: MEASURED), np.arange(3))
+    return trial_plan.best.metric if trial_plan.best else None
 
 
 def proposals(spec: ExperimentSpec, _: Files) -> Any:
     """Return the first configurations that the algorithm proposes."""
     assert spec.search is not None
     answer = suggest(SuggestRequest(search=spec.search, epochs=spec.fit.epochs, count=80))
-    return [(made.values, made.bracket, made.epochs) for made in answer.suggestions], answer.exhausted
+    return [
+        (suggestion.values, suggestion.bracket, suggestion.epochs) for suggestion in answer.suggestions
+    ], answer.exhausted
 
 
 def verdicts(spec: ExperimentSpec, _: Files) -> Any:
@@ -197,13 +199,13 @@ def verdicts(spec: ExperimentSpec, _: Files) -> Any:
         for n in range(1, 9)
     ]
     task: Any = SimpleNamespace(spec=spec, objective=SimpleNamespace(direction="min"))
-    found = []
+    ends = []
     for number in range(1, 50, 6):
         mine: Any = SimpleNamespace(number=100 + number, until=None, spec=spec)
         check = pruning_check(task, mine, MagicMock(execution=1), RivalCurves(curves, tuple))
         assert check is not None
-        found.append([check(epoch, [(1, 0.3)]) is not None for epoch in range(1, 28)])
-    return found
+        ends.append([check(epoch, [(1, 0.3)]) is not None for epoch in range(1, 28)])
+    return ends
 
 
 def runner(spec: ExperimentSpec, files: Files) -> Any:
@@ -231,11 +233,11 @@ def runner(spec: ExperimentSpec, files: Files) -> Any:
 def distribution(spec: ExperimentSpec, _: Files) -> Any:
     """Return the devices, the axes and the layout of the model."""
     assert spec.mesh is not None
-    with patch.object(mesh, "_devices", lambda wanted: [f"cpu:{i}" for i in range(wanted.size())]):
-        made = mesh._distribution(spec.mesh)
-    layout = getattr(made, "_layout_map", None)
+    with patch.object(mesh, "_devices", lambda mesh_spec: [f"cpu:{i}" for i in range(mesh_spec.size())]):
+        sharding = mesh._distribution(spec.mesh)
+    layout = getattr(sharding, "_layout_map", None)
     rules = {} if layout is None else {rule: layout[rule].axes for rule in layout}
-    return made.device_mesh.axis_names, made.device_mesh.shape, made.batch_dim_name, rules
+    return sharding.device_mesh.axis_names, sharding.device_mesh.shape, sharding.batch_dim_name, rules
 
 
 def ensemble_weights(spec: ExperimentSpec, files: Files) -> Any:
