@@ -95,18 +95,18 @@ class Outside(BaseException):
 
 
 class Hanging(BaseException):
-    """The reading takes too long. Not an `Exception`, which a reader reports as damage of the file."""
+    """The reading takes too long. Not an `Exception`, which a reader reports as a damaged file."""
 
 
 class Watch:
-    """Python's own events: of opened files, processes, connections and unpickled objects."""
+    """Python's own events: opened files, processes, connections and unpickled objects."""
 
     def __init__(self, folder: Path) -> None:
         self.allowed = (folder.resolve(), Path(os.devnull))
         self.is_active = False
 
     def check(self, event: str, args: tuple[Any, ...]) -> None:
-        """Refuse an event that no file may cause. It is an audit hook of Python."""
+        """Refuse an event that no file may cause. It is a Python audit hook."""
         if not self.is_active:
             return
         if event in FORBIDDEN:
@@ -138,11 +138,11 @@ class Watch:
 
 
 def read(mutant: Mutant, folder: Path, *, load: bool = False) -> str:
-    """Detect the format of an upload and read it; return how that ended.
+    """Detect an upload's format and read it; return how that ended.
 
     Args:
         mutant: the upload.
-        folder: that of the run.
+        folder: the run's.
         load: whether Keras loads a model whose scan found nothing, and predicts rows.
 
     Raises:
@@ -175,7 +175,7 @@ def read(mutant: Mutant, folder: Path, *, load: bool = False) -> str:
 
 
 def _written(mutant: Mutant, folder: Path) -> tuple[Path, list[Path]]:
-    """Write the files of an upload; return the first one and the others."""
+    """Write an upload's files; return the first one and the others."""
     bodies = [mutant.body] if mutant.further is None else [mutant.body, mutant.further]
     paths = [folder / ("upload" if at == 0 else f"upload-{at + 1}") for at in range(len(bodies))]
     for path, body in zip(paths, reversed(bodies) if mutant.is_last else bodies, strict=True):
@@ -213,7 +213,7 @@ def _read_model(path: Path, *, load: bool) -> str:
 
 
 def stop_hanging(_number: int, _frame: Any) -> None:
-    """Stop a reading that takes too long. It is the handler of the alarm."""
+    """Stop a reading that takes too long. It is the alarm's handler."""
     raise Hanging(f"not done after {SECONDS} s")
 
 

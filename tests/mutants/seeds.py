@@ -1,4 +1,4 @@
-"""Seed files of every format that uploads accept. A new format needs its makers in `SEEDS` alone.
+"""Seed files for every upload format. A new format needs its makers in `SEEDS` alone.
 
 Each file is small and the same in every run.
 """
@@ -27,7 +27,7 @@ COLOURS = ["red", "blue", "green", "grün"]
 
 
 class Seed(NamedTuple):
-    """A seed file: its name, the name of the upload, and the functions that make it and a further file."""
+    """A seed file: its name, the upload's name, and the functions that make it and a further file."""
 
     name: str
     file: str
@@ -99,7 +99,7 @@ def arrow(table: pa.Table, *, stream: bool = False, compression: str | None = No
 
 
 def times() -> pa.Table:
-    """Return a table of times, decimals, bytes and unsigned numbers."""
+    """Return a table with times, decimals, bytes and unsigned numbers."""
     stamps = pa.array(
         [1_700_000_000_000 + i * 86_400_000 for i in range(ROWS)], pa.timestamp("ms", "Europe/Paris")
     )
@@ -119,7 +119,7 @@ def times() -> pa.Table:
 
 
 def extremes(*, raw: bool) -> pa.Table:
-    """Return a table of the smallest and largest values of many types; `raw` adds times and decimals."""
+    """Return a table with many types' smallest and largest values; `raw` adds times and decimals."""
     small, large = -(2**63), 2**63 - 1
     numbers = pa.array([small, large, 0, None] * 10, pa.int64())
     extreme_columns = {
@@ -148,7 +148,7 @@ def nested() -> pa.Table:
 
 
 def labels() -> pa.Table:
-    """Return a table with lists of words, of whole numbers and of one length in each row, some missing."""
+    """Return a table with lists of words and whole numbers, as long in each row, some missing."""
     lists = [["red", "büg"], [], None, ["red", "x" * 40]] * (ROWS // 4)
     return pa.table(
         {
@@ -162,7 +162,7 @@ def labels() -> pa.Table:
 
 
 def words() -> pa.Table:
-    """Return a table of dictionaries, views and large texts."""
+    """Return a table with dictionaries, views and large texts."""
     colours = columns()["colour"]
     return pa.table(
         {
@@ -223,7 +223,7 @@ class Evil:
 
 
 def weights(**arrays: np.ndarray) -> bytes:
-    """Return an HDF5 file of the weights of layers."""
+    """Return an HDF5 file with layer weights."""
     file = io.BytesIO()
     with h5py.File(file, "w") as h5_file:
         for name, array in arrays.items():
@@ -242,7 +242,7 @@ def linked_weights() -> bytes:
 
 
 def layer(kind: str, name: str, inputs: str = "", **config: Any) -> dict[str, Any]:
-    """Return the config of a layer of a functional model."""
+    """Return a layer config in a functional model."""
     history = {
         "class_name": "__keras_tensor__",
         "config": {"keras_history": [inputs, 0, 0], "shape": [None, 4]},
@@ -269,7 +269,7 @@ def keras(config: dict[str, Any], body: bytes, **more: bytes) -> bytes:
 
 
 def functional(*layers: dict[str, Any]) -> dict[str, Any]:
-    """Return the config of a functional model."""
+    """Return a functional model's config."""
     config = {
         "name": "model", "trainable": True, "layers": list(layers),
         "input_layers": [[layers[0]["name"], 0, 0]], "output_layers": [[layers[-1]["name"], 0, 0]],
@@ -278,7 +278,7 @@ def functional(*layers: dict[str, Any]) -> dict[str, Any]:
 
 
 def small_model() -> dict[str, Any]:
-    """Return the config of a model with one dense layer."""
+    """Return the config for a model with one dense layer."""
     return functional(
         layer("InputLayer", "input", batch_shape=[None, 4], dtype="float32"),
         layer("Dense", "dense", "input", units=3, activation="softmax"),
@@ -286,7 +286,7 @@ def small_model() -> dict[str, Any]:
 
 
 def sequential() -> dict[str, Any]:
-    """Return the config of a Sequential of several layers."""
+    """Return the config for a Sequential with several layers."""
     layers = [
         layer("InputLayer", "input", batch_shape=[None, 8, 8, 1]),
         layer("Conv2D", "conv", filters=4, kernel_size=[3, 3]),
@@ -297,7 +297,7 @@ def sequential() -> dict[str, Any]:
 
 
 def lines(names: str, row: Callable[[int], str]) -> bytes:
-    """Return a table of text whose rows are made one by one."""
+    """Return a text table whose rows are made one by one."""
     return "".join(f"{line}\n" for line in (names, *map(row, range(ROWS)))).encode()
 
 
@@ -428,5 +428,5 @@ SEEDS: list[Seed] = [
 
 @cache
 def content(number: int) -> bytes:
-    """Return the bytes of a seed, which is made once in a process."""
+    """Return a seed's bytes, which are made once in a process."""
     return SEEDS[number].make()

@@ -1,4 +1,4 @@
-"""Runs the attacks of `hostile.py` at one level, and collects what succeeded.
+"""Runs the attacks in `hostile.py` at one level, and collects those that succeeded.
 
 Tests call it as root, or as a user without privileges through `unprivileged.py`.
 """
@@ -44,7 +44,7 @@ LIMITS = Limits(
 
 @dataclass
 class Bomb:
-    """The end of a run that used too much."""
+    """How a run ended that used too much."""
 
     breach: str | None
     message: str
@@ -79,7 +79,7 @@ class Results:
 
     @classmethod
     def from_json(cls, text: str) -> "Results":
-        """Read the results of another process."""
+        """Read another process's results."""
         fields = json.loads(text)
         fields["bombs"] = {name: Bomb(**bomb) for name, bomb in fields["bombs"].items()}
         fields["harmless"] = fields["harmless"] and Bomb(**fields["harmless"])
@@ -87,7 +87,7 @@ class Results:
 
 
 class Yard:
-    """An installation with secrets and servers, beside the folders of a run."""
+    """An installation with secrets and servers, beside a run's folders."""
 
     def __init__(self, root: Path, stack: ExitStack, owner: Owner | None) -> None:
         root.chmod(0o711)
@@ -149,7 +149,7 @@ class Yard:
         )  # fmt: skip
 
     def targets(self, level: Level, python: str) -> dict[str, Any]:
-        """Return the targets of the attacks."""
+        """Return the attacks' targets."""
         closed = [self.home, self.inputs, Path(sys.prefix)]
         private = list(self.private)
         folders = [self.home, self.home / "artifacts"]
@@ -213,7 +213,7 @@ class Exercise:
                     del os.environ[name]
 
     def _name(self, attack: str) -> str:
-        """Return the name of the processes of an attack. The command line of a fork is that of its parent."""
+        """Return the process name for an attack. A fork has its parent's command line."""
         return f"{self.yard.root.name[-8:]}{attack[:7]}"
 
     def run(
@@ -247,7 +247,7 @@ class Exercise:
         return Bomb(ended.breach, ended.message, ended.used, sum(map(len, received)), left, status)
 
     def remaining(self, attack: str, *, seconds: float = 5.0) -> int:
-        """Return how many processes of an attack are left, and kill them."""
+        """Return how many processes an attack has left, and kill them."""
         deadline = time.monotonic() + seconds
         while (pids := list(_running(self._name(attack)))) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -258,7 +258,7 @@ class Exercise:
 
 
 def _running(name: str) -> Iterator[int]:
-    """Yield the pids of processes with a name, without those that have ended."""
+    """Yield the pids of living processes with a name."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
             status = (folder / "status").read_text() if folder.name.isdecimal() else ""
@@ -328,7 +328,7 @@ def _end_in_ways(attacker: Exercise, results: Results) -> None:
 
 
 def _outlive(attacker: Exercise, *, forked: bool) -> int:
-    """Kill a worker, and return how many processes of its sandbox are left."""
+    """Kill a worker, and return how many processes its sandbox leaves."""
     reading, writing = os.pipe()
     worker = os.fork()
     if worker == 0:
@@ -353,7 +353,7 @@ def _outlive(attacker: Exercise, *, forked: bool) -> int:
 
 
 def _outlive_server(attacker: Exercise, forks: Forks) -> int:
-    """Kill the fork server, and return how many processes of its sandbox are left."""
+    """Kill the fork server, and return how many processes its sandbox leaves."""
     with attacker.start("stay") as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -1,4 +1,4 @@
-"""Code of an attacker, which runs in sandboxes: `python hostile.py ATTACK JSON`.
+"""An attacker's code, which runs in sandboxes: `python hostile.py ATTACK JSON`.
 
 All attacks are bounded, so that a sandbox that does not hold harms no machine. It needs only the standard
 library of any Python 3.9, since it also runs with the Python of the system.
@@ -78,7 +78,7 @@ def connect_while_sending(address: Any) -> None:
 
 
 def call(number: int) -> bool:
-    """Return whether a call of the kernel was not refused. Its arguments are wrong, so it has no effect."""
+    """Return whether a kernel call was not refused. Its arguments are wrong, so it has no effect."""
     ctypes.set_errno(0)
     libc.syscall(ctypes.c_long(number), ctypes.c_long(-1), None, None, None, None)
     return ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS)
@@ -104,7 +104,7 @@ def write_memory(pid: int) -> None:
 
 
 def helpers() -> set[int]:
-    """Return the pids of the processes around this one."""
+    """Return the pids around this process."""
     present = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     in_own_namespace = len(present) < 10
     return (present if in_own_namespace else {os.getppid()}) - {os.getpid()}
@@ -193,7 +193,7 @@ def attacks_on_processes(details: dict[str, Any]) -> dict[str, dict[str, bool]]:
 
 
 def attacks_on_own_bounds(details: dict[str, Any]) -> dict[str, dict[str, bool]]:
-    """Try to gain privileges, to inherit things that are not of the request, and to exceed limits."""
+    """Try to gain privileges, to inherit things that are not in the request, and to exceed limits."""
     limits = details["limits"]
     return {
         "privileges": {
@@ -257,7 +257,7 @@ def hold() -> None:
 
 
 def memory(details: dict[str, Any]) -> None:
-    """Allocate memory in several processes, each of which is below its own limit."""
+    """Allocate memory in several processes, each below its own limit."""
     for _ in range(3):
         if os.fork() == 0:
             block = bytearray(details["size"])
@@ -357,7 +357,7 @@ def flood(details: dict[str, Any]) -> None:
 
 
 def leave_behind() -> None:
-    """Start a process that has left the session, ignores signals, and has no parent of the sandbox."""
+    """Start a process that has left the session, ignores signals, and has no parent in the sandbox."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -380,7 +380,7 @@ def survive(details: dict[str, Any]) -> None:
 
 
 def stay(details: dict[str, Any]) -> None:
-    """Ignore every signal that can be ignored, also that of the death of the parent."""
+    """Ignore every signal that can be ignored, also the one for the parent's death."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     libc.prctl(1, 0, 0, 0, 0)
     leave_behind()

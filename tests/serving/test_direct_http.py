@@ -1,4 +1,4 @@
-"""Requests for predictions that repeat the head of an earlier one are answered like others, but directly."""
+"""Prediction requests that repeat an earlier head are answered like others, but directly."""
 
 import asyncio
 import json

@@ -72,7 +72,7 @@ class Effect(NamedTuple):
 
 
 def space_effects() -> dict[str, Effect]:
-    """Return the effects of the fields of each kind of hyperparameter."""
+    """Return the effects that fields have in each hyperparameter kind."""
     effects = {}
     for kind, row in ROWS.items():
         settings = {"/search": {"max_trials": 40, "space": [PARENT, {**row, "kind": kind}]}}
@@ -293,7 +293,7 @@ ONE_VALUE: dict[tuple[str, str], Any] = {
 
 
 def fields() -> Iterator[tuple[str, str]]:
-    """Yield the pointer of every field, and the kind of the object that has it, if it has kinds."""
+    """Yield every field's pointer, and the kind of its object, if that has kinds."""
     arguments = set()
     for variant in VARIANTS.values():
         for kind, model in variant.kinds.items():
@@ -308,7 +308,7 @@ _found: dict[tuple[probes.Probe, str], Any] = {}
 
 
 def place(pointer: str) -> list[str | int]:
-    """Return the keys that lead to a field, with the last item of each list that has several."""
+    """Return the keys that lead to a field, with the last item in each list that has several."""
     index = 1 if "/space/" in pointer or "/objectives/" in pointer else 0
     return [index if part.startswith("*") else part for part in pointer.split("/")[1:]]
 
@@ -324,7 +324,7 @@ def put(body: dict[str, Any], pointer: str, value: Any) -> None:
 
 
 def body_with(pointer: str, kind: str, settings: dict[str, Any], value: Any = ...) -> dict[str, Any]:
-    """Return a spec with `given`, an object of this kind, and the value."""
+    """Return a spec with `settings`, an object of this kind, and the value."""
     body: dict[str, Any] = deepcopy(BASE)
     for where, setting in settings.items():
         put(body, where, deepcopy(setting))
@@ -358,7 +358,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> probes.Files:
 
 
 def effect_of(pointer: str, kind: str) -> Effect | None:
-    """Return the effect of a field; None if there is no probe for it."""
+    """Return a field's effect; None if there is no probe for it."""
     if kind in TEMPLATES and TEMPLATES[kind].is_hypermodel:
         return HYPERMODEL_EFFECTS.get((pointer, kind))
     return EFFECTS.get(pointer) or HYPERMODEL_EFFECTS.get((pointer, kind))
@@ -369,7 +369,7 @@ def spec_with(pointer: str, kind: str, effect: Effect, value: Any = ...) -> Expe
 
 
 def found_by(probe: probes.Probe, spec: ExperimentSpec, files: probes.Files) -> Any:
-    """Return the finding of a probe for a spec. Many fields have the same one, without their own value."""
+    """Return a probe's result for a spec. Many fields have the same one, without their own value."""
     # Other modules have probes that read rows of the test's database.
     if probe.__module__ != probes.__name__:
         return probe(spec, files)

@@ -1,6 +1,6 @@
 """Runs hostile tasks on runners in sandboxes: `python -m tests.supervise.processes.sandboxed_runs LEVEL...`.
 
-It prints the findings of each level as JSON. Tests start it as root, and as a user without privileges; `hold`
+It prints each level's findings as JSON. Tests start it as root, and as a user without privileges; `hold`
 before a level starts two runs and waits to be killed.
 """
 
@@ -80,7 +80,7 @@ class Yard:
         )  # fmt: skip
 
     def data(self) -> str:
-        """Return the path of the data of all tasks."""
+        """Return the path of the data that all tasks read."""
         return str(LocalStore(self.home / "artifacts").path(self.digest))
 
     async def run(
@@ -114,7 +114,7 @@ class LightForkServers(ForkServers):
 
 
 class ForkingPool(RunnerPool):
-    """Forks also the runners of tasks that need no JAX, as those of a fake runner."""
+    """Forks also the runners for tasks that need no JAX, as a fake runner's."""
 
     async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
         return await super().take(key)
@@ -173,7 +173,7 @@ async def yard(
 
 
 def left_of(home: Path, *, besides: Iterable[int] = ()) -> list[str]:
-    """Return the command lines of processes of users that run for a node, and of its forks."""
+    """Return the command lines of user processes that run for a node, and of its forks."""
     lines = []
     for folder in Path("/proc").iterdir():
         try:
@@ -263,13 +263,13 @@ async def findings(level: Level) -> dict[str, Any]:
 
 
 async def refuse() -> dict[str, Any]:
-    """Return the end of a task that needs a stronger level than the node has."""
+    """Return how a task ends that needs a stronger level than the node has."""
     async with yard(Level.PROCESS) as place:
         return await place.run(1, ["see_code"], minimum=Level.BUBBLEWRAP)
 
 
 async def hold(level: Level) -> None:
-    """Start runs that wait, one of them with a model beside it; print the folder of the node, and wait."""
+    """Start runs that wait, one with a model beside it; print the node's folder, and wait."""
     async with yard(level) as place:
         place.script(1, ["escape"], ["hold"])
         place.script(2, ["ask_model"], ["hold"], beside=True)
