@@ -179,7 +179,7 @@ class Job(models.Model):
 
     @property
     def results(self) -> Result:
-        """Return the results, typed as its kind defines; without any field while they lack required ones."""
+        """Return the results, typed as its kind defines; an empty `Result` if they lack required fields."""
         model = self.facts.result if self.facts.keeps_result else Result
         # A dry build that has not completed has no model, which its result requires.
         if not self.results_json and any(field.is_required() for field in model.model_fields.values()):

@@ -20,7 +20,7 @@ FAILED_WITHIN = timedelta(days=3)
 EXPIRES_WITHIN = timedelta(days=7)
 
 SPARK_POINTS = 60
-"""A sparkline has the newest trials' scores, this many."""
+"""How many of the newest trials' scores a sparkline has."""
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:

@@ -95,18 +95,18 @@ class Outside(BaseException):
 
 
 class Hanging(BaseException):
-    """The reading takes too long. Not an `Exception`, which a reader reports as damage of the file."""
+    """The reading takes too long. Not an `Exception`, which a reader reports as a damaged file."""
 
 
 class Watch:
-    """Python's own events: of opened files, processes, connections and unpickled objects."""
+    """Python's own events: opened files, processes, connections and unpickled objects."""
 
     def __init__(self, folder: Path) -> None:
         self.allowed = (folder.resolve(), Path(os.devnull))
         self.is_active = False
 
     def check(self, event: str, args: tuple[Any, ...]) -> None:
-        """Refuse an event that no file may cause. It is an audit hook of Python."""
+        """Refuse an event that no file may cause. It is a Python audit hook."""
         if not self.is_active:
             return
         if event in FORBIDDEN:
@@ -130,7 +130,7 @@ class Watch:
             return True
         base = Path(f"/proc/self/fd/{folder}" if folder >= 0 else ".")
         real = (base / os.fsdecode(path)).resolve()
-        return any(real.is_relative_to(each) for each in self.allowed)
+        return any(real.is_relative_to(allowed_path) for allowed_path in self.allowed)
 
     def _refuse(self, event: str, args: tuple[Any, ...]) -> None:
         self.is_active = False
@@ -138,11 +138,11 @@ class Watch:
 
 
 def read(mutant: Mutant, folder: Path, *, load: bool = False) -> str:
-    """Detect the format of an upload and read it; return how that ended.
+    """Detect an upload's format and read it; return how that ended.
 
     Args:
         mutant: the upload.
-        folder: that of the run.
+        folder: the run's.
         load: whether Keras loads a model whose scan found nothing, and predicts rows.
 
     Raises:
@@ -155,17 +155,17 @@ def read(mutant: Mutant, folder: Path, *, load: bool = False) -> str:
         # The page shows this before the upload, for any bytes and without a refusal.
         start = mutant.body[:SAMPLE_BYTES]
         detect_dialect(start, is_all=start == mutant.body, request=mutant.reading.dialect)
-        source, *others = [upload_formats.format_of_upload(each, mutant.name) for each in (path, *more)]
+        source, *others = [upload_formats.format_of_upload(upload, mutant.name) for upload in (path, *more)]
         if others not in ([], [source]):
             return "refused: the files have different formats"
         task = ProfileTask(
             folder=str(folder), source=source, path=str(path), target=mutant.target, reading=mutant.reading,
-            limits=LIMITS, more=tuple(FurtherFile(path=str(each)) for each in more),
+            limits=LIMITS, more=tuple(FurtherFile(path=str(upload)) for upload in more),
         )  # fmt: skip
         with _spilled(mutant.is_spilled):
-            found = profile.run(task, RecordingReport(folder))
-        json.dumps(found, allow_nan=False)
-        return f"{found['rows']} rows"
+            profiled = profile.run(task, RecordingReport(folder))
+        json.dumps(profiled, allow_nan=False)
+        return f"{profiled['rows']} rows"
     except (BadInput, RefusedInput) as refusal:
         message = refusal.message if isinstance(refusal, BadInput) else str(refusal)
         if str(folder) in message or not message.strip() or len(message) > MAX_MESSAGE:
@@ -175,7 +175,7 @@ def read(mutant: Mutant, folder: Path, *, load: bool = False) -> str:
 
 
 def _written(mutant: Mutant, folder: Path) -> tuple[Path, list[Path]]:
-    """Write the files of an upload; return the first one and the others."""
+    """Write an upload's files; return the first one and the others."""
     bodies = [mutant.body] if mutant.further is None else [mutant.body, mutant.further]
     paths = [folder / ("upload" if at == 0 else f"upload-{at + 1}") for at in range(len(bodies))]
     for path, body in zip(paths, reversed(bodies) if mutant.is_last else bodies, strict=True):
@@ -204,16 +204,16 @@ def _read_model(path: Path, *, load: bool) -> str:
         folder = str(path.parent)
         task = RegisterTask(folder=folder, model=str(path), digest=file_digest(path), foreign=True)
         return f"{register.run(task, RecordingReport(folder))['parameters']} parameters"
-    found = scan(path)
+    scanned = scan(path)
     try:
         read_features(path)
     except BadFeatures as refusal:
         return f"refused: {str(refusal)[:120]}"
-    return f"{found.layers} layers"
+    return f"{scanned.layers} layers"
 
 
 def stop_hanging(_number: int, _frame: Any) -> None:
-    """Stop a reading that takes too long. It is the handler of the alarm."""
+    """Stop a reading that takes too long. It is the alarm's handler."""
     raise Hanging(f"not done after {SECONDS} s")
 
 
@@ -243,7 +243,7 @@ def run(seed: int, numbers: Iterable[int], folder: Path, *, load: bool) -> None:
         content(at)
     _warm_up(work, load=load)
     _limit_memory()
-    for number in (each for each in numbers if not load or is_model(each)):
+    for number in (index for index in numbers if not load or is_model(index)):
         _send(begin=number)
         mutant = Mutant(seed, number)
         _clear(work)
@@ -275,7 +275,7 @@ def _clear(work: Path) -> None:
 
 def _warm_up(work: Path, *, load: bool) -> None:
     """Read every seed once, so that libraries that are imported late are in memory."""
-    for at in (each for each in range(len(SEEDS)) if not load or is_model(each)):
+    for at in (index for index in range(len(SEEDS)) if not load or is_model(index)):
         _clear(work)
         mutant = Mutant(0, at)
         mutant.body, mutant.name, mutant.target = content(at), SEEDS[at].file, None
@@ -291,6 +291,10 @@ if __name__ == "__main__":
     parser.add_argument("--only", type=int)
     parser.add_argument("--load", action="store_true", help="load models in Keras")
     parser.add_argument("--folder", type=Path, required=True)
-    given = parser.parse_args()
-    chosen = [given.only] if given.only is not None else range(given.first, given.first + given.count)
-    run(given.seed, chosen, given.folder.resolve(), load=given.load)
+    arguments = parser.parse_args()
+    chosen = (
+        [arguments.only]
+        if arguments.only is not None
+        else range(arguments.first, arguments.first + arguments.count)
+    )
+    run(arguments.seed, chosen, arguments.folder.resolve(), load=arguments.load)

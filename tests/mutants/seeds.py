@@ -1,4 +1,4 @@
-"""Seed files of every format that uploads accept. A new format needs its makers in `SEEDS` alone.
+"""Seed files for every upload format. A new format needs its makers in `SEEDS` alone.
 
 Each file is small and the same in every run.
 """
@@ -27,7 +27,7 @@ COLOURS = ["red", "blue", "green", "grün"]
 
 
 class Seed(NamedTuple):
-    """A seed file: its name, the name of the upload, and the functions that make it and a further file."""
+    """A seed file: its name, the upload's name, and the functions that make it and a further file."""
 
     name: str
     file: str
@@ -99,7 +99,7 @@ def arrow(table: pa.Table, *, stream: bool = False, compression: str | None = No
 
 
 def times() -> pa.Table:
-    """Return a table of times, decimals, bytes and unsigned numbers."""
+    """Return a table with times, decimals, bytes and unsigned numbers."""
     stamps = pa.array(
         [1_700_000_000_000 + i * 86_400_000 for i in range(ROWS)], pa.timestamp("ms", "Europe/Paris")
     )
@@ -119,10 +119,10 @@ def times() -> pa.Table:
 
 
 def extremes(*, raw: bool) -> pa.Table:
-    """Return a table of the smallest and largest values of many types; `raw` adds times and decimals."""
+    """Return a table with many types' smallest and largest values; `raw` adds times and decimals."""
     small, large = -(2**63), 2**63 - 1
     numbers = pa.array([small, large, 0, None] * 10, pa.int64())
-    found = {
+    extreme_columns = {
         "whole": numbers,
         "unsigned": pa.array([0, 2**63 - 1, None, 7] * 10, pa.uint64()),
         "real": [float("nan"), float("inf"), -1.8e308 * 10, 5e-324] * 10,
@@ -133,11 +133,13 @@ def extremes(*, raw: bool) -> pa.Table:
     }
     if raw:
         for unit in ("s", "ms", "us", "ns"):
-            found[f"at_{unit}"] = numbers.cast(pa.timestamp(unit))
-            found[f"took_{unit}"] = numbers.cast(pa.duration(unit))
-        found["days"] = pa.array([-(2**31), 2**31 - 1, 0, None] * 10, pa.int32()).cast(pa.date32())
-        found["money"] = pa.array([Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(0), None] * 10)
-    return pa.table(found)
+            extreme_columns[f"at_{unit}"] = numbers.cast(pa.timestamp(unit))
+            extreme_columns[f"took_{unit}"] = numbers.cast(pa.duration(unit))
+        extreme_columns["days"] = pa.array([-(2**31), 2**31 - 1, 0, None] * 10, pa.int32()).cast(pa.date32())
+        extreme_columns["money"] = pa.array(
+            [Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(0), None] * 10
+        )
+    return pa.table(extreme_columns)
 
 
 def nested() -> pa.Table:
@@ -146,7 +148,7 @@ def nested() -> pa.Table:
 
 
 def labels() -> pa.Table:
-    """Return a table with lists of words, of whole numbers and of one length in each row, some missing."""
+    """Return a table with lists of words and whole numbers, as long in each row, some missing."""
     lists = [["red", "büg"], [], None, ["red", "x" * 40]] * (ROWS // 4)
     return pa.table(
         {
@@ -154,13 +156,13 @@ def labels() -> pa.Table:
             "many": pa.array(lists, pa.large_list(pa.large_string())),
             "codes": pa.array([[i, 2**63 - 1] for i in range(ROWS)]),
             "two": pa.array([[True, False]] * ROWS, pa.list_(pa.bool_(), 2)),
-            "y": pa.array([each or [] for each in lists]),
+            "y": pa.array([texts or [] for texts in lists]),
         }
     )
 
 
 def words() -> pa.Table:
-    """Return a table of dictionaries, views and large texts."""
+    """Return a table with dictionaries, views and large texts."""
     colours = columns()["colour"]
     return pa.table(
         {
@@ -177,9 +179,9 @@ def words() -> pa.Table:
 def archive(members: dict[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a zip archive, with the same times in every run."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", method) as made:
+    with zipfile.ZipFile(file, "w", method) as zip_file:
         for name, body in members.items():
-            made.writestr(zipfile.ZipInfo(name, DATE), body, compress_type=method)
+            zip_file.writestr(zipfile.ZipInfo(name, DATE), body, compress_type=method)
     return file.getvalue()
 
 
@@ -221,26 +223,26 @@ class Evil:
 
 
 def weights(**arrays: np.ndarray) -> bytes:
-    """Return an HDF5 file of the weights of layers."""
+    """Return an HDF5 file with layer weights."""
     file = io.BytesIO()
-    with h5py.File(file, "w") as made:
+    with h5py.File(file, "w") as h5_file:
         for name, array in arrays.items():
-            made[f"layers/{name}/vars/0"] = array
+            h5_file[f"layers/{name}/vars/0"] = array
     return file.getvalue()
 
 
 def linked_weights() -> bytes:
     """Return an HDF5 file with links to other files and groups."""
     file = io.BytesIO()
-    with h5py.File(file, "w") as made:
-        made["layers/dense/vars/0"] = np.ones((4, 3), np.float32)
-        made["layers/dense/vars/1"] = h5py.ExternalLink("/etc/passwd", "/x")
-        made["layers/again"] = h5py.SoftLink("/layers/dense")
+    with h5py.File(file, "w") as h5_file:
+        h5_file["layers/dense/vars/0"] = np.ones((4, 3), np.float32)
+        h5_file["layers/dense/vars/1"] = h5py.ExternalLink("/etc/passwd", "/x")
+        h5_file["layers/again"] = h5py.SoftLink("/layers/dense")
     return file.getvalue()
 
 
 def layer(kind: str, name: str, inputs: str = "", **config: Any) -> dict[str, Any]:
-    """Return the config of a layer of a functional model."""
+    """Return a layer config in a functional model."""
     history = {
         "class_name": "__keras_tensor__",
         "config": {"keras_history": [inputs, 0, 0], "shape": [None, 4]},
@@ -263,11 +265,11 @@ def keras(config: dict[str, Any], body: bytes, **more: bytes) -> bytes:
         "config.json": json.dumps(config).encode(),
         "model.weights.h5": body,
     }
-    return archive(members | {name.replace("_", "."): each for name, each in more.items()})
+    return archive(members | {name.replace("_", "."): member_body for name, member_body in more.items()})
 
 
 def functional(*layers: dict[str, Any]) -> dict[str, Any]:
-    """Return the config of a functional model."""
+    """Return a functional model's config."""
     config = {
         "name": "model", "trainable": True, "layers": list(layers),
         "input_layers": [[layers[0]["name"], 0, 0]], "output_layers": [[layers[-1]["name"], 0, 0]],
@@ -276,7 +278,7 @@ def functional(*layers: dict[str, Any]) -> dict[str, Any]:
 
 
 def small_model() -> dict[str, Any]:
-    """Return the config of a model with one dense layer."""
+    """Return the config for a model with one dense layer."""
     return functional(
         layer("InputLayer", "input", batch_shape=[None, 4], dtype="float32"),
         layer("Dense", "dense", "input", units=3, activation="softmax"),
@@ -284,7 +286,7 @@ def small_model() -> dict[str, Any]:
 
 
 def sequential() -> dict[str, Any]:
-    """Return the config of a Sequential of several layers."""
+    """Return the config for a Sequential with several layers."""
     layers = [
         layer("InputLayer", "input", batch_shape=[None, 8, 8, 1]),
         layer("Conv2D", "conv", filters=4, kernel_size=[3, 3]),
@@ -295,7 +297,7 @@ def sequential() -> dict[str, Any]:
 
 
 def lines(names: str, row: Callable[[int], str]) -> bytes:
-    """Return a table of text whose rows are made one by one."""
+    """Return a text table whose rows are made one by one."""
     return "".join(f"{line}\n" for line in (names, *map(row, range(ROWS)))).encode()
 
 
@@ -315,11 +317,11 @@ PIXELS = (np.arange(ROWS * 64) % 255).astype(np.uint8).reshape(ROWS, 8, 8, 1)
 
 def tarred(members: dict[str, bytes]) -> bytes:
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as made:
+    with tarfile.open(fileobj=file, mode="w") as tar_file:
         for name, body in members.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(body)
-            made.addfile(entry, io.BytesIO(body))
+            tar_file.addfile(entry, io.BytesIO(body))
     return file.getvalue()
 
 
@@ -426,5 +428,5 @@ SEEDS: list[Seed] = [
 
 @cache
 def content(number: int) -> bytes:
-    """Return the bytes of a seed, which is made once in a process."""
+    """Return a seed's bytes, which are made once in a process."""
     return SEEDS[number].make()

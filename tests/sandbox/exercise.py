@@ -1,4 +1,4 @@
-"""Runs the attacks of `hostile.py` at one level, and collects what succeeded.
+"""Runs the attacks in `hostile.py` at one level, and collects those that succeeded.
 
 Tests call it as root, or as a user without privileges through `unprivileged.py`.
 """
@@ -44,7 +44,7 @@ LIMITS = Limits(
 
 @dataclass
 class Bomb:
-    """The end of a run that used too much."""
+    """How a run ended that used too much."""
 
     breach: str | None
     message: str
@@ -79,7 +79,7 @@ class Results:
 
     @classmethod
     def from_json(cls, text: str) -> "Results":
-        """Read the results of another process."""
+        """Read another process's results."""
         fields = json.loads(text)
         fields["bombs"] = {name: Bomb(**bomb) for name, bomb in fields["bombs"].items()}
         fields["harmless"] = fields["harmless"] and Bomb(**fields["harmless"])
@@ -87,7 +87,7 @@ class Results:
 
 
 class Yard:
-    """An installation with secrets and servers, beside the folders of a run."""
+    """An installation with secrets and servers, beside a run's folders."""
 
     def __init__(self, root: Path, stack: ExitStack, owner: Owner | None) -> None:
         root.chmod(0o711)
@@ -149,7 +149,7 @@ class Yard:
         )  # fmt: skip
 
     def targets(self, level: Level, python: str) -> dict[str, Any]:
-        """Return the targets of the attacks."""
+        """Return the attacks' targets."""
         closed = [self.home, self.inputs, Path(sys.prefix)]
         private = list(self.private)
         folders = [self.home, self.home / "artifacts"]
@@ -164,11 +164,11 @@ class Yard:
             "private": list(map(str, private)), "folders": list(map(str, folders)),
             "closed": list(map(str, closed)),
             "unchangeable": [str(self.inputs / "hostile.py"), str(self.private[0])],
-            "ports": [each.getsockname()[1] for each in (self.dashboard, self.broker)],
+            "ports": [server.getsockname()[1] for server in (self.dashboard, self.broker)],
             "socket": str(self.socket), "datagrams": str(self.datagrams),
             "abstract": self.abstract, "victim": self.victim.pid, "python": python,
             "worker": os.getpid(), "allowed": sorted(allowed), "readable": str(self.inputs / "hostile.py"),
-            "calls": {name: each[column] for name, each in seccomp._ALWAYS.items() if each[column]},
+            "calls": {name: numbers[column] for name, numbers in seccomp._ALWAYS.items() if numbers[column]},
             "limits": {"memory": LIMITS.memory_of_all, "open_files": OPEN_FILES},
         }  # fmt: skip
 
@@ -188,19 +188,19 @@ class Exercise:
         self.yard, self.level, self.python, self.forks = yard, level, python, forks
 
     def start(
-        self, attack: str, given: dict[str, Any] | None = None, *, output: bool = True, **changes: Any
+        self, attack: str, details: dict[str, Any] | None = None, *, output: bool = True, **changes: Any
     ) -> SandboxProcess:
         """Start an attack."""
         stdout = subprocess.PIPE if output else subprocess.DEVNULL
-        with (self.yard.home / "release.key").open() as inherited, Path(os.devnull).open() as kept:
-            asked = {"name": self._name(attack), "kept": kept.fileno(), **(given or {})}
+        with (self.yard.home / "release.key").open() as inherited, Path(os.devnull).open() as kept_open:
+            asked = {"name": self._name(attack), "kept": kept_open.fileno(), **(details or {})}
             code = str(self.yard.inputs / "hostile.py")
             starter: Starter
             command, starter = [self.python, "-I", "-S", code], spawn
             streams = Streams(stdout=stdout, stderr=subprocess.STDOUT)
             if self.forks is not None:
                 command, starter = [sys.executable, "-m", "hostile"], self.forks.starter
-                streams = streams._replace(keep=(kept.fileno(),))
+                streams = streams._replace(keep=(kept_open.fileno(),))
             os.set_inheritable(inherited.fileno(), True)
             os.environ.update(SECRET)
             try:
@@ -213,14 +213,14 @@ class Exercise:
                     del os.environ[name]
 
     def _name(self, attack: str) -> str:
-        """Return the name of the processes of an attack. The command line of a fork is that of its parent."""
+        """Return the process name for an attack. A fork has its parent's command line."""
         return f"{self.yard.root.name[-8:]}{attack[:7]}"
 
     def run(
-        self, attack: str, given: dict[str, Any] | None = None, **changes: Any
+        self, attack: str, details: dict[str, Any] | None = None, **changes: Any
     ) -> tuple[Any, SandboxProcess]:
         """Run an attack, and return its output."""
-        with self.start(attack, given, **changes) as process:
+        with self.start(attack, details, **changes) as process:
             status = process.wait(WAIT)
             assert process.stdout is not None
             printed = process.stdout.read()
@@ -247,18 +247,18 @@ class Exercise:
         return Bomb(ended.breach, ended.message, ended.used, sum(map(len, received)), left, status)
 
     def remaining(self, attack: str, *, seconds: float = 5.0) -> int:
-        """Return how many processes of an attack are left, and kill them."""
+        """Return how many processes an attack has left, and kill them."""
         deadline = time.monotonic() + seconds
-        while (found := list(_running(self._name(attack)))) and time.monotonic() < deadline:
+        while (pids := list(_running(self._name(attack)))) and time.monotonic() < deadline:
             time.sleep(0.02)
-        for pid in found:
+        for pid in pids:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        return len(found)
+        return len(pids)
 
 
 def _running(name: str) -> Iterator[int]:
-    """Yield the pids of processes with a name, without those that have ended."""
+    """Yield the pids of living processes with a name."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
             status = (folder / "status").read_text() if folder.name.isdecimal() else ""
@@ -279,64 +279,64 @@ def exercise(
             printed, process = Exercise(place, level, python, forks).run("attacks", targets)
         # Another one: at the weakest level, attacks may have deleted its files.
         place = stack.enter_context(yard(owner))
-        each = Exercise(place, level, python, forks)
+        attacker = Exercise(place, level, python, forks)
         allowed, other = (one.getsockname()[1] for one in (place.dashboard, place.broker))
         asked = {"allowed_port": allowed, "port": other, "abstract": place.abstract}
-        connections, connected = each.run("connections", asked, network=True, ports=(allowed,))
+        connections, connected = attacker.run("connections", asked, network=True, ports=(allowed,))
         threads = {"processes_of_all": 1}
-        most = each.run("count_forks", {"most": 80}, limits=threads)[0]
-        shared = each.run("shared_memory", {"most": 40})[0] if level in ROOTS else 0
+        most = attacker.run("count_forks", {"most": 80}, limits=threads)[0]
+        shared = attacker.run("shared_memory", {"most": 40})[0] if level in ROOTS else 0
         results = Results(
             process.record.model_dump(mode="json"), printed["succeeded"], printed["own"], printed["facts"],
             connections, connected.record.model_dump(mode="json"), most, shared,
         )  # fmt: skip
         # The others use the same measurements.
         for bomb in BOMBS_OF_FORKS if forked else BOMBS:
-            results.bombs[bomb] = each.explode(bomb)
-        results.harmless = each.explode("neglect")
-        _end_in_ways(each, results)
+            results.bombs[bomb] = attacker.explode(bomb)
+        results.harmless = attacker.explode("neglect")
+        _end_in_ways(attacker, results)
         results.left["its worker"] = left
         results.temporary_left = process.temporary.exists()
         if forks is not None:
-            results.left["its fork server"] = _outlive_server(each, forks)
+            results.left["its fork server"] = _outlive_server(attacker, forks)
         if forked and level is Level.BUBBLEWRAP:
-            each.forks = stack.enter_context(Forks(REFUSE))
+            attacker.forks = stack.enter_context(Forks(REFUSE))
             targets = place.targets(level, sys.executable)
-            results.without_joining = each.run("attacks", targets)[0]
+            results.without_joining = attacker.run("attacks", targets)[0]
     return results
 
 
-def _end_in_ways(each: Exercise, results: Results) -> None:
-    with each.start("survive") as process:
+def _end_in_ways(attacker: Exercise, results: Results) -> None:
+    with attacker.start("survive") as process:
         results.statuses["survive"] = process.wait(WAIT)
-        results.left["its own end"] = each.remaining("survive")
-    with each.start("stay") as process:
+        results.left["its own end"] = attacker.remaining("survive")
+    with attacker.start("stay") as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.kill()
-        results.left["a kill"] = each.remaining("stay", seconds=0)
+        results.left["a kill"] = attacker.remaining("stay", seconds=0)
         results.statuses["stay"] = process.wait(WAIT)
-    with each.start("stay") as process:
+    with attacker.start("stay") as process:
         assert process.stdout is not None
         process.stdout.readline()
         # As the supervisor ends a runner, and the kernel one that uses too much memory.
         os.killpg(process.pid, signal.SIGKILL)
-        results.left["a kill of the process outside"] = each.remaining("stay")
-    with each.start("large_file", limits={"file_bytes": MIB}) as process:
+        results.left["a kill of the process outside"] = attacker.remaining("stay")
+    with attacker.start("large_file", limits={"file_bytes": MIB}) as process:
         results.statuses["large file"] = process.wait(WAIT)
-        results.left["large"] = (each.yard.own / "large").stat().st_size
+        results.left["large"] = (attacker.yard.own / "large").stat().st_size
 
 
-def _outlive(each: Exercise, *, forked: bool) -> int:
-    """Kill a worker, and return how many processes of its sandbox are left."""
+def _outlive(attacker: Exercise, *, forked: bool) -> int:
+    """Kill a worker, and return how many processes its sandbox leaves."""
     reading, writing = os.pipe()
     worker = os.fork()
     if worker == 0:
         os.close(reading)
         try:
             if forked:
-                each.forks = Forks().__enter__()
-            process = each.start("stay")
+                attacker.forks = Forks().__enter__()
+            process = attacker.start("stay")
             assert process.stdout is not None
             os.write(writing, process.stdout.readline())
             signal.pause()
@@ -349,15 +349,15 @@ def _outlive(each: Exercise, *, forked: bool) -> int:
         os.close(reading)
         os.kill(worker, signal.SIGKILL)
         os.waitpid(worker, 0)
-    return each.remaining("stay")
+    return attacker.remaining("stay")
 
 
-def _outlive_server(each: Exercise, forks: Forks) -> int:
-    """Kill the fork server, and return how many processes of its sandbox are left."""
-    with each.start("stay") as process:
+def _outlive_server(attacker: Exercise, forks: Forks) -> int:
+    """Kill the fork server, and return how many processes its sandbox leaves."""
+    with attacker.start("stay") as process:
         assert process.stdout is not None
         process.stdout.readline()
         os.kill(forks.server.pid, signal.SIGKILL)
         # Before the attack ends by itself.
         assert process.wait(WAIT / 2) == -signal.SIGKILL
-        return each.remaining("stay")
+        return attacker.remaining("stay")

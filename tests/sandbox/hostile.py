@@ -1,4 +1,4 @@
-"""Code of an attacker, which runs in sandboxes: `python hostile.py ATTACK JSON`.
+"""An attacker's code, which runs in sandboxes: `python hostile.py ATTACK JSON`.
 
 All attacks are bounded, so that a sandbox that does not hold harms no machine. It needs only the standard
 library of any Python 3.9, since it also runs with the Python of the system.
@@ -59,9 +59,9 @@ def connect(family: int, address: Any, protocol: int = 0) -> None:
 def send_by_pair(path: str) -> None:
     # Sockets of a pair have no name, so a sandbox may allow them where it refuses others.
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
-        for each in socket.socketpair(socket.AF_UNIX, kind):
-            with each:
-                each.sendto(b"x", path)
+        for sender in socket.socketpair(socket.AF_UNIX, kind):
+            with sender:
+                sender.sendto(b"x", path)
 
 
 def listen() -> None:
@@ -78,7 +78,7 @@ def connect_while_sending(address: Any) -> None:
 
 
 def call(number: int) -> bool:
-    """Return whether a call of the kernel was not refused. Its arguments are wrong, so it has no effect."""
+    """Return whether a kernel call was not refused. Its arguments are wrong, so it has no effect."""
     ctypes.set_errno(0)
     libc.syscall(ctypes.c_long(number), ctypes.c_long(-1), None, None, None, None)
     return ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS)
@@ -104,7 +104,7 @@ def write_memory(pid: int) -> None:
 
 
 def helpers() -> set[int]:
-    """Return the pids of the processes around this one."""
+    """Return the pids around this process."""
     present = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     in_own_namespace = len(present) < 10
     return (present if in_own_namespace else {os.getppid()}) - {os.getpid()}
@@ -134,24 +134,24 @@ def open_files(limit: int) -> None:
             os.close(copy)
 
 
-def what_must_work(given: dict[str, Any]) -> dict[str, bool]:
+def what_must_work(details: dict[str, Any]) -> dict[str, bool]:
     """Return what code in a sandbox must be able to do."""
-    printed = subprocess.run([given["python"], "-S", "-c", "print(1)"], capture_output=True).stdout
+    printed = subprocess.run([details["python"], "-S", "-c", "print(1)"], capture_output=True).stdout
     return {
         "file": works(create, "own"),
         "temporary": works(create, os.environ["TMPDIR"] + "/own"),
-        "readable": works(read, given["readable"]),
+        "readable": works(read, details["readable"]),
         "home": os.path.isdir(os.environ["HOME"]),
         "process": printed == b"1\n",
     }
 
 
-def attacks_on_files(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
-    unchangeable = given["unchangeable"]
+def attacks_on_files(details: dict[str, Any]) -> dict[str, dict[str, bool]]:
+    unchangeable = details["unchangeable"]
     return {
-        "read": {path: works(read, path) for path in given["private"]}
-        | {f"{path}/": works(os.listdir, path) for path in given["folders"]},
-        "write": {f"{path}/new": works(create, f"{path}/new") for path in given["closed"]}
+        "read": {path: works(read, path) for path in details["private"]}
+        | {f"{path}/": works(os.listdir, path) for path in details["folders"]},
+        "write": {f"{path}/new": works(create, f"{path}/new") for path in details["closed"]}
         | {f"chmod {path}": works(change_mode, path) for path in unchangeable}
         | {f"utime {path}": works(change_times, path) for path in unchangeable}
         | {f"truncate {path}": works(os.truncate, path, 0) for path in unchangeable}
@@ -159,19 +159,19 @@ def attacks_on_files(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
     }
 
 
-def attacks_by_network(given: dict[str, Any]) -> dict[str, bool]:
+def attacks_by_network(details: dict[str, Any]) -> dict[str, bool]:
     return {
-        **{f"port {port}": works(connect, socket.AF_INET, ("127.0.0.1", port)) for port in given["ports"]},
-        "socket file": works(connect, socket.AF_UNIX, given["socket"]),
-        "abstract socket": works(connect, socket.AF_UNIX, "\0" + given["abstract"]),
-        "datagram of a pair": works(send_by_pair, given["datagrams"]),
+        **{f"port {port}": works(connect, socket.AF_INET, ("127.0.0.1", port)) for port in details["ports"]},
+        "socket file": works(connect, socket.AF_UNIX, details["socket"]),
+        "abstract socket": works(connect, socket.AF_UNIX, "\0" + details["abstract"]),
+        "datagram of a pair": works(send_by_pair, details["datagrams"]),
         "packets": works(socket.socket, socket.AF_PACKET, socket.SOCK_RAW),
         "host of a virtual machine": works(socket.socket, 40, socket.SOCK_STREAM),
     }
 
 
-def attacks_on_processes(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
-    victim = given["victim"]
+def attacks_on_processes(details: dict[str, Any]) -> dict[str, dict[str, bool]]:
+    victim = details["victim"]
     return {
         "signal": {
             "signal": works(os.kill, victim, signal.SIGUSR1),
@@ -182,7 +182,7 @@ def attacks_on_processes(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
         "memory_of_others": {
             "trace": trace(victim),
             "environment": works(read, f"/proc/{victim}/environ"),
-            "environment of the parent": works(read, f"/proc/{given['worker']}/environ"),
+            "environment of the parent": works(read, f"/proc/{details['worker']}/environ"),
             "memory": works(read_memory, victim),
             "root": works(os.listdir, f"/proc/{victim}/root/"),
             # They have no filter of calls, and the watch does not count their memory.
@@ -192,9 +192,9 @@ def attacks_on_processes(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
     }
 
 
-def attacks_on_own_bounds(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
-    """Try to gain privileges, to inherit things that are not of the request, and to exceed limits."""
-    limits = given["limits"]
+def attacks_on_own_bounds(details: dict[str, Any]) -> dict[str, dict[str, bool]]:
+    """Try to gain privileges, to inherit things that are not in the request, and to exceed limits."""
+    limits = details["limits"]
     return {
         "privileges": {
             "root": works(become_root),
@@ -202,13 +202,13 @@ def attacks_on_own_bounds(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
             "capabilities": status("CapEff") != 0 or status("CapPrm") != 0,
             "new privileges": status("NoNewPrivs") != 1,
         },
-        "calls": {name: call(number) for name, number in given["calls"].items()},
-        "environment": {name: True for name in os.environ if name not in given["allowed"]}
+        "calls": {name: call(number) for name, number in details["calls"].items()},
+        "environment": {name: True for name in os.environ if name not in details["allowed"]}
         | {"of its start": b"secret" in open("/proc/self/environ", "rb").read()},
         "descriptors": {
             os.readlink(f"/proc/self/fd/{name}"): True
             for name in os.listdir("/proc/self/fd")
-            if int(name) not in (0, 1, 2, given["kept"]) and os.path.exists(f"/proc/self/fd/{name}")
+            if int(name) not in (0, 1, 2, details["kept"]) and os.path.exists(f"/proc/self/fd/{name}")
         },
         "limits": {
             "memory": works(raise_limit, resource.RLIMIT_DATA, limits["memory"] + MIB),
@@ -219,34 +219,34 @@ def attacks_on_own_bounds(given: dict[str, Any]) -> dict[str, dict[str, bool]]:
     }
 
 
-def attacks(given: dict[str, Any]) -> None:
+def attacks(details: dict[str, Any]) -> None:
     """Print which attacks succeeded, by the guarantee that should refuse them."""
-    own = what_must_work(given)
-    found = {
-        **attacks_on_files(given),
-        "network": attacks_by_network(given),
-        **attacks_on_processes(given),
-        **attacks_on_own_bounds(given),
+    inside = what_must_work(details)
+    succeeded = {
+        **attacks_on_files(details),
+        "network": attacks_by_network(details),
+        **attacks_on_processes(details),
+        **attacks_on_own_bounds(details),
     }
     thread = threading.Thread(target=int)
     thread.start()
     thread.join()
     facts = {"uid": os.getuid(), "groups": os.getgroups(), "forked": "tests.sandbox.hostile" in sys.modules}
-    print(json.dumps({"succeeded": found, "own": own, "facts": facts}))
+    print(json.dumps({"succeeded": succeeded, "own": inside, "facts": facts}))
 
 
-def connections(given: dict[str, Any]) -> None:
+def connections(details: dict[str, Any]) -> None:
     """Print which connections were made with network: to the one allowed port and to others."""
     mptcp = 262
     print(
         json.dumps(
             {
-                "allowed": works(connect, socket.AF_INET, ("127.0.0.1", given["allowed_port"])),
-                "other": works(connect, socket.AF_INET, ("127.0.0.1", given["port"])),
-                "other by MPTCP": works(connect, socket.AF_INET, ("127.0.0.1", given["port"]), mptcp),
+                "allowed": works(connect, socket.AF_INET, ("127.0.0.1", details["allowed_port"])),
+                "other": works(connect, socket.AF_INET, ("127.0.0.1", details["port"])),
+                "other by MPTCP": works(connect, socket.AF_INET, ("127.0.0.1", details["port"]), mptcp),
                 "own port": works(listen),
-                "other while sending": works(connect_while_sending, ("127.0.0.1", given["port"])),
-                "abstract socket": works(connect, socket.AF_UNIX, "\0" + given["abstract"]),
+                "other while sending": works(connect_while_sending, ("127.0.0.1", details["port"])),
+                "abstract socket": works(connect, socket.AF_UNIX, "\0" + details["abstract"]),
             }
         )
     )
@@ -256,33 +256,33 @@ def hold() -> None:
     time.sleep(60)
 
 
-def memory(given: dict[str, Any]) -> None:
-    """Allocate memory in several processes, each of which is below its own limit."""
+def memory(details: dict[str, Any]) -> None:
+    """Allocate memory in several processes, each below its own limit."""
     for _ in range(3):
         if os.fork() == 0:
-            block = bytearray(given["size"])
+            block = bytearray(details["size"])
             for place in range(0, len(block), 4096):
                 block[place] = 1
             hold()
     hold()
 
 
-def files_in_memory(given: dict[str, Any]) -> None:
+def files_in_memory(details: dict[str, Any]) -> None:
     """Fill memory that belongs to no process."""
     files = [os.memfd_create("bomb") for _ in range(8)]
     for file in files:
-        os.write(file, b"x" * (given["size"] // 2))
+        os.write(file, b"x" * (details["size"] // 2))
     hold()
 
 
-def hidden(given: dict[str, Any]) -> None:
+def hidden(details: dict[str, Any]) -> None:
     """Fill memory that belongs to no process, and keep the worker from measuring it."""
     set_dumpable = 4
     libc.prctl(set_dumpable, 0, 0, 0, 0)
-    files_in_memory(given)
+    files_in_memory(details)
 
 
-def neglect(given: dict[str, Any]) -> None:
+def neglect(details: dict[str, Any]) -> None:
     """Leave children that have ended, as many harmless programs do."""
     for _ in range(3):
         if os.fork() == 0:
@@ -290,29 +290,29 @@ def neglect(given: dict[str, Any]) -> None:
     time.sleep(1)
 
 
-def shared_memory(given: dict[str, Any]) -> None:
+def shared_memory(details: dict[str, Any]) -> None:
     """Print how many MiB fit into the file system for shared memory."""
     written = 0
     try:
         with open("/dev/shm/bomb", "wb", buffering=0) as file:
-            while written < given["most"]:
+            while written < details["most"]:
                 written += file.write(b"x" * MIB) // MIB
     except OSError:
         pass
     print(written)
 
 
-def fork(given: dict[str, Any]) -> None:
+def fork(details: dict[str, Any]) -> None:
     for _ in range(7):
         os.fork()
     hold()
 
 
-def count_forks(given: dict[str, Any]) -> None:
+def count_forks(details: dict[str, Any]) -> None:
     """Print how many processes can be started at one time."""
     started = 0
     try:
-        while started < given["most"]:
+        while started < details["most"]:
             if os.fork() == 0:
                 hold()
             started += 1
@@ -321,20 +321,20 @@ def count_forks(given: dict[str, Any]) -> None:
     print(started, flush=True)
 
 
-def disk(given: dict[str, Any]) -> None:
+def disk(details: dict[str, Any]) -> None:
     for number in range(32):
         with open(f"bomb-{number}", "wb") as file:
             file.write(b"x" * MIB)
     hold()
 
 
-def empty_files(given: dict[str, Any]) -> None:
+def empty_files(details: dict[str, Any]) -> None:
     for number in range(4_000):
         os.close(os.open(f"bomb-{number}", os.O_CREAT | os.O_WRONLY))
     hold()
 
 
-def deleted(given: dict[str, Any]) -> None:
+def deleted(details: dict[str, Any]) -> None:
     """Fill a disk with files that have no name."""
     files = []
     for number in range(32):
@@ -345,19 +345,19 @@ def deleted(given: dict[str, Any]) -> None:
     hold()
 
 
-def large_file(given: dict[str, Any]) -> None:
+def large_file(details: dict[str, Any]) -> None:
     with open("large", "wb") as file:
         for _ in range(64):
             file.write(b"x" * MIB)
 
 
-def flood(given: dict[str, Any]) -> None:
+def flood(details: dict[str, Any]) -> None:
     for _ in range(1024):
         os.write(1, b"x" * MIB)
 
 
 def leave_behind() -> None:
-    """Start a process that has left the session, ignores signals, and has no parent of the sandbox."""
+    """Start a process that has left the session, ignores signals, and has no parent in the sandbox."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -373,14 +373,14 @@ def leave_behind() -> None:
     os.wait()
 
 
-def survive(given: dict[str, Any]) -> None:
+def survive(details: dict[str, Any]) -> None:
     leave_behind()
     # The last process must have left before this one ends.
     time.sleep(0.2)
 
 
-def stay(given: dict[str, Any]) -> None:
-    """Ignore every signal that can be ignored, also that of the death of the parent."""
+def stay(details: dict[str, Any]) -> None:
+    """Ignore every signal that can be ignored, also the one for the parent's death."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     libc.prctl(1, 0, 0, 0, 0)
     leave_behind()
@@ -389,7 +389,7 @@ def stay(given: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.argv[2])
+    details = json.loads(sys.argv[2])
     set_name = 15
-    libc.prctl(set_name, given["name"].encode(), 0, 0, 0)
-    globals()[sys.argv[1]](given)
+    libc.prctl(set_name, details["name"].encode(), 0, 0, 0)
+    globals()[sys.argv[1]](details)

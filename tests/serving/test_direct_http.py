@@ -1,4 +1,4 @@
-"""Requests for predictions that repeat the head of an earlier one are answered like others, but directly."""
+"""Prediction requests that repeat an earlier head are answered like others, but directly."""
 
 import asyncio
 import json
@@ -227,8 +227,8 @@ async def test_a_request_behind_a_body_in_parts_is_answered_after_it(
     await client.ask(request())
     rest = await send_parts(serving, client, -5)
     client.writer.write(rest + request({"instances": [[7, 0, 0, 0]]}))
-    found = [json.loads((await client.response())[1])["predictions"][0][0] for _ in range(2)]
-    assert found == [2, 14]
+    first_values = [json.loads((await client.response())[1])["predictions"][0][0] for _ in range(2)]
+    assert first_values == [2, 14]
 
 
 async def test_a_server_that_shuts_down_reads_a_body_in_parts_to_its_end(
@@ -263,8 +263,8 @@ async def test_requests_that_are_sent_ahead_are_answered_in_order(serving: Servi
         await client.writer.drain()
     serving.child.is_holding = False
     serving.child.answer()
-    found = [json.loads((await client.response())[1])["predictions"][0][0] for _ in range(3)]
-    assert found == [2, 4, 6]
+    first_values = [json.loads((await client.response())[1])["predictions"][0][0] for _ in range(3)]
+    assert first_values == [2, 4, 6]
     assert serving.direct >= 1
 
 

@@ -104,7 +104,7 @@ class FakeRunner:
 
     def train(self, task: dict[str, Any], *, resume: Sequence[dict[str, Any]] = (), **about: int) -> None:
         epochs = task["spec"]["fit"]["epochs"]
-        for epoch in range(1 + max((kept["step"] for kept in resume), default=0), epochs + 1):
+        for epoch in range(1 + max((checkpoint["step"] for checkpoint in resume), default=0), epochs + 1):
             self.check_yield()
             time.sleep(EPOCH if epochs < MANY else LONG_EPOCH)
             self.points(epoch, epoch + 1, **about)
@@ -187,8 +187,8 @@ class FakeRunner:
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         facts = {name: status[name].split() for name in ("Uid", "Gid", "Groups", "CapPrm", "NoNewPrivs")}
         # The open folder itself is closed again.
-        files = [each for each in list(Path("/proc/self/fd").iterdir()) if each.exists()]
-        facts["files"] = [str(each.readlink()) for each in files]
+        files = [descriptor for descriptor in list(Path("/proc/self/fd").iterdir()) if descriptor.exists()]
+        facts["files"] = [str(descriptor.readlink()) for descriptor in files]
         self.send("log", line=json.dumps({**facts, "core": resource.getrlimit(resource.RLIMIT_CORE)}))
 
     def do_limits(self, task: dict[str, Any]) -> None:
@@ -196,7 +196,7 @@ class FakeRunner:
         self.send("log", line=json.dumps(self.limits))
 
     def do_escape(self, task: dict[str, Any]) -> None:
-        """Leave a process behind in a session of its own, and report its pid."""
+        """Leave a process behind in its own session, and report its pid."""
         code = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(600)"
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as left:
             assert left.stdout is not None
@@ -210,10 +210,10 @@ class FakeRunner:
         """Write a file into the compile cache, and report the files there."""
         folder = Path(task["compile_cache"])
         (folder / name).write_text("program")
-        self.send("log", line=json.dumps(sorted(each.name for each in folder.iterdir())))
+        self.send("log", line=json.dumps(sorted(file.name for file in folder.iterdir())))
 
     def do_lock(self, task: dict[str, Any], name: str) -> None:
-        """Open the file of a lock in the compile cache, leave it there, and report whether it can be used."""
+        """Open a lock file in the compile cache, leave it there, and report whether it can be used."""
         descriptor = compile_lock.open_lock(Path(task["compile_cache"]) / name)
         self.send("log", line=json.dumps(descriptor is not None))
 
@@ -241,11 +241,11 @@ class FakeRunner:
         os._exit(status)
 
     def do_connect(self, task: dict[str, Any], port: int) -> None:
-        """Report whether it can connect to a port of this machine."""
+        """Report whether it can connect to a port on this machine."""
         self.send("log", line="connected" if connects(port) else "refused")
 
     def do_ask_model(self, task: dict[str, Any], *rows: str) -> None:
-        """Report the predictions of the task's model for these rows, and the code that the task has."""
+        """Report the task model's predictions for these rows, and the code that the task has."""
         import numpy as np
 
         from workers.model_process.client import ModelClient, ModelFailed
@@ -274,12 +274,12 @@ class FakeRunner:
             sys.stdout.write("babble" * 10_000 + "\n")
 
     def do_extend_output(self, task: dict[str, Any]) -> None:
-        """Make the file of its output very large, without writing it."""
+        """Make its output file very large, without writing it."""
         os.ftruncate(1, 2**29)
         self.do_hang(task)
 
     def do_see_code(self, task: dict[str, Any]) -> None:
-        """Report the files of its code, and whether it can change them."""
+        """Report its code files, and whether it can change them."""
         folder = Path(task["code"]["folder"])
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         texts = {str(path.relative_to(folder)): path.read_text() for path in files}

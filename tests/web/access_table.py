@@ -341,7 +341,7 @@ GROUPS = {
 
 
 def table() -> dict[tuple[str, str], str]:
-    """Return the group of each verb and route."""
+    """Return each verb and route's group."""
     rows: dict[tuple[str, str], str] = {}
     for group, (text, _) in GROUPS.items():
         for line in text.strip().splitlines():

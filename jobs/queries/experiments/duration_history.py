@@ -13,7 +13,7 @@ from jobs.spec.sections.script_model import ScriptModel
 from jobs.states import TrialState
 
 NEWEST = 200
-"""Only the newest trials and executions are read, this many."""
+"""How many of the newest trials and executions are read."""
 
 ENOUGH = 3
 """An experiment with this many trials is estimated from these alone."""

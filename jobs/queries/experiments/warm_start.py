@@ -11,7 +11,7 @@ from jobs.spec.space.search_space import check_values
 
 POINTER = "/search/warm_start"
 MAX_TRIALS = 2000
-"""Only the newest trials are used, this many; no algorithm models more."""
+"""How many of the newest trials are used; no algorithm models more."""
 
 
 def warm_start_problems(project: Project, search: SearchSpec | None) -> list[Problem]:

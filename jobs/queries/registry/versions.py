@@ -26,7 +26,7 @@ from jobs.spec.sections.version_model import ALL, NOTHING
 from jobs.states import JobState
 
 type ValidationResult = RegisterResult
-"""For pages: what the validation of a version found."""
+"""For pages: the result of a version's validation."""
 
 MAX_COLUMNS = 4
 """The most metrics in a table with versions."""

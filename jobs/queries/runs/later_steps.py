@@ -27,7 +27,7 @@ MEANINGFUL_SHARE = 0.1
 """A task's own speed is used once this share is done: its start includes imports and compilation."""
 
 NEWEST = 9
-"""A later step's duration is the median over the newest jobs with its kind, this many."""
+"""A later step's duration is the median over so many of the newest jobs with its kind."""
 
 
 def completed_fraction(root: Job, task_fraction: float) -> float:

@@ -43,7 +43,7 @@ def read_series(
         names: only these metrics; all if empty.
         trial: only this trial's series.
         trials: only these trials' series; all if empty.
-        newest: only the series of the trials that started last, this many, and series without a trial.
+        newest: only the series of so many trials that started last, and the series without a trial.
         execution: only this execution's series.
         max_points: longer series are reduced to this many points (last value, min, max).
         start: the smallest x.

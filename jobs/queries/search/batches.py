@@ -16,7 +16,7 @@ MAX_TRIALS = 50
 """The most trials in an attempt."""
 
 NEWEST = 9
-"""The next trials' duration is estimated from the newest ones, this many."""
+"""The next trials' duration is estimated from so many of the newest."""
 
 
 def _newest_times(search: Job) -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetime | None]]:

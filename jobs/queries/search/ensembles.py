@@ -8,10 +8,10 @@ from jobs.queries.search import outcomes
 from jobs.states import TrialState
 
 MAX_CANDIDATES = 8
-"""The best trials are candidates, this many."""
+"""How many of the best trials are candidates."""
 
 PRESELECTED = 2
-"""So many are selected if the search has no ensemble yet."""
+"""How many candidates are selected if the search has no ensemble yet."""
 
 
 class Candidate(NamedTuple):

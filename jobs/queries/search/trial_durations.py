@@ -21,7 +21,7 @@ LATEST = 3
 """Durations are measured on the later half of the trials, but on at least this many."""
 
 MAX_TRIALS = 200
-"""Only the latest trials are read, this many; more do not improve the estimate."""
+"""How many of the latest trials are read; more do not improve the estimate."""
 
 
 class TrialDurations(NamedTuple):

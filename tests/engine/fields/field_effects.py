@@ -1,4 +1,4 @@
-"""What each field of the experiment spec changes, for the test that walks over all of them.
+"""Probes that show the effect of each experiment spec field, for a test over all fields.
 
 A probe takes a spec and returns something that Trainyard makes from it, such as the layers of the model, the
 rows of each part, the environment of the runner or the worker that gets the job. Nothing is trained.
@@ -80,19 +80,19 @@ Probe = Callable[[ExperimentSpec, Files], Any]
 
 
 def data(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the features, the targets and the rows of each part."""
+    """Return each part's features, targets and rows."""
     loaded = files.load(spec)
     arrays = loaded.x[:].tolist(), loaded.y.tolist(), [part.tolist() for part in loaded.parts]
     return (loaded.task, *arrays)
 
 
 def grouped_data(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the rows of each part of data in which a column has the role group."""
+    """Return each part's rows if a column has the role group."""
     return [part.tolist() for part in load_dataset(files.grouped, present(spec.data)).parts]
 
 
 def layers(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the layers of the model in training, with their precision; or its trees."""
+    """Return the layers that are trained, with their precision; or the trees."""
     loaded = files.load(spec)
     if not spec.model.info.by_gradient:
         # With the default there are too few rows for a split.
@@ -110,7 +110,7 @@ def layers(spec: ExperimentSpec, files: Files) -> Any:
 
 
 def hypermodel_layers(spec: ExperimentSpec, _: Files) -> Any:
-    """Return the layers of a hypermodel of KerasTuner for images of 32 × 32; no variable gets a value."""
+    """Return the layers in a KerasTuner hypermodel for images of 32 × 32; no variable gets a value."""
 
     def described() -> str:
         with keras.StatelessScope(initialize_variables=False):
@@ -126,29 +126,29 @@ def optimizer(spec: ExperimentSpec, _: Files) -> Any:
     """Return the optimizer with its schedule over steps, or the learning rates on a plateau."""
     # Otherwise names are numbered: the second optimizer of a process is "adam_1".
     keras.backend.clear_session(free_memory=False)
-    made = scale_loss(make_optimizer(spec.fit, steps=10), spec.precision)
-    config = keras.optimizers.serialize(made)
-    return config, _rates(spec, made) if isinstance(spec.fit.schedule, ReduceOnPlateau) else None
+    built_optimizer = scale_loss(make_optimizer(spec.fit, steps=10), spec.precision)
+    config = keras.optimizers.serialize(built_optimizer)
+    return config, _rates(spec, built_optimizer) if isinstance(spec.fit.schedule, ReduceOnPlateau) else None
 
 
-def _rates(spec: ExperimentSpec, made: Any) -> list[float]:
-    model, hook, rates = SimpleNamespace(optimizer=made), hook_for(spec.fit), []
+def _rates(spec: ExperimentSpec, built_optimizer: Any) -> list[float]:
+    model, hook, rates = SimpleNamespace(optimizer=built_optimizer), hook_for(spec.fit), []
     for epoch, loss in enumerate([1.0, *[0.9] * 4, 0.8999, 0.89, *[0.5] * 12], start=1):
         hook.after_epoch(epoch, {"val_loss": loss, "val_accuracy": epoch / 100}, model)
-        rates.append(float(made.learning_rate))
+        rates.append(float(built_optimizer.learning_rate))
     return rates
 
 
 def training(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the batches, loss, metrics and calls of a training."""
+    """Return a training's batches, loss, metrics and calls."""
     loaded = files.load(spec)
-    made = prepare(spec, loaded, loaded.parts.train, name="t", seed=spec.fit.seed)
-    table, weights = made.batches.table(1)
-    loop: Any = made.loop(epochs=2)
-    loss = made.model.loss
+    prepared = prepare(spec, loaded, loaded.parts.train, name="t", seed=spec.fit.seed)
+    table, weights = prepared.batches.table(1)
+    loop: Any = prepared.loop(epochs=2)
+    loss = prepared.model.loss
     calls = loop.step_mode, loop.call_length.steps, loop.call_length.is_fixed
     losses = type(loss), type(getattr(loss, "_each_row", None))
-    return table.tolist(), weights.tolist(), losses, sorted(present(made.validation_metrics())), calls
+    return table.tolist(), weights.tolist(), losses, sorted(present(prepared.validation_metrics())), calls
 
 
 def epochs(spec: ExperimentSpec, files: Files) -> Any:
@@ -165,7 +165,7 @@ def epochs(spec: ExperimentSpec, files: Files) -> Any:
 
 
 def trial(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the measure that chooses the best epoch of a trial."""
+    """Return the measure that chooses a trial's best epoch."""
     objective = SearchPayload().objective(spec)
     plan: dict[str, Any] = {
         "number": 1,
@@ -179,31 +179,33 @@ def trial(spec: ExperimentSpec, files: Files) -> Any:
     context = MagicMock(task=task, trial=task.trials[0])
     execution = Execution(task.trials[0].executions[0], context)
     execution._checkpointer = MagicMock()
-    made = execution._training_plan(MagicMock(validation_metrics=lambda: MEASURED), np.arange(3))
-    return made.best.metric if made.best else None
+    trial_plan = execution._training_plan(MagicMock(validation_metrics=lambda: MEASURED), np.arange(3))
+    return trial_plan.best.metric if trial_plan.best else None
 
 
 def proposals(spec: ExperimentSpec, _: Files) -> Any:
     """Return the first configurations that the algorithm proposes."""
     assert spec.search is not None
     answer = suggest(SuggestRequest(search=spec.search, epochs=spec.fit.epochs, count=80))
-    return [(made.values, made.bracket, made.epochs) for made in answer.suggestions], answer.exhausted
+    return [
+        (suggestion.values, suggestion.bracket, suggestion.epochs) for suggestion in answer.suggestions
+    ], answer.exhausted
 
 
 def verdicts(spec: ExperimentSpec, _: Files) -> Any:
-    """Return the epochs at which the pruner ends a mediocre training, for trials of several brackets."""
+    """Return the epochs at which the pruner ends a mediocre training, for trials in several brackets."""
     curves = [
         Curve(trial=n, execution=1, epochs=27, over=True, best=((1, 1.0 / n), (9, 0.9 / n)))
         for n in range(1, 9)
     ]
     task: Any = SimpleNamespace(spec=spec, objective=SimpleNamespace(direction="min"))
-    found = []
+    ends = []
     for number in range(1, 50, 6):
         mine: Any = SimpleNamespace(number=100 + number, until=None, spec=spec)
         check = pruning_check(task, mine, MagicMock(execution=1), RivalCurves(curves, tuple))
         assert check is not None
-        found.append([check(epoch, [(1, 0.3)]) is not None for epoch in range(1, 28)])
-    return found
+        ends.append([check(epoch, [(1, 0.3)]) is not None for epoch in range(1, 28)])
+    return ends
 
 
 def runner(spec: ExperimentSpec, files: Files) -> Any:
@@ -229,17 +231,17 @@ def runner(spec: ExperimentSpec, files: Files) -> Any:
 
 
 def distribution(spec: ExperimentSpec, _: Files) -> Any:
-    """Return the devices, the axes and the layout of the model."""
+    """Return the model's devices, axes and layout."""
     assert spec.mesh is not None
-    with patch.object(mesh, "_devices", lambda wanted: [f"cpu:{i}" for i in range(wanted.size())]):
-        made = mesh._distribution(spec.mesh)
-    layout = getattr(made, "_layout_map", None)
+    with patch.object(mesh, "_devices", lambda mesh_spec: [f"cpu:{i}" for i in range(mesh_spec.size())]):
+        sharding = mesh._distribution(spec.mesh)
+    layout = getattr(sharding, "_layout_map", None)
     rules = {} if layout is None else {rule: layout[rule].axes for rule in layout}
-    return made.device_mesh.axis_names, made.device_mesh.shape, made.batch_dim_name, rules
+    return sharding.device_mesh.axis_names, sharding.device_mesh.shape, sharding.batch_dim_name, rules
 
 
 def ensemble_weights(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the weights with which the members of an ensemble are combined."""
+    """Return the weights with which ensemble members are combined."""
     truth = np.arange(12) % 2
     good = np.column_stack([0.9 - 0.8 * truth, 0.1 + 0.8 * truth])
     members = [{"name": name, "model": "m", "validation_predictions": "p"} for name in "ab"]

@@ -63,19 +63,19 @@ class Effect(NamedTuple):
     Attributes:
         probe: returns something that Trainyard makes from a spec.
         value: differs from the default.
-        given: settings by pointer that both specs have, because the field needs them.
+        settings: settings by pointer that both specs have, because the field needs them.
     """
 
     probe: probes.Probe
     value: Any
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
 
 
 def space_effects() -> dict[str, Effect]:
-    """Return the effects of the fields of each kind of hyperparameter."""
-    found = {}
+    """Return the effects that fields have in each hyperparameter kind."""
+    effects = {}
     for kind, row in ROWS.items():
-        given = {"/search": {"max_trials": 40, "space": [PARENT, {**row, "kind": kind}]}}
+        settings = {"/search": {"max_trials": 40, "space": [PARENT, {**row, "kind": kind}]}}
         others: dict[str, dict[str, Any]] = {
             "boolean": {"default": True},
             "choice": {"default": "sgd"},
@@ -83,8 +83,8 @@ def space_effects() -> dict[str, Effect]:
         }
         for name, value in (SPACE_VALUES | others.get(kind, {})).items():
             if (pointer := f"/search/space/*:{kind}/{name}") in spec_leaves():
-                found[pointer] = Effect(probes.proposals, value, given)
-    return found
+                effects[pointer] = Effect(probes.proposals, value, settings)
+    return effects
 
 
 EFFECTS: dict[str, Effect] = {
@@ -293,7 +293,7 @@ ONE_VALUE: dict[tuple[str, str], Any] = {
 
 
 def fields() -> Iterator[tuple[str, str]]:
-    """Yield the pointer of every field, and the kind of the object that has it, if it has kinds."""
+    """Yield every field's pointer, and the kind of its object, if that has kinds."""
     arguments = set()
     for variant in VARIANTS.values():
         for kind, model in variant.kinds.items():
@@ -308,7 +308,7 @@ _found: dict[tuple[probes.Probe, str], Any] = {}
 
 
 def place(pointer: str) -> list[str | int]:
-    """Return the keys that lead to a field, with the last item of each list that has several."""
+    """Return the keys that lead to a field, with the last item in each list that has several."""
     index = 1 if "/space/" in pointer or "/objectives/" in pointer else 0
     return [index if part.startswith("*") else part for part in pointer.split("/")[1:]]
 
@@ -323,10 +323,10 @@ def put(body: dict[str, Any], pointer: str, value: Any) -> None:
         here[last] = value
 
 
-def body_with(pointer: str, kind: str, given: dict[str, Any], value: Any = ...) -> dict[str, Any]:
-    """Return a spec with `given`, an object of this kind, and the value."""
+def body_with(pointer: str, kind: str, settings: dict[str, Any], value: Any = ...) -> dict[str, Any]:
+    """Return a spec with `settings`, an object of this kind, and the value."""
     body: dict[str, Any] = deepcopy(BASE)
-    for where, setting in given.items():
+    for where, setting in settings.items():
         put(body, where, deepcopy(setting))
     selector = next((name for name, v in VARIANTS.items() if pointer.startswith(v.arguments + "/")), "")
     if kind in TEMPLATES and TEMPLATES[kind].is_hypermodel:
@@ -358,18 +358,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> probes.Files:
 
 
 def effect_of(pointer: str, kind: str) -> Effect | None:
-    """Return the effect of a field; None if there is no probe for it."""
+    """Return a field's effect; None if there is no probe for it."""
     if kind in TEMPLATES and TEMPLATES[kind].is_hypermodel:
         return HYPERMODEL_EFFECTS.get((pointer, kind))
     return EFFECTS.get(pointer) or HYPERMODEL_EFFECTS.get((pointer, kind))
 
 
 def spec_with(pointer: str, kind: str, effect: Effect, value: Any = ...) -> ExperimentSpec:
-    return ExperimentSpec.model_validate(body_with(pointer, kind, effect.given, value))
+    return ExperimentSpec.model_validate(body_with(pointer, kind, effect.settings, value))
 
 
 def found_by(probe: probes.Probe, spec: ExperimentSpec, files: probes.Files) -> Any:
-    """Return the finding of a probe for a spec. Many fields have the same one, without their own value."""
+    """Return a probe's result for a spec. Many fields have the same one, without their own value."""
     # Other modules have probes that read rows of the test's database.
     if probe.__module__ != probes.__name__:
         return probe(spec, files)
@@ -404,10 +404,10 @@ def test_a_probe_returns_the_same_for_equal_specs(pointer: str, kind: str, files
 
 @pytest.mark.parametrize(("pointer", "kind"), ONE_VALUE)
 def test_a_field_with_one_value_refuses_others_by_its_name(pointer: str, kind: str) -> None:
-    given = {**SEARCH} if pointer.startswith("/search") else {}
+    settings = {**SEARCH} if pointer.startswith("/search") else {}
     if pointer.startswith("/search/space"):
-        given = {"/search": {"space": [PARENT, {**RATE, "kind": re.findall(r":(\w+)", pointer)[0]}]}}
-    body = body_with(pointer, kind, given, ONE_VALUE[pointer, kind])
+        settings = {"/search": {"space": [PARENT, {**RATE, "kind": re.findall(r":(\w+)", pointer)[0]}]}}
+    body = body_with(pointer, kind, settings, ONE_VALUE[pointer, kind])
     with pytest.raises(ValidationError) as refused:
         ExperimentSpec.model_validate(body)
     (problem, *_) = problems(refused.value, body)
@@ -415,6 +415,6 @@ def test_a_field_with_one_value_refuses_others_by_its_name(pointer: str, kind: s
 
 
 def test_no_effect_is_listed_for_a_field_that_does_not_exist() -> None:
-    known = set(fields())
-    assert EFFECTS.keys() <= {pointer for pointer, _ in known}
-    assert HYPERMODEL_EFFECTS.keys() <= known
+    existing = set(fields())
+    assert EFFECTS.keys() <= {pointer for pointer, _ in existing}
+    assert HYPERMODEL_EFFECTS.keys() <= existing

@@ -61,7 +61,7 @@ def test_a_start_is_quiet(running: Yard) -> None:
     assert Counter(name for name, _ in lines if name != "up") == Counter(PARTS)
     assert all(text.startswith("ready") for name, text in lines if name != "up")
     words = [text.split(" ")[0] for name, text in lines if name == "up"]
-    # On a slow machine it says every few seconds what is not ready yet.
+    # On a slow machine it also names the parts that are not ready yet, every few seconds.
     assert [word for word in words if word != "Not"] == ["Creating", "Ready.", "No"]
 
 

@@ -1,6 +1,6 @@
 """Runs hostile tasks on runners in sandboxes: `python -m tests.supervise.processes.sandboxed_runs LEVEL...`.
 
-It prints the findings of each level as JSON. Tests start it as root, and as a user without privileges; `hold`
+It prints each level's findings as JSON. Tests start it as root, and as a user without privileges; `hold`
 before a level starts two runs and waits to be killed.
 """
 
@@ -69,18 +69,18 @@ class Yard:
         """Give an attempt a task with code, or with a model beside it that needs the code."""
         store = LocalStore(self.home / "artifacts")
         place = str(store.path(self.digest))
-        own = OwnCode(
+        own_code = OwnCode(
             digest=code, files=(OwnCodeFile(path="package/model.py", place=place),), minimum=minimum,
             network=False, python=python(),
         )  # fmt: skip
         self.bench.repository.tasks[attempt] = ProfileTask(
             folder="replaced", checkpoints=str(store.checkpoint_root / "job-1"), source="bundled",
-            path=place, bundled=json.dumps(steps), code=None if beside else own,
-            models=(ModelWithCode(name="model", file=place, code=own),) if beside else (),
+            path=place, bundled=json.dumps(steps), code=None if beside else own_code,
+            models=(ModelWithCode(name="model", file=place, code=own_code),) if beside else (),
         )  # fmt: skip
 
     def data(self) -> str:
-        """Return the path of the data of all tasks."""
+        """Return the path of the data that all tasks read."""
         return str(LocalStore(self.home / "artifacts").path(self.digest))
 
     async def run(
@@ -114,7 +114,7 @@ class LightForkServers(ForkServers):
 
 
 class ForkingPool(RunnerPool):
-    """Forks also the runners of tasks that need no JAX, as those of a fake runner."""
+    """Forks also the runners for tasks that need no JAX, as a fake runner's."""
 
     async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
         return await super().take(key)
@@ -149,14 +149,14 @@ async def yard(
         isolation.open_parents()
         user = users.claim()
         owner = Owner(user.uid, users.group)
-        found = await asyncio.to_thread(
+        states = await asyncio.to_thread(
             find_levels, lambda: owner, python(), parent=folders.runners, allowed=(level,)
         )
         user.release()
     else:
         folders.runners.mkdir(parents=True)
-        found = await asyncio.to_thread(find_levels, parent=folders.runners, allowed=(level,))
-    sandboxes.states.set_result(found)
+        states = await asyncio.to_thread(find_levels, parent=folders.runners, allowed=(level,))
+    sandboxes.states.set_result(states)
     pool = ForkingPool(
         folders.runners, 2, 60.0, 2**30, module=module, model_module=MODEL, isolation=isolation,
         sandboxes=sandboxes, fork_servers=fork_servers(folders.runners, 60.0, module),
@@ -173,8 +173,8 @@ async def yard(
 
 
 def left_of(home: Path, *, besides: Iterable[int] = ()) -> list[str]:
-    """Return the command lines of processes of users that run for a node, and of its forks."""
-    found = []
+    """Return the command lines of user processes that run for a node, and of its forks."""
+    lines = []
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
@@ -183,15 +183,17 @@ def left_of(home: Path, *, besides: Iterable[int] = ()) -> list[str]:
             continue
         others = not folder.name.isdecimal() or int(folder.name) in (os.getpid(), *besides)
         if not others and (str(home) in words or place.startswith(str(home))):
-            found.append(words)
-    return found
+            lines.append(words)
+    return lines
 
 
 async def findings(level: Level) -> dict[str, Any]:
     """Run all tasks at a level."""
     async with yard(level) as place:
         state: LevelState = next(
-            each for each in present(place.bench.node.pool.sandboxes).states.result() if each.level is level
+            candidate
+            for candidate in present(place.bench.node.pool.sandboxes).states.result()
+            if candidate.level is level
         )
         if not state.offered:
             return {"missing": state.reason}
@@ -200,72 +202,74 @@ async def findings(level: Level) -> dict[str, Any]:
         private += [*(home / "artifacts").glob("??/*"), Path("/etc/shadow")]
         server = socket.create_server(("127.0.0.1", 0))
         port = server.getsockname()[1]
-        found: dict[str, Any] = {
+        outcomes: dict[str, Any] = {
             "work": await place.run(
                 1, ["see_code"], ["read", *map(str, private)], ["connect", port],
                 ["artifact", "report.txt", "done"], ["checkpoint", 3], ["cache", "program"],
             ),
         }  # fmt: skip
-        found["stored"] = [file.digest for file in repository.files.values()]
-        found["checkpoints"] = [event.folder for event in repository.events[1] if event.type == "checkpoint"]
+        outcomes["stored"] = [file.digest for file in repository.files.values()]
+        outcomes["checkpoints"] = [
+            event.folder for event in repository.events[1] if event.type == "checkpoint"
+        ]
         (runner,) = pool.pids
         place.script(2, ["see_code"])
         await place.bench.run(attempt=2, root=1)
-        found["reused"] = pool.pids == [runner]
+        outcomes["reused"] = pool.pids == [runner]
         await place.run(3, ["see_code"])
-        found["reused by another job"] = pool.pids == [runner]
+        outcomes["reused by another job"] = pool.pids == [runner]
         place.script(4, ["see_code"], code="2")
         await place.bench.run(attempt=4, root=1)
-        found["reused for other code"] = runner in pool.pids and len(pool.pids) == 1
-        found["of other code"] = await place.run(
+        outcomes["reused for other code"] = runner in pool.pids and len(pool.pids) == 1
+        outcomes["of other code"] = await place.run(
             30, ["see_code"], ["checkpoint", 9], ["await_recorded", 1], ["cache", "program"], code="3", root=1
         )
         # Also the task, which names the data, and the data themselves.
         task = home / "nodes" / "host" / "attempts" / "16" / "spec.json"
         rows = [str(port), str(task), place.data(), *map(str, private)]
-        found["model beside"] = await place.run(16, ["ask_model", *rows], beside=True)
+        outcomes["model beside"] = await place.run(16, ["ask_model", *rows], beside=True)
         server.close()
-        found["model that exits"] = await place.run(17, ["ask_model", "exit"], beside=True)
-        found["exit"] = await place.run(6, ["exit", 0])
-        found["crash"] = await place.run(7, ["die"])
-        found["memory"] = await place.run(8, ["eat", 700], ["hang"])
-        found["processes"] = await place.run(9, ["multiply", 40])
-        found["disk"] = await place.run(10, ["fill", "large", 32 * MIB], ["hang"])
-        found["output"] = await place.run(11, ["babble"])
-        found["extended output"] = await place.run(15, ["extend_output"])
+        outcomes["model that exits"] = await place.run(17, ["ask_model", "exit"], beside=True)
+        outcomes["exit"] = await place.run(6, ["exit", 0])
+        outcomes["crash"] = await place.run(7, ["die"])
+        outcomes["memory"] = await place.run(8, ["eat", 700], ["hang"])
+        outcomes["processes"] = await place.run(9, ["multiply", 40])
+        outcomes["disk"] = await place.run(10, ["fill", "large", 32 * MIB], ["hang"])
+        outcomes["output"] = await place.run(11, ["babble"])
+        outcomes["extended output"] = await place.run(15, ["extend_output"])
         place.script(12, ["ignore"])
         ignoring = place.bench.start(attempt=12, root=12)
         await until(lambda: repository.events.get(12))
         ignoring.supervisor.drain()
         await ignoring.ended()
-        found["ignores the request to stop"] = repository.endings[12].message
+        outcomes["ignores the request to stop"] = repository.endings[12].message
         place.bench.with_timing(first_progress=3.0, silence=0.5)
-        found["hang"] = await place.run(13, ["hang"])
+        outcomes["hang"] = await place.run(13, ["hang"])
         place.bench.with_timing(first_progress=15.0, silence=10.0)
         await place.run(14, ["escape"])
         await pool._discard_idle(lambda _runner: True)
         assert pool.fork_servers is not None
         servers = [server.pid for server in pool.fork_servers.servers().values() if server is not None]
-        found["left"] = left_of(home, besides=servers)
+        outcomes["left"] = left_of(home, besides=servers)
         await pool.fork_servers.close()
-        found["checkpoint folders"] = [
+        outcomes["checkpoint folders"] = [
             str(path.relative_to(home / "artifacts" / "checkpoints"))
             for path in (home / "artifacts" / "checkpoints").glob("*/*/*")
         ]
-        found["folders left"] = [
+        outcomes["folders left"] = [
             str(path.relative_to(home)) for path in (home / "nodes" / "host").glob("*/*/*")
         ]
-    return found
+    return outcomes
 
 
 async def refuse() -> dict[str, Any]:
-    """Return the end of a task that needs a stronger level than the node has."""
+    """Return how a task ends that needs a stronger level than the node has."""
     async with yard(Level.PROCESS) as place:
         return await place.run(1, ["see_code"], minimum=Level.BUBBLEWRAP)
 
 
 async def hold(level: Level) -> None:
-    """Start runs that wait, one of them with a model beside it; print the folder of the node, and wait."""
+    """Start runs that wait, one with a model beside it; print the node's folder, and wait."""
     async with yard(level) as place:
         place.script(1, ["escape"], ["hold"])
         place.script(2, ["ask_model"], ["hold"], beside=True)
