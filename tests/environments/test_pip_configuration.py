@@ -1,6 +1,7 @@
 """The files and variables of pip's configuration are read as pip reads them."""
 
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,19 @@ def test_a_named_file_replaces_those_of_the_user(folders: dict[str, str], tmp_pa
     assert options.get("proxy") != "user"
     assert pip_configuration.read(folders | {FILE_VARIABLE: f"{tmp_path}/absent"})["index-url"] == "user"
     assert pip_configuration.read(folders | {FILE_VARIABLE: os.devnull}) == {}
+
+
+def test_a_user_without_a_home_needs_no_file_there(
+    folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_no_entry(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    write(f"{tmp_path}/first/pip/pip.conf", "[global]\nindex-url = machine\n")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", find_no_entry)
+    options = pip_configuration.read({"XDG_CONFIG_DIRS": folders["XDG_CONFIG_DIRS"]})
+    assert options["index-url"] == "machine"
 
 
 def test_a_file_that_is_not_valid_is_named(folders: dict[str, str], tmp_path: Path) -> None:

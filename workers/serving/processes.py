@@ -25,7 +25,7 @@ class ProcessFacts:
         self._read_at = float("-inf")
 
     async def refresh(self, catalog: Catalog) -> None:
-        """Read the memory of new processes, and all if it was last read long ago."""
+        """Read the memory of new processes, and of all processes if it was last read long ago."""
         versions = [version for endpoint in catalog.endpoints.values() for version in endpoint.available()]
         groups = {
             version.child_pid: version.child_pids for version in versions if version.child_pid is not None

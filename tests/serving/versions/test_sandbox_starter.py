@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import pytest
 
@@ -35,7 +35,8 @@ class Packages:
 
 
 class Orphans:
-    def __enter__(self) -> None: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None: ...
 
@@ -99,6 +100,25 @@ async def test_a_start_that_is_cancelled_while_it_connects_leaves_no_process(
         await starter.start(VERSION)
     assert abandoned
     assert list(tmp_path.glob("*/run-*")) == []
+
+
+def test_a_child_whose_start_was_cancelled_is_ended_with_its_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+
+    class RecordedOrphans(Orphans):
+        def __init__(self, _: object) -> None: ...
+
+        def __exit__(self, *_: object) -> None:
+            steps.append("reap")
+
+        def look(self) -> None:
+            steps.append("look")
+
+    monkeypatch.setattr(sandbox_starter, "Orphans", RecordedOrphans)
+    # Its fork server's parent is this process, which inherits its helpers when it is killed.
+    child: Any = SimpleNamespace(process=UNUSED, close=lambda: steps.append("end"))
+    sandbox_starter._discard(child)
+    assert steps == ["look", "end", "reap"]
 
 
 async def test_a_start_that_fails_leaves_neither_its_folder_nor_its_packages(

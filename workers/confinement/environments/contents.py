@@ -118,7 +118,7 @@ class _Files:
 
 
 def _read_record(folder: Path) -> frozenset[str]:
-    """Return a package's files that equal installations share, as paths; none without a readable list."""
+    """Return the paths that equal installations of a package share; none without a readable list."""
     record = folder / "RECORD"
     try:
         facts = record.lstat()

@@ -63,7 +63,8 @@ def _files(environment: Mapping[str, str]) -> Iterator[Path]:
     own_file = environment.get(FILE_VARIABLE)
     if own_file == os.devnull:
         return
-    home = Path(environment.get("HOME") or Path.home())
+    # `Path.home()` raises an error for a user without a home.
+    home = Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111
     folders = (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
     yield from (Path(folder, "pip", _FILE) for folder in folders)
     yield Path("/etc", _FILE)

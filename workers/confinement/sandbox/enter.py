@@ -111,7 +111,7 @@ def _guard(plan: Plan, run: Run, parent: int) -> NoReturn:
 
 
 def guarded[**P](step: Callable[P, NoReturn], *arguments: P.args, **named: P.kwargs) -> NoReturn:
-    """Call the last function of a process: a fork never returns to its parent's code."""
+    """Call a step that ends the process. If it fails, exit: a fork must not continue its parent's code."""
     try:
         step(*arguments, **named)
     except Exception as error:  # noqa: BLE001  whatever it is, the command must not run

@@ -30,8 +30,8 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
     """Compare the best trials' values with all trials' values, for each hyperparameter.
 
     PED-ANOVA: S. Watanabe, A. Bansal, F. Hutter, "PED-ANOVA: Efficiently Quantifying Hyperparameter
-    Importance in Arbitrary Subspaces", IJCAI 2023. Trials in which a hyperparameter is inactive are their own
-    region (conditional PED-ANOVA, KDD 2026). With several objectives, the best trials are those nearest
+    Importance in Arbitrary Subspaces", IJCAI 2023. Trials in which a hyperparameter is inactive form a region
+    of their own (conditional PED-ANOVA, KDD 2026). With several objectives, the best trials are those nearest
     to the Pareto front.
 
     Args:

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def of_number(values: Floats, goodness: Floats) -> Influence:
-    """Return whether a number's higher or lower values tend to score better.
+    """Return whether higher or lower values of a number tend to score better.
 
     The interval for Spearman's rank correlation comes from D. G. Bonett and T. A. Wright, "Sample size
     requirements for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65, 2000.

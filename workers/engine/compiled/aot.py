@@ -100,7 +100,7 @@ def _shapes(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def json_digest(body: Mapping[str, Any]) -> str:
-    """Return a JSON object's SHA-256 with sorted keys, as hex digits."""
+    """Return the SHA-256 of an object as JSON with sorted keys, in hex digits."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 

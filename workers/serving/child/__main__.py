@@ -1,7 +1,7 @@
 """Command line for a model child: `python -m workers.serving.child`.
 
-With `--fork-server` the process serves no model: it does the imports once, which take most time and
-memory in a child, and forks children for the router.
+With `--fork-server` the process serves no model: it does the imports once, which take most of a child's time
+and memory, and forks children for the router.
 """
 
 import argparse

@@ -75,7 +75,7 @@ class ChildCommand:
         return [*self._shared(), "--socket", str(descriptor), "--parent", str(os.getpid())]
 
     def fork_server(self) -> list[str]:
-        """Return the command line for a fork server with such children, without its socket and parent."""
+        """Return the command line for a server that forks such children, without its socket and parent."""
         return [*self._shared(), "--fork-server"]
 
     def variables(self) -> dict[str, str]:

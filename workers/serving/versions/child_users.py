@@ -1,4 +1,4 @@
-"""Gives model children with user code, and the installations of their packages, their own users."""
+"""Claims users for model children with user code, and for the builds that install their packages."""
 
 import os
 from collections.abc import Iterator

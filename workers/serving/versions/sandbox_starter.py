@@ -219,7 +219,8 @@ def limits_of(memory: int) -> Limits:
 
 def _discard(process: CodeProcess) -> None:
     """End a child whose start was cancelled."""
-    with reaping():
+    with Orphans(process.process) as orphans:
+        orphans.look()
         process.close()
 
 

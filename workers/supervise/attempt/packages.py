@@ -64,7 +64,7 @@ class Packages:
         environments: has them.
         sandboxes: this machine's sandboxes.
         limits: for each installation.
-        isolation: returns how users are given to processes; None in its place where the worker is not root.
+        isolation: returns the object that gives processes their own users; None if runners share one.
     """
 
     environments: Environments
