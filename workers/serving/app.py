@@ -20,6 +20,7 @@ from workers.serving.protocols.protocol import (
     Call,
     PredictionRoute,
     Protocol,
+    predictions_by_name,
     protocol_of,
 )
 from workers.serving.protocols.table import PROTOCOLS
@@ -67,6 +68,7 @@ class ServingApp:
         self._counter = RequestCounter(catalog, metrics, traffic)
         self._memory = BodyMemory(limits.bodies_bytes)
         self._authenticator, self._bodies, self._hosts = authenticator, bodies, hosts
+        predictions_by_name(protocols)  # raises an error now, and not in the first large body's worker
         self._protocols = protocols
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

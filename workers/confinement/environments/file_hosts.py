@@ -37,7 +37,10 @@ def _file_hosts(index: PackageIndex) -> _Hosts:
     if index.upstream:
         variables["HTTPS_PROXY"] = index.upstream
     options = ("--format", "pylock.toml", "--no-deps", "--only-binary", ":all:")
-    lock = tomllib.loads(default_index.compile_requirements(PROBE, variables, *options))
-    wheels = (wheel for package in lock["packages"] for wheel in package.get("wheels", ()))
+    try:
+        lock = tomllib.loads(default_index.compile_requirements(PROBE, variables, *options))
+        wheels = [wheel for package in lock["packages"] for wheel in package.get("wheels", ())]
+    except (tomllib.TOMLDecodeError, KeyError) as error:
+        raise default_index.Unknown(f"uv wrote a lock file of another form: {error}") from error
     urls = (urlsplit(wheel.get("url", "")) for wheel in wheels)
     return frozenset((url.hostname, url.port or PORTS["https"]) for url in urls if url.hostname)

@@ -5,17 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jobs.spec.base import Frozen
-from jobs.spec.exports import ExportFormat
+from jobs.spec.exports import STORED, ExportFormat
 from workers.engine.exports.source import ExportedFile, ExportSource
 
 Writer = Callable[[ExportSource, Path, Frozen | None], ExportedFile]
 """Writes a model to a path with the options of the format, and returns it as loaded from there."""
 
+# Every training ends with this one. Not imported only then: an upgrade may have replaced the program's files.
+pkgutil.resolve_name(STORED.writer)
+
 
 def write_model(
     export_format: ExportFormat, source: ExportSource, path: Path, options: Frozen | None = None
 ) -> ExportedFile:
-    """Write a model in a format. The module of the format is imported at its first use.
+    """Write a model in a format. Its module is imported at its first use; the stored format's, at the start.
 
     Args:
         export_format: the entry in the table.
