@@ -5,7 +5,7 @@ A kind is one folder here: `payload.py` defines its payload, result and task, `f
 them. Nothing here imports an `actions.py`: `jobs.apps` does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter
@@ -46,7 +46,22 @@ KINDS: dict[str, Facts] = {
     )
 }
 
-_BY_PAYLOAD: dict[type[Payload], Facts] = {facts.payload: facts for facts in KINDS.values()}
+
+def facts_by_payload(kinds: Iterable[Facts]) -> dict[type[Payload], Facts]:
+    """Map each payload class to the facts of its kind.
+
+    Raises:
+        ValueError: two kinds have the same class, so it could not name the kind of a new job.
+    """
+    by_class: dict[type[Payload], Facts] = {}
+    for facts in kinds:
+        other = by_class.setdefault(facts.payload, facts)
+        if other is not facts:
+            raise ValueError(f"{other.name} and {facts.name} have the payload class {facts.payload.__name__}")
+    return by_class
+
+
+_BY_PAYLOAD = facts_by_payload(KINDS.values())
 
 PIPELINE: tuple[str, ...] = ("search", "train", "ensemble", "quantize", "register")
 """The kinds of an experiment's steps, in the order in which they run."""

@@ -181,7 +181,7 @@ class Facts:
     Attributes:
         name: The kind's name in `Job.kind` and `Task.kind`.
         title: The kind's name for people.
-        payload: The type stored in `Job.payload`.
+        payload: The type stored in `Job.payload`. Each kind has its own: it names the kind of a new job.
         result: The type stored in `Job.results`.
         task: The type of task that a runner gets. None if the kind needs no runner.
         engine: The dotted path to the engine function that runs the task.

@@ -1,5 +1,6 @@
 """Payloads: rows from earlier versions can be read, and concurrent changes are kept."""
 
+from dataclasses import replace
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ from django.db import connection
 from jobs.actions.runs import attempt_end, schedule
 from jobs.actions.runs.payloads import change_payload
 from jobs.errors import Conflict
-from jobs.kinds import payload_of
+from jobs.kinds import KINDS, facts_by_payload, payload_of
 from jobs.kinds.search.payload import SearchPayload
 from jobs.kinds.train.payload import TrainPayload
 from jobs.models import Job
@@ -92,6 +93,12 @@ def test_an_invalid_result_fails_the_job(installation: Yard, worker: PretendWork
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={"metrics": "good"})
     job.refresh_from_db()
     assert (job.state, present(job.error)["code"]) == ("failed", "bad_result")
+
+
+def test_two_kinds_cannot_have_one_payload_class() -> None:
+    train, gate = KINDS["train"], KINDS["gate"]
+    with pytest.raises(ValueError, match="train and gate have the payload class TrainPayload"):
+        facts_by_payload([train, replace(gate, payload=train.payload)])
 
 
 def test_the_migration_of_kinds_is_reversible(

@@ -47,7 +47,7 @@ def model_suffix() -> str:
 
 @register.inclusion_tag("components/state.html")
 def state_badge(state: str, word: str = "", title: str = "") -> dict[str, Any]:
-    """Show the state that a job, trial, version, worker or gate has, as icon, word and colour."""
+    """Show the state of a job, trial, version, worker or gate as icon, word and colour."""
     return {"state": state, "look": look(str(state)), "word": word, "title": title}
 
 

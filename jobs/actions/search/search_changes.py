@@ -146,7 +146,7 @@ def _record_revision(
     by: User,
     comment: str,
 ) -> None:
-    """Append a revision's events, among them withdrawn trials', and its audit row."""
+    """Append the events of a revision and of the trials that it withdraws, and its audit row."""
     event = events.event("revised", root, revision=after.number, by=by.username, changes=changes)
     events.append(root.root_id_or_self, [event, *withdrawn])
     audit.record(

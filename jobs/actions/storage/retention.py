@@ -78,7 +78,7 @@ def _superfluous_checkpoints(job: Job) -> list[Checkpoint]:
 
 
 def _number_to_keep(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
-    """Return how many newest checkpoints this one's execution keeps.
+    """Return how many of its newest checkpoints an execution keeps.
 
     Args:
         job: the job.

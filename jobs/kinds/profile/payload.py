@@ -1,4 +1,4 @@
-"""Defines the payload, the result and a profile's task."""
+"""Defines the payload, the result and the task of a profile."""
 
 from typing import Literal
 

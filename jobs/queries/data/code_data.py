@@ -18,7 +18,7 @@ from jobs.states import FINAL, WAITING, JobState
 
 MOST_SHOWN = 20
 MOST_READ = 500
-"""The newest job for each code is searched among so many jobs in a project."""
+"""How many of a project's newest loads are read to find the last one of each code version."""
 LOADS_DATA = "load_data"
 """The kind for entries that load data."""
 

@@ -32,7 +32,7 @@ MOST_REMEMBERED = 10_000
 
 _lock = threading.Lock()
 _recent: dict[int, tuple[float, int]] = {}
-"""Project key → the monotonic time in seconds at which they were read, and the bytes."""
+"""Project key → the monotonic time of a read in seconds, and the bytes that it counted."""
 
 
 def bytes_of_project(project_id: int) -> int:

@@ -59,7 +59,7 @@ def account(request: Request) -> HttpResponse:
 
 @action
 def end_sessions(request: Request) -> HttpResponse:
-    """End all sessions that the current user has, this one included."""
+    """End all sessions of the current user, this one included."""
     actions.end_sessions(request.user)
     logins.record_login_change(request.user, "end_sessions")
     request.session.flush()

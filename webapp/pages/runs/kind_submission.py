@@ -1,4 +1,4 @@
-"""Shows the form that submits a job of one kind. The input schema of the kind generates the form."""
+"""Shows the form that submits a job of one kind. The input schema of the kind defines its fields."""
 
 from dataclasses import dataclass
 

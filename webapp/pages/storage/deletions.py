@@ -51,7 +51,7 @@ def _require_row[R](row: R | None) -> R:
 
 @dataclass(frozen=True)
 class DeletionPage(Context):
-    """The loss by a deletion, and the rows that prevent it."""
+    """The rows and files that a deletion deletes, and the rows that prevent it."""
 
     preview: DeletionPreviewOut
     referrers: list[tuple[ReferrerOut, str]]

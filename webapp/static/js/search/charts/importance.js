@@ -59,7 +59,7 @@ export const importance = {
     return {
       label: `Importance of ${entries.length} hyperparameters for ${report.objective}.`,
       note: `from ${trials(report.trials)}${used < report.trials ? `, ${used} of them sampled at random` : ""}${old}`,
-      foot: `How much the values of the best trials differ from those of all trials. The shares add up to 100 %, even if no hyperparameter matters, and leave interactions out. Pale bars are no greater than trials drawn at random often give. Method: ${report.source}. All completed trials count, whatever the filters.`,
+      foot: `How much the values of the best trials differ from those of all trials. The shares add up to 100 %, even if no hyperparameter matters, and leave interactions out. Pale bars: as many trials drawn at random often differ as much. Method: ${report.source}. All completed trials count, whatever the filters.`,
       height: Math.max(160, 60 + entries.length * 34),
       items: () =>
         [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: describe(entry) })),
