@@ -131,7 +131,7 @@ export const importance = {
  * @param {Importance} entry
  */
 function byChance({ chance }) {
-  return chance > RARE ? " (no more than chance)" : "";
+  return chance > RARE ? " (may be chance)" : "";
 }
 
 /**
