@@ -82,7 +82,7 @@ class AttemptRepository(Protocol):
 
         Args:
             attempt: the attempt.
-            found: its packages.
+            installed: its packages.
             choice: for which code later runs get the same packages; None if they do not.
         """
 

@@ -56,9 +56,10 @@ class RunnerKey(NamedTuple):
 
 @dataclass
 class RunnerPool:
-    """Hands out runners and takes them back. `slots` limits the busy and idle ones together.
+    """Hands out runners. `slots` limits the busy and idle ones together; standbys are not counted.
 
-    Standbys are not counted; `standbys` limits them.
+    After `take`, call `give_back` if the runner may serve another task, else `discard`. The node sets
+    `isolation` once it has tried it, and `StandbyManager` sets `on_taken`.
     """
 
     folder: Path
