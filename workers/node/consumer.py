@@ -59,7 +59,7 @@ class Consumer:
         self._last_canary = time.monotonic()
         self._token = ""
         self.proven = False
-        """Whether the present process has received a canary."""
+        """Whether the current process has received a canary."""
         self.restarts = 0
         self.pid: int | None = None
 
