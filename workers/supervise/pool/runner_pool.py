@@ -41,7 +41,11 @@ MAX_TASKS_PER_RUNNER = 50
 class RunnerKey(NamedTuple):
     """Decides whether a runner may be reused: only by its own root job, in the same process environment.
 
-    `sandbox` is None for tasks without user code.
+    Attributes:
+        root: the root job.
+        environment: the process's settings.
+        devices: its GPUs, as in CUDA_VISIBLE_DEVICES; None without any.
+        sandbox: the needs of its sandbox; None for tasks without user code.
     """
 
     root: int
@@ -63,8 +67,10 @@ class RunnerPool:
     """
 
     folder: Path
+    """Has a folder for each process."""
     slots: int
     idle_seconds: float
+    """How long a runner without a task is kept."""
     idle_memory: int
     """Bytes. A larger runner is not kept idle."""
     masker: SecretMasker = field(default_factory=SecretMasker)
