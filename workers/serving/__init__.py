@@ -7,6 +7,7 @@ manages the children and their queues, and `child` is the only package that impo
 - **release**: the versions of one model to serve, signed. Each has a higher **generation** than the last one.
 - **endpoint**: a model's versions on this server. The **catalog** has all endpoints.
 - **target**: the model, and perhaps version or label, that a request names.
+- **supervisor**: here the program that started the server and restarts it, such as `manage.py up`.
 - **table**: a version's pipeline, which turns table columns into the model's input (`table.ServedTable`).
 - **direct path**: `direct_http` and `direct` answer usual predictions without ASGI; `app` answers the rest.
 

@@ -64,7 +64,13 @@ class Caller(NamedTuple):
 
 
 class DirectPredictions:
-    """Starts the answers to requests for predictions."""
+    """Starts the answers to requests for predictions.
+
+    Args:
+        catalog: has the models.
+        counter: counts the requests.
+        limits, authenticator, bodies, hosts, protocols: see `ServingApp`.
+    """
 
     def __init__(
         self,

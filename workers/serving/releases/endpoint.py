@@ -28,6 +28,12 @@ class Endpoint:
 
     A rollout never interrupts serving: a new production version is loaded and warmed up before one reference
     is switched to it. Then the old one is drained and, unless the release names it, unloaded.
+
+    Args:
+        model: the model's name.
+        load: begins to load a released version.
+        changed: called after each change.
+        drain_seconds: how long a version that is unloaded may answer its queue.
     """
 
     def __init__(

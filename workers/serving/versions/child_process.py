@@ -63,7 +63,14 @@ class Command(Protocol):
 
 @dataclass(frozen=True)
 class ChildCommand:
-    """The command line settings for children."""
+    """The command line settings for children.
+
+    Attributes:
+        compile_cache: the folder for compiled programs.
+        max_batch: maximum rows in one model call.
+        threads: a child's CPU threads.
+        max_programs: maximum compiled programs of a version with open sizes.
+    """
 
     compile_cache: Path
     max_batch: int = 64
