@@ -1,6 +1,6 @@
-"""Celery tasks that forward wake-up hints to the node.
+"""Celery tasks that forward wake-up hints to the node. They are no tasks of runners (`jobs.messages.task`).
 
-The tasks do no work and hold no state: a message that is lost or delivered twice changes nothing.
+They do no work and hold no state: a message that is lost or delivered twice changes nothing.
 """
 
 import os

@@ -17,6 +17,18 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Settings(NamedTuple):
+    """A chief's settings.
+
+    Attributes:
+        project, name: the search's, which is created if there is none.
+        search: its description.
+        host, port: the address to listen on; port 0: the previous chief's, or else any free one.
+        space: the file with the search space; None if scripts declare it.
+        by: the user who owns the search; None if the token names the user.
+        token: the user's API token.
+        grace: seconds until a disconnected script's trial is given to another one.
+    """
+
     project: str
     name: str
     search: ExternalSearch

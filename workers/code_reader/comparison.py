@@ -40,8 +40,8 @@ type Block = tuple[str, int, int, int, int]
 
 
 @dataclass
-class _Room:
-    """The lines and characters that may still be shown."""
+class _OutputLimit:
+    """How many lines and characters may still be shown."""
 
     lines: int = MOST_LINES_OF_ALL
     characters: int = MOST_CHARACTERS_OF_ALL
@@ -52,7 +52,7 @@ class _Room:
         """Return whether hardly anything more can be shown."""
         return not self.lines or self.characters < MOST_OF_LINE
 
-    def takes(self, line: DifferenceLine) -> bool:
+    def take(self, line: DifferenceLine) -> bool:
         """Count a line, and return whether it may be shown."""
         size = len(line.text) + MARK_COST * len(line.marks)
         if not self.lines or not self.lines_of_file or size > self.characters:
@@ -65,7 +65,7 @@ class _Room:
 
 def compare(request: CompareRequest) -> Comparison:
     """Return all files' differences, with at most so much text that a page can show it."""
-    room, budget = _Room(), Budget(ALL_SECONDS)
+    room, budget = _OutputLimit(), Budget(ALL_SECONDS)
     files = []
     for file in request.files:
         room.lines_of_file = MOST_LINES
@@ -73,7 +73,7 @@ def compare(request: CompareRequest) -> Comparison:
     return Comparison(files=files)
 
 
-def _compare(file: ComparedFile, room: _Room, budget: Budget) -> FileDifference:
+def _compare(file: ComparedFile, room: _OutputLimit, budget: Budget) -> FileDifference:
     change = "changed" if file.old and file.new else "added" if file.new else "removed"
     if room.is_full and budget.is_spent:
         note = "It is not compared: the files before it took too long."
@@ -169,7 +169,7 @@ def _joined(blocks: list[Block]) -> list[Block]:
 
 
 def _shown(
-    blocks: list[Block], old: list[str], new: list[str], room: _Room, budget: Budget
+    blocks: list[Block], old: list[str], new: list[str], room: _OutputLimit, budget: Budget
 ) -> tuple[list[list[DifferenceLine]], bool]:
     """Return the changed lines with their surroundings, and whether there are more."""
     hunks: list[list[DifferenceLine]] = [[]]
@@ -181,7 +181,7 @@ def _shown(
         for line in lines:
             if line is None:
                 hunks.append([])
-            elif room.takes(line):
+            elif room.take(line):
                 hunks[-1].append(line)
             else:
                 return [hunk for hunk in hunks if hunk], True

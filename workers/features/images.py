@@ -49,7 +49,13 @@ _RIFF, _WEBP = b"RIFF", b"WEBP"
 
 
 class Header(NamedTuple):
-    """The properties that an image's header states: its size when it is upright."""
+    """The properties that an image's header states.
+
+    Attributes:
+        format: Pillow's name for the format.
+        width, height: the size when the image is upright, in pixels.
+        is_grey: whether its pixels are grey.
+    """
 
     format: str
     width: int

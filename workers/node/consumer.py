@@ -46,7 +46,11 @@ def consumer_argv(name: str, queues: Sequence[str]) -> tuple[str, ...]:
 class Consumer:
     """Starts and restarts one consumer process.
 
-    `send_canary` returns False while the broker does not answer.
+    Args:
+        argv: its command line.
+        socket: the node's socket for hints.
+        send_canary: sends a canary with this token; returns False while the broker does not answer.
+        timing: intervals and time limits.
     """
 
     def __init__(
@@ -59,7 +63,7 @@ class Consumer:
         self._last_canary = time.monotonic()
         self._token = ""
         self.proven = False
-        """Whether the present process has received a canary."""
+        """Whether the current process has received a canary."""
         self.restarts = 0
         self.pid: int | None = None
 

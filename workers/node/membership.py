@@ -55,7 +55,17 @@ ENVIRONMENTS = "environments"
 
 
 class NodeResources:
-    """The resources on a node that outlive a worker id: folders, runners, devices."""
+    """The resources on a node that outlive a worker id: folders, runners, devices.
+
+    Call `isolate` before the first attempt, and `find_sandboxes` later: runs with user code wait for it.
+
+    Args:
+        settings: the node's.
+        folder: the node's.
+        pool: its runners.
+        slots: how many attempts of one slot may run at the same time.
+        inventory: reads the machine's devices and memory.
+    """
 
     def __init__(
         self, settings: NodeSettings, folder: NodeFolder, pool: RunnerPool, slots: int, inventory: Inventory

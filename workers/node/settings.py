@@ -26,6 +26,20 @@ STANDBY_VARIABLE = "TRAINYARD_STANDBY"
 
 @dataclass(frozen=True)
 class NodeSettings:
+    """A node's settings.
+
+    Attributes:
+        home: the installation's folder on this machine.
+        pool: the pool whose jobs it runs.
+        slots: how many attempts of one slot may run at the same time; None: one for each GPU, or else core.
+        name: the worker's name; None: the host's, with a number if it is in use.
+        timing: intervals and time limits.
+        min_free_bytes: with less free disk space, no new work starts.
+        runner: the module that runners execute.
+        forks: whether runners are forked; otherwise each is a new interpreter.
+        standbys: the maximum number of standby runners.
+    """
+
     home: Path
     pool: str = "default"
     slots: int | None = None

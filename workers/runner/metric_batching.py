@@ -29,7 +29,14 @@ class MetricCall(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Points for several series at the same x: one column per name, one row per call."""
+    """Points for several series at the same x: one column per name, one row per call.
+
+    Attributes:
+        names: the series.
+        x: each call's position on the axis.
+        times: when each call was made, in seconds since 1970.
+        columns: each series' values.
+    """
 
     names: tuple[str, ...]
     x: list[float]

@@ -51,7 +51,18 @@ class Authenticator(typing.Protocol):
 
 
 class ServingApp:
-    """Serves one catalog's models by all protocols, and its metrics."""
+    """Serves one catalog's models by all protocols, and its metrics.
+
+    Args:
+        catalog: has the models.
+        metrics: this server's.
+        traffic: counts requests for the dashboard.
+        limits: the server's.
+        authenticator: checks callers; None if none needs a token.
+        bodies: parses and encodes bodies.
+        hosts: the host names that requests may have; None for any.
+        protocols: those that are served.
+    """
 
     def __init__(
         self,

@@ -64,7 +64,13 @@ class Caller(NamedTuple):
 
 
 class DirectPredictions:
-    """Starts the answers to requests for predictions."""
+    """Starts the answers to requests for predictions.
+
+    Args:
+        catalog: has the models.
+        counter: counts the requests.
+        limits, authenticator, bodies, hosts, protocols: see `ServingApp`.
+    """
 
     def __init__(
         self,
@@ -161,7 +167,7 @@ class DirectPrediction:
     def begin(self, body: bytes) -> None:
         """Parse the body and queue the request."""
         self._predictions.bodies.open_requests += 1
-        self._attempt(self._queue, body)
+        self._run_step(self._queue, body)
 
     def _queue(self, body: bytes) -> None:
         predictions, caller = self._predictions, self._caller
@@ -210,7 +216,7 @@ class DirectPrediction:
             caller.target.model, approved.number, self._signature, approved.class_labels
         )
         if bodies.encodes_at_once(prediction, call, outputs):
-            response = self._attempt(prediction.encode, call, outputs, version)
+            response = self._run_step(prediction.encode, call, outputs, version)
             if response is not None:
                 self._finish(name_version(response, picked))
             return
@@ -224,11 +230,11 @@ class DirectPrediction:
         # The event loop cancels it when it ends.
         if encoding.cancelled():
             return
-        response = self._attempt(encoding.result)
+        response = self._run_step(encoding.result)
         if response is not None and self._picked is not None:
             self._finish(name_version(response, self._picked))
 
-    def _attempt[*Arguments, Result](
+    def _run_step[*Arguments, Result](
         self, step: Callable[[*Arguments], Result], *arguments: *Arguments
     ) -> Result | None:
         """Return a step's result. If it fails, the request is answered with an error."""

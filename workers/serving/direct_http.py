@@ -25,6 +25,7 @@ class DirectHttpProtocol(HttpProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        # The head of the last request that was parsed, if others like it can be answered directly.
         self._known: tuple[RepeatedHead, Caller] | None = None
         self._prediction: DirectPrediction | None = None
         # A request with the known head whose body has not arrived completely: its head and the parts of its
@@ -32,13 +33,13 @@ class DirectHttpProtocol(HttpProtocol):
         self._parts: list[bytes] = []
         self._missing, self._began = 0, 0.0
         # Data that arrived after the request that is being answered directly.
-        self._ahead = b""
+        self._early_data = b""
         self._is_shutting_down = False
 
     def data_received(self, data: bytes) -> None:
         """Answer a repeated request, or feed the parser (asyncio callback)."""
         if self._prediction is not None:
-            self._ahead += data
+            self._early_data += data
             self.flow.pause_reading()
         elif self._parts:
             self._continue_body(data)
@@ -61,7 +62,7 @@ class DirectHttpProtocol(HttpProtocol):
     def _parse_first(self, data: bytes) -> None:
         """Feed the first part of a request to the parser, and learn its head."""
         super().data_received(data)
-        self._known = self._learned(data)
+        self._known = self._repeatable_head(data)
 
     def _place_of_body(self, data: bytes) -> BodyPlace | None:
         """Return where the body is in a request with the known head; None for any other."""
@@ -109,7 +110,7 @@ class DirectHttpProtocol(HttpProtocol):
         else:
             self._parse_first(head + body)
 
-    def _learned(self, data: bytes) -> tuple[RepeatedHead, Caller] | None:
+    def _repeatable_head(self, data: bytes) -> tuple[RepeatedHead, Caller] | None:
         """Return the head of the request that was just parsed, if others like it can be answered directly."""
         is_parsed = not self._is_incomplete or self._is_in_body
         if self.predictions is None or not is_parsed or not data.startswith(b"POST "):
@@ -132,7 +133,7 @@ class DirectHttpProtocol(HttpProtocol):
     def _answer(self, response: Response) -> None:
         """Send the response, and read the data that arrived meanwhile."""
         self._prediction = None
-        ahead, self._ahead = self._ahead, b""
+        ahead, self._early_data = self._early_data, b""
         if self.transport.is_closing():
             return
         headers = [*self.server_state.default_headers, *(response.headers or JSON)]

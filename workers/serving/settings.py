@@ -47,6 +47,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
+    """A prediction server's settings; `--help` describes the options."""
+
     host: str
     port: int
     dashboard: str

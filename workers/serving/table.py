@@ -16,7 +16,7 @@ class ServedTable(NamedTuple):
     Attributes:
         pipeline: ready to be executed.
         path: the version's file.
-        size: see `table_rows.size_of`.
+        size: how many columns it takes, with wide ones counted several times (`table_rows.size_of`).
     """
 
     pipeline: Pipeline

@@ -28,7 +28,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AttemptEnd:
-    """An outcome with its cause. `owned` is False when the attempt is no longer held by this worker."""
+    """An outcome with its cause.
+
+    Attributes:
+        outcome: how it ended.
+        code: the stable code of the error; empty without an error.
+        message: the cause, for users.
+        traceback: the error's Python traceback; empty if it has none.
+        result: the task's result if it is completed.
+        owned: whether this worker still holds the attempt; otherwise it must not write the end.
+    """
 
     outcome: Outcome
     code: str = ""

@@ -32,7 +32,13 @@ class StoredArtifact(Protocol):
 
 @dataclass(frozen=True)
 class Assignment:
-    """One attempt that the scheduler assigned to this worker."""
+    """One attempt that the scheduler assigned to this worker.
+
+    Attributes:
+        attempt, job, root: the ids of the attempt, its job, and the job's root.
+        slots: how many of the worker's slots it uses.
+        project: the id of the job's project; None if it belongs to none.
+    """
 
     attempt: int
     job: int
@@ -82,7 +88,7 @@ class AttemptRepository(Protocol):
 
         Args:
             attempt: the attempt.
-            found: its packages.
+            installed: its packages.
             choice: for which code later runs get the same packages; None if they do not.
         """
 

@@ -49,7 +49,7 @@ MAX_LINE = 1000
 MAX_LINES = 20_000
 """Lines of the output that are looked at for the cause of a failure."""
 PAUSE = 0.2
-"""Seconds between two looks whether the run that waits has ended."""
+"""Seconds between two checks whether the run that waits has ended."""
 PROCESSES = 256
 CPU_SECONDS = 4 * 3600
 _FROM_SOURCE = re.compile(r"^\s*(?:Building|Built) (?P<name>[\w.\-]+)")
@@ -143,7 +143,7 @@ class Builder:
             )
         index = index._replace(hosts=index.hosts | find_file_hosts(index))
         way = _way_to(index, level)
-        run = _Run(self, request, index, folder, way)
+        run = _Installation(self, request, index, folder, way)
         (folder / VENV).mkdir(mode=0o755)
         (folder / REQUEST).mkdir(mode=0o700)
         try:
@@ -156,7 +156,13 @@ class Builder:
 
 
 class _Way(NamedTuple):
-    """How a sandbox reaches the index, and why only wheels are installed; an empty reason allows all."""
+    """How a sandbox reaches the index.
+
+    Attributes:
+        network: whether the sandbox has a network, on which it may connect to the proxy's port alone.
+        by_path: whether the proxy has a socket with a path instead of a port.
+        wheels_only: why only wheels are installed; empty if sources may be built, too.
+    """
 
     network: bool
     by_path: bool
@@ -187,8 +193,8 @@ def _way_to(index: PackageIndex, level: Level) -> _Way:
     return _Way(network=True, by_path=False, wheels_only=reason)
 
 
-class _Run:
-    """One run with the installer."""
+class _Installation:
+    """One execution of the installer in its sandbox."""
 
     def __init__(
         self, builder: Builder, request: EnvironmentRequest, index: PackageIndex, folder: Path, way: _Way
@@ -324,7 +330,7 @@ def seal(folder: Path) -> int:
     for _, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
         for name in (*folders, *files):
             total += _seal_entry(name, descriptor)
-    _own(folder)
+    _take_ownership(folder)
     folder.chmod(0o555)
     return total
 
@@ -342,6 +348,6 @@ def _seal_entry(name: str, parent: int) -> int:
     return facts.st_blocks * 512
 
 
-def _own(folder: Path) -> None:
+def _take_ownership(folder: Path) -> None:
     if os.geteuid() == 0:
         os.chown(folder, 0, 0)

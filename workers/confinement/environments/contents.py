@@ -40,7 +40,7 @@ def installed(venv: Path, built: Collection[str]) -> tuple[InstalledPackage, ...
         BuildFailed: there are too many to record.
     """
     packages: dict[str, InstalledPackage] = {}
-    files = _Files(venv)
+    files = _FileDigests(venv)
     for site in sorted(venv.glob("lib/python*/site-packages")):
         lists = {folder: _read_record(folder) for folder in sorted(site.glob("*.dist-info"))}
         unlisted = _unlisted(site, lists.values())
@@ -82,7 +82,7 @@ def differences(
     return [*clauses, *(f"{package.name} {package.version} is new" for package in installed_now.values())]
 
 
-class _Files:
+class _FileDigests:
     """Digests an environment's files, each read once."""
 
     def __init__(self, venv: Path) -> None:
@@ -128,7 +128,7 @@ def _read_record(folder: Path) -> frozenset[str]:
             names = {os.path.normpath(row[0]) for row in csv.reader(file) if row and row[0]}
     except (OSError, ValueError, csv.Error):
         return frozenset()
-    return frozenset(name for name in names if _counts(name))
+    return frozenset(name for name in names if _is_reproducible(name))
 
 
 def _unlisted(site: Path, lists: Iterable[Collection[str]]) -> frozenset[str]:
@@ -137,10 +137,10 @@ def _unlisted(site: Path, lists: Iterable[Collection[str]]) -> frozenset[str]:
     paths = {
         str((Path(place) / name).relative_to(site)) for place, _, names in os.walk(site) for name in names
     }
-    return frozenset(name for name in paths - listed if name != inside.FALLBACK and _counts(name))
+    return frozenset(name for name in paths - listed if name != inside.FALLBACK and _is_reproducible(name))
 
 
-def _counts(name: str) -> bool:
+def _is_reproducible(name: str) -> bool:
     """Return whether a file is equal in equal installations."""
     parts = PurePosixPath(name).parts
     outside = [part for part in parts if part != ".."]

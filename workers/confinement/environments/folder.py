@@ -51,7 +51,7 @@ class Held:
             self._lock = None
 
 
-class _Present(NamedTuple):
+class _BuiltEnvironment(NamedTuple):
     """A built environment, ordered by its last use."""
 
     used: float
@@ -145,10 +145,10 @@ class EnvironmentFolder:
         """Delete an environment. Only with the lock from `alone`."""
         self._delete(self.root / digest)
 
-    def present(self) -> list[_Present]:
+    def present(self) -> list[_BuiltEnvironment]:
         """Return the built environments, the longest unused first."""
         return sorted(
-            _Present(self._used(digest), digest, facts.bytes)
+            _BuiltEnvironment(self._used(digest), digest, facts.bytes)
             for digest in self._digests()
             if (facts := self.facts(digest)) is not None
         )

@@ -25,7 +25,13 @@ HOME, INPUTS = "home", "inputs"
 
 @dataclass
 class RunnerAccess:
-    """The files for one runner. Its folder belongs to the service, and has its home and its inputs."""
+    """The files for one runner.
+
+    Attributes:
+        folder: its folder, which belongs to the service and has its home and its inputs.
+        user: its user.
+        group: the group of all runners.
+    """
 
     folder: Path
     user: RunnerUser

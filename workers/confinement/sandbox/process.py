@@ -30,6 +30,12 @@ type Started = subprocess.Popen[bytes] | ForkedProcess
 class SandboxProcess:
     """A command in a sandbox. It ends when all its processes have ended.
 
+    Args:
+        started: the process outside the sandbox.
+        record: see below.
+        temporary: see below.
+        cgroup: its control group; None without one.
+
     Attributes:
         record: the sandbox that the run really has.
         temporary: its temporary folder on the machine.

@@ -66,7 +66,7 @@ class Batches:
         # Seeded by the epoch: a resumed training needs no state of the epochs before.
         rng = np.random.default_rng((self.seed, epoch))
         parts = self.parts_of(epoch)
-        return rng.permutation(rows) if parts is None else _in_windows(rng, parts)
+        return rng.permutation(rows) if parts is None else _permute_by_parts(rng, parts)
 
     def table(self, epoch: int) -> tuple[Array, Array]:
         """Return the row numbers for each batch in `epoch`, and their weights; both (steps, size).
@@ -98,7 +98,7 @@ class Batches:
         return self.x[rows].astype(np.float32, copy=False), self.y[rows], weights
 
 
-def _in_windows(rng: np.random.Generator, parts: Array) -> Array:
+def _permute_by_parts(rng: np.random.Generator, parts: Array) -> Array:
     """Return all positions in a random order that reads only a few file parts at a time.
 
     The parts are permuted; then each `WINDOW_PARTS` neighbours in this order permute their rows together.

@@ -28,7 +28,16 @@ MAX_CLASSES = 1_000
 
 @dataclass(frozen=True)
 class LoadedFile:
-    """The file, and how its columns are used; see `jobs.kinds.code_data.payload.CodeDataResult`."""
+    """The file, and how its columns are used; see `jobs.kinds.code_data.payload.CodeDataResult`.
+
+    Attributes:
+        name: the file's name.
+        source: its format.
+        target: the target column.
+        part: the column that names each row's part; None if all rows are training rows.
+        rows: each part's row count.
+        notes: sentences for the user.
+    """
 
     name: str
     source: Literal["npz", "parquet"]

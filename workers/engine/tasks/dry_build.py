@@ -145,7 +145,7 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -
                 targets,
                 epochs=1,
                 validation_data=(x, targets),
-                callbacks=[_Names(measured)],
+                callbacks=[_EpochValueNames(measured)],
             )
         if returned is None:
             raise CodeFitFailure(
@@ -170,7 +170,7 @@ def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> Non
         explorer.attempt(fit, last)
 
 
-class _Names(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
+class _EpochValueNames(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
     """Collects the names of an epoch's values."""
 
     def __init__(self, names: dict[str, None]) -> None:

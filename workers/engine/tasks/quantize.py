@@ -41,7 +41,14 @@ from workers.features.files import read_features
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """A model with its predictions for the test rows and their evaluation."""
+    """A model with its predictions for the test rows and their evaluation.
+
+    Attributes:
+        model: the model.
+        predict: its compiled function.
+        y_pred: its predictions for the test rows, (rows, outputs).
+        evaluation: their comparison with the targets.
+    """
 
     model: Any
     predict: Predictor

@@ -27,7 +27,17 @@ from workers.engine.training.training import Training
 
 
 class TrialContext(NamedTuple):
-    """Objects that all executions in a trial share."""
+    """Objects that all executions in a trial share.
+
+    Attributes:
+        task: the trial's task.
+        trial: its number, values and executions.
+        dataset: the rows.
+        models: built models that may be used again.
+        report: for this trial's events.
+        progress: sums up the executions' epochs.
+        rivals: learning curves for the pruner.
+    """
 
     task: TrialTask
     trial: TrialPlan

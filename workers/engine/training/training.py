@@ -74,7 +74,8 @@ class Training:
         """Prepare to train from the first epoch, or from where the snapshot was taken."""
         if resume is not None:
             self._state = self._restore(resume)
-            # Modes differ by rounding: in another one the training would not continue as it began.
+            # Modes differ by rounding: in another one the training would not continue as it began. Stored
+            # checkpoints call the step mode "way".
             self._loop.keep_step_mode(resume.state.get("way", ""))
             self._keep_order(resume.state.get(WINDOWS))
             self._report_resumption(resume)
@@ -82,18 +83,18 @@ class Training:
             if self.is_finished:
                 self._plan.on_progress(self._state.epoch)
 
-    def _keep_order(self, windows: list[int] | None) -> None:
+    def _keep_order(self, parts: list[int] | None) -> None:
         """Keep the checkpoint's row order until an epoch that has begun ends.
 
         Args:
-            windows: the file's parts in whose order the epoch began; None for any order.
+            parts: where the file's parts begin, in whose order the epoch began; None for any order.
         """
         batches, epoch = self._plan.batches, self._state.epoch + 1
-        if (windows is None) == (batches.parts is None):
+        if (parts is None) == (batches.parts is None):
             return
         # In another order the batches that follow would use some rows again, and others never.
         if self._state.batch:
-            batches.keep_parts(epoch, None if windows is None else np.asarray(windows))
+            batches.keep_parts(epoch, None if parts is None else np.asarray(parts))
         self._plan.report.log(
             "this run has more or less memory than the one before, so its order of rows differs from epoch "
             f"{epoch + bool(self._state.batch)} on"

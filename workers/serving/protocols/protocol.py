@@ -37,7 +37,14 @@ class Call(typing.Protocol):
 
 
 class AnsweringVersion(NamedTuple):
-    """The version whose outputs are encoded."""
+    """The version whose outputs are encoded.
+
+    Attributes:
+        model: the model's name.
+        number: the version number.
+        signature: its inputs and outputs.
+        class_labels: the names of its classes; empty for other models.
+    """
 
     model: str
     number: int

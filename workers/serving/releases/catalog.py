@@ -18,7 +18,15 @@ logger = logging.getLogger("trainyard.serving")
 
 
 class Catalog:
-    """Accepts releases, keeps one endpoint per model, and selects the version that answers a request."""
+    """Accepts releases, keeps one endpoint per model, and selects the version that answers a request.
+
+    Args:
+        verifier: checks the releases' signatures.
+        state_file: keeps the releases for the next start.
+        artifacts: the cache with model files.
+        new_endpoint: returns an endpoint for a model, which calls the given function after each change.
+        changed: requests a report to the dashboard.
+    """
 
     def __init__(
         self,

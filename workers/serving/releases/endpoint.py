@@ -28,6 +28,12 @@ class Endpoint:
 
     A rollout never interrupts serving: a new production version is loaded and warmed up before one reference
     is switched to it. Then the old one is drained and, unless the release names it, unloaded.
+
+    Args:
+        model: the model's name.
+        load: begins to load a released version.
+        changed: called after each change.
+        drain_seconds: how long a version that is unloaded may answer its queue.
     """
 
     def __init__(
@@ -64,16 +70,16 @@ class Endpoint:
                 f"generation {signed.release.generation} is not newer than {self.newest.release.generation}"
             )
         self.newest, self.error = signed, None
-        self._restart(signed)
+        self._start_converging(signed)
 
     def resume(self, state: EndpointState) -> None:
         """Apply a saved state: first the release that was serving, then the newest one."""
         self.newest, self._served_before = state.newest, state.serving
         before = state.serving
         if before is not None and before.release.generation < state.newest.release.generation:
-            self._restart(before, state.newest)
+            self._start_converging(before, state.newest)
         else:
-            self._restart(state.newest)
+            self._start_converging(state.newest)
 
     @property
     def generation_known(self) -> int | None:
@@ -163,24 +169,25 @@ class Endpoint:
             raise Unavailable(f"Version {number} of model {self.model} is loading", retry_after=1)
         return PickedVersion(version, variant)
 
-    def _restart(self, *steps: SignedRelease) -> None:
-        # This only stops waiting: the children continue to load.
+    def _start_converging(self, *steps: SignedRelease) -> None:
+        # Cancelling only stops the wait: the children continue to load.
         if self._converging is not None:
             self._converging.cancel()
         self._converging = asyncio.create_task(self._converge(steps))
         self._changed()
 
     async def _converge(self, steps: tuple[SignedRelease, ...]) -> None:
+        """Load the versions of these releases in order, and switch to each release that can serve."""
         for signed in steps:
             # If the file of the saved serving release is gone, it must not delay the newest release.
-            if await self._production_warm(signed.release, patient=signed is steps[-1]):
+            if await self._wait_for_production(signed.release, patient=signed is steps[-1]):
                 self._switch_to(signed)
             # One at a time, so that loads leave CPU for requests.
             for approved in signed.release.versions:
                 await self._get_or_load(approved).load_attempted.wait()
 
-    async def _production_warm(self, release: Release, *, patient: bool) -> bool:
-        """Wait for the production version; for one load attempt only, unless `patient`."""
+    async def _wait_for_production(self, release: Release, *, patient: bool) -> bool:
+        """Wait for the production version, or for one load of it unless `patient`; return if it is warm."""
         if release.production is None:
             return True
         approved = next(version for version in release.versions if version.number == release.production)

@@ -83,7 +83,20 @@ class BatchLimits(NamedTuple):
 
 
 class WorkItem:
-    """One request. It is computed in slices, each at most one batch, in order."""
+    """One request. It is computed in slices, each at most one batch, in order.
+
+    Attributes:
+        arrays: the inputs, (rows, …) each, in the signature's order.
+        rows: how many rows they have.
+        shapes: each input's shape without the rows.
+        answer: receives the outcome.
+        queued_at: monotonic time.
+        sent: rows that have been sent to the child.
+        parts: the outputs of the slices so far.
+        output_bytes: their size.
+        tries: how often the current slice has been sent without an answer.
+        alone: whether it must not share a batch.
+    """
 
     __slots__ = (
         "alone",
@@ -104,11 +117,11 @@ class WorkItem:
         self.shapes = [array.shape[1:] for array in arrays]
         self.answer = answer
         self.queued_at = time.monotonic()
-        self.sent = 0  # rows that have been sent to the child
+        self.sent = 0
         self.parts: list[Outputs] = []
         self.output_bytes = 0
         self.tries = 0
-        self.alone = False  # whether it must not share a batch
+        self.alone = False
 
     @property
     def waiting(self) -> int:

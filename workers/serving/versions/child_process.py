@@ -63,7 +63,14 @@ class Command(Protocol):
 
 @dataclass(frozen=True)
 class ChildCommand:
-    """The command line settings for children."""
+    """The command line settings for children.
+
+    Attributes:
+        compile_cache: the folder for compiled programs.
+        max_batch: maximum rows in one model call.
+        threads: a child's CPU threads.
+        max_programs: maximum compiled programs of a version with open sizes.
+    """
 
     compile_cache: Path
     max_batch: int = 64
@@ -119,7 +126,7 @@ class ChildProcess(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.is_compiling = False
-        self._heard = time.monotonic()
+        self._last_received = time.monotonic()
         self._decoder = Decoder()
         self._answered: Answered | None = None
         self._transport: asyncio.WriteTransport
@@ -196,27 +203,27 @@ class ChildProcess(asyncio.Protocol):
     @property
     def silent_seconds(self) -> float:
         """The seconds since the child last sent anything."""
-        return time.monotonic() - self._heard
+        return time.monotonic() - self._last_received
 
     async def silence(self, seconds: float) -> None:
         """Return when the child has ended, or has sent nothing for `seconds`.
 
         Only times in which this process runs are counted: after it was suspended itself, it reads first.
         """
-        silent, heard = 0.0, self._heard
+        silent, before = 0.0, self._last_received
         while silent < seconds and not self.ended.done():
             await asyncio.wait([self.ended], timeout=BEAT_SECONDS)
-            silent = 0.0 if self._heard != heard else silent + BEAT_SECONDS
-            heard = self._heard
+            silent = 0.0 if self._last_received != before else silent + BEAT_SECONDS
+            before = self._last_received
 
     async def sign_of_life(self, seconds: float) -> bool:
         """Wait until the child sends something, at most `seconds`; return whether it did."""
-        heard = self._heard
+        before = self._last_received
         for _ in range(math.ceil(seconds / BEAT_SECONDS)):
             await asyncio.wait([self.ended], timeout=BEAT_SECONDS)
-            if self._heard != heard or self.ended.done():
+            if self._last_received != before or self.ended.done():
                 break
-        return self._heard != heard
+        return self._last_received != before
 
     async def load(self, model: Path, seconds: float, seen: Sequence[Sizes] = ()) -> LoadedModel:
         """Have the child load and warm up `model`.
@@ -277,7 +284,7 @@ class ChildProcess(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Resolve the open request (asyncio callback)."""
-        self._heard = time.monotonic()
+        self._last_received = time.monotonic()
         try:
             for frame in self._decoder.feed(data):
                 self._received(frame)

@@ -59,7 +59,18 @@ class ArtifactCache(Protocol):
 
 @dataclass(frozen=True)
 class VersionContext:
-    """The resources that all versions on this server share."""
+    """The resources that all versions on this server share.
+
+    Attributes:
+        artifacts: has the model files.
+        child_starter: starts children.
+        sandboxes: starts those that need user code.
+        limits: the server's.
+        metrics: the server's.
+        traffic: counts batches for the dashboard.
+        seen_sizes: remembers row sizes for each model.
+        changed: called after each change of a version's state.
+    """
 
     artifacts: ArtifactCache
     child_starter: ChildStarter

@@ -23,10 +23,14 @@ class NodeContext:
     devices: Devices
     timing: Timing
     attempts: Path
+    """Has a folder for each attempt on this node."""
     checkpoints: Path
+    """Has the checkpoints of all jobs."""
     compile_caches: Path
+    """Has a folder with compiled programs for each project."""
     threads_per_slot: int
     memory_per_slot: int
+    """In bytes."""
     limits: TaskLimits = field(default_factory=TaskLimits.from_environment)
     """The limits of tasks that read files from outside."""
     sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits.from_environment)

@@ -17,6 +17,12 @@ class RivalCurveSender:
 
     A failure is not repeated: while the database is unavailable, the runner prunes by the curves that it has.
     The next attempt's task contains them all.
+
+    Args:
+        search: the search's job id.
+        task: the attempt's.
+        repository: reads the curves.
+        interval: seconds between two queries.
     """
 
     def __init__(self, search: int, task: Task, repository: AttemptRepository, *, interval: float) -> None:

@@ -52,7 +52,19 @@ MEASUREMENTS_PER_SAMPLE = 4
 
 
 class RunnerSession:
-    """One attempt's task on one runner. Several watchers may call `end`; the first call counts."""
+    """One attempt's task on one runner. Several watchers may call `end`; the first call counts.
+
+    Args:
+        runner: has no task at present.
+        recorder: gets the runner's events and log lines.
+        stop_request: asks the run to yield.
+        rival_curves: sends the runner the curves from other runners' trials.
+        pace: delays reading above the project's event quota.
+        timing: intervals and time limits.
+        memory_cap: the most memory that the run may use, in bytes.
+        limits: for a task that reads a file from outside; None for other tasks.
+        end: ends the attempt.
+    """
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class RunnerTurn:
-    """One attempt's use of a runner.
+    """One attempt's use of a runner. Call `key`, then `run`, and `remove_work` after the attempt's end.
 
     Attributes:
         assignment: the attempt.
@@ -57,7 +57,7 @@ class RunnerTurn:
     stop_request: StopRequest
     ending: "asyncio.Future[AttemptEnd]"
     end: Callable[[AttemptEnd], None]
-    # Of a task with code of users; other tasks write into the attempt's folder.
+    # The folder in which a runner in a sandbox writes; other runners write into the attempt's folder.
     _work: Path | None = field(default=None, init=False)
 
     def key(self, task: Task, devices: tuple[str, ...], gpu_access: GpuAccess | None) -> RunnerKey:

@@ -36,6 +36,14 @@ class EventRecorder:
     While the database is unavailable the run continues and the spool grows. A batch is repeated unchanged
     until it is acknowledged, so no event is lost or written twice. After checkpoints and many
     events the disk quota is checked, which may end the run; the events that it has sent are still recorded.
+
+    Args:
+        attempt: the attempt.
+        spool: has the events that are not in the database yet.
+        repository: writes them to the database.
+        validator: checks the files that they name.
+        timing: intervals.
+        quotas: checks the disk quota.
     """
 
     def __init__(
@@ -59,6 +67,7 @@ class EventRecorder:
         self._rate_limiter = RateLimiter(timing.commit, BURST)
         self._more = asyncio.Event()
         self._closing = asyncio.Event()
+        # The position in the spool up to which the database has all events.
         self.acknowledged = 0
         self.notify_runner: Callable[[Recorded], None] | None = None
         """Sends the runner the names of its recorded checkpoints; None while there is no runner."""

@@ -38,7 +38,8 @@ class EventValidator:
     ) -> None:
         self._attempt = attempt
         self._folder = folder.resolve()
-        self._seen = self._checkpoints = checkpoints.resolve()
+        # The folder with the task's checkpoints: its path in events, and its real path.
+        self._path_in_events = self._checkpoints = checkpoints.resolve()
         self._checkpoint_root = checkpoint_root.resolve()
         self._repository = repository
         self.owner = os.geteuid()
@@ -53,7 +54,7 @@ class EventValidator:
 
     def find_checkpoints(self, place: Path) -> None:
         """Set the folder in which the runner writes checkpoints. Call it before there are events."""
-        self._seen, self._checkpoints = place, place.resolve()
+        self._path_in_events, self._checkpoints = place, place.resolve()
 
     async def validate(
         self, events: Sequence[RunnerEvent]
@@ -110,8 +111,8 @@ class EventValidator:
     def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
         # Existence is not checked: a newer checkpoint may have replaced it.
         claimed = PurePath(event.folder)
-        if claimed.is_relative_to(self._seen):
-            claimed = claimed.relative_to(self._seen)
+        if claimed.is_relative_to(self._path_in_events):
+            claimed = claimed.relative_to(self._path_in_events)
         path = _inside(self._checkpoints, str(claimed))
         if path is None or self._checkpoint_root not in path.parents:
             return _warning(f"checkpoint {event.folder!r} is not in the folder of this job's checkpoints")

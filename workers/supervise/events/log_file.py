@@ -38,13 +38,14 @@ class LogFile:
         self._splitter = LineSplitter(4 * MAX_LINE_CHARACTERS)
         self._lines_emitted = 0
         self._trial: int | None = None
-        self._removed = 0
-        self._before = 0
+        # Bytes that truncations have removed from the file, and bytes that earlier attempts have printed.
+        self._removed_bytes = 0
+        self._earlier_bytes = 0
 
     @property
     def printed(self) -> int:
-        """How many bytes the present attempt has printed."""
-        return self._removed + os.fstat(self.descriptor).st_size - self._before
+        """How many bytes the current attempt has printed."""
+        return self._removed_bytes + os.fstat(self.descriptor).st_size - self._earlier_bytes
 
     def start_attempt(self) -> None:
         """Discard lines printed since the previous attempt, and reset the line limit."""
@@ -53,11 +54,11 @@ class LogFile:
             pass
         self._lines_emitted = 0
         self._trial = None
-        self._before += self.printed
+        self._earlier_bytes += self.printed
 
     def new_lines(self, *, last: bool = False) -> Iterator[Log]:
         """Yield the lines written since the last call; `last` also yields an unfinished line."""
-        # Not further than the present end: a program could print faster than it is read.
+        # Not further than the current end: a program could print faster than it is read.
         end = os.fstat(self.descriptor).st_size
         if (skipped := end - self._position - MOST_UNREAD) > 0:
             self._splitter.rest()
@@ -74,7 +75,7 @@ class LogFile:
         # Lines that are written between the last read and this call are lost.
         if self._position > TRUNCATE_ABOVE:
             os.ftruncate(self.descriptor, 0)
-            self._removed += self._position
+            self._removed_bytes += self._position
             self._position = 0
 
     def tail(self, size: int = 2000) -> str:

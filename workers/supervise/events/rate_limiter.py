@@ -1,18 +1,18 @@
-"""Limits a rate: a burst at first, then one turn each interval."""
+"""Limits a rate: a burst at first, then one step each interval."""
 
 import time
 from collections.abc import Callable
 
 
 class RateLimiter:
-    """Computes the seconds to wait after each turn.
+    """Computes the seconds to wait after each step, such as a commit.
 
-    The generic cell rate algorithm (ITU-T I.371, annex A): at most one turn each `interval` on average, and
-    up to `burst` turns at once after a pause.
+    The generic cell rate algorithm (ITU-T I.371, annex A): at most one step each `interval` on average, and
+    up to `burst` steps at once after a pause.
 
     Args:
-        interval: seconds per turn.
-        burst: turns at once; 1 means no burst.
+        interval: seconds per step.
+        burst: steps at once; 1 means no burst.
         clock: a monotonic clock in seconds.
     """
 
@@ -20,9 +20,9 @@ class RateLimiter:
         self._interval = interval
         self._slack = (burst - 1) * interval
         self._clock = clock
-        self._next_turn = -float("inf")
+        self._next_step = -float("inf")
 
     def delay_after(self, began: float) -> float:
-        """Return the seconds to wait before the next turn, after a turn that began at `began`."""
-        self._next_turn = max(self._next_turn, began) + self._interval
-        return max(0.0, self._next_turn - self._slack - self._clock())
+        """Return the seconds to wait before the next step, after a step that began at `began`."""
+        self._next_step = max(self._next_step, began) + self._interval
+        return max(0.0, self._next_step - self._slack - self._clock())

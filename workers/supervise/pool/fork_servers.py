@@ -25,7 +25,13 @@ Start = asyncio.Task[RunnerForkServer | None]
 
 @dataclass
 class ForkServers:
-    """Starts fork servers and keeps them while they have runners, and for `idle_seconds` after."""
+    """Starts fork servers and keeps them while they have runners, and for `idle_seconds` after.
+
+    Attributes:
+        folder: has a folder for each server.
+        idle_seconds: how long a server without runners is kept.
+        module: the module that forked runners execute.
+    """
 
     folder: Path
     idle_seconds: float

@@ -14,7 +14,7 @@ from workers.confinement.forking.client import Child
 RUNNER = "workers.runner"
 """The module that a runner executes."""
 MODEL = "workers.serving.child"
-"""The module that executes a model in a sandbox. It serves the version later, too."""
+"""The module that executes a model in a sandbox. The prediction server runs the same one."""
 
 
 class RunnerDescriptors(NamedTuple):
@@ -22,7 +22,7 @@ class RunnerDescriptors(NamedTuple):
 
     Attributes:
         stdin, stdout, stderr, events: the descriptors.
-        printed: returns how many bytes its present task has printed.
+        printed: returns how many bytes its current task has printed.
     """
 
     stdin: int

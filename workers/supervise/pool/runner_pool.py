@@ -41,7 +41,11 @@ MAX_TASKS_PER_RUNNER = 50
 class RunnerKey(NamedTuple):
     """Decides whether a runner may be reused: only by its own root job, in the same process environment.
 
-    `sandbox` is None for tasks without user code.
+    Attributes:
+        root: the root job.
+        environment: the process's settings.
+        devices: its GPUs, as in CUDA_VISIBLE_DEVICES; None without any.
+        sandbox: the needs of its sandbox; None for tasks without user code.
     """
 
     root: int
@@ -56,14 +60,17 @@ class RunnerKey(NamedTuple):
 
 @dataclass
 class RunnerPool:
-    """Hands out runners and takes them back. `slots` limits the busy and idle ones together.
+    """Hands out runners. `slots` limits the busy and idle ones together; standbys are not counted.
 
-    Standbys are not counted; `standbys` limits them.
+    After `take`, call `give_back` if the runner may serve another task, else `discard`. The node sets
+    `isolation` once it has tried it, and `StandbyManager` sets `on_taken`.
     """
 
     folder: Path
+    """Has a folder for each process."""
     slots: int
     idle_seconds: float
+    """How long a runner without a task is kept."""
     idle_memory: int
     """Bytes. A larger runner is not kept idle."""
     masker: SecretMasker = field(default_factory=SecretMasker)

@@ -32,7 +32,11 @@ Pause = Callable[[], float]
 
 
 class RunnerProcess:
-    """Serves one task after another. Create it with `start`."""
+    """Serves one task after another. Create it with `start`.
+
+    For each task, call `set_listener` before `send`. At the end, call `end`, close its sandbox if it has one,
+    then call `close`, and close its `files`.
+    """
 
     def __init__(
         self,
@@ -44,7 +48,7 @@ class RunnerProcess:
     ) -> None:
         self._control = control
         self._listener: Listener | None = None
-        self._pause: Pause = _never
+        self._pause: Pause = _no_pause
         self._reading = asyncio.create_task(self._read(events), name=f"events of runner {child.pid}")
         self.logs = logs
         self.files = files
@@ -131,7 +135,7 @@ class RunnerProcess:
             pause: returns for how many seconds no further line is read. A runner that sends more meanwhile
                 waits in its writes to the pipe.
         """
-        self._listener, self._pause = listener, pause or _never
+        self._listener, self._pause = listener, pause or _no_pause
 
     def send(self, control: Control) -> None:
         """Send a control line. A runner that has ended does not receive it; `ended` reports that."""
@@ -186,7 +190,7 @@ def _sandbox_of(child: Child) -> Sandbox | None:
     return child.sandbox if isinstance(child, SandboxedChild) else None
 
 
-def _never() -> float:
+def _no_pause() -> float:
     return 0.0
 
 

@@ -38,7 +38,15 @@ class StandbyKey(NamedTuple):
 
 @dataclass(eq=False)
 class Standby:
-    """One standby process, warm once `ready`."""
+    """One standby process.
+
+    Attributes:
+        key: the tasks that it fits.
+        runner: the process.
+        cache: the folder for the programs that its warm-up compiles.
+        ready: whether it has warmed up.
+        started_at: seconds since 1970.
+    """
 
     key: StandbyKey
     runner: RunnerProcess
