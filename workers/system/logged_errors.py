@@ -16,6 +16,6 @@ def log_errors(log: Logger, message: str, *arguments: object) -> Iterator[None]:
     """
     try:
         yield
-    # The caller's loop or thread does optional work: its failure must not end what comes after it.
+    # The caller's loop or thread does optional work. A failure must not end the rest.
     except Exception:
         log.exception(message, *arguments)
