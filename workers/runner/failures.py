@@ -16,7 +16,7 @@ def describe(error: Exception, now: float) -> Failed:
 
 
 def _trace(error: Exception) -> str:
-    # Of code of users, only the lines in its files.
+    # For user code, only the lines in its own files.
     return error.trace if isinstance(error, CodeFailure) else "".join(traceback.format_exception(error))
 
 

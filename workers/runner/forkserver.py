@@ -28,7 +28,7 @@ from workers.system.parent_death import die_with_parent
 _FURTHER = (
     "workers.runner.standby",
     "workers.engine.tasks.warmup",
-    # Executes models with code of users beside a task.
+    # Executes models with user code beside a task.
     "workers.serving.child.serve",
     # Reads the file of a data set version. It imports pandas when it converts for the first time.
     "pyarrow.compute",

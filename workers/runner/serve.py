@@ -73,10 +73,10 @@ class Runner:
             return Result(time=time.time(), result=result)
         except TaskInterrupted as interruption:
             return Yielded(time=time.time(), why=interruption.reason)
-        # Code of a user may call `sys.exit`. Without this, the process would end without a word.
+        # User code may call `sys.exit`. Without this, the process would end without a word.
         except SystemExit as error:
             return describe_exit(error, time.time())
-        # A task may run a user's code, which may raise anything. Every error is reported to the supervisor.
+        # A task may run user code, which may raise anything. Every error is reported to the supervisor.
         except Exception as error:  # noqa: BLE001
             return describe(error, time.time())
 

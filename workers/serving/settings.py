@@ -30,7 +30,7 @@ class Limits:
     load_seconds: float = 300.0
     drain_seconds: float = 30.0
     child_threads: int = 1
-    # All processes of a version that needs code of users.
+    # All processes of a version that needs user code.
     code_memory_bytes: int = 4 * 2**30
     # Programs of one version whose inputs have open sizes, about 1 MB each.
     max_programs: int = 256
@@ -56,7 +56,7 @@ class Settings:
     public_key_file: Path
     home: Path
     artifacts: Path | None = None
-    # Environments with packages of code of users; a worker on this machine may share them.
+    # Environments with packages of user code; a worker on this machine may share them.
     environments: Path | None = None
     address_file: Path | None = None
     # Only the supervisor asks there, so that it gets an answer even when no connection is free.

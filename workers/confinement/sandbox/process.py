@@ -32,8 +32,7 @@ class SandboxProcess:
 
     Args:
         started: the process outside the sandbox.
-        record: see below.
-        temporary: see below.
+        record, temporary: the attributes.
         cgroup: its control group; None without one.
 
     Attributes:

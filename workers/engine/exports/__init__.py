@@ -1,1 +1,4 @@
-"""Writes trained models in the formats of `jobs.spec.exports`. Each format has a module."""
+"""Writes trained models in the formats of `jobs.spec.exports`. Each format has a module.
+
+`writing` is the entry point, and `source` declares what each format gets and returns.
+"""

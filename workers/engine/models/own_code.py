@@ -181,7 +181,7 @@ def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
         raise
     except SystemExit as error:
         raise kind(f"{what} failed: the code called sys.exit({error.code!r})", trace_of(error)) from error
-    # Code of users may raise anything.
+    # User code may raise anything.
     except Exception as error:
         if affects_process(error):
             raise

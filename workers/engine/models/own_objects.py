@@ -1,4 +1,4 @@
-"""Finds the classes and functions in a user's code that a model file names. Call it only in a sandbox.
+"""Finds the classes and functions in user code that a model file names. Call it only in a sandbox.
 
 Code files are read first, and only those that define a wanted name are imported: a script beside them
 would otherwise run.

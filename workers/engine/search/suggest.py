@@ -1,4 +1,4 @@
-"""Runs a search's algorithm."""
+"""Returns suggestions for a search's next trials, by the algorithm that the search names."""
 
 import pkgutil
 

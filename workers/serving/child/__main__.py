@@ -34,7 +34,7 @@ _NEEDED = (
     # JAX imports these only when it is used.
     "jax.experimental.multihost_utils",
     "jaxlib.mlir.dialects.mhlo",
-    # Of the versions with code of users.
+    # For versions with user code.
     "workers.engine.models.own_objects",
     "workers.confinement.forking.into_sandbox",
 )
@@ -116,7 +116,7 @@ def _serve_model(connection: socket.socket, arguments: argparse.Namespace) -> in
         )
     except (ConnectionError, InvalidFrame) as error:
         logger.info("the connection to the router ended: %s", error)
-    # The code of users and any layer may raise anything, and the router reports the reason to the dashboard.
+    # User code and any layer may raise anything, and the router reports the reason to the dashboard.
     except Exception as error:
         logger.exception("the model could not be served")
         reason = plain_text(_described(error, arguments.code), limit=500)
@@ -126,7 +126,7 @@ def _serve_model(connection: socket.socket, arguments: argparse.Namespace) -> in
 
 
 def _described(error: Exception, code: Path | None) -> str:
-    """Return an error in one line, with the error in a user's code from which it came."""
+    """Return an error in one line, with the error in user code from which it came."""
     text = f"{type(error).__name__}: {error}"
     if code is None:
         return text

@@ -83,7 +83,7 @@ class Standbys:
             return None
         self._standbys.remove(standby)
         standby.runner.set_listener(None)
-        # A task may run a user's code, which must not change programs that other standbys will execute.
+        # A task may run user code, which must not change programs that other standbys will execute.
         if standby.runner.access is not None:
             try:
                 standby.runner.access.revoke(standby.cache)
