@@ -82,7 +82,7 @@ class GatesForm:
         main: the fields for all test rows.
         floors: one form for each floor, and an empty one.
         slices: one form for each slice, and an empty one.
-        found: the problems, each at a field or at the whole form.
+        unplaced: the problems that belong to no field.
     """
 
     def __init__(
