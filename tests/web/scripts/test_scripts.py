@@ -1,4 +1,4 @@
-"""The scripts' stores and computations, under Node. `scripts/page.js` replaces the browser."""
+"""The scripts' stores and computations, under Node. `page.js` replaces the browser."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parent / "scripts"
+FOLDER = Path(__file__).parent
 NODE = shutil.which("node")
 IS_REQUIRED = os.environ.get("TRAINYARD_REQUIRE_NODE") == "1"
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-STATIC = Path(__file__).resolve().parents[2] / "webapp" / "static"
+STATIC = Path(__file__).resolve().parents[3] / "webapp" / "static"
 TABLER = next((STATIC / "vendor").glob("tabler-1*/tabler.min.css"))
 OURS = tuple(sorted((STATIC / "css").glob("*.css")))
 THEMES = ("light", "dark")

@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.themes import OURS, STATIC, TABLER, THEMES, Colour, Rule, colour, contrast, properties, rules
+from tests.web.styles.themes import (
+    OURS,
+    STATIC,
+    TABLER,
+    THEMES,
+    Colour,
+    Rule,
+    colour,
+    contrast,
+    properties,
+    rules,
+)
 
 ROOT = STATIC.parents[1]
 FOR_TEXT, FOR_MARKS = 4.5, 3.0
