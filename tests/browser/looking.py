@@ -1,7 +1,7 @@
 """Checks a page with axe, and that it fits a wide and a narrow screen.
 
-Contrasts are computed from the tokens of the style sheets (`tests/web/styles/test_contrast.py`). They took most
-of the time of axe, and it checks nothing else that depends on the theme.
+Contrasts are computed from the tokens of the style sheets (`tests/web/styles/test_contrast.py`). They took
+most of the time of axe, and it checks nothing else that depends on the theme.
 
 `TRAINYARD_SCREENSHOTS=1` also takes four screenshots (light, dark, wide, narrow) into `test-results/screens`,
 which doubles the time. All is done together, because each change of theme or width restyles the page. The

@@ -274,14 +274,12 @@ def writers(
         dtypes: the value types; None for texts.
     """
     opened: dict[str, Writer] = {}
-    try:
+    with contextlib.ExitStack() as on_error:
         for name, dtype in dtypes.items():
             opened[name] = TextWriter(columns) if dtype is None else NumberWriter(columns, dtype)
+            on_error.callback(opened[name].abort)
         yield opened
-    except BaseException:
-        for writer in opened.values():
-            writer.abort()
-        raise
+        on_error.pop_all()
     for name, writer in opened.items():
         writer.finish(name)
 

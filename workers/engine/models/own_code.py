@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -374,11 +374,10 @@ def _execute(file: str, path: Path, into: list[ModuleType]) -> None:
     module = importlib.util.module_from_spec(spec)
     into.append(module)
     sys.modules[name] = module
-    try:
+    with ExitStack() as on_error:
+        on_error.callback(sys.modules.pop, name, None)
         spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+        on_error.pop_all()
 
 
 def _is_own(name: str) -> bool:

@@ -7,6 +7,7 @@ batches. A loop runs an epoch's steps; `loops` has two.
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -127,12 +128,11 @@ class Training:
         Raises:
             NanLoss, TaskInterrupted: see `run`.
         """
-        try:
-            self._run_epoch()
-        except BaseException:
+        with ExitStack() as on_error:
             # The rows of the next epoch are being read already.
-            self._loop.close()
-            raise
+            on_error.callback(self._loop.close)
+            self._run_epoch()
+            on_error.pop_all()
 
     def _run_epoch(self) -> None:
         plan = self._plan
