@@ -10,6 +10,7 @@ from tests.plugins.tiers import ROOT, is_everything
 
 FILE = Path(__file__).parents[1] / "last_whole_run"
 """The commit of the last run of all tests that passed. Commit it with the change that it belongs to."""
+WRITTEN_BY_RUNS = ("tests/core_seconds.toml", "tests/last_whole_run")
 
 
 class WholeRun:
@@ -23,8 +24,12 @@ class WholeRun:
         passed = session.exitstatus == pytest.ExitCode.OK and session.testscollected > 0
         if not passed or self._config.option.collectonly or not is_everything(self._config):
             return
-        if shutil.which("git") and not _git("status", "--porcelain"):
+        if shutil.which("git") and not _changed_files():
             FILE.write_text(_git("rev-parse", "HEAD") + "\n")
+
+
+def _changed_files() -> str:
+    return _git("status", "--porcelain", "--", ".", *(f":(top,exclude){name}" for name in WRITTEN_BY_RUNS))
 
 
 def changed_since_whole_run() -> list[str] | None:
