@@ -85,7 +85,6 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
 
 T = TrialState
 TRIAL_FINAL = frozenset({T.PRUNED, T.COMPLETED, T.FAILED, T.STOPPED})
-TRIAL_OPEN = frozenset(TrialState) - TRIAL_FINAL
 
 TRIAL_TRANSITIONS: dict[TrialState, frozenset[TrialState]] = {
     # If a task fails before it starts, its first trial fails.

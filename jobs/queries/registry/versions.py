@@ -187,11 +187,6 @@ def _base_link(source: dict[str, Any]) -> Link:
     return Link("fine-tuned from", f"{key[0]} v{key[1]}", detail + head, key)
 
 
-def newest_version(model: RegisteredModel) -> ModelVersion | None:
-    """Return the model's newest version."""
-    return model.versions.order_by("-number").first()
-
-
 def versions_by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
     """Return these artifacts' visible versions, by digest."""
     versions: dict[str, list[ModelVersion]] = defaultdict(list)
