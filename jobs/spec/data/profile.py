@@ -8,6 +8,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.columns import ColumnRole, ColumnType
 from jobs.spec.data.dialect import Dialect
 from jobs.spec.data.images import ImageShape, ImageStatistics
+from jobs.spec.data.offers import Misfits, Offer
 from jobs.spec.sections.data import Task
 
 DataKind = Literal["vector", "image", "sequence"]
@@ -25,6 +26,9 @@ class Column(Frozen):
     dtype: str
     shape: tuple[int, ...] = Field(default=(), description="Of one row; empty for a scalar.")
     missing: int = 0
+    misfits: Misfits | None = Field(
+        default=None, description="Values that do not have the type; they are also counted as missing."
+    )
     distinct: int | None = None
     frequent: int | None = Field(default=None, description="Values of a category in five rows or more.")
     ngrams: int | None = Field(default=None, description="N-grams of a text in two rows or more.")
@@ -95,6 +99,9 @@ class DataSchema(Frozen):
     duplicates: int = Field(default=0, description="Rows that repeat an earlier row.")
     findings: tuple[str, ...] = Field(
         default=(), description="Sentences on leakage, imbalance and constants."
+    )
+    offers: tuple[Offer, ...] = Field(
+        default=(), description="Changes of columns that a person may accept with one click."
     )
 
 

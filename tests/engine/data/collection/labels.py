@@ -1,0 +1,5 @@
+"""Labels of classes that differ in their writing only."""
+
+from tests.engine.data.collection.case import TableCase
+
+CASES: tuple[TableCase, ...] = ()
