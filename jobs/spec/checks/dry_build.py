@@ -9,7 +9,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.profile import DataKind, DataSchema
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped, problems
-from jobs.spec.sections.code_model import COMPILED, FIT, ONE_CALL, OWN_FIT, CodeModel
+from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
 from jobs.spec.space.narrowing import NotNarrower, narrow_space
 from jobs.spec.space.search_space import Parameter, Space, value_errors
@@ -48,6 +48,9 @@ class BuiltModel(Frozen):
             with its own steps. It cannot be continued.
         loss: the name of its loss; empty if the code does not compile the model.
         metrics: the names of the values that a training has for each epoch, as far as they are known.
+        measures_all: whether an objective is one of them. Otherwise the class's fit returns one number, which
+            is the objective.
+        replaced: the arguments that the class's fit sets itself, or does not take.
         input_shape: of the model, without the batch; null: any size.
         output_shape: likewise.
         output: the meaning of the outputs.
@@ -64,6 +67,9 @@ class BuiltModel(Frozen):
     one_call: bool = False
     loss: str = ""
     metrics: tuple[str, ...] = ()
+    measures_all: bool = False
+    # Those of earlier dry builds are not known.
+    replaced: tuple[str, ...] = ("batch_size", "shuffle")
     input_shape: tuple[int | None, ...]
     output_shape: tuple[int | None, ...]
     output: Output
@@ -77,7 +83,8 @@ class BuiltModel(Frozen):
     def unused(self) -> Mapping[str, str]:
         """Map the pointers of `fit` fields without effect to the reason."""
         if self.own_fit:
-            return OWN_FIT
+            sets = {f"/fit/{name}": f"its fit sets {name}" for name in FIT_ARGUMENTS if name in self.replaced}
+            return {**OWN_FIT, **sets}
         compiled = COMPILED if self.is_compiled else {}
         return {**compiled, **ONE_CALL} if self.one_call else compiled
 
@@ -94,6 +101,13 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
         yield Problem("/search", EMPTY_SPACE)
         return
     yield from _problems_of_objectives(spec, built)
+    if spec.search.info.has_rungs and built.own_fit and "epochs" in built.replaced:
+        message = (
+            f"{spec.search.algorithm} compares trials after some epochs, but the fit of "
+            f"{spec.model.info.name} sets epochs itself; choose random or bayesian, or pass on the epochs "
+            "that fit gets"
+        )
+        yield Problem("/search/algorithm", message)
     try:
         complete_spec(spec, built)
     except NotNarrower as error:
@@ -114,8 +128,7 @@ def _problems_of_settings(spec: ExperimentSpec, built: BuiltModel) -> Iterator[P
 
 def _problems_of_objectives(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     """Yield objectives that the code does not measure."""
-    # The metrics of a custom fit are known only after a whole training.
-    if not built.metrics or built.own_fit:
+    if not built.metrics or (built.own_fit and not built.measures_all):
         return
     for pointer, objective in spec.placed_objectives():
         if objective.metric not in built.metrics:

@@ -250,38 +250,6 @@ def copy_compilation(model: Any, target: Any) -> None:
     )
 
 
-def compile_for_batches(build: CodeBuild) -> Any:
-    """Compile a plain model so that rows with weight 0 do not count; return its loss.
-
-    An epoch's last batch is filled with such rows. With the loss averaged over the weights, its gradient
-    is the same as for the smaller batch that Keras' `fit` would use.
-    """
-    model = build.model
-    plain, weighted = (list(metrics or ()) for metrics in keras_private.metrics_given(model))
-    rows = build.targets(np.zeros(2, np.int32))
-    loss = keras_private.get_loss(model.loss, rows, np.zeros((2, *model.output_shape[1:]), np.float32))
-    if loss.reduction in ("sum_over_batch_size", "mean", "auto"):
-        loss.reduction = "mean_with_sample_weight"
-    model.compile(
-        optimizer=model.optimizer,
-        loss=loss,
-        metrics=[metric for metric in plain if not _takes_weights(metric)],
-        weighted_metrics=[*(metric for metric in plain if _takes_weights(metric)), *weighted],
-        steps_per_execution=1,
-        jit_compile=True,
-        auto_scale_loss=False,
-    )
-    return loss
-
-
-def _takes_weights(metric: Any) -> bool:
-    """Return whether a metric can ignore rows with weight 0. Keras wraps functions, so they can."""
-    if not isinstance(metric, keras.metrics.Metric):
-        return True
-    parameters = inspect.signature(metric.update_state).parameters.values()
-    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
-
-
 def finished(outputs: Any, output: Output, shape: DataShape) -> Any:
     """Return a model's final predictions as a tensor; see `finished_rows`."""
     layers = keras.layers
