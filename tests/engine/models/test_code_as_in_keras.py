@@ -73,6 +73,30 @@ def build_model(hp):
 )
 
 
+BUILT_IN = (
+    own_code.IMPORTS
+    + """
+def build_model(hp):
+    keras.utils.set_random_seed(3)
+    m = keras.metrics
+    model = keras.Sequential([layers.Rescaling(0.01), layers.Dense(1, activation=ENDS)])
+    model.compile(keras.optimizers.SGD(0.01), LOSS, metrics=[METRICS])
+    return model
+"""
+)
+OF_CLASSES = """
+        "accuracy", m.AUC(), m.AUC(curve="PR", name="pr"), m.Precision(), m.Recall(), m.TruePositives(),
+        m.F1Score(threshold=0.5), m.FBetaScore(beta=2.0, threshold=0.5), m.PrecisionAtRecall(0.6),
+        m.SensitivityAtSpecificity(0.6), m.FalseNegatives(), m.BinaryIoU([0, 1], 0.5), m.MeanIoU(2),
+        m.BinaryCrossentropy(), m.Hinge(),
+"""
+OF_NUMBERS = """
+        "mae", "mse", m.RootMeanSquaredError(), m.R2Score(), m.MeanAbsolutePercentageError(),
+        m.LogCoshError(), m.MeanSquaredLogarithmicError(), m.CosineSimilarity(), m.Poisson(),
+        m.KLDivergence(), m.PearsonCorrelation(),
+"""
+
+
 @pytest.fixture(scope="module")
 def iris(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return dataset_file(tmp_path_factory.mktemp("iris"), "iris")
@@ -85,21 +109,22 @@ def curves(report: Any) -> dict[str, list[float]]:
 
 
 def curves_of_keras(
-    text: str, file: DatasetFile, fit: dict[str, Any], folder: Path
+    text: str, file: DatasetFile, fit: dict[str, Any], folder: Path, dataset_name: str = "iris"
 ) -> dict[str, list[float]]:
     """Return the history of plain `model.fit` for the same rows."""
     from workers.engine.data.dataset import load_dataset
 
     scope: dict[str, Any] = {}
     exec(text, scope)
-    dataset = load_dataset(file, present(spec(own_code.code_in(folder, text), "build_model").data))
+    code = own_code.code_in(folder, text)
+    dataset = load_dataset(file, present(spec(code, "build_model", dataset=dataset_name).data))
     (x, y), validation = (
         (dataset.x[rows], dataset.y[rows]) for rows in (dataset.parts.train, dataset.parts.validation)
     )
     history = scope["build_model"](None).fit(
         x, y, validation_data=validation, shuffle=False, verbose=0, **fit
     ).history  # fmt: skip
-    return {name: [float(value) for value in values] for name, values in history.items()}
+    return {name: [float(np.mean(value)) for value in values] for name, values in history.items()}
 
 
 WEIGHTS = {"setosa": 1.0, "versicolor": 2.0, "virginica": 5.0}
@@ -129,3 +154,41 @@ def test_all_curves_are_those_of_keras(
     assert ours.keys() == expected.keys()
     for name, values in expected.items():
         np.testing.assert_allclose(ours[name], values, rtol=2e-4, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "ends", "loss", "metrics"),
+    [
+        ("breast_cancer", "sigmoid", "binary_crossentropy", OF_CLASSES),
+        ("diabetes", "softplus", "mse", OF_NUMBERS),
+    ],
+)
+def test_metrics_of_keras_have_the_values_of_keras(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, dataset: str, ends: str, loss: str, metrics: str
+) -> None:
+    file = dataset_file(tmp_path_factory.mktemp(dataset), dataset)
+    text = BUILT_IN.replace("METRICS", metrics).replace("ENDS", repr(ends)).replace("LOSS", repr(loss))
+    fit = {"batch_size": 50, "epochs": 2}
+    _, report = trial(
+        tmp_path, text, "build_model", file, dataset=dataset, fit={**fit, "shuffle": False}
+    )  # fmt: skip
+    expected, ours = curves_of_keras(text, file, fit, tmp_path / "keras", dataset), curves(report)
+    # A metric with one number for each output has its parts too.
+    assert expected.keys() <= ours.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(ours[name], values, rtol=1e-3, atol=1e-6, err_msg=name)
+
+
+def test_curves_are_the_same_if_the_rows_do_not_fit_on_the_device(
+    tmp_path: Path, iris: DatasetFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine.compiled import device_feed
+
+    text = METRICS.replace("LOSS", '"sparse_categorical_crossentropy"').replace("MORE", "")
+    fit = {"batch_size": 28, "shuffle": False, "epochs": 2}
+    _, report = trial(tmp_path / "a", text, "build_model", iris, fit=fit)
+    monkeypatch.setattr(device_feed, "RESIDENT_BYTES", 0)
+    _, in_blocks = trial(tmp_path / "b", text, "build_model", iris, fit=fit)
+    assert curves(in_blocks) == {
+        name: pytest.approx(values, rel=1e-5) for name, values in curves(report).items()
+    }

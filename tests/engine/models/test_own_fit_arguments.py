@@ -14,7 +14,7 @@ from workers.engine.errors import CodeFailure
 
 CLASS = (
     own_code.IMPORTS
-    + '''
+    + """
 class Tuned(keras_tuner.HyperModel):
     def build(self, hp):
         model = keras.Sequential([layers.Dense(hp.Int("units", 4, 8), activation="relu"), layers.Dense(3)])
@@ -22,17 +22,19 @@ class Tuned(keras_tuner.HyperModel):
         model.compile("adam", loss, metrics=["accuracy"])
         return model
 
-'''
+"""
 )
 
 
 def with_fit(signature: str, *lines: str) -> str:
     """Return a class whose `fit` has these lines."""
-    return CLASS + "\n".join([f"    def fit(self, hp, model, {signature}):", *(f"        {s}" for s in lines)])
+    return CLASS + "\n".join(
+        [f"    def fit(self, hp, model, {signature}):", *(f"        {s}" for s in lines)]
+    )
 
 
-REPORTS_ARGUMENTS = '''model.fit(*args, **kwargs)
-        return {"val_size": kwargs["batch_size"], "val_epochs": kwargs["epochs"]}'''
+REPORTS_ARGUMENTS = """model.fit(*args, **kwargs)
+        return {"val_size": kwargs["batch_size"], "val_epochs": kwargs["epochs"]}"""
 VALUE = "min(model.fit(x, y, verbose=0, **kwargs).history['val_loss'])"
 
 FITS = {

@@ -107,6 +107,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         CodeBuildFailure: the code fails, or returns no model.
         WrongShape: the model does not take these rows, or its outputs do not fit the target.
     """
+    own_code.set_policy()
     with calling(CodeBuildFailure, "building the model"):
         model = hypermodel.build(hyperparameters)
     if model is None:

@@ -85,6 +85,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         one_call=not code_build.is_plain,
         loss=_loss_name(model) if code_build.is_compiled else "",
         metrics=metrics,
+        task=shape.task,
         measures_all=not code_build.own_fit or not measured.returns_number,
         replaced=tuple(sorted(replaced(hypermodel))) if code_build.own_fit else (),
         input_shape=tuple(_shape(model.input_shape)) if getattr(model, "inputs", None) else shape.input_shape,

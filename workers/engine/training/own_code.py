@@ -19,6 +19,7 @@ from jobs.spec.sections.code_model import CodeModel
 from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.code_program import CodeProgram
+from workers.engine.compiled.device_feed import stays_on_device
 from workers.engine.compiled.program import Program
 from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.batches import Batches
@@ -201,8 +202,9 @@ def _cached(build: CodeBuild, batches: Batches, key: str) -> _Cached:
     A trial's executions share it, so it is compiled once, and they may be trained in one call.
     """
     ensure_built(build.model)
-    # Weights are an argument of the steps, but a step without them is another program.
-    key = f"{key} weighted" if batches.is_weighted and build.is_compiled else key
+    if build.is_compiled:
+        # Weights are an argument of the steps, but a step without them is another program.
+        key = f"{key} weighted={batches.is_weighted} resident={stays_on_device(batches)}"
     cached = _CACHE.get(key)
     if cached is None or not _assigned(cached.build.model, build.model):
         with calling(CodeFitFailure, "the first training step"):
