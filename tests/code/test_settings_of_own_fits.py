@@ -1,4 +1,4 @@
-"""Settings that do not fit a class's own `fit`, or what it measures, are refused before anything is queued."""
+"""Settings that do not fit a class's own `fit`, or its measures, are refused and nothing is queued."""
 
 from typing import Any
 

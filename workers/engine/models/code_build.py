@@ -107,8 +107,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         CodeBuildFailure: the code fails, or returns no model.
         WrongShape: the model does not take these rows, or its outputs do not fit the target.
     """
-    own_code.set_policy()
-    with calling(CodeBuildFailure, "building the model"):
+    with calling(CodeBuildFailure, "building the model"), own_code.with_policy():
         model = hypermodel.build(hyperparameters)
     if model is None:
         raise CodeBuildFailure("building the model returned nothing: end the function with `return model`")

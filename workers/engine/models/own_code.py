@@ -379,11 +379,17 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
     return module[0]
 
 
-def set_policy() -> None:
-    """Make the dtype policy that the code has set when it was imported the present one."""
+@contextmanager
+def with_policy() -> Iterator[None]:
+    """Use the dtype policy that the code has set when it was imported, and restore the present one."""
+    before = keras.config.dtype_policy()
     # Keras forgets it when a session is cleared.
     if _active().policy is not None:
         keras.config.set_dtype_policy(_active().policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _execute(file: str, path: Path, into: list[ModuleType]) -> None:

@@ -54,6 +54,20 @@ def computes_in_float16(model: Any) -> bool:
     return any(layer.compute_dtype == "float16" for layer in layers)
 
 
+def note_on_scale(model: Any) -> list[str]:
+    """Return a sentence if a model that code compiles computes in float16 without a scaled loss."""
+    optimizer = model.optimizer
+    is_scaled = (
+        hasattr(optimizer, "dynamic_scale") or getattr(optimizer, "loss_scale_factor", None) is not None
+    )
+    if is_scaled or not computes_in_float16(model):
+        return []
+    return [
+        "layers compute in float16, but the loss is not scaled, as in Keras, so small gradients become 0: compile "
+        "with keras.optimizers.LossScaleOptimizer, or set the policy by keras.config.set_dtype_policy"
+    ]
+
+
 def has_changing_metrics(optimizer: Any) -> bool:
     """Return whether steps change the learning rate (a schedule) or the loss scale (dynamic scaling)."""
     inner = unwrap_optimizer(optimizer)

@@ -21,6 +21,7 @@ from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.metric_results import notes_on, numbers_of
 from workers.engine.models.own_code import calling, entry_of, notes, using_code
 from workers.engine.models.own_objects import custom_objects_of
+from workers.engine.models.precision import note_on_scale
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.dry_fit import Measured
@@ -95,7 +96,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
         builds=explorer.builds,
-        notes=(*notes(), *explorer.notes),
+        notes=(*notes(), *explorer.notes, *(note_on_scale(model) if code_build.is_compiled else ())),
     )
 
 
