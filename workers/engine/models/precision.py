@@ -63,8 +63,8 @@ def note_on_scale(model: Any) -> list[str]:
     if is_scaled or not computes_in_float16(model):
         return []
     return [
-        "layers compute in float16, but the loss is not scaled, as in Keras, so small gradients become 0: compile "
-        "with keras.optimizers.LossScaleOptimizer, or set the policy by keras.config.set_dtype_policy"
+        "layers compute in float16, but as in Keras the loss is not scaled, so small gradients become 0: "
+        "compile with keras.optimizers.LossScaleOptimizer, or set the policy by keras.config.set_dtype_policy"
     ]
 
 
