@@ -81,8 +81,7 @@ def _rung_warnings(search: SearchSpec, epochs: int) -> Iterator[Problem]:
         "/fit/epochs" if options.max_epochs is None else "/search/options/max_epochs",
         f"{search.algorithm} with at most {last} epochs, a first rung after {options.min_epochs} and the "
         f"factor {options.factor} is a search of {effect}",
-        f"Train for {enough} epochs or more with at least {options.factor} trials, or choose another "
-        "algorithm, such as random",
+        f"Use {enough} epochs or more and at least {options.factor} trials, or an algorithm such as random",
     )
 
 
