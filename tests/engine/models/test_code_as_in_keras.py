@@ -9,6 +9,7 @@ import pytest
 from jobs.messages.task import DatasetFile
 from tests import own_code
 from tests.engine.making import dataset_file
+from tests.engine.models.test_own_code import dry_built
 from tests.engine.models.test_own_code_training import spec, trial
 from tests.present import present
 
@@ -112,9 +113,9 @@ def curves_of_keras(
     text: str, file: DatasetFile, fit: dict[str, Any], folder: Path, dataset_name: str = "iris"
 ) -> dict[str, list[float]]:
     """Return the history of plain `model.fit` for the same rows."""
-    from workers.engine.data.dataset import load_dataset
-
     import keras
+
+    from workers.engine.data.dataset import load_dataset
 
     # Otherwise names are numbered: the second AUC of a process is "auc_1".
     keras.backend.clear_session()
@@ -160,6 +161,11 @@ def test_all_curves_are_those_of_keras(
     assert ours.keys() == expected.keys()
     for name, values in expected.items():
         np.testing.assert_allclose(ours[name], values, rtol=2e-4, err_msg=name)
+
+
+def test_a_dry_build_accepts_metrics_and_losses_of_a_batch(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, METRICS.replace("LOSS", "batch_loss").replace("MORE", ""))
+    assert {"val_loss", "val_hits", "val_f1_m", "val_row_f1", "val_weighted"} <= set(built.metrics)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from jobs.messages.task import DatasetFile
 from tests import own_code
 from tests.engine.making import dataset_file
 from tests.engine.models.test_own_code import dry_built
-from tests.engine.models.test_own_code_training import trial
+from tests.engine.models.test_own_code_training import spec, trial
+from tests.present import present
 from workers.engine.errors import CodeFailure
 
 CLASS = (
@@ -133,3 +134,43 @@ def test_each_of_several_objectives_has_to_be_measured(tmp_path: Path, iris: Dat
     text = with_fit("*args, **kwargs", "return model.fit(*args, **kwargs)")
     objectives = [{"metric": "val_loss", "direction": "min"}, {"metric": "val_f2", "direction": "max"}]
     assert "the objective is val_f2" in failure(tmp_path, text, iris, search={"objectives": objectives})
+
+
+SCORED = (
+    "passes everything on",
+    "searches the epochs",
+    "multiplies the epochs",
+    "returns the mean of several fits",
+    "keeps its own validation rows",
+)
+
+
+@pytest.mark.parametrize("case", SCORED)
+def test_the_score_is_that_of_kerastuner(tmp_path: Path, iris: DatasetFile, case: str) -> None:
+    import keras_tuner
+
+    from workers.engine.data.dataset import load_dataset
+
+    signature, lines, replaced = FITS[case]
+    text = with_fit(signature, *lines).replace(
+        "model = keras.Sequential([",
+        "keras.utils.set_random_seed(5)\n        model = keras.Sequential([keras.Input((4,)), ",
+    )
+    given = {"epochs": 3, "batch_size": 20, "shuffle": False}
+    result, _ = trial(tmp_path, text, "Tuned", iris, fit=given)
+    code = own_code.code_in(tmp_path / "code", text)
+    dataset = load_dataset(iris, present(spec(code, "Tuned").data))
+    (x, y), validation = (
+        (dataset.x[rows], dataset.y[rows]) for rows in (dataset.parts.train, dataset.parts.validation)
+    )
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    default = keras_tuner.HyperParameters()
+    default.Fixed("units", 4)
+    tuner = keras_tuner.RandomSearch(
+        scope["Tuned"](), objective="val_loss", max_trials=1, hyperparameters=default,
+        tune_new_entries=False, directory=tmp_path,
+    )  # fmt: skip
+    arguments = {**given, "validation_data": validation}
+    tuner.search(x, y, verbose=0, **{k: v for k, v in arguments.items() if k not in replaced})
+    assert result["trials"][0]["score"] == pytest.approx(tuner.oracle.get_best_trials()[0].score, rel=1e-4)
