@@ -104,7 +104,7 @@ def trials_keep_failing(root: Job, limit: int) -> bool:
 
 
 def fatal_error(root: Job) -> JobError | None:
-    """Return the error by which a search's code ended it; None if it did not since the search was queued."""
+    """Return the fatal error in a search's code since the search was queued; None if there is none."""
     failed = root.trials.filter(state=TrialState.FAILED, error__code=CODE_FATAL)
     newest = failed.filter(finished__gte=root.queued or root.created).order_by("finished").first()
     return None if newest is None else newest.error

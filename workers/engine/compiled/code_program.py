@@ -19,8 +19,8 @@ from workers.engine.compiled.program import Program
 from workers.engine.compiled.state import Leaves, State
 from workers.engine.compiled.traced_hyperparameters import TracedHyperparameter
 from workers.engine.data.batches import Batches
+from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.models import keras_private
-from workers.engine.models.metric_results import numbers_of
 
 
 class CodeFunctions(ModelFunctions):

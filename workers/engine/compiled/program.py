@@ -18,8 +18,8 @@ from workers.engine.compiled.timing_results import STEP_MODE, StepMode, TimingRe
 from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters
 from workers.engine.compiled.training_time import CallLength, TrainingTime
 from workers.engine.compiled.vmapped import VmappedProgram
+from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.models.keras_private import build_metrics
-from workers.engine.models.metric_results import numbers_of
 from workers.engine.models.optimizer import ensure_built
 
 log = logging.getLogger(__name__)

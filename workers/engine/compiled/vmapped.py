@@ -21,7 +21,7 @@ from workers.engine.compiled.state import Leaves, State, copied
 from workers.engine.compiled.timing_comparison import TimingComparison, Variant
 from workers.engine.compiled.timing_results import TimingResults, cost_name
 from workers.engine.compiled.training_time import TrainingTime
-from workers.engine.models.metric_results import numbers_of
+from workers.engine.evaluation.metric_results import numbers_of
 
 log = logging.getLogger(__name__)
 

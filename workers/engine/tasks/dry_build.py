@@ -13,18 +13,18 @@ from jobs.spec.space.search_space import Value
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadSpec, CodeFitFailure
+from workers.engine.evaluation.metric_results import notes_on, numbers_of
 from workers.engine.models import code_space
 from workers.engine.models.code_build import CodeBuild, build_code
 from workers.engine.models.code_space import SpaceExplorer
-from workers.engine.models.fit_arguments import accepted, replaced
 from workers.engine.models.keras_private import build_metrics
-from workers.engine.models.metric_results import notes_on, numbers_of
 from workers.engine.models.own_code import calling, entry_of, notes, using_code
 from workers.engine.models.own_objects import custom_objects_of
 from workers.engine.models.precision import note_on_scale
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.dry_fit import Measured
+from workers.engine.training.fit_arguments import accepted, replaced
 
 ROWS = 64
 """Random rows with which a `fit` of the code is called."""
@@ -136,7 +136,7 @@ def _compiled_metrics(code_build: CodeBuild, explorer: SpaceExplorer) -> tuple[s
 
 
 def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, measured: Measured) -> None:
-    """Call the class's `fit`, or that of Keras, with random rows; record what it measures."""
+    """Call the class's `fit`, or that of Keras, with random rows; record its measures."""
 
     def fit(hyperparameters: Any) -> None:
         code_space.clear()

@@ -1,4 +1,4 @@
-"""Records what the `fit` of a dry build measures."""
+"""Records the measures of the `fit` in a dry build."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import keras
 
 from jobs.spec.sections.search import Objective
-from workers.engine.models.fit_results import is_number, returned_values, training_names
-from workers.engine.models.metric_results import notes_on, numbers_of
+from workers.engine.evaluation.metric_results import notes_on, numbers_of
+from workers.engine.training.fit_results import is_number, returned_values, training_names
 
 
 class Measured:

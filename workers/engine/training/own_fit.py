@@ -16,21 +16,21 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.search import Objective
 from workers.engine.arrays import Array
 from workers.engine.errors import CodeFitFailure, NanLoss
+from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.models.code_build import CodeBuild
-from workers.engine.models.fit_arguments import accepted
-from workers.engine.models.fit_results import (
+from workers.engine.models.own_code import calling
+from workers.engine.models.variables import values
+from workers.engine.phases import announced_to
+from workers.engine.report import TaskInterrupted
+from workers.engine.training.checkpoint import Snapshot
+from workers.engine.training.fit_arguments import accepted
+from workers.engine.training.fit_results import (
     LOSS,
     epochs_of,
     returned_values,
     training_names,
     with_objectives,
 )
-from workers.engine.models.metric_results import numbers_of
-from workers.engine.models.own_code import calling
-from workers.engine.models.variables import values
-from workers.engine.phases import announced_to
-from workers.engine.report import TaskInterrupted
-from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.loops import FitLoop, Loop
 from workers.engine.training.plan import TrainingPlan, TrainingResult
 from workers.engine.training.training import REQUEST_INTERVAL, Training

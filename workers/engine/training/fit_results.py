@@ -1,4 +1,4 @@
-"""Reads what a `fit` measures: the values of its epochs, and its result as KerasTuner understands it."""
+"""Reads the measures of a `fit`: the values of its epochs, and its result as KerasTuner understands it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 
 from jobs.spec.sections.search import Objective
 from workers.engine.errors import CodeFitFailure
-from workers.engine.models.metric_results import numbers_of
+from workers.engine.evaluation.metric_results import numbers_of
 
 LOSS = "loss"
 EXPECTED = "return the history of model.fit, a number, or numbers by name"
