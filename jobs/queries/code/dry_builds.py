@@ -12,13 +12,13 @@ from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
-from jobs.spec.checks.dry_build import BuiltModel, DataShape
+from jobs.spec.checks.dry_build import BuiltModel, DataShape, unused_problems
 from jobs.spec.checks.near_names import near_names
 from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped
-from jobs.spec.sections.code_model import CODE_ENTRIES, CodeModel
+from jobs.spec.sections.code_model import CODE_ENTRIES, OWN_FIT, CodeModel
 from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, WAITING, JobState
 
@@ -76,8 +76,7 @@ def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
     # `code_checks` reports it.
     if version is None:
         return
-    entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
-    named = [e for e in entries if e.name == model.name and model.path in ("", e.path)]
+    entries, named = _entries_of(version, model)
     if len(named) != 1:
         yield Problem("/model/entry", _why_no_entry(version, model, entries, named))
         return
@@ -85,6 +84,20 @@ def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
     if entry.note:
         yield Problem("/model/entry", f"{model.entry} cannot build a model: {entry.note}")
     yield from _argument_problems(model, entry)
+
+
+def _entries_of(version: CodeVersion, model: CodeModel) -> tuple[list[CodeEntry], list[CodeEntry]]:
+    """Return the entries that build models, and those of them that a model names."""
+    entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
+    return entries, [e for e in entries if e.name == model.name and model.path in ("", e.path)]
+
+
+def settings_problems(project: Project, spec: ExperimentSpec, model: CodeModel) -> list[Problem]:
+    """Return the settings without effect, as far as findings about the code show them, before a dry build."""
+    version = CodeVersion.objects.filter(project=project, digest=model.digest).first()
+    named = _entries_of(version, model)[1] if version is not None else []
+    has_fit = any("fit" in entry.methods for entry in named)
+    return list(unused_problems(spec, OWN_FIT)) if has_fit else []
 
 
 def _why_no_entry(

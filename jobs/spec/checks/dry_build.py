@@ -1,6 +1,6 @@
 """Declares a dry build's result: the built model and its declared hyperparameters."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, Self
 
 from pydantic import ValidationError
@@ -9,8 +9,11 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.profile import DataKind, DataSchema
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped, problems
-from jobs.spec.sections.code_model import COMPILED, FIT, ONE_CALL, OWN_FIT, CodeModel
+from jobs.spec.sections import measures
+from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
+from jobs.spec.sections.monitors import TRAINING_LOSS
+from jobs.spec.sections.search import Objective
 from jobs.spec.space.narrowing import NotNarrower, narrow_space
 from jobs.spec.space.search_space import Parameter, Space, value_errors
 
@@ -48,6 +51,10 @@ class BuiltModel(Frozen):
             with its own steps. It cannot be continued.
         loss: the name of its loss; empty if the code does not compile the model.
         metrics: the names of the values that a training has for each epoch, as far as they are known.
+        measures_all: whether an objective is one of them. Otherwise the class's fit returns one number, which
+            is the objective.
+        task: of the data.
+        replaced: the arguments that the class's fit sets itself, or does not take.
         input_shape: of the model, without the batch; null: any size.
         output_shape: likewise.
         output: the meaning of the outputs.
@@ -64,6 +71,10 @@ class BuiltModel(Frozen):
     one_call: bool = False
     loss: str = ""
     metrics: tuple[str, ...] = ()
+    measures_all: bool = False
+    task: Task | None = None
+    # Those of earlier dry builds are not known.
+    replaced: tuple[str, ...] = ("batch_size", "shuffle")
     input_shape: tuple[int | None, ...]
     output_shape: tuple[int | None, ...]
     output: Output
@@ -77,23 +88,31 @@ class BuiltModel(Frozen):
     def unused(self) -> Mapping[str, str]:
         """Map the pointers of `fit` fields without effect to the reason."""
         if self.own_fit:
-            return OWN_FIT
+            sets = {f"/fit/{name}": f"its fit sets {name}" for name in FIT_ARGUMENTS if name in self.replaced}
+            return {**OWN_FIT, **sets}
         compiled = COMPILED if self.is_compiled else {}
         return {**compiled, **ONE_CALL} if self.one_call else compiled
 
 
 def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     """Yield the settings that do not fit the model that an experiment's own code builds."""
-    yield from _problems_of_settings(spec, built)
+    yield from unused_problems(spec, built.unused)
     if isinstance(spec.model, CodeModel):
         yield from _problems_of_values(spec.model, built.space)
-    yield from _problems_of_fields(spec, built)
+    yield from _problems_of_names(built)
+    yield from _problems_of_monitors(spec, built)
     if spec.search is None:
         return
     if not _whole_space(spec, built):
         yield Problem("/search", EMPTY_SPACE)
         return
-    yield from _problems_of_objectives(spec, built)
+    if spec.search.info.has_rungs and built.own_fit and "epochs" in built.replaced:
+        message = (
+            f"{spec.search.algorithm} compares trials after some epochs, but the fit of "
+            f"{spec.model.info.name} sets epochs itself; choose random or bayesian, or pass on the epochs "
+            "that fit gets"
+        )
+        yield Problem("/search/algorithm", message)
     try:
         complete_spec(spec, built)
     except NotNarrower as error:
@@ -102,37 +121,60 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
         yield from problems(error, spec.to_json())
 
 
-def _problems_of_settings(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield settings without effect that differ from their default."""
-    for pointer, reason in built.unused.items():
+def unused_problems(spec: ExperimentSpec, unused: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield settings without effect that differ from their default, and searched ones.
+
+    Args:
+        spec: the experiment.
+        unused: pointers of fields without effect, with the reason.
+    """
+    for pointer, reason in unused.items():
         section, _, field = pointer[1:].partition("/")
         holder = getattr(spec, section)
         default = type(holder).model_fields[field].get_default(call_default_factory=True)
         if getattr(holder, field) != default:
             yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
+    for i, row in enumerate(spec.search.space if spec.search is not None else ()):
+        if (searched := spec.model.info.why_unused(row.name, unused)) is not None:
+            message = f"{row.name!r} has no effect on {spec.model.info.name}, since {searched}; leave it out"
+            yield Problem(f"/search/space/{i}/name", message)
 
 
-def _problems_of_objectives(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield objectives that the code does not measure."""
-    # The metrics of a custom fit are known only after a whole training.
-    if not built.metrics or built.own_fit:
-        return
-    for pointer, objective in spec.placed_objectives():
-        if objective.metric not in built.metrics:
-            measured = ", ".join(built.metrics)
-            message = f"{objective.metric!r} is not measured; the code has {measured}"
-            yield Problem(f"{pointer}/metric", message)
+def _problems_of_monitors(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield objectives and other measures that no epoch has."""
+    measured = _measured(spec, built)
+    for pointer, name in _monitors(spec) if measured else ():
+        if name not in measured:
+            yield Problem(pointer, f"{name!r} is not measured; the code has {', '.join(measured)}")
 
 
-def _problems_of_fields(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield searched `fit` fields without effect, and hyperparameters in the code with such names."""
+def _measured(spec: ExperimentSpec, built: BuiltModel) -> Sequence[str]:
+    """Return the names that an objective may have; none if they are unknown."""
+    if built.own_fit and not built.measures_all:
+        return ()
+    if built.is_compiled or built.one_call:
+        return built.metrics
+    return measures.validation_names(spec.fit.metrics, built.task) if built.task is not None else ()
+
+
+def _monitors(spec: ExperimentSpec) -> Iterator[tuple[str, str]]:
+    """Yield the pointer and the name of each measure that chooses a trial or an epoch, or ends a training."""
+    yield from ((f"{pointer}/metric", objective.metric) for pointer, objective in spec.placed_objectives())
+    early, retrain = spec.fit.early_stopping, spec.after.retrain
+    if early is not None and early.monitor not in (None, TRAINING_LOSS):
+        yield "/fit/early_stopping/monitor", str(early.monitor)
+    elif spec.search is None:
+        # It chooses the epoch of a training without a search.
+        yield "/fit/early_stopping/monitor", Objective().metric
+    if retrain is not None and retrain.monitor is not None:
+        yield "/after/retrain/monitor", retrain.monitor
+
+
+def _problems_of_names(built: BuiltModel) -> Iterator[Problem]:
+    """Yield hyperparameters in the code that have the name of a `fit` field."""
     for name in (parameter.name for parameter in built.space if parameter.name.startswith(FIT)):
         message = f"the code declares {name!r}; names that begin with {FIT} are fields of fit: rename it"
         yield Problem("/model/entry", message)
-    for i, row in enumerate(spec.search.space if spec.search is not None else ()):
-        if (reason := spec.model.info.why_unused(row.name, built.unused)) is not None:
-            message = f"{row.name!r} has no effect on {spec.model.info.name}, since {reason}; leave it out"
-            yield Problem(f"/search/space/{i}/name", message)
 
 
 def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:

@@ -26,14 +26,12 @@ COMPILED: Mapping[str, str] = dict.fromkeys(
     (*OPTIMIZER_FIELDS, "/fit/loss", "/fit/metrics"), "the code compiles its model"
 )
 """Fields without effect on a model that its code compiles, with the reason."""
-OWN_FIT: Mapping[str, str] = {
-    **dict.fromkeys(COMPILED, "the class trains the model by its own fit"),
-    **dict.fromkeys(
-        ("/fit/batch_size", "/fit/shuffle", "/fit/steps_per_execution", "/fit/class_weights"),
-        "the class trains the model by its own fit",
-    ),
-}
+OWN_FIT: Mapping[str, str] = dict.fromkeys(
+    (*COMPILED, "/fit/steps_per_execution", "/fit/class_weights"), "the class trains the model by its own fit"
+)
 """Fields without effect if the model's class trains it by its own `fit`, with the reason."""
+FIT_ARGUMENTS = ("batch_size", "epochs", "shuffle")
+"""Fields that are arguments of a class's own `fit`, which may set them itself."""
 ONE_CALL: Mapping[str, str] = {"/fit/steps_per_execution": "one call of Keras' fit trains the model"}
 """Fields without effect on a model that one call of Keras' `fit` trains, with the reason."""
 

@@ -17,6 +17,7 @@ from jobs.spec.formats import keras_tuner as keras_tuner_format
 from jobs.spec.formats.reading import FormatError, Item
 from jobs.spec.space.search_space import Space, Value
 from workers.engine.errors import CodeBuildFailure, CodeFailure
+from workers.engine.models.build_memory import small_enough
 
 MAX_BUILDS = 100
 MAX_SECONDS = 120.0
@@ -96,7 +97,8 @@ class SpaceExplorer:
     def attempt(self, act: Use, values: Mapping[str, Value]) -> None:
         """Do `use`; a failure becomes a note."""
         try:
-            self.use(act, values)
+            with small_enough():
+                self.use(act, values)
         except CodeFailure as failure:
             if len(self.notes) < MAX_NOTES:
                 named = ", ".join(f"{name} = {value!r}" for name, value in list(values.items())[:3])

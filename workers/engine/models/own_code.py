@@ -21,9 +21,12 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import keras
+
 from workers.engine.errors import (
     CodeBuildFailure,
     CodeFailure,
+    CodeFatalFailure,
     CodeImportFailure,
     EngineError,
     affects_process,
@@ -51,6 +54,7 @@ class _Loaded:
         modules, registered: its imported modules and the objects that it has registered in Keras, while it is
             not in use.
         notes: errors in its files that do not prevent their use.
+        policy: the dtype policy that its files set when they are imported; None if they set none.
     """
 
     folder: Path
@@ -59,6 +63,7 @@ class _Loaded:
     modules: dict[str, ModuleType] = field(default_factory=dict)
     registered: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    policy: Any = None
 
     def __post_init__(self) -> None:
         self.path.append(str(self.folder))
@@ -122,6 +127,7 @@ def using_folder(folder: Path) -> Iterator[None]:
 @contextmanager
 def _in_use(loaded: _Loaded) -> Iterator[None]:
     before = dict(object_registration.GLOBAL_CUSTOM_OBJECTS)
+    policy = keras.config.dtype_policy()
     loaded.add()
     _IN_USE.append(loaded)
     try:
@@ -129,6 +135,7 @@ def _in_use(loaded: _Loaded) -> Iterator[None]:
     finally:
         _IN_USE.pop()
         loaded.remove(before)
+        keras.config.set_dtype_policy(policy)
 
 
 def is_active() -> bool:
@@ -172,7 +179,8 @@ def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
         what: was done, for the message: "building the model".
 
     Raises:
-        CodeFailure: the code raised an error, or ended the process.
+        CodeFatalFailure: the code raised a `FatalError` of KerasTuner.
+        CodeFailure: the code raised another error, or ended the process.
         Exception: an error that affects the whole process.
     """
     try:
@@ -185,7 +193,17 @@ def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
     except Exception as error:
         if affects_process(error):
             raise
+        if _is_fatal(error):
+            message = f"{what} ended the search: {cause_of(error)}"
+            raise CodeFatalFailure(message, trace_of(error)) from error
         raise kind(f"{what} failed: {cause_of(error)}", trace_of(error)) from error
+
+
+def _is_fatal(error: Exception) -> bool:
+    """Return whether an error is one that ends a search of KerasTuner."""
+    # Code that raises it has imported the package, which takes three seconds.
+    keras_tuner = sys.modules.get("keras_tuner")
+    return keras_tuner is not None and isinstance(error, keras_tuner.errors.FatalError)
 
 
 def cause_of(error: BaseException) -> str:
@@ -347,6 +365,7 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
         loaded.path.insert(1, neighbours)
         sys.path.insert(1, neighbours)
     module: list[ModuleType] = []
+    policy = keras.config.dtype_policy()
     try:
         with calling(CodeImportFailure, f"importing {file}"), _without_searches(path):
             _execute(file, path, module)
@@ -355,7 +374,22 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
             raise
         sys.modules[module[0].__name__] = module[0]
         loaded.notes.append(f"{failure}: the lines after it are not executed")
+    if keras.config.dtype_policy() != policy:
+        loaded.policy = keras.config.dtype_policy()
     return module[0]
+
+
+@contextmanager
+def with_policy() -> Iterator[None]:
+    """Use the dtype policy that the code has set when it was imported, and restore the present one."""
+    before = keras.config.dtype_policy()
+    # Keras forgets it when a session is cleared.
+    if _active().policy is not None:
+        keras.config.set_dtype_policy(_active().policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _execute(file: str, path: Path, into: list[ModuleType]) -> None:

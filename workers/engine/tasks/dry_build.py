@@ -13,14 +13,18 @@ from jobs.spec.space.search_space import Value
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadSpec, CodeFitFailure
+from workers.engine.evaluation.metric_results import notes_on, numbers_of
 from workers.engine.models import code_space
-from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
+from workers.engine.models.code_build import CodeBuild, build_code
 from workers.engine.models.code_space import SpaceExplorer
-from workers.engine.models.keras_private import build_metrics, compiled_metrics
+from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.own_code import calling, entry_of, notes, using_code
 from workers.engine.models.own_objects import custom_objects_of
+from workers.engine.models.precision import note_on_scale
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
+from workers.engine.tasks.dry_fit import Measured
+from workers.engine.training.fit_arguments import accepted, replaced
 
 ROWS = 64
 """Random rows with which a `fit` of the code is called."""
@@ -66,10 +70,12 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     code_space.clear()
     code_build = build_code(hypermodel, explorer.defaults(), shape)
     metrics: tuple[str, ...] = ()
-    if code_build.own_fit:
-        metrics = _fit_once(code_build, explorer, hypermodel)
+    measured = Measured()
+    if code_build.own_fit or (not code_build.is_plain and code_build.is_compiled):
+        _fit_once(code_build, explorer, hypermodel, measured)
+        metrics = tuple(measured.names)
     elif code_build.is_plain and code_build.is_compiled:
-        metrics = _compiled_metrics(code_build)
+        metrics = _compiled_metrics(code_build, explorer)
     space = explorer.space()
     report.log(f"{len(space)} hyperparameters in {explorer.builds} builds")
     model = code_build.model
@@ -80,6 +86,9 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         one_call=not code_build.is_plain,
         loss=_loss_name(model) if code_build.is_compiled else "",
         metrics=metrics,
+        task=shape.task,
+        measures_all=not code_build.own_fit or not measured.returns_number,
+        replaced=tuple(sorted(replaced(hypermodel))) if code_build.own_fit else (),
         input_shape=tuple(_shape(model.input_shape)) if getattr(model, "inputs", None) else shape.input_shape,
         output_shape=(2 if code_build.output.startswith("two_") else shape_width(shape),),
         output=code_build.output,
@@ -87,7 +96,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
         builds=explorer.builds,
-        notes=(*notes(), *explorer.notes),
+        notes=(*notes(), *explorer.notes, *(note_on_scale(model) if code_build.is_compiled else ())),
     )
 
 
@@ -116,20 +125,18 @@ def random_rows(shape: DataShape) -> tuple[Array, Array]:
     return x, generator.random((ROWS, shape.outputs), dtype=np.float32)
 
 
-def _compiled_metrics(code_build: CodeBuild) -> tuple[str, ...]:
+def _compiled_metrics(code_build: CodeBuild, explorer: SpaceExplorer) -> tuple[str, ...]:
     """Return which values validation computes, by name, after loss and metrics were called once."""
     x, y = random_rows(code_build.shape)
     with calling(CodeFitFailure, "computing the loss and the metrics"):
-        compile_for_batches(code_build)
-        build_metrics(code_build.model, (x, code_build.targets(y), np.ones(ROWS, np.float32)))
-        metrics = compiled_metrics(code_build.model)
-        names = () if metrics is None else tuple(metrics.result())
-    return ("val_loss", *(f"val_{name}" for name in names))
+        build_metrics(code_build.model, (x, code_build.targets(y)))
+        results = code_build.model.get_metrics_result()
+    explorer.notes += notes_on(results)
+    return tuple(f"val_{name}" for name in numbers_of(results))
 
 
-def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -> tuple[str, ...]:
-    """Call the class's `fit` with random rows; return which values it measured, by name."""
-    measured: dict[str, None] = {}
+def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, measured: Measured) -> None:
+    """Call the class's `fit`, or that of Keras, with random rows; record its measures."""
 
     def fit(hyperparameters: Any) -> None:
         code_space.clear()
@@ -138,24 +145,21 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -
         targets = built.targets(y)
         with calling(CodeFitFailure, "fit"):
             keras.config.disable_interactive_logging()
-            returned = hypermodel.fit(
-                hyperparameters,
-                built.model,
-                x,
-                targets,
-                epochs=1,
-                validation_data=(x, targets),
-                callbacks=[_EpochValueNames(measured)],
-            )
-        if returned is None:
-            raise CodeFitFailure(
-                "fit returned nothing: return the history of model.fit, or the value of the objective"
-            )
-        if isinstance(returned, dict):
-            measured.update(dict.fromkeys(map(str, returned)))
+            arguments: dict[str, Any] = {
+                "batch_size": ROWS // 2,
+                "epochs": 1,
+                "validation_data": (x, targets),
+                "callbacks": [measured.callback(built.model)],
+            }
+            if built.own_fit:
+                given = accepted(hypermodel, arguments)
+                returned = hypermodel.fit(hyperparameters, built.model, x, targets, **given)
+            else:
+                returned = built.model.fit(x, targets, **arguments)
+        measured.add_returned(returned, built.model)
 
     _with_new_values(explorer, fit)
-    return tuple(measured)
+    explorer.notes += measured.notes
 
 
 def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> None:
@@ -168,14 +172,3 @@ def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> Non
     }
     if last:
         explorer.attempt(fit, last)
-
-
-class _EpochValueNames(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Collects the names of an epoch's values."""
-
-    def __init__(self, names: dict[str, None]) -> None:
-        super().__init__()
-        self._names = names
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        self._names.update(dict.fromkeys(logs or {}))
