@@ -51,6 +51,15 @@ type EntryKind = Literal[
     "script",
 ]
 
+ArgumentAction = Literal[
+    "store", "true", "false", "boolean", "constant", "count", "append", "extend", "command"
+]
+"""How a script's argument gets its value.
+
+`true`, `false`: its name alone sets this value. `boolean`: it has one name for each. `command`: it chooses one of
+the script's commands.
+"""
+
 
 class CodeArgument(Frozen):
     """An argument of a function, of a constructor, or of a script."""
@@ -60,6 +69,15 @@ class CodeArgument(Frozen):
     annotation: str | None = Field(None, description="Its type, as it is written in the code.")
     help: str | None = Field(None, description="Of an argument of a script.")
     choices: str | None = Field(None, description="Of an argument of a script, as written in the code.")
+    action: ArgumentAction = Field("store", description="How an option of a script gets its value.")
+    flags: list[str] = Field([], description="All names of an option of a script, with their dashes.")
+    off: str | None = Field(None, description="The option that makes it false, such as `--no-cache`.")
+    dest: str | None = Field(None, description="The name under which a script reads it, if it has another.")
+    nargs: str | None = Field(None, description="How many values it takes: `?`, `*`, `+` or a number.")
+    const: str | None = Field(None, description="Its value if its name is given alone.")
+    words: list[str] = Field([], description="The texts that its type reads as true and as false.")
+    separator: str | None = Field(None, description="Between the values of a list that is given as one text.")
+    command: str | None = Field(None, description="The command of a script to which it belongs.")
 
 
 class CodeEntry(Frozen):

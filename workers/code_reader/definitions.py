@@ -64,7 +64,8 @@ class Definitions:
     """The classes in all modules of a version, so that bases in other files are found."""
 
     def __init__(self, modules: list[Module]) -> None:
-        self._modules = {_dotted(module.path): module for module in modules}
+        self._modules = {module.dotted: module for module in modules}
+        self._files = {module.path: module for module in modules}
         self._classes: dict[tuple[str, str], _Class] = {}
         self._by_name: dict[str, _Class] = {}
         for module in modules:
@@ -77,7 +78,7 @@ class Definitions:
     def entries_of(self, module: Module) -> list[CodeEntry]:
         """Return one module's entries, ordered by their lines."""
         entries = list(self._in(module))
-        if (script := script_of(module)) is not None:
+        if (script := script_of(module, self._files)) is not None:
             entries.append(script)
         return entries
 
@@ -176,11 +177,6 @@ class Definitions:
                 if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                     return arguments_of(defined.module, node)[1:]
         return []
-
-
-def _dotted(path: str) -> str:
-    """Return the name under which a file is imported."""
-    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
 
 def _folder(module: Module) -> str:

@@ -56,6 +56,11 @@ class Module:
             raise Unreadable(CodeProblem(path=file.path, message=message)) from error
         return cls(file.path, tree, _imports(tree, file.path), file.text.encode().splitlines(keepends=True))
 
+    @property
+    def dotted(self) -> str:
+        """Return the name under which the file is imported."""
+        return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
     def source(self, node: ast.expr | None) -> str | None:
         """Return an expression as it is written, on one line; None without one."""
         if node is None or node.end_lineno is None or node.end_col_offset is None:
