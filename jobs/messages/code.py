@@ -56,8 +56,8 @@ ArgumentAction = Literal[
 ]
 """How a script's argument gets its value.
 
-`true`, `false`: its name alone sets this value. `boolean`: it has one name for each. `command`: it chooses one of
-the script's commands.
+`true`, `false`: its name alone sets this value. `boolean`: it has one name for each. `command`: it chooses
+one of the script's commands.
 """
 
 
@@ -78,6 +78,12 @@ class CodeArgument(Frozen):
     words: list[str] = Field([], description="The texts that its type reads as true and as false.")
     separator: str | None = Field(None, description="Between the values of a list that is given as one text.")
     command: str | None = Field(None, description="The command of a script to which it belongs.")
+
+    @property
+    def takes_several(self) -> bool:
+        """Return whether a list is its value."""
+        is_list = self.nargs not in (None, "?") or self.separator is not None
+        return is_list or self.action in ("append", "extend")
 
 
 class CodeEntry(Frozen):

@@ -118,7 +118,7 @@ def passed_values(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     if argument.separator is not None:
         items = value if isinstance(value, list) else [value]
         return [argument.separator.join(value_text(item) for item in items)]
-    several = argument.nargs not in (None, "?") or argument.action in ("append", "extend")
+    several = argument.takes_several
     if not several and isinstance(value, list):
         raise ArgumentRefused(name, f"it takes one value, not the list {value!r}")
     items = value if isinstance(value, list) else _split(argument, value) if several else [value]

@@ -61,7 +61,7 @@ def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared 
     parsers = _parsers_of(module)
     if not added and not parsers.choices:
         return None
-    arguments = [_command(module, call, names) for call, names in parsers.choices]
+    arguments = [_command(call, names) for call, names in parsers.choices]
     dynamic = 0
     for call in added:
         action = _action_name(call)
@@ -93,14 +93,12 @@ def _parsers_of(module: Module) -> _Parsers:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
         name = node.targets[0].id if _is_named(node) else ""
-        holder = call.func.value.id if isinstance(call.func.value, ast.Name) else ""
+        holder = _holder(call)
         method = call.func.attr
         if method == "add_subparsers":
             groups[name] = []
             parsers.choices.append((call, groups[name]))
-        elif method == "add_parser" and isinstance(
-            command := constant(call.args[0] if call.args else None), str
-        ):
+        elif method == "add_parser" and isinstance(command := _first_constant(call), str):
             groups.get(holder, []).append(command)
             parsers.commands[name] = command
         elif method in ("add_argument_group", "add_mutually_exclusive_group") and holder in parsers.commands:
@@ -110,11 +108,21 @@ def _parsers_of(module: Module) -> _Parsers:
     return parsers
 
 
+def _first_constant(call: ast.Call) -> object:
+    return constant(call.args[0]) if call.args else None
+
+
+def _holder(call: ast.Call) -> str:
+    """Return the variable whose method is called; empty for another expression."""
+    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return holder.id if isinstance(holder, ast.Name) else ""
+
+
 def _is_named(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
 
 
-def _command(module: Module, call: ast.Call, names: list[str]) -> CodeArgument:
+def _command(call: ast.Call, names: list[str]) -> CodeArgument:
     """Return the choice between a script's commands as an argument."""
     keywords = _keywords(call)
     dest = constant(keywords.get("dest"))
@@ -162,11 +170,6 @@ def _argument(
     dest = _dest(texts, keywords)
     nargs = constant(keywords.get("nargs"))
     annotation = keywords.get("type")
-    holder = (
-        call.func.value.id
-        if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
-        else ""
-    )
     long_names = [text for text in texts if text.startswith("--")]
     default = module.source(keywords.get("default", parsers.defaults.get(dest)))
     if default is None and not is_option:
@@ -186,7 +189,7 @@ def _argument(
         nargs=None if nargs is None else printable(str(nargs)),
         const=module.source(keywords.get("const")),
         words=words_of(module, annotation, modules),
-        command=parsers.commands.get(holder),
+        command=parsers.commands.get(_holder(call)),
     )
 
 

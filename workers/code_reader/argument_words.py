@@ -48,10 +48,13 @@ def _defined(module: Module, name: str, modules: Iterable[Module]) -> ast.AST | 
         for node in each.tree.body:
             if isinstance(node, ast.FunctionDef) and node.name == name:
                 return node
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-                if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
-                    return node.value
+            if isinstance(node, ast.Assign) and name in _targets(node) and isinstance(node.value, ast.Lambda):
+                return node.value
     return None
+
+
+def _targets(node: ast.Assign) -> list[str]:
+    return [target.id for target in node.targets if isinstance(target, ast.Name)]
 
 
 def _compared(function: ast.AST) -> list[str]:

@@ -35,16 +35,15 @@ def _kind(module: Module, node: ast.FunctionDef) -> str:
     """Return `command` or `group` for a function that click makes one; else empty."""
     for decorator in node.decorator_list:
         call = decorator.func if isinstance(decorator, ast.Call) else decorator
-        package, _, last = module.full_name(call).rpartition(".")
-        if (
-            last in ("command", "group")
-            and CLICK in module.imported.values()
-            and not package.startswith("typer")
-        ):
-            return last
-        if f"{package}.{last}" in ("click.command", "click.group"):
+        last = module.full_name(call).rpartition(".")[2]
+        # `@cli.command()` of a group has the name of a variable.
+        if last in ("command", "group") and any(map(_is_click, module.imported.values())):
             return last
     return ""
+
+
+def _is_click(name: str) -> bool:
+    return name == CLICK or name.startswith(f"{CLICK}.")
 
 
 def _command_of(module: Module, node: ast.FunctionDef) -> str | None:

@@ -78,7 +78,7 @@ def _reads_arguments(node: ast.stmt) -> bool:
 
 
 def _declared(module: Module, modules: Mapping[str, Module]) -> Declared:
-    """Return a script's arguments: its own, else those of the first module that it imports and that has some."""
+    """Return a script's arguments: its own, else those of the first imported module that has some."""
     library = ""
     for each in _with_imported(module, modules):
         declared = declared_by_argparse(each, modules.values()) or declared_by_library(each)

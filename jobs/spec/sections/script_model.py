@@ -182,8 +182,8 @@ class ScriptModel(ModelBase):
         default_factory=dict,
         max_length=MAX_ARGUMENTS,
         description=(
-            "each is passed as the script declares it; others as --name value, where true passes the name alone "
-            "and false leaves it out"
+            "each is passed as the script declares it; others as --name value, where true passes the name "
+            "alone and false leaves it out"
         ),
     )
     env: Annotated[

@@ -178,3 +178,77 @@ def test_a_script_without_known_arguments_gets_them_as_written(tmp_path: Path) -
     text = "import json, os, sys\nreceived = sys.argv[1:]\n" + TOLD
     args = {"rate": -0.5, "fast": True, "slow": False, "names": ["a", "b"]}
     assert run(tmp_path, {"train.py": text}, args) == ["--rate=-0.5", "--fast", "--names", "a", "b"]
+
+
+CLICK = """
+import click, json, os
+
+@click.command()
+@click.argument("data")
+@click.option("--cache/--no-cache", default=True)
+@click.option("--fast", is_flag=True)
+@click.option("--shuffle", type=bool, default=True)
+@click.option("--tag", multiple=True)
+@click.option("--size", nargs=2, type=int)
+@click.option("-v", "--verbose", count=True)
+@click.option("--mode", type=click.Choice(["a", "b"]), default="a")
+def main(**received):
+    TOLD
+
+if __name__ == "__main__":
+    main()
+"""
+TYPER = """
+import json, os
+from typing import List, Optional
+import typer
+
+def main(data: str, cache: bool = True, learning_rate: float = 0.1, tag: List[str] = [],
+         fast: bool = typer.Option(False, "--fast"), name: Optional[str] = None):
+    received = dict(data=data, cache=cache, learning_rate=learning_rate, tag=tag, fast=fast, name=name)
+    TOLD
+
+if __name__ == "__main__":
+    typer.run(main)
+"""
+ABSL = """
+import json, os
+from absl import app, flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_bool("cache", True, "")
+flags.DEFINE_integer("epochs", 3, "")
+flags.DEFINE_list("tags", [], "")
+flags.DEFINE_multi_integer("size", [], "")
+flags.DEFINE_enum("mode", "a", ["a", "b"], "")
+
+def main(_):
+    received = {name: FLAGS[name].value for name in ("cache", "epochs", "tags", "size", "mode")}
+    TOLD
+
+if __name__ == "__main__":
+    app.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        (
+            CLICK,
+            {
+                "data": "d", "cache": False, "fast": True, "shuffle": False, "tag": ["x", "y"],
+                "size": [3, 4], "verbose": 2, "mode": "b",
+            },
+        ),
+        (
+            TYPER,
+            {"data": "d", "cache": False, "learning_rate": 0.5, "tag": ["x"], "fast": True, "name": "n"},
+        ),
+        (ABSL, {"cache": False, "epochs": 5, "tags": ["x", "y"], "size": [1, 2], "mode": "b"}),
+    ],
+    ids=["click", "typer", "absl"],
+)  # fmt: skip
+def test_other_parsers_get_what_is_recorded(tmp_path: Path, text: str, args: dict[str, Any]) -> None:
+    text = text.replace("TOLD", TOLD.strip().replace("\n", "\n    "))
+    assert run(tmp_path, {"train.py": text}, args) == args
