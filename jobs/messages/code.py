@@ -111,6 +111,47 @@ class CodeProblem(Frozen):
     message: str
 
 
+class CodeNotice(Frozen):
+    """A place in the code, or a file, that a person should know of before the code is used."""
+
+    path: str
+    line: int | None = None
+    message: str
+
+
+class CallbackOfCode(Frozen):
+    """Early stopping as code asks for it, with the names that a spec has."""
+
+    monitor: str | None = None
+    patience: int = 0
+    min_delta: float = 0.0
+    restore_best: bool = False
+
+
+class CodeSearch(Frozen):
+    """The search that a pasted file describes by a tuner of KerasTuner and its call of `search`."""
+
+    path: str
+    line: int
+    tuner: str = Field(description="The class of the tuner.")
+    entry: str | None = Field(None, description="The function or class that it tunes.")
+    metric: str | None = Field(None, description="Of the objective; of the first of several.")
+    direction: Literal["min", "max"] | None = None
+    max_trials: int | None = None
+    executions: int | None = None
+    seed: int | None = None
+    max_epochs: int | None = Field(None, description="Of Hyperband.")
+    factor: int | None = Field(None, description="Of Hyperband.")
+    iterations: int | None = Field(None, description="Of Hyperband.")
+    epochs: int | None = None
+    batch_size: int | None = None
+    validation_split: float | None = None
+    early_stopping: CallbackOfCode | None = None
+    left_out: list[str] = Field(
+        [], description="Arguments without a field in a spec, or without a constant value."
+    )
+
+
 class CodePackages(Frozen):
     """The packages that the code asks for."""
 
@@ -131,6 +172,9 @@ class CodeFound(Frozen):
     python: str = Field("", description="The version of Python whose grammar was used.")
     entries: list[CodeEntry] = []
     problems: list[CodeProblem] = []
+    notices: list[CodeNotice] = []
+    runs: list[CodeNotice] = Field([], description="Statements that do more than define, as in a notebook.")
+    search: CodeSearch | None = Field(None, description="The search that such statements describe.")
     packages: CodePackages | None = None
     left_out: int = Field(0, description="Files that were not kept: hidden ones, compiled ones and caches.")
 
@@ -156,6 +200,7 @@ class ReadRequest(Frozen):
     kind: Literal["read"] = "read"
     files: list[SentFile]
     into: str
+    definitions_only: bool = Field(False, description="Whether statements that run on import are left out.")
 
 
 class HighlightRequest(Frozen):

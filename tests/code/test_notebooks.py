@@ -1,0 +1,185 @@
+"""A pasted notebook: its lines that run are named, its definitions are kept, its search is read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs.messages.code import CodeFound, ReadRequest, SentFile
+from tests.code.making import read_files
+from workers.code_reader.reading import read
+from workers.system.archives import BadArchive
+
+TUTORIAL = '''!pip install -q keras-tuner
+%matplotlib inline
+"""A tutorial."""
+import keras
+import keras_tuner as kt
+from keras import layers
+
+keras.utils.set_random_seed(1)
+(img_train, label_train), (img_test, label_test) = keras.datasets.fashion_mnist.load_data()
+img_train = img_train.astype("float32") / 255.0
+CLASSES = 10
+SIZES = [64]
+SIZES.append(32)
+print(img_train.shape); WIDTH = 2
+
+
+# The model.
+def model_builder(hp):
+    model = keras.Sequential([layers.Flatten()])
+    model.add(layers.Dense(hp.Choice("units", SIZES) * WIDTH, activation="relu"))
+    model.add(layers.Dense(CLASSES))
+    return model
+
+
+tuner = kt.Hyperband(model_builder, objective="val_accuracy", max_epochs=10, factor=3,
+                     directory="my_dir", project_name="intro")
+stop_early = keras.callbacks.EarlyStopping(monitor="val_loss", patience=5)
+tuner.search(img_train, label_train, epochs=50, validation_split=0.2,
+             callbacks=[stop_early, keras.callbacks.TensorBoard("logs")])
+best_hps = tuner.get_best_hyperparameters(num_trials=1)[0]
+model = tuner.hypermodel.build(best_hps)
+history = model.fit(img_train, label_train, epochs=50)
+for value in history.history["val_accuracy"]:
+    print(value)
+'''
+
+
+def found_in(folder: Path, text: str) -> CodeFound:
+    return read_files(folder, {"model.py": text}).found
+
+
+def definitions_of(folder: Path, text: str, name: str = "model.py") -> tuple[str, CodeFound]:
+    """Return what is kept of a file, and the findings about it."""
+    (folder / "sent").write_text(text)
+    (folder / "definitions").mkdir()
+    sent = SentFile(place=str(folder / "sent"), path=name)
+    reading = read(ReadRequest(files=[sent], into=str(folder / "definitions"), definitions_only=True))
+    return (folder / "definitions" / "0").read_text(), reading.found
+
+
+def test_the_lines_that_run_are_named(tmp_path: Path) -> None:
+    found = found_in(tmp_path, TUTORIAL)
+    assert [notice.line for notice in found.runs] == [1, 2, 9, 25, 28, 30, 32]
+    assert found.runs[0].message == "!pip install -q keras-tuner"
+    assert "load_data" in found.runs[2].message
+    assert not found.problems
+    (entry,) = found.entries
+    assert entry.name == "model_builder" and "keep the definitions" in entry.note
+
+
+def test_the_definitions_are_kept_with_the_constants_that_they_need(tmp_path: Path) -> None:
+    text, found = definitions_of(tmp_path, TUTORIAL)
+    assert (
+        text
+        == '''"""A tutorial."""
+import keras
+import keras_tuner as kt
+from keras import layers
+
+keras.utils.set_random_seed(1)
+CLASSES = 10
+SIZES = [64]
+SIZES.append(32)
+WIDTH = 2
+
+
+# The model.
+def model_builder(hp):
+    model = keras.Sequential([layers.Flatten()])
+    model.add(layers.Dense(hp.Choice("units", SIZES) * WIDTH, activation="relu"))
+    model.add(layers.Dense(CLASSES))
+    return model
+'''
+    )
+    assert [entry.note for entry in found.entries] == [""]
+    assert not found.runs and not found.notices
+
+
+def test_the_search_is_read_with_its_trials_epochs_and_early_stopping(tmp_path: Path) -> None:
+    search = found_in(tmp_path, TUTORIAL).search
+    assert search is not None
+    assert search.model_dump(exclude_defaults=True) == {
+        "path": "model.py", "line": 25, "tuner": "Hyperband", "entry": "model_builder",
+        "metric": "val_accuracy", "max_epochs": 10, "factor": 3, "epochs": 50, "validation_split": 0.2,
+        "early_stopping": {"monitor": "val_loss", "patience": 5},
+        "left_out": ["the callback TensorBoard"],
+    }  # fmt: skip
+
+
+def test_constants_and_objectives_with_a_direction_are_read(tmp_path: Path) -> None:
+    text = """
+import keras_tuner
+from keras_tuner import Objective
+class Net(keras_tuner.HyperModel):
+    def build(self, hp): ...
+TRIALS = 7
+net = Net()
+tuner = keras_tuner.BayesianOptimization(net, Objective("val_f1", "max"), TRIALS, executions_per_trial=2,
+                                         seed=3, tune_new_entries=False)
+tuner.search(x, y, epochs=N, batch_size=64)
+"""
+    search = found_in(tmp_path, text).search
+    assert search is not None
+    assert search.model_dump(exclude_defaults=True) == {
+        "path": "model.py", "line": 8, "tuner": "BayesianOptimization", "entry": "Net", "metric": "val_f1",
+        "direction": "max", "max_trials": 7, "executions": 2, "seed": 3, "batch_size": 64,
+        "left_out": ["tune_new_entries", "epochs"],
+    }  # fmt: skip
+
+
+def test_a_value_that_only_the_data_give_is_named(tmp_path: Path) -> None:
+    text = """
+import keras
+from keras import layers
+(x, y), _ = keras.datasets.mnist.load_data()
+classes = len(set(y))
+normalizer = layers.Normalization()
+normalizer.adapt(x)
+def make(hp):
+    return keras.Sequential([normalizer, layers.Dense(classes)])
+"""
+    messages = [(notice.line, notice.message) for notice in found_in(tmp_path, text).notices]
+    why = "which is computed from the data or from a training: write its value instead"
+    assert messages == [
+        (5, f"the definitions use classes, {why}"),
+        (6, f"the definitions use normalizer, {why}"),
+    ]
+    kept, _ = definitions_of(tmp_path, text)
+    assert "load_data" not in kept and "adapt" not in kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import keras\nSIZE = 3\nkeras.config.set_floatx('float32')\ndef make(hp): ...\nprint('loaded')\n",
+        "def make(hp): ...\ndef main():\n    tuner.search()\nif __name__ == '__main__':\n    main()\n",
+        "import os\nos.environ['A'] = 'b'\ndef make(hp): ...\n",
+    ],
+)
+def test_ordinary_code_is_no_notebook(tmp_path: Path, text: str) -> None:
+    found = found_in(tmp_path, text)
+    assert not found.runs and not found.notices
+    assert definitions_of(tmp_path, text)[0] == text
+
+
+def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title"]},
+        {"cell_type": "code", "source": ["%%bash\n", "pip install x"]},
+        {"cell_type": "code", "source": ["!pip install x\n", "import keras"]},
+        {"cell_type": "code", "source": "def make(hp):\n    return hp\n"},
+    ]
+    reading = read_files(tmp_path, {"tune.ipynb": json.dumps({"cells": cells, "nbformat": 4})})
+    assert [file.path for file in reading.files] == ["tune.py"]
+    assert (tmp_path / "kept" / "0").read_text().startswith("!pip install x\nimport keras\n\n\ndef make(hp):")
+    assert [notice.line for notice in reading.found.runs] == [1]
+    with pytest.raises(BadArchive, match=r"'a\.ipynb' is no notebook"):
+        read_files(tmp_path, {"a.ipynb": "{"})
+
+
+def test_a_syntax_error_beside_lines_of_a_notebook_is_named(tmp_path: Path) -> None:
+    (problem,) = found_in(tmp_path, "!ls\ndef make(hp)\n    ...\n").problems
+    assert problem.line == 2
