@@ -2,11 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.test import Client
 
 from jobs.messages.code import CodeFound, ReadRequest, SentFile
+from jobs.models import CodeVersion
+from jobs.spec.experiment import ExperimentSpec
 from tests.code.making import read_files
+from tests.factories import make_dataset
+from tests.markup import squeezed
+from tests.people import People, browser_of
 from workers.code_reader.reading import read
 from workers.system.archives import BadArchive
 
@@ -143,10 +150,8 @@ def make(hp):
 """
     messages = [(notice.line, notice.message) for notice in found_in(tmp_path, text).notices]
     why = "which is computed from the data or from a training: write its value instead"
-    assert messages == [
-        (5, f"the definitions use classes, {why}"),
-        (6, f"the definitions use normalizer, {why}"),
-    ]
+    names = ["classes", "normalizer"]
+    assert messages == [(line, f"the definitions use {name}, {why}") for line, name in enumerate(names, 5)]
     kept, _ = definitions_of(tmp_path, text)
     assert "load_data" not in kept and "adapt" not in kept
 
@@ -183,3 +188,59 @@ def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
 def test_a_syntax_error_beside_lines_of_a_notebook_is_named(tmp_path: Path) -> None:
     (problem,) = found_in(tmp_path, "!ls\ndef make(hp)\n    ...\n").problems
     assert problem.line == 2
+
+
+def stored(browser: Client, text: str) -> Any:
+    body = {"project": "yard", "name": "net", "files": [{"path": "src/model.py", "text": text}]}
+    answer = browser.post("/api/v1/code", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    return answer.json()
+
+
+def test_one_click_keeps_the_definitions_and_the_search_is_proposed(people: People) -> None:
+    make_dataset("flowers", project=people.project, by=people.member)
+    browser = browser_of(people.trainer)
+    sent = stored(browser, TUTORIAL)
+    assert [run["line"] for run in sent["runs"]] == [1, 2, 9, 25, 28, 30, 32]
+    page = squeezed(browser.get(f"/code/{sent['digest']}?project=yard").content.decode())
+    assert "model.py, line 9" in page and "Keep the definitions" in page
+    assert "Hyperband of <code>model_builder</code>" in page and "the callback TensorBoard" in page
+    answer = browser.post(f"/code/{sent['digest']}/definitions?project=yard")
+    assert answer.status_code == 303, answer.content
+    kept = CodeVersion.objects.order_by("-pk")[0]
+    assert (kept.name, [file.path for file in kept.files.all()]) == ("net", ["model.py"])
+    page = squeezed(browser.get(answer["Location"]).content.decode())
+    assert "Keep the definitions" not in page
+    start = f"/p/yard/experiments/new?code={kept.digest}&entry=model_builder"
+    assert start.replace("&", "&amp;") in page or start in page
+    spec = json.loads(browser.get(f"{start}&dataset=flowers").context["entries"]["spec"])
+    assert spec["model"] == {"kind": "code", "digest": kept.digest, "entry": "model_builder"}
+    assert spec["search"] == {
+        "algorithm": "hyperband", "objective": {"metric": "val_accuracy", "direction": "max"},
+        "max_trials": 10, "executions_per_trial": 1, "options": {"factor": 3, "iterations": 1},
+    }  # fmt: skip
+    assert spec["fit"] == {
+        "epochs": 10, "batch_size": 32,
+        "early_stopping": {"monitor": "val_loss", "patience": 5, "min_delta": 0.0, "restore_best": False},
+    }  # fmt: skip
+    assert spec["data"]["split"]["validation"] == 0.2
+    ExperimentSpec.model_validate(spec)
+
+
+def test_definitions_are_kept_by_rest_once(people: People) -> None:
+    browser = browser_of(people.member)
+    digest = stored(browser, TUTORIAL)["digest"]
+    first = browser.post(f"/api/v1/code/{digest}/definitions")
+    assert (first.status_code, first.json()["runs"]) == (201, [])
+    assert first.json()["search"]["tuner"] == "Hyperband"
+    assert browser.post(f"/api/v1/code/{digest}/definitions").status_code == 200
+    again = browser.post(f"/api/v1/code/{first.json()['digest']}/definitions")
+    assert (again.status_code, again.json()["code"]) == (409, "definitions_only")
+    assert browser_of(people.viewer).post(f"/api/v1/code/{digest}/definitions").status_code == 403
+
+
+def test_code_without_entries_says_what_was_looked_for_on_its_page(people: People) -> None:
+    browser = browser_of(people.member)
+    sent = stored(browser, "def make(units): ...\n")
+    assert "a function that takes hp" in sent["notices"][0]["message"]
+    assert "a function that takes hp" in browser.get(f"/code/{sent['digest']}?project=yard").content.decode()

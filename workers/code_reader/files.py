@@ -64,8 +64,12 @@ class SourceFile:
         return None if self.text is None else len(lines_of(self.text))
 
 
-def collect(sent: list[SentFile]) -> tuple[list[SourceFile], int]:
+def collect(sent: list[SentFile], *, keeps_paths: bool = False) -> tuple[list[SourceFile], int]:
     """Return a version's files, sorted by their paths, and how many were left out.
+
+    Args:
+        sent: single files, or one archive.
+        keeps_paths: whether the files are those of a version, whose paths stay.
 
     Raises:
         BadArchive: a file is refused, they are too many or too large, or there is no Python file.
@@ -74,9 +78,9 @@ def collect(sent: list[SentFile]) -> tuple[list[SourceFile], int]:
         bodies, left_out = _unpacked(sent[0])
     else:
         bodies, left_out = _single(sent)
-    bodies = _without_common_folder(
-        {path: body for name in bodies for path, body in _as_python(name, bodies)}
-    )
+    bodies = {path: body for name in bodies for path, body in _as_python(name, bodies)}
+    if not keeps_paths:
+        bodies = _without_common_folder(bodies)
     _check(bodies)
     files = [SourceFile(path, body, text_of(body)) for path, body in sorted(bodies.items())]
     return files, left_out

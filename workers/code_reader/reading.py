@@ -37,7 +37,7 @@ def read(request: ReadRequest) -> Reading:
     Raises:
         BadArchive: a file is refused; the message names it and the reason.
     """
-    files, left_out = collect(request.files)
+    files, left_out = collect(request.files, keeps_paths=request.definitions_only)
     if request.definitions_only:
         files = [_with_definitions_only(file) for file in files]
     folder = Path(request.into)

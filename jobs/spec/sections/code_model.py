@@ -14,8 +14,9 @@ from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
 
 CODE_ENTRIES = ("build_model", "hypermodel")
 """The entry kinds that build models."""
-ENTRY = r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}(\.[A-Za-z_]\w{0,199})?$"
+ENTRY = r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}(\.[A-Za-z_]\w*)?$"
 """An entry's name, such as `Class.method`; after its file's path and a colon if several files have it."""
+MAX_ENTRY = 700
 MAX_ARGUMENTS = 100
 
 FIT = "fit/"
@@ -72,6 +73,7 @@ class CodeModel(ModelBase):
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="of a version of code")
     entry: str = Field(
         pattern=ENTRY,
+        max_length=MAX_ENTRY,
         description=(
             "a function that takes hp, a HyperModel class, or a method as Class.method; path:name if several "
             "files have this name"

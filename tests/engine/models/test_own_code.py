@@ -130,3 +130,57 @@ def test_a_fit_that_returns_nothing_is_refused(tmp_path: Path) -> None:
     text = own_code.TUNED_FIT.replace("return model.fit", "model.fit")
     with pytest.raises(CodeFailure, match="fit returned nothing"):
         dry_built(tmp_path, text, "TunedFit")
+
+
+ENTRIES = """
+import functools
+
+SIZE = 4
+
+def preprocess(x):
+    return x / 2
+
+def make(hp, size):
+    model = keras.Sequential([layers.Dense(hp.Int("units", size, 8)), layers.Dense(3, activation="softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model
+
+partial = functools.partial(make, size=SIZE)
+short = lambda hp: make(hp, SIZE)
+
+def outer(size):
+    def inner(params):
+        return make(params, size)
+    return inner
+
+made = outer(4)
+
+class Maker:
+    def __init__(self, size=4):
+        self.size = size
+
+    def model(self, hp):
+        return make(hp, self.size)
+
+    @staticmethod
+    def plain(hp):
+        return make(hp, 4)
+"""
+
+
+@pytest.mark.parametrize("entry", ["partial", "short", "made", "Maker.model", "Maker.plain"])
+def test_functions_with_any_name_and_methods_build_models(tmp_path: Path, entry: str) -> None:
+    built = dry_built(tmp_path, own_code.IMPORTS + ENTRIES, entry)
+    assert names(built) == ["units"]
+
+
+def test_a_method_gets_the_arguments_of_its_class(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, own_code.IMPORTS + ENTRIES, "Maker.model", args={"size": 6})
+    assert built.space[0].grid()[0] == 6
+
+
+def test_a_definition_after_the_line_that_failed_is_not_replaced_by_an_earlier_one(tmp_path: Path) -> None:
+    earlier = "\ndef make(hp):\n    return keras.Sequential([layers.Dense(3)])\n"
+    text = own_code.IMPORTS + earlier + "\nraise ValueError('no data')\n" + earlier
+    with pytest.raises(CodeFailure, match="make is defined after that line; keep the definitions"):
+        dry_built(tmp_path, text, "make")

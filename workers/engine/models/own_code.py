@@ -379,8 +379,8 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
     except CodeImportFailure as failure:
         if late := _defined_after(path, failure, needed):
             raise CodeImportFailure(
-                f"{failure}: {late} is defined after that line; keep the definitions of the file alone, on the "
-                "page of the code",
+                f"{failure}: {late} is defined after that line; keep the definitions of the file alone, on "
+                "the page of the code",
                 failure.trace,
             ) from failure
         if not module or not needed or not needed <= vars(module[0]).keys():
