@@ -170,6 +170,12 @@ def test_ordinary_code_is_no_notebook(tmp_path: Path, text: str) -> None:
     assert definitions_of(tmp_path, text)[0] == text
 
 
+def test_a_script_may_train_on_its_own(tmp_path: Path) -> None:
+    text = "import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n"
+    assert not found_in(tmp_path, text).runs
+    assert not found_in(tmp_path, f"{text}args = parser.parse_args()\n").runs
+
+
 def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Title"]},
@@ -244,3 +250,36 @@ def test_code_without_entries_says_what_was_looked_for_on_its_page(people: Peopl
     sent = stored(browser, "def make(units): ...\n")
     assert "a function that takes hp" in sent["notices"][0]["message"]
     assert "a function that takes hp" in browser.get(f"/code/{sent['digest']}?project=yard").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("from tensorflow import keras\n", "import keras\n"),
+        ("from tensorflow import keras as k\n", "import keras as k\n"),
+        ("from tensorflow.keras import layers, models\n", "from keras import layers, models\n"),
+        ("from tensorflow.keras.layers import (\n    Dense,\n    LSTM as L,\n)\n",
+         "from keras.layers import Dense, LSTM as L\n"),
+        ("import tensorflow.keras as keras\n", "import keras as keras\n"),
+        ("import tensorflow as tf\nx = tf.keras.layers.Dense\n\n\ndef f():\n    return x, tf.keras.Model\n",
+         "import keras\nx = keras.layers.Dense\n\n\ndef f():\n    return x, keras.Model\n"),
+        ("import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n",
+         "import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n"),
+    ],
+)  # fmt: skip
+def test_imports_from_tensorflow_are_named_and_become_those_of_keras(
+    tmp_path: Path, text: str, kept: str
+) -> None:
+    builder = "def make(hp): ...\n"
+    assert [notice.line for notice in found_in(tmp_path, text + builder).runs] == [1]
+    changed, _ = definitions_of(tmp_path, text + builder)
+    kept += builder
+    assert changed.replace("\n\n", "\n").strip() == kept.replace("\n\n", "\n").strip()
+
+
+def test_code_that_brings_tensorflow_may_import_it(tmp_path: Path) -> None:
+    files = {
+        "model.py": "import tensorflow as tf\ndef make(hp): ...\n",
+        "requirements.txt": "tensorflow>=2.16\n",
+    }
+    assert not read_files(tmp_path, files).found.runs

@@ -26,6 +26,7 @@ from workers.code_reader.files import SourceFile, collect
 from workers.code_reader.limits import Budget
 from workers.code_reader.modules import Module, Unreadable
 from workers.code_reader.notebooks import Notebook
+from workers.code_reader.tensorflow_imports import TENSORFLOW, notices_of_tensorflow, with_keras
 
 PARSE_SECONDS = 10.0
 """Files that come after so much processor time are kept unread."""
@@ -55,7 +56,7 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     modules, problems = _parse([file for file in files if file.is_python])
     entries = _entries(modules, problems)
     code_packages = _packages(files, problems)
-    runs, search, lost = _notebooks(modules)
+    runs, search, lost = _notebooks(modules, entries, code_packages)
     if not entries and modules:
         message = f"nothing that Trainyard can use was found; it looks for {LOOKED_FOR}"
         lost.append(CodeNotice(path=modules[0].path, message=message))
@@ -115,6 +116,10 @@ def _with_definitions_only(file: SourceFile) -> SourceFile:
         module = Module.parse(file)
     except Unreadable:
         return file
+    if any(notices_of_tensorflow(module)):
+        text = with_keras(module)
+        file = SourceFile(file.path, text.encode(), text)
+        module = Module.parse(file)
     notebook = Notebook(module)
     if not notebook.runs and not module.magics:
         return file
@@ -122,14 +127,26 @@ def _with_definitions_only(file: SourceFile) -> SourceFile:
     return SourceFile(file.path, text.encode(), text)
 
 
-def _notebooks(modules: list[Module]) -> tuple[list[CodeNotice], CodeSearch | None, list[CodeNotice]]:
-    """Return the statements that run, the search that they describe, and names that are lost with them."""
+def _notebooks(
+    modules: list[Module], entries: list[CodeEntry], packages: CodePackages | None
+) -> tuple[list[CodeNotice], CodeSearch | None, list[CodeNotice]]:
+    """Return the statements that run, the search that they describe, and names that are lost with them.
+
+    A file with a script alone is started to run, and not imported.
+    """
+    imported = {entry.path for entry in entries if entry.kind != "script"}
+    wanted = packages.requirements if packages is not None else []
+    brings_tensorflow = any(line.lower().startswith(TENSORFLOW) for line in wanted)
     runs: list[CodeNotice] = []
     lost: list[CodeNotice] = []
     search: CodeSearch | None = None
     for module in modules:
+        if module.path not in imported and not module.magics:
+            continue
         try:
             notebook = Notebook(module)
+            if not brings_tensorflow:
+                runs += notices_of_tensorflow(module)
             if notebook.runs or module.magics:
                 runs += notebook.notices()
                 lost += notebook.lost_names()

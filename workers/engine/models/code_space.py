@@ -212,7 +212,7 @@ class SpaceExplorer:
         try:
             search_format = keras_tuner_format.read(Item({"space": _merged(config["space"])}, ""))
         except FormatError as error:
-            raise UnusableSpace(f"the hyperparameters of the code cannot be searched: {error}") from error
+            raise UnusableSpace(_why_unusable(error, _merged(config["space"]))) from error
         self.notes += search_format.notes
         return _SPACE.validate_python(search_format.search["space"])
 
@@ -230,6 +230,17 @@ def _merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         name = row["config"]["name"]
         by_name[name] = _joined(by_name[name], row) if name in by_name else row
     return list(by_name.values())
+
+
+def _why_unusable(error: FormatError, rows: list[dict[str, Any]]) -> str:
+    """Return why hyperparameters cannot be searched, with the name of each."""
+    reasons: dict[str, None] = {}
+    for problem in error.problems:
+        place = problem.pointer.split("/")[2:3]
+        name = rows[int(place[0])]["config"]["name"] if place and place[0].isdecimal() else ""
+        is_named = not name or repr(name) in problem.message
+        reasons[problem.message if is_named else f"{name!r}: {problem.message}"] = None
+    return f"the hyperparameters of the code cannot be searched: {'; '.join(reasons)}"
 
 
 def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:

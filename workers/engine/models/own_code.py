@@ -29,6 +29,7 @@ from workers.engine.errors import (
     EngineError,
     affects_process,
 )
+from workers.engine.models.code_hints import hint_for
 from workers.engine.models.code_values import thresholds_in
 from workers.engine.models.keras_private import object_registration
 
@@ -205,7 +206,7 @@ def cause_of(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({_relative(error.filename)}, line {error.lineno})"
         message = error.msg
-    where += _of_network(error)
+    where += _of_network(error) + hint_for(f"{message} {error}")
     return f"{type(error).__name__}: {message}{where}" if message else f"{type(error).__name__}{where}"
 
 
@@ -393,6 +394,8 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
 def _defined_after(path: Path, failure: CodeImportFailure, names: AbstractSet[str]) -> str:
     """Return one of these names whose last definition is after the line that failed; empty for none."""
     error = failure.__cause__
+    if isinstance(error, ModuleNotFoundError):
+        return ""
     frames = traceback.extract_tb(error.__traceback__) if error is not None else []
     top = [frame.lineno or 0 for frame in frames if frame.filename == str(path) and frame.name == "<module>"]
     if not top:
