@@ -80,7 +80,7 @@ def test_the_grid_has_these_values_and_samples_are_among_them(
             {"min": 1, "max": 8, "step": 1, "sampling": "log"},
             "step 1 must be above 1: it is a factor under log sampling",
         ),
-        ("int", {"min": 16, "max": 64, "default": 65}, "default 65 is outside 16 to 64"),
+        ("int", {"min": 16, "max": 64, "default": 65}, "is outside 16 to 64"),
         ("int", {"min": 16, "max": 64, "step": 16, "default": 40}, "not on a step; the nearest value is 32"),
         ("int", {"min": 2, "max": 32, "step": 2, "sampling": "log", "default": 15}, "nearest value is 16"),
         ("int", {"min": 0, "max": 10**30}, "less than or equal to 9007199254740991"),
@@ -93,7 +93,7 @@ def test_the_grid_has_these_values_and_samples_are_among_them(
         ("choice", {"values": [1, "a"]}, "mix types"),
         ("choice", {"values": [1, True]}, "mix types"),
         ("choice", {"values": [1, 1]}, "contain a value twice"),
-        ("choice", {"values": [1, 0], "default": True}, "default True is not among [1, 0]"),
+        ("choice", {"values": [1, 0], "default": True}, "is not among [1, 0]"),
         ("choice", {"values": [float("inf"), 1.0]}, "finite"),
     ],
 )

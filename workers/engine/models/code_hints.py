@@ -23,6 +23,11 @@ HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"No module named '(?P<package>[\w-]+)"),
         "{package} is not installed: list its package in requirements.txt of the code",
     ),
+    (
+        re.compile(r"A `Choice` can contain only|`Fixed` value must be"),
+        "for None or a list, use a text and look its value up in the code: "
+        "{{'none': None, '16': 16}}[hp.Choice('size', ['none', '16'])]",
+    ),
     (re.compile(r"Arguments `target` and `output` must have the same (shape|rank)"), CLASS_NUMBERS),
     (re.compile(r"axis 1 is out of bounds for array of dimension 1"), CLASS_NUMBERS),
     (re.compile(r"`?stateful=True`? in a RNN|RNN is stateful"), STATEFUL),
