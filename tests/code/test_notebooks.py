@@ -83,7 +83,6 @@ def test_the_definitions_are_kept_with_the_constants_that_they_need(tmp_path: Pa
         text
         == '''"""A tutorial."""
 import keras
-import keras_tuner as kt
 from keras import layers
 
 keras.utils.set_random_seed(1)
@@ -261,6 +260,8 @@ def test_code_without_entries_says_what_was_looked_for_on_its_page(people: Peopl
         ("from tensorflow.keras.layers import (\n    Dense,\n    LSTM as L,\n)\n",
          "from keras.layers import Dense, LSTM as L\n"),
         ("import tensorflow.keras as keras\n", "import keras as keras\n"),
+        ("import kerastuner as kt\n", "import keras_tuner as kt\n"),
+        ("from kerastuner.tuners import Hyperband\n", "from keras_tuner.tuners import Hyperband\n"),
         ("import tensorflow as tf\nx = tf.keras.layers.Dense\n\n\ndef f():\n    return x, tf.keras.Model\n",
          "import keras\nx = keras.layers.Dense\n\n\ndef f():\n    return x, keras.Model\n"),
         ("import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n",
@@ -270,11 +271,35 @@ def test_code_without_entries_says_what_was_looked_for_on_its_page(people: Peopl
 def test_imports_from_tensorflow_are_named_and_become_those_of_keras(
     tmp_path: Path, text: str, kept: str
 ) -> None:
-    builder = "def make(hp): ...\n"
+    builder = "def make(hp):\n    return keras, k, layers, models, Dense, L, kt, Hyperband\n"
     assert [notice.line for notice in found_in(tmp_path, text + builder).runs] == [1]
     changed, _ = definitions_of(tmp_path, text + builder)
     kept += builder
     assert changed.replace("\n\n", "\n").strip() == kept.replace("\n\n", "\n").strip()
+
+
+def test_the_callbacks_of_a_search_and_imports_without_use_are_left_out(tmp_path: Path) -> None:
+    text = """import IPython
+import keras
+import matplotlib.pyplot as plt
+from keras import layers
+class Clear(keras.callbacks.Callback):
+    def on_train_end(self, logs=None):
+        IPython.display.clear_output()
+class Kept(keras.callbacks.Callback): ...
+def make(hp):
+    return layers.Dense(1), Kept
+make(hp).fit(x, y, callbacks=[Clear()])
+"""
+    assert (
+        definitions_of(tmp_path, text)[0]
+        == """import keras
+from keras import layers
+class Kept(keras.callbacks.Callback): ...
+def make(hp):
+    return layers.Dense(1), Kept
+"""
+    )
 
 
 def test_code_that_brings_tensorflow_may_import_it(tmp_path: Path) -> None:

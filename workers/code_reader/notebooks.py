@@ -32,6 +32,7 @@ SETTINGS = re.compile(
     r"(^|\.)(set_\w+|enable_\w+|seed|path\.append|path\.insert|simplefilter|filterwarnings)$"
 )
 """Calls that change how definitions work, such as `keras.utils.set_random_seed`."""
+CALLBACK = "Callback"
 FROM_DATA = "is computed from the data or from a training"
 
 
@@ -57,8 +58,12 @@ class Notebook:
         self._uses = {id(node): _use_of(module, node) for node in module.tree.body}
         self.runs = [node for node in module.tree.body if self._works(node)]
         tainted = self._tainted()
-        needed = self._needed(tainted)
-        self.kept = [node for node in module.tree.body if self._is_kept(node, needed, tainted)]
+        defined = self._defined(tainted)
+        needed = self._needed(defined, tainted)
+        fixed = {id(node) for node in defined}
+        self.kept = [
+            node for node in module.tree.body if id(node) in fixed or self._is_kept(node, needed, tainted)
+        ]
         self._missing = needed & tainted
 
     def notices(self) -> Iterator[CodeNotice]:
@@ -118,11 +123,35 @@ class Notebook:
                 tainted -= use.binds
         return tainted
 
-    def _needed(self, tainted: set[str]) -> set[str]:
+    def _defined(self, tainted: set[str]) -> list[ast.stmt]:
+        """Return the definitions, the settings, and the start of a script."""
+        body = self._module.tree.body
+        kept = [node for node in body if self._is_definition(node, tainted)]
+        read = {name for node in kept for name in self._uses[id(node)].reads}
+        # A callback belongs to the search, unless a definition uses it.
+        return [node for node in kept if not (self._is_callback(node) and node.name not in read)]  # type: ignore[attr-defined]
+
+    def _is_definition(self, node: ast.stmt, tainted: set[str]) -> bool:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or is_start(node):
+            return True
+        use = self._uses[id(node)]
+        if self._works(node) or use.reads & tainted:
+            return False
+        if isinstance(node, ast.Expr) and any(SETTINGS.search(name) for name in use.calls):
+            return True
+        if isinstance(node, ast.Assign) and (not use.binds or isinstance(node.value, ast.Lambda)):
+            # `os.environ["KERAS_BACKEND"] = "jax"`
+            return True
+        return isinstance(node, ast.If | ast.Try | ast.With) and any(map(_defines, ast.walk(node)))
+
+    def _is_callback(self, node: ast.stmt) -> bool:
+        return isinstance(node, ast.ClassDef) and any(
+            self._module.full_name(base).rpartition(".")[2] == CALLBACK for base in node.bases
+        )
+
+    def _needed(self, defined: list[ast.stmt], tainted: set[str]) -> set[str]:
         """Return the names that definitions use, directly or through constants."""
-        needed = {
-            name for node in self._module.tree.body if _defines(node) for name in self._uses[id(node)].reads
-        }
+        needed = {name for node in defined for name in self._uses[id(node)].reads}
         while True:
             more = {
                 name
@@ -136,18 +165,14 @@ class Notebook:
             needed |= more
 
     def _is_kept(self, node: ast.stmt, needed: set[str], tainted: set[str]) -> bool:
-        if _defines(node) or is_start(node) or _is_text(node):
-            return True
         use = self._uses[id(node)]
-        if self._works(node) or use.reads & tainted:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return bool(use.binds & (needed | {"*", "annotations"}))
+        if _is_text(node):
+            return True
+        if _defines(node) or self._works(node) or use.reads & tainted:
             return False
-        if isinstance(node, ast.Expr) and any(SETTINGS.search(name) for name in use.calls):
-            return True
-        if isinstance(node, ast.Assign) and not use.binds:
-            # `os.environ["KERAS_BACKEND"] = "jax"`
-            return True
-        is_compound = isinstance(node, ast.If | ast.Try | ast.With) and any(map(_defines, ast.walk(node)))
-        return is_compound or bool((use.binds | _holders(node)) & needed)
+        return bool((use.binds | _holders(node)) & needed)
 
 
 def _is_text(node: ast.stmt) -> bool:

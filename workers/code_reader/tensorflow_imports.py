@@ -1,4 +1,4 @@
-"""Finds imports of Keras from TensorFlow, which is not installed, and replaces them by Keras itself."""
+"""Finds imports by names that are not installed, and replaces them: Keras from TensorFlow, and kerastuner."""
 
 import ast
 from collections.abc import Iterator
@@ -8,13 +8,15 @@ from workers.code_reader.modules import Module, printable
 
 TENSORFLOW, KERAS = "tensorflow", "keras"
 OF_TENSORFLOW = "tensorflow.keras"
+EARLIER, TUNER = "kerastuner", "keras_tuner"
+"""The earlier name of KerasTuner, and its present one."""
 
 type Edit = tuple[int, int, int, str]
 """A line, the first and the last byte in it, and the text that takes their place."""
 
 
 def notices_of_tensorflow(module: Module) -> Iterator[CodeNotice]:
-    """Yield the imports from TensorFlow."""
+    """Yield the imports from TensorFlow, and those of KerasTuner by its earlier name."""
     for node in _imports(module.tree):
         yield CodeNotice(
             path=module.path, line=node.lineno, message=printable(module.line(node.lineno).strip())
@@ -41,7 +43,7 @@ def _imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
 
 
 def _is_inside(name: str) -> bool:
-    return name == TENSORFLOW or name.startswith(f"{TENSORFLOW}.")
+    return name.partition(".")[0] in (TENSORFLOW, EARLIER)
 
 
 def _edits(tree: ast.Module, node: ast.Import | ast.ImportFrom) -> Iterator[Edit]:
@@ -74,6 +76,9 @@ def _edits(tree: ast.Module, node: ast.Import | ast.ImportFrom) -> Iterator[Edit
 
 def _changed(node: ast.Import | ast.ImportFrom) -> str | None:
     """Return the import of the same from Keras; None if Keras does not have it."""
+    first = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+    if (first or "").partition(".")[0] == EARLIER:
+        return ast.unparse(node).replace(EARLIER, TUNER) if _keeps_names(node) else None
     if isinstance(node, ast.ImportFrom):
         names = ", ".join(ast.unparse(alias) for alias in node.names)
         if node.module == TENSORFLOW and all(alias.name == KERAS for alias in node.names):
@@ -84,6 +89,11 @@ def _changed(node: ast.Import | ast.ImportFrom) -> str | None:
     if len(node.names) == 1 and node.names[0].name.startswith(OF_TENSORFLOW) and node.names[0].asname:
         return f"import {node.names[0].name.removeprefix(f'{TENSORFLOW}.')} as {node.names[0].asname}"
     return None
+
+
+def _keeps_names(node: ast.Import | ast.ImportFrom) -> bool:
+    """Return whether an import binds names that do not change with the package's name."""
+    return isinstance(node, ast.ImportFrom) or all(alias.asname for alias in node.names)
 
 
 def _whole_tensorflow(node: ast.Import | ast.ImportFrom) -> str | None:
