@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import problems
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space import size as space_size
 from jobs.spec.space.search_space import (
@@ -253,3 +255,21 @@ def test_a_value_outside_the_range_is_rejected_with_a_message(value: Any) -> Non
     ).space
     with pytest.raises(ValueError, match="'units' must be int from 1 to 9, got"):
         check_values(space, {"units": value})
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"kind": "choice", "values": [None, 16]}, "expected true or false, a number or a text (got null)"),
+        ({"kind": "choice", "values": [[1, 2]]}, "expected true or false, a number or a text (got [1, 2])"),
+        ({"kind": "fixed", "value": None}, "expected true or false, a number or a text (got null)"),
+        ({"name": "num layers", "kind": "boolean"}, "for example 'num_layers'"),
+    ],
+)
+def test_one_wrong_value_has_one_problem(row: Json, message: str) -> None:
+    sent = {"search": {"space": [{"name": "size", **row}]}, "data": {"dataset": "a"}}
+    sent["model"] = {"kind": "template", "template": "mlp"}
+    with pytest.raises(ValidationError) as caught:
+        ExperimentSpec.model_validate(sent)
+    (problem,) = problems(caught.value, sent)
+    assert message in problem.message

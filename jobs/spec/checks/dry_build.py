@@ -14,7 +14,7 @@ from jobs.spec.problems import Problem, escaped, problems, warning
 from jobs.spec.sections.code_model import COMPILED, FIT, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
 from jobs.spec.space.narrowing import NotNarrower, narrow_space
-from jobs.spec.space.search_space import Parameter, Space, value_errors
+from jobs.spec.space.search_space import FixedParameter, Parameter, Space, value_errors
 
 EMPTY_SPACE = (
     "the code declares no hyperparameters, so there is nothing to search: leave out search, add hp.…, or "
@@ -189,8 +189,14 @@ def _whole_space(spec: ExperimentSpec, built: BuiltModel) -> Space:
     They are fields of fit, and hyperparameters that the dry build has not found.
     """
     rows = spec.search.space if spec.search is not None else ()
-    beside = (row for row in rows if row.name.startswith(FIT) or is_addition(row.name, built.space))
-    return (*built.space, *beside)
+    beside = [row for row in rows if row.name.startswith(FIT) or is_addition(row.name, built.space)]
+    values = spec.model.hyperparameters if isinstance(spec.model, CodeModel) else {}
+    fixed = [
+        FixedParameter(name=name, kind="fixed", value=value)
+        for name, value in values.items()
+        if is_addition(name, built.space) and name not in {row.name for row in beside}
+    ]
+    return (*built.space, *beside, *fixed)
 
 
 def is_addition(name: str, declared: Space) -> bool:
@@ -210,8 +216,9 @@ def warnings_of(spec: ExperimentSpec, built: BuiltModel) -> list[Problem]:
     """Return the hyperparameters that a person has added to those that the dry build has found."""
     if not isinstance(spec.model, CodeModel):
         return []
-    rows = enumerate(spec.search.space if spec.search is not None else ())
-    places = [(f"/search/space/{place}/name", row.name) for place, row in rows]
+    # The rows that were sent may be others than those of the whole space.
+    rows = spec.search.space if spec.search is not None else ()
+    places = [("/search/space", row.name) for row in rows]
     places += [(f"/model/hyperparameters/{escaped(name)}", name) for name in spec.model.hyperparameters]
     return [
         warning(

@@ -184,3 +184,73 @@ def test_a_definition_after_the_line_that_failed_is_not_replaced_by_an_earlier_o
     text = own_code.IMPORTS + earlier + "\nraise ValueError('no data')\n" + earlier
     with pytest.raises(CodeFailure, match="make is defined after that line; keep the definitions"):
         dry_built(tmp_path, text, "make")
+
+
+COMPILED = '\n    model.compile("adam", "sparse_categorical_crossentropy")\n    return model\n'
+DENSE = "    model = keras.Sequential([layers.Dense(3, activation='softmax')])" + COMPILED
+FIT_OF_CLASS = """
+class Net(keras_tuner.HyperModel):
+    def build(self, hp):
+        model = keras.Sequential([layers.Dense(3, activation="softmax")])
+        model.compile("adam", "LOSS")
+        return model
+
+    def fit(self, hp, model, x, y, **kwargs):
+        return model.fit(x, TARGETS, **kwargs)
+"""
+TARGETS = "leave out to_categorical and argmax in fit"
+IMAGES = DataShape(kind="image", task="multiclass", input_shape=(8, 8, 1), outputs=3)
+SEQUENCES = DataShape(kind="sequence", task="multiclass", input_shape=(4, 3), outputs=3)
+MESSAGES: dict[str, tuple[str, str, DataShape, str]] = {
+    "tensorflow": ("from tensorflow import keras\ndef make(hp): ...\n", "make", IRIS, "use `import keras`"),
+    "torch": ("import torch\ndef make(hp): ...\n", "make", IRIS, "torch is not installed: list its package"),
+    "a default off its step": (
+        "def make(hp):\n    hp.Int('depth', 1, 2)\n"
+        f"    hp.Int('units', 32, 512, step=32, default=50)\n{DENSE}", "make", IRIS,
+        "default 50 of 'units' is not on a step; the nearest value is 64",
+    ),
+    "a choice with null": (
+        f"def make(hp):\n    hp.Choice('size', [None, 16])\n{DENSE}", "make", IRIS,
+        "{'none': None, '16': 16}",
+    ),
+    "a choice of lists": (
+        f"def make(hp):\n    hp.Choice('size', [[1], [2, 3]])\n{DENSE}", "make", IRIS, "look its value up",
+    ),
+    "a name with a space": (
+        f"def make(hp):\n    hp.Int('num layers', 1, 3)\n{DENSE}", "make", IRIS, "for example 'num_layers'",
+    ),
+    "one-hot targets of a sparse loss": (
+        FIT_OF_CLASS.replace("LOSS", "sparse_categorical_crossentropy").replace(
+            "TARGETS", "keras.utils.to_categorical(y, 3)"
+        ), "Net", IRIS, TARGETS,
+    ),
+    "one-hot targets twice": (
+        FIT_OF_CLASS.replace("LOSS", "categorical_crossentropy").replace(
+            "TARGETS", "keras.utils.to_categorical(y)"
+        ), "Net", IRIS, TARGETS,
+    ),
+    "class numbers of class numbers": (
+        FIT_OF_CLASS.replace("LOSS", "sparse_categorical_crossentropy").replace(
+            "TARGETS", "np.argmax(y, axis=1)"
+        ), "Net", IRIS, TARGETS,
+    ),
+    "a crop in fit": (
+        "def make(hp):\n    inputs = keras.Input((hp.Int('size', 4, 8),) * 2 + (1,))\n"
+        "    model = keras.Model(inputs, layers.Dense(3, activation='softmax')(layers.Flatten()(inputs)))"
+        + COMPILED, "make", IMAGES, "or by a function preprocess(x)",
+    ),
+    "a stateful layer": (
+        "def make(hp):\n    model = keras.Sequential([layers.LSTM(4, stateful=True), layers.Dense(3)])"
+        + COMPILED, "make", SEQUENCES, "so use stateful=False",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "entry", "shape", "remedy"), MESSAGES.values(), ids=MESSAGES)
+def test_a_message_names_the_remedy(
+    tmp_path: Path, text: str, entry: str, shape: DataShape, remedy: str
+) -> None:
+    imports = "" if text.startswith(("from tensorflow", "import torch")) else own_code.IMPORTS
+    with pytest.raises(CodeFailure) as failure:
+        dry_built(tmp_path, imports + text, entry, shape)
+    assert remedy in str(failure.value), str(failure.value)
