@@ -20,6 +20,7 @@ SIGNATURE = Signature(
     ),
 )
 A = {"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
+RAW_A = {key: value for key, value in A.items() if key != "data"}
 B = {"name": "b", "shape": [1], "datatype": "INT32", "data": [5]}
 OUTPUTS = [np.array([[1, np.pi]], np.float32), np.array([3], np.float32)]
 
@@ -100,7 +101,21 @@ def test_values_that_are_not_finite_are_null_in_json_and_kept_in_raw_tensors() -
         (infer(inputs=[A | {"shape": [2, 2]}, B]), "2 values do not fit"),
         (infer(inputs=[A | {"shape": [0, 2], "data": []}, B | {"shape": [0], "data": []}]), "at least 1"),
         (infer(inputs=[A, B | {"shape": [2], "data": [1, 2]}]), "same first dimension"),
-        (infer(inputs=[A | {"parameters": {"binary_data_size": 8}}, B]), "binary_data_size 8 does not fit"),
+        (
+            infer(inputs=[RAW_A | {"parameters": {"binary_data_size": 8}}, B]),
+            "binary_data_size 8 does not fit",
+        ),
+        (
+            infer(inputs=[RAW_A | {"parameters": {"binary_data_size": 8}}, B]),
+            "Inference-Header-Content-Length",
+        ),
+        (infer(inputs=[A | {"parameters": {"binary_data_size": 8}}, B]), "either data or binary_data_size"),
+        (infer(inputs=[A | {"parameters": 1}, B]), "'parameters' must be an object"),
+        (infer(inputs=[A | {"parameters": {"shared_memory_region": "r"}}, B]), "shared_memory_region"),
+        (infer(outputs=[{"name": "p", "parameters": {"shared_memory_region": "r"}}]), "shared_memory_region"),
+        (infer(outputs=[{"name": "p", "parameters": {"classification": 2}}]), "'classification' is not"),
+        (infer(outputs=[{"name": "p", "parameters": {"binary_data": 1}}]), "must be true or false, not 1"),
+        (infer(parameters={"binary_data_output": "yes"}), 'must be true or false, not "yes"'),
         (infer(outputs=[{"name": "z"}]), "unexpected output 'z'"),
         (infer(id=5), "'id' must be a string"),
         (infer(id="i" * 1001), "'id' must be a string of at most 1000 characters"),
