@@ -182,11 +182,15 @@ def test_only_small_bodies_for_few_columns_are_read_at_once() -> None:
     assert not table_rows.is_quick(b'{"inputs":{"age":[' + b"1," * 600 + b"1]}}", 20)
     assert not table_rows.is_quick(b'{"\\u0069nputs":{"age":[' + b"1," * 600 + b"1]}}", 20)
     assert not table_rows.is_quick(row, size, raw=1500)
-    numbers = json.dumps({"instances": STORED.tolist() * 20}).encode()
-    assert not table_rows.is_quick(numbers, 20)
+    numbers = json.dumps({"instances": [[0.5] * 20] * 100}).encode()
+    assert len(numbers) > table_rows.MAX_QUICK_BYTES
+    assert table_rows.is_quick(numbers, 20)
+    assert not table_rows.is_quick(numbers[:-1] + b', "id": null}', 20)
+    assert not table_rows.is_quick(numbers, 20_000)
+    assert not table_rows.is_quick(b'{"inputs":[' + b"[1,2],[3,4]," * 2000 + b"[5,6]]}", 2)
     assert table_rows.is_quick(numbers * 9, 0)
     assert table_rows.is_quick(b'{"instances":[' + b"[1,2],[3,4]" * 50 + b"]}", 2)
-    assert not table_rows.is_quick(b'{"instances":[' + b"1," * 600 + b"1]}", 20)
+    assert not table_rows.is_quick(b'{"instances":[' + b"null," * 600 + b"1]}", 20)
     windows = b'{"instances":[{"rows":[' + b"[],[]," * 150 + b"[]]}]}"
     assert table_rows.is_quick(windows, 10)
     assert not table_rows.is_quick(windows, 20)

@@ -184,7 +184,7 @@ def _listed(numbers: Array, datatype: object, kind: ColumnType, name: str) -> li
     A category is the shortest number that the datatype reads as this one: 0.1, not 0.10000000149.
 
     Raises:
-        BadRequest: it is a category, and the datatype cannot tell the number from others.
+        BadRequest: it is a category, and the datatype has no different value for other numbers.
     """
     if kind != "category" or numbers.dtype.kind != "f":
         listed: list[object] = numbers.tolist()
@@ -195,8 +195,8 @@ def _listed(numbers: Array, datatype: object, kind: ColumnType, name: str) -> li
         is_vague |= finite != np.floor(finite)
     if is_vague.any():
         raise BadRequest(
-            f"column {name!r} takes words, and {datatype} cannot tell {finite[is_vague][0]:.17g} from other "
-            "numbers; send it as INT64 or BYTES"
+            f"column {name!r} takes words, and {finite[is_vague][0]:.17g} in {datatype} may be a rounded number; "
+            "send it as INT64 or BYTES"
         )
     return [float(text) for text in numbers.astype(np.str_).tolist()]
 

@@ -2,11 +2,11 @@
 
 A body has rows (`instances`) or lists by column (`inputs`). A row is an object with the columns' names, or a
 list of values in the columns' order; if there is one column, it may be the value itself. An instance for a
-version that takes windows is a list of rows, or `{"rows": […]}`, and by column a list of values. The name of
-the model's input may stand for all columns.
+version that takes windows is a list of rows, or `{"rows": […]}`, and by column a list of values. A row under
+the name of the model's input has all columns.
 
-The values are those of the table. The encoded numbers that a pipeline makes of them are never read: a list
-of them could not be told from a list of values.
+The values are those of the table. The encoded numbers that a pipeline makes of them are never read: they could
+be confused with values.
 """
 
 import re
@@ -38,6 +38,9 @@ BASE64 = "b64"
 """The key of the bytes of an image."""
 _SHOWN_COLUMNS = 20
 _KEY = re.compile(rb'"\s*:')
+_OF_NUMBERS = b"0123456789+-.eE,[] \t\r\n"
+_PLAIN = (b'{"instancs":}', b'{"inputs":}')
+"""Bodies without the characters of numbers and lists: an "e" may belong to a number."""
 
 
 def read_predict(body: Body, request: Mapping[str, Any], pipeline: Pipeline, name: str) -> Array:
@@ -255,11 +258,15 @@ def is_quick(body: Body, size: int, *, raw: int = 0) -> bool:
     """
     if size == 0:
         return True
+    values = body.count(b",") + 1
+    # Lists of numbers alone have as many values as commas, and no text, whose words take longer.
+    if raw == 0 and body.translate(None, _OF_NUMBERS) in _PLAIN:
+        return values + size * VALUES_PER_COLUMN <= MAX_QUICK_VALUES
     if len(body) > MAX_QUICK_BYTES:
         return False
     # An escape may hide a key.
     are_by_row = not any(mark in body for mark in (b'"inputs"', b'"examples"', b"\\"))
     objects, lists = body.count(b"{"), body.count(b"[")
     # The rows are objects, or lists in windows that are objects. Others have at most one row for each value.
-    rows = max(objects, lists) if are_by_row and objects > 1 else body.count(b",") + 1
+    rows = max(objects, lists) if are_by_row and objects > 1 else values
     return size * (raw + rows + VALUES_PER_COLUMN) <= MAX_QUICK_VALUES
