@@ -30,7 +30,7 @@ def read_names(text: str) -> list[str]:
 
 def write_names(names: Iterable[str]) -> str:
     """Return the text that `read_names` reads as these names."""
-    return ", ".join(f'"{name.replace('"', '""')}"' if _needs_quotes(name) else name for name in names)
+    return ",".join(f'"{name.replace('"', '""')}"' if _needs_quotes(name) else name for name in names)
 
 
 def _needs_quotes(name: str) -> bool:

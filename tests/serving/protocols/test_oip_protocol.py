@@ -8,7 +8,8 @@ import pytest
 
 from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols.oip_infer import InferCall, RequestedOutput, encode_infer, parse_infer
+from workers.serving.protocols.oip_infer import InferCall, encode_infer, parse_infer
+from workers.serving.protocols.oip_outputs import RequestedOutput
 from workers.serving.protocols.open_inference import encode_metadata, model_route
 from workers.serving.protocols.target import Target
 
@@ -136,6 +137,48 @@ def test_wrong_bodies_are_bad_requests(body: bytes, message: str) -> None:
 def test_a_wrong_header_length_is_a_bad_request(length: str) -> None:
     with pytest.raises(BadRequest, match="Inference-Header-Content-Length"):
         parse_infer(infer(), length, SIGNATURE)
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe\x00\x40" * 2, b"abcdefgh"], ids=["no text", "text"])
+def test_a_binary_body_without_the_length_of_its_json_names_the_header(raw: bytes) -> None:
+    head = infer(inputs=[RAW_A | {"parameters": {"binary_data_size": 8}}, B])
+    with pytest.raises(
+        BadRequest, match="send the header Inference-Header-Content-Length with the length of"
+    ):
+        parse_infer(head + raw, None, SIGNATURE)
+    with pytest.raises(
+        BadRequest, match="the first 10 bytes of the body, by Inference-Header-Content-Length"
+    ):
+        parse_infer(head + raw, "10", SIGNATURE)
+
+
+@pytest.mark.parametrize("datatype", ["FP16", "BF16"])
+@pytest.mark.parametrize("binary", [False, True])
+def test_floats_of_16_bits_are_accepted_for_other_floats(datatype: str, binary: bool) -> None:
+    tensor: dict[str, Any] = {"name": "a", "shape": [1, 2], "datatype": datatype}
+    raw = b""
+    if binary:
+        values = np.array([1.5, -2], np.float16 if datatype == "FP16" else np.float32)
+        raw = (
+            values.tobytes() if datatype == "FP16" else (values.view(np.uint32) >> 16).astype("<u2").tobytes()
+        )
+        tensor["parameters"] = {"binary_data_size": 4}
+    else:
+        tensor["data"] = [1.5, -2]
+    head = infer(inputs=[tensor, B])
+    call = parse_infer(head + raw, str(len(head)), SIGNATURE)
+    assert (call.arrays[0].dtype.name, call.arrays[0].tolist()) == ("float32", [[1.5, -2.0]])
+    with pytest.raises(BadRequest, match=f"datatype is '{datatype}'; the model takes INT32"):
+        parse_infer(infer(inputs=[A, B | {"datatype": datatype}]), None, SIGNATURE)
+
+
+def test_a_boolean_of_another_byte_than_0_and_1_is_refused() -> None:
+    flags = Signature(inputs=(TensorSpec(name="f", dtype="bool", shape=()),), outputs=SIGNATURE.outputs)
+    tensor = {"name": "f", "shape": [2], "datatype": "BOOL", "parameters": {"binary_data_size": 2}}
+    head = json.dumps({"inputs": [tensor]}).encode()
+    assert parse_infer(head + b"\1\0", str(len(head)), flags).arrays[0].tolist() == [True, False]
+    with pytest.raises(BadRequest, match="input 'f': a BOOL is a byte 0 or 1"):
+        parse_infer(head + b"\1\2", str(len(head)), flags)
 
 
 def test_bytes_after_the_last_tensor_are_refused() -> None:

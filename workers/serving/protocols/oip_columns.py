@@ -195,8 +195,8 @@ def _listed(numbers: Array, datatype: object, kind: ColumnType, name: str) -> li
         is_vague |= finite != np.floor(finite)
     if is_vague.any():
         raise BadRequest(
-            f"column {name!r} takes words, and {finite[is_vague][0]:.17g} in {datatype} may be a rounded number; "
-            "send it as INT64 or BYTES"
+            f"column {name!r} takes words, and {finite[is_vague][0]:.17g} in {datatype} may be a rounded "
+            "number; send it as INT64 or BYTES"
         )
     return [float(text) for text in numbers.astype(np.str_).tolist()]
 

@@ -5,8 +5,8 @@ list of values in the columns' order; if there is one column, it may be the valu
 version that takes windows is a list of rows, or `{"rows": […]}`, and by column a list of values. A row under
 the name of the model's input has all columns.
 
-The values are those of the table. The encoded numbers that a pipeline makes of them are never read: they could
-be confused with values.
+The values are those of the table. The encoded numbers that a pipeline makes of them are never read: they
+could be confused with values.
 """
 
 import re

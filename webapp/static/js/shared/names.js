@@ -28,7 +28,7 @@ export function quotedNames(text) {
  * Return the text that `readNames` reads as these names.
  * @param {readonly string[]} names
  */
-export const writeNames = (names) => names.map((name) => (/^"|[,\r\n]/.test(name) ? quote(name) : name)).join(", ");
+export const writeNames = (names) => names.map((name) => (/^"|[,\r\n]/.test(name) ? quote(name) : name)).join(",");
 
 /** @param {string} name */
 export const quote = (name) => `"${name.replaceAll('"', '""')}"`;
