@@ -126,6 +126,10 @@ def test_values_that_are_not_finite_are_null_in_json_and_kept_in_raw_tensors() -
         (infer(inputs=[A, B | {"datatype": ["INT32"]}]), "the model takes INT32"),
         (infer(outputs=[{"name": "p"}, {"name": "p"}]), "output 'p' is requested twice"),
         (infer(inputs=[A | {"data": ["1", 2]}, B]), "is not of expected type: float"),
+        (
+            infer(inputs=[A | {"data": [[1, 2], [3, 4]]}, B]),
+            r"lists of shape \[2, 2\] do not fit shape \[1, 2\]",
+        ),
     ],
 )
 def test_wrong_bodies_are_bad_requests(body: bytes, message: str) -> None:
@@ -179,6 +183,13 @@ def test_a_boolean_of_another_byte_than_0_and_1_is_refused() -> None:
     assert parse_infer(head + b"\1\0", str(len(head)), flags).arrays[0].tolist() == [True, False]
     with pytest.raises(BadRequest, match="input 'f': a BOOL is a byte 0 or 1"):
         parse_infer(head + b"\1\2", str(len(head)), flags)
+
+
+def test_nested_lists_have_the_shape_that_is_stated() -> None:
+    words = Signature(inputs=(TensorSpec(name="w", dtype="int32", shape=(None,)),), outputs=SIGNATURE.outputs)
+    tensor = {"name": "w", "shape": [3, 2], "datatype": "INT32", "data": [[1, 2, 3], [4, 5, 6]]}
+    with pytest.raises(BadRequest, match=r"lists of shape \[2, 3\] do not fit shape \[3, 2\]"):
+        parse_infer(json.dumps({"inputs": [tensor]}).encode(), None, words)
 
 
 def test_bytes_after_the_last_tensor_are_refused() -> None:

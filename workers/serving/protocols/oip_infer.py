@@ -195,6 +195,10 @@ def _from_json(data: object, shape: list[int], spec: TensorSpec, *, strict: bool
         raise BadRequest(f"input {spec.name!r}: data must be a list, flat or nested")
     if data and isinstance(data[0], list):
         array = to_array(data, spec, strict=strict)
+        if list(array.shape) != shape:
+            raise BadRequest(
+                f"input {spec.name!r}: lists of shape {list(array.shape)} do not fit shape {shape}"
+            )
     else:
         # A flat list in row-major order, converted as a batch of single values.
         array = to_array(data, spec.model_copy(update={"shape": ()}), strict=strict)

@@ -95,7 +95,7 @@ def read_instances(instances: Sequence[Any], pipeline: Pipeline, name: str) -> A
     """
     if name not in pipeline.columns and all(_has_only(instance, name) for instance in instances):
         instances = [instance[name] for instance in instances]
-    _check_size(len(instances) * pipeline.rows_of_window, pipeline)
+    check_size(len(instances) * pipeline.rows_of_window, pipeline)
     try:
         if pipeline.features.window is not None:
             return pipeline.of_windows(_windows(instances, pipeline))
@@ -207,7 +207,7 @@ def read_columns(columns: Mapping[str, object], pipeline: Pipeline) -> Array:
     if rows == 0:
         raise BadRequest("inputs have no rows")
     size = pipeline.rows_of_window
-    _check_size(rows * size, pipeline)
+    check_size(rows * size, pipeline)
     if pipeline.features.window is None:
         return pipeline.of_json(lists, rows)
     flat = {name: _joined_windows(name, values, size) for name, values in lists.items()}
@@ -230,7 +230,12 @@ def _joined_windows(name: str, windows: list[Any], size: int) -> list[object]:
     return [value for values in windows for value in values[len(values) - size :]]
 
 
-def _check_size(rows: int, pipeline: Pipeline) -> None:
+def check_size(rows: int, pipeline: Pipeline) -> None:
+    """Check that rows do not become too many numbers.
+
+    Raises:
+        BodyTooLarge: they do.
+    """
     most = max(MAX_INPUT_BYTES // (4 * pipeline.features.width), 1)
     if rows > most:
         raise BodyTooLarge(f"{rows} rows are too many for one request; send at most {most}")

@@ -17,6 +17,7 @@ from workers.serving.protocols.json_tensors import (
     to_array,
 )
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
+from workers.serving.protocols.plain_rows import parse_plain_rows
 from workers.serving.protocols.table_rows import read_predict
 
 Array = npt.NDArray[Any]
@@ -51,8 +52,11 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
         BadRequest: it does not fit the format or the signature.
         BodyTooLarge: its rows become too many numbers.
     """
-    is_tensor = pipeline is None and len(signature.inputs) == 1
-    if is_tensor and (plain := parse_plain_numbers(body, signature.inputs[0])) is not None:
+    if pipeline is not None:
+        plain = parse_plain_rows(body, pipeline)
+    else:
+        plain = parse_plain_numbers(body, signature.inputs[0]) if len(signature.inputs) == 1 else None
+    if plain is not None:
         return PredictCall([plain.array], rows=plain.key == "instances")
     request = parse_object(body)
     check_signature_name(request, 'Serving signature name: "{}" not found in signature def')
