@@ -3,6 +3,7 @@
 Each row is computed by itself, so a row gives the same bits alone and among others, in training and serving.
 """
 
+import functools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -30,6 +31,7 @@ from jobs.spec.data.features import (
 from workers.features.dates import positions_of_dates
 from workers.features.images import decode, from_base64
 from workers.features.ngrams import NgramWeights, words_of
+from workers.features.numeric_rows import NumericRows
 from workers.features.values import Array, BadValue, as_words, from_json, from_stored
 
 
@@ -126,6 +128,11 @@ class Pipeline:
     def rows_of_window(self) -> int:
         """Return how many rows one prediction takes: 1 without windows."""
         return 1 if self.features.window is None else self.features.window.rows
+
+    @functools.cached_property
+    def numeric_rows(self) -> NumericRows | None:
+        """Return what encodes rows of numbers at once; None if some columns are no numbers."""
+        return NumericRows.of(self.features)
 
     def of_nothing(self, rows: int) -> Array:
         """Return an input that every pipeline may make: rows without values, or black images."""

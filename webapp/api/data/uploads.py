@@ -183,7 +183,8 @@ FORMS: dict[str, dict[str, Any]] = {
             "name": TEXT,
             "description": TEXT,
             "target": TEXT | {"description": "The column to predict."},
-            "features": TEXT | {"description": "Column names, separated by commas."},
+            "features": TEXT
+            | {"description": 'Column names, separated by commas; one with a comma in quotes: `"dist, km"`.'},
             "task": TEXT,
             "columns": TEXT
             | {"description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON.'},
