@@ -1,8 +1,9 @@
 """Reads the files in an image archive from outside, with limits."""
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 from jobs.spec.data.images import MAX_IMAGE_BYTES
 from workers.engine.data.reading.damage import reading
@@ -18,6 +19,9 @@ MAX_RATIO = 200
 SMALL_BYTES = 64 * 2**20
 """Files that have no more bytes together may be compressed by any ratio."""
 HIDDEN_FOLDERS = frozenset({"__MACOSX"})
+ABOUT = re.compile(r"(readme|licen[cs]e|copying|notice|changelog|citation|authors)\b", re.IGNORECASE)
+ABOUT_SUFFIXES = frozenset({".md", ".rst", ".pdf", ".html", ".htm", ".url", ".names", ".docx", ".doc"})
+"""Begins of names, and suffixes, of files that describe the others."""
 HIDDEN_FILES = frozenset({"thumbs.db", "desktop.ini"})
 
 
@@ -28,10 +32,12 @@ class ImageArchive:
     Attributes:
         path: the archive's path.
         hidden: how many operating system files the last reading left out.
+        about: the files that describe the others; the last reading left them out too.
     """
 
     path: Path
     hidden: int = 0
+    about: list[str] = field(default_factory=list)
 
     def files(self) -> Iterator[ArchiveFile]:
         """Yield all files in archive order, except those that operating systems add.
@@ -41,7 +47,8 @@ class ImageArchive:
             DamagedFile: the archive is damaged.
         """
         limits = Limits(MAX_FILES, MAX_DEPTH, MAX_IMAGE_BYTES, SMALL_BYTES, MAX_RATIO)
-        archive = Archive(self.path, limits, _is_hidden)
+        self.about.clear()
+        archive = Archive(self.path, limits, self._is_left_out)
         try:
             yield from archive.files()
         except BadArchive as error:
@@ -50,10 +57,26 @@ class ImageArchive:
             with reading(self.path, error.kind, "pack the images again"):
                 raise error.__cause__ or error from None
         finally:
-            self.hidden = archive.left_out
+            self.hidden = archive.left_out - len(self.about)
+
+    def _is_left_out(self, path: str) -> bool:
+        if is_hidden(path):
+            return True
+        if is_about(path):
+            self.about.append(path)
+            return True
+        return False
 
 
-def _is_hidden(path: str) -> bool:
+def is_about(path: str) -> bool:
+    """Return whether a file in an archive describes the others, by its name."""
+    name = PurePosixPath(path)
+    suffix = name.suffix.lower()
+    return suffix in ABOUT_SUFFIXES or (suffix in ("", ".txt") and ABOUT.match(name.name) is not None)
+
+
+def is_hidden(path: str) -> bool:
+    """Return whether a file in an archive was added by an operating system."""
     parts = path.split("/")
     if any(part.startswith(".") or part in HIDDEN_FOLDERS for part in parts):
         return True
