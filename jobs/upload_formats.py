@@ -57,6 +57,8 @@ COMPRESSIONS: dict[bytes, str] = {
 _JSON = re.compile(rb"\s*(\[\s*)?\{\s*(\"(?:[^\"\\\n]|\\.)*\"\s*:|\})")
 _WORKBOOK = (b"[Content_Types].xml", b"xl/", b"_rels/.rels", b"docProps/")
 """Names of the first member of a workbook."""
+_GENERAL = (".dat", ".data")
+"""Ends of the names of files with any content."""
 _HEAD = 65_536
 LABELS: dict[Source, str] = {
     "csv": "CSV",
@@ -119,12 +121,12 @@ def format_of_upload(path: Path, name: str) -> Source:
 
 
 def _source_of(name: str, head: bytes) -> Source:
-    """Return the format of a file by its content, or by its name if the content does not tell."""
+    """Return the format of a file by its content, or by its name if several formats have such content."""
     suffix = Path(name).suffix.lower()
     found = format_by_content(head)
     if compression_of(head) is not None:
         # The compressed file itself is only seen by a worker.
-        return format_by_name(name) if suffix in SUFFIXES else "images"
+        return format_by_name(name) if suffix in SUFFIXES and suffix not in _GENERAL else "images"
     if found in ("xlsx", "images") and (refusal := foreign_by_name(name)):
         raise _bad_upload(refusal)
     if found is None and suffix == ".xls" and is_text(head):
@@ -135,7 +137,7 @@ def _source_of(name: str, head: bytes) -> Source:
 
 
 def format_by_content(head: bytes) -> Source | None:
-    """Return the format of a file with these first bytes; None for text, and for what only the name tells."""
+    """Return the format of a file with these first bytes; None if the name decides."""
     if head.startswith(_ZIP):
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
         if name.startswith(_WORKBOOK):
@@ -153,7 +155,7 @@ def format_by_content(head: bytes) -> Source | None:
 
 
 def compression_of(head: bytes) -> str | None:
-    """Return by which method a file with these first bytes is compressed; None if it is not."""
+    """Return the method of compression of a file with these first bytes; None if it is not compressed."""
     return next((method for begin, method in COMPRESSIONS.items() if head.startswith(begin)), None)
 
 
@@ -184,7 +186,7 @@ def check_keras(path: Path) -> None:
 
 def _matches(source: Source, head: bytes, tail: bytes) -> bool:
     if compression_of(head) is not None:
-        # The worker that unpacks it sees what it is.
+        # Its content is checked by the worker that unpacks it.
         return True
     match source:
         case "npz" | "xlsx":

@@ -92,7 +92,7 @@ _CLEAR = 0.9
 """Share of the special characters from which an encoding is taken without a comparison with others."""
 _CONTROL = re.compile(rb"[\x02-\x08\x0e-\x19\x1b-\x1e]")
 """Control characters that no text has. Programs divide fields by 1 or 31, fill them with 0, end with 26."""
-_FEW = 0.01
+_FEW, _MANY = 0.01, 0.3
 _CLEAR_HANGUL = 0.95
 _SIGNS = "€£¥§°±²³µ·«»“”„‘’‚–—…©®™×÷½¼¾•‰†\xa0"
 """Signs that texts in every language may have."""
@@ -134,7 +134,7 @@ def is_text(start: bytes) -> bool:
     """Return whether a file with these first bytes is text: it has few control characters."""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or wide_codec(start) is not None:
         return True
-    return len(_CONTROL.findall(start)) <= _FEW * len(start)
+    return len(_CONTROL.findall(start)) <= _FEW * len(start) and start.count(0) <= _MANY * len(start)
 
 
 def codec_of(encoding: Encoding, start: bytes) -> str:
@@ -209,6 +209,8 @@ def _with_own_alphabet(body: bytes) -> Encoding | None:
         is_own = all(re.fullmatch(alphabet, character) for character in special)
         small = sum(character.islower() for character in special)
         is_natural = all(word.islower() or word.isupper() or word.istitle() for word in words)
+        # Words of one alphabet have no letters of the other.
+        is_natural &= not any(re.search("[A-Za-z]", word) for word in words if not word.isascii())
         if is_own and is_natural and small > len(special) / 2:
             return encoding
     return None

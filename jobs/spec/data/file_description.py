@@ -1,4 +1,4 @@
-"""Declares what was understood of an uploaded file: its format, and where the table is in it."""
+"""Declares the description of an uploaded file: its format, and where the table is in it."""
 
 from pydantic import Field
 

@@ -39,7 +39,7 @@ _BEGINS: tuple[tuple[bytes, str, str], ...] = (
     (b"GIF8", "one image", _IMAGES),
     (
         b"version https://git-lfs.github.com/spec/",
-        "a pointer of Git LFS, not the file that it stands for",
+        "a pointer of Git LFS, not the file itself",
         "run `git lfs pull` in the repository, or download the file itself",
     ),
 )

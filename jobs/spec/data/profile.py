@@ -93,7 +93,7 @@ class DataSchema(Frozen):
     columns: tuple[Column, ...]
     dialect: Dialect | None = Field(default=None, description="Of tables of text.")
     file: FileDescription | None = Field(
-        default=None, description="What was understood of the file; null in profiles of earlier releases."
+        default=None, description="The format of the file; null in profiles of earlier releases."
     )
     images: ImageStatistics | None = Field(default=None, description="Of archives of images.")
     bad_rows: int = Field(default=0, description="Rows that were left out, because they could not be read.")

@@ -1,4 +1,4 @@
-"""Finds the rows of a table in a text file, and what is around them: titles, comments, a stated delimiter."""
+"""Finds the rows of a table in a text file, below titles, between comments, with a stated delimiter."""
 
 import csv
 import io

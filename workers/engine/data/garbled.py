@@ -47,7 +47,7 @@ def _cause(word: str) -> str:
 
 
 def ungarbled(word: str) -> str | None:
-    """Return what a text in UTF-8 was that was decoded by mistake; None for other texts.
+    """Return the original of a text in UTF-8 that was decoded by mistake; None for other texts.
 
     The bytes of other encodings are nearly never valid UTF-8.
     """

@@ -56,7 +56,7 @@ class Table:
         findings: sentences on how the file was understood.
         index: the columns with the labels of the rows, which the file has without a name.
         renamed: the name in the file and the new one, of each column whose name is not used.
-        file: what was understood of the file; None for bundled data.
+        file: the file's format, and the place of the table in it; None for bundled data.
     """
 
     columns: Mapping[str, Array]

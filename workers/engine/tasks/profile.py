@@ -134,7 +134,7 @@ def _read(task: ProfileTask, spill: Spill, report: Report) -> tuple[Table, str |
 
 
 def _read_upload(task: ProfileTask, source: Source, spill: Spill, report: Report) -> Table:
-    """Return the rows of an upload's files, with what was understood of them."""
+    """Return the rows of an upload's files, with a description of the first."""
     files = []
     for number, path in enumerate([task.path or "", *(file.path for file in task.more)]):
         folder = spill.folder / f"upload-{number}"

@@ -39,7 +39,7 @@ def zstd(body: bytes) -> bytes:
 
 
 def zipped(hidden: str = "", **files: bytes) -> bytes:
-    """Return a zip archive; in its names, __ stands for a slash and _ for a point.
+    """Return a zip archive; in its names, __ is a slash and _ is a point.
 
     Args:
         hidden: the name of one more file.

@@ -2,7 +2,7 @@
 import { fetchPart } from "../shared/connection/part.js";
 import { find, findAll } from "../shared/elements.js";
 
-const TEXT = /\.(csv|tsv|tab|txt)$/i;
+const TEXT = /\.(csv|tsv|tab|txt|dat|data)$/i;
 const SAMPLE_BYTES = 64 * 1024;
 
 /** @param {HTMLFormElement} form */
@@ -33,6 +33,7 @@ async function show(form, place, file, isNewest) {
   }
   const query = new URLSearchParams({ all: file.size <= SAMPLE_BYTES ? "1" : "0" });
   for (const select of findAll(place, "select[data-dialect]", HTMLSelectElement)) query.set(select.name, select.value);
+  for (const input of findAll(place, "input[data-dialect]", HTMLInputElement)) query.set(input.name, input.value);
   const token = find(form, "[name=csrfmiddlewaretoken]", HTMLInputElement).value;
   const headers = { "X-CSRFToken": token, "Content-Type": "application/octet-stream" };
   const body = file.slice(0, SAMPLE_BYTES);

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from jobs.spec.data.text_rows import is_number
+
 INDEX = "index"
 """Name of a column with the labels of the rows, which pandas and R write without one."""
 SAVED_INDEX = re.compile(r"Unnamed: 0(\.\d+)*")
@@ -34,11 +36,12 @@ class Header(NamedTuple):
         return [*self.names, *(f"\0{number}" for number in range(self.spare))]
 
 
-def read_header(rows: Sequence[Sequence[str]], *, has_names: bool) -> Header:
+def read_header(rows: Sequence[Sequence[str]], *, delimiter: str, has_names: bool) -> Header:
     """Return a table's header.
 
     Args:
         rows: the first rows.
+        delimiter: between their fields.
         has_names: whether the first of them has names.
     """
     first, body = rows[0], rows[1:]
@@ -48,7 +51,7 @@ def read_header(rows: Sequence[Sequence[str]], *, has_names: bool) -> Header:
     # Some programs end every line with a delimiter, the header alone excepted.
     names = list(first[:-1] if len(first) > 1 and first[-1] == "" and all(_ends_empty(body)) else first)
     spare = _spare_fields(body, len(names))
-    if not spare and _has_labels(body, len(names)):
+    if not spare and _has_labels(body, len(names), delimiter):
         named = name_columns(["", *names])
         about = f"The rows have a field more than the header; the first one, which labels them, is {INDEX!r}."
         return named._replace(findings=(about, *named.findings[1:]))
@@ -64,14 +67,17 @@ def _spare_fields(body: Sequence[Sequence[str]], names: int) -> int:
     return int(bool(body) and all(len(row) == names + 1 and row[-1] == "" for row in body))
 
 
-def _has_labels(body: Sequence[Sequence[str]], names: int) -> bool:
-    """Return whether each row begins with a label that no other row has, for which the header has no name."""
-    return (
-        bool(body)
-        and all(len(row) == names + 1 for row in body)
-        and len({row[0] for row in body}) == len(body)
-        and all(row[0] for row in body)
-    )
+def _has_labels(body: Sequence[Sequence[str]], names: int, delimiter: str) -> bool:
+    """Return whether each row begins with a label that no other row has, for which the header has no name.
+
+    A number with a comma that divides no fields makes rows longer too, so labels between commas are words, or
+    count the rows.
+    """
+    labels = [row[0] for row in body if len(row) == names + 1]
+    if not labels or len(labels) < len(body) or len({*labels}) < len(labels) or "" in labels:
+        return False
+    counted = [[str(number + first) for number in range(len(labels))] for first in (0, 1)]
+    return delimiter in " \t" or labels in counted or not any(map(is_number, labels))
 
 
 def name_columns(names: Sequence[str], labels: Collection[int] = ()) -> Header:

@@ -1,4 +1,4 @@
-"""Prepares text tables for the readers: a file in an unusual form is copied as UTF-8 without what is no row.
+"""Prepares text tables for the readers: a file in an unusual form is copied as UTF-8, rows alone.
 
 In the copy, the lines that are left out are empty, so that messages have the lines of the file itself.
 """
@@ -116,7 +116,7 @@ def _detected(
 def _header(rows: list[list[str]], dialect: Dialect, path: Path) -> Header:
     if not rows:
         raise BadData(f"{path.name} has no rows")
-    return read_header(rows, has_names=dialect.header)
+    return read_header(rows, delimiter=dialect.delimiter, has_names=dialect.header)
 
 
 def _is_plain(dialect: Dialect, start: bytes) -> bool:
@@ -228,7 +228,7 @@ def _copied(
 
 
 class _Copying:
-    """Yields the lines of a file, empty ones for those that are no rows, and counts what it leaves out."""
+    """Yields the lines of a file, empty ones for those that are no rows, and counts the latter."""
 
     def __init__(self, path: Path, dialect: Dialect, footer: int) -> None:
         self._path, self._dialect, self._footer = path, dialect, footer
@@ -272,7 +272,7 @@ class _Copying:
                 self._left_out.append(text)
 
     def findings(self) -> list[str]:
-        """Return sentences on what was left out or replaced."""
+        """Return sentences on the lines left out and the characters replaced."""
         findings = []
         if self._count:
             more = (

@@ -32,11 +32,11 @@ class PlainFile:
     """A file in a format that a reader knows.
 
     Attributes:
-        path: the file, or what was found in it.
+        path: the file, or the one found in it.
         source: its format.
         request: how its text is read.
-        description: what was understood of it.
-        findings: sentences on what was left out.
+        description: its format, and the place of the table in it.
+        findings: sentences on the parts that were left out.
     """
 
     path: Path
@@ -53,10 +53,10 @@ def plain_files(
 
     Args:
         path: the upload.
-        source: its format, as far as its name tells.
+        source: its format by its name, or by its first bytes.
         request: how its text is read.
         limits: how many bytes it may have when it is unpacked.
-        folder: a new folder for what is unpacked.
+        folder: a new folder for unpacked files.
 
     Raises:
         BadData: it is in a format that is not read, has several tables, or is too large.

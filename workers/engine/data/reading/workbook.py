@@ -43,7 +43,7 @@ MAX_SHEETS_NAMED = 10
 
 
 class Sheet(NamedTuple):
-    """What was read of a workbook: the sheet's name, and sentences on the others and on its cells."""
+    """The part of a workbook that was read: a sheet's name, and sentences on the others and on its cells."""
 
     name: str
     findings: tuple[str, ...]
@@ -88,7 +88,7 @@ def _opened(path: Path, *, data_only: bool) -> Iterator[Any]:
 
 
 def _check_parts(path: Path, limits: FileLimits) -> bool:
-    """Check what a workbook consists of, and return whether a sheet has formulas."""
+    """Check the parts of a workbook, and return whether a sheet has formulas."""
     with open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive:
         names = {entry.filename for entry in archive.infolist()}
         check_expanded(path.name, sum(entry.file_size for entry in archive.infolist()), limits)
