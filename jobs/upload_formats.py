@@ -125,6 +125,8 @@ def _source_of(name: str, head: bytes) -> Source:
     suffix = Path(name).suffix.lower()
     found = format_by_content(head)
     if compression_of(head) is not None:
+        if suffix not in SUFFIXES and (refusal := foreign_by_name(name)):
+            raise _bad_upload(refusal)
         # The compressed file itself is only seen by a worker.
         return format_by_name(name) if suffix in SUFFIXES and suffix not in _GENERAL else "images"
     if found in ("xlsx", "images") and (refusal := foreign_by_name(name)):

@@ -43,7 +43,7 @@ _BEGINS: tuple[tuple[bytes, str, str], ...] = (
         "run `git lfs pull` in the repository, or download the file itself",
     ),
 )
-_ORC = re.compile(rb"ORC[^\w ,;\t|\r\n\"'.-]", re.ASCII)
+_ORC = re.compile(rb"ORC[^,;\t|]{0,8}[\x00-\x08\x0b\x0c\x0e-\x1f]", re.DOTALL)
 _SAS = b"\0" * 12 + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLD_STATA = re.compile(rb"[\x69\x6c\x6e\x71\x72\x73][\x01\x02]\x01\x00")

@@ -160,9 +160,12 @@ def _has_numbers(text: str) -> bool:
     """Return whether some column between blanks has numbers below its first row, as sentences do not."""
     rows = [row.fields for row in _parsed(text, BLANK)]
     width = Counter(map(len, rows)).most_common(1)[0][0]
-    body = [row for row in rows[1:] if len(row) == width] or rows
+    even = [row for row in rows if len(row) == width]
+    body = even[1:] or even
+    # A title and the header below it have none.
     return any(
-        all(is_number(row[column]) or is_gap(row[column]) for row in body) for column in range(len(body[0]))
+        sum(is_number(row[column]) or is_gap(row[column]) for row in body) > len(body) / 2
+        for column in range(len(body[0]))
     )
 
 
@@ -263,6 +266,8 @@ def _without_titles(found: Rows) -> Rows:
     place = 0
     while place < min(len(rows) - 1, MOST_TITLES) and _is_title(rows[place].fields, width):
         place += 1
+    if found.delimiter == BLANK and not place:
+        place = _words_above(rows)
     if not place or found.commented_header:
         return found
     header, *others = rows[place:]
@@ -276,6 +281,17 @@ def _without_titles(found: Rows) -> Rows:
     if not is_apart and any(1 < len(row.fields) == width - 1 for row in rows[:place]):
         return found
     return found._replace(rows=rows[place:], skipped=header.line)
+
+
+def _words_above(rows: Sequence[Row]) -> int:
+    """Return how many rows of words are above an empty line and a table with a certain header.
+
+    Between blanks, a title may have as many fields as the table.
+    """
+    gaps = (at for at, (row, below) in enumerate(pairwise(rows), start=1) if below.line > row.line + 1)
+    place = next(gaps, 0)
+    is_clear = place <= MOST_TITLES and header_is_certain([row.fields for row in rows[place:]])
+    return place if is_clear and not header_is_certain([row.fields for row in rows[:place]]) else 0
 
 
 def _is_title(fields: Sequence[str], width: int) -> bool:

@@ -73,5 +73,5 @@ def test_known_parts_of_the_form_are_not_detected(tmp_path: Path) -> None:
 
 def test_more_fields_between_commas_are_no_labels_of_rows(tmp_path: Path) -> None:
     path = written(tmp_path, "data.csv", b"price,y\n1,250,0\n3,500,1\n")
-    with pytest.raises(BadData, match="line 2 of data.csv has 3 fields instead of 2"):
+    with pytest.raises(BadData, match=r"line 2 of data\.csv has 3 fields instead of 2"):
         read_csv(path)

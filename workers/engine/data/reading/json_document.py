@@ -136,11 +136,14 @@ def loads(body: bytes) -> Any:
     """
     try:
         return orjson.loads(body)
-    except orjson.JSONDecodeError:
+    except orjson.JSONDecodeError as error:
         if b"NaN" not in body and b"Infinity" not in body:
             raise
-    # An infinite number is missing too: no other format of JSON has one.
-    return json.loads(body, parse_constant=lambda _: None)
+        try:
+            # An infinite number is missing too: no other format of JSON has one.
+            return json.loads(body.decode(), parse_constant=lambda _: None)
+        except (UnicodeDecodeError, RecursionError):
+            raise error from None
 
 
 def _damaged(name: str, reason: str) -> DamagedFile:

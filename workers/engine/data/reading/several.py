@@ -115,7 +115,9 @@ def read_csv_files(
                 with text.path.open(newline="", encoding=CODECS[text.dialect.encoding]) as source:
                     spaced = has_spaces_before_quotes(source.read(CHUNK), text.dialect)
                     source.seek(0)
-                    _append(source, target, joined, path.name, text.dialect, order, spaced=spaced)
+                    skipped = _copy_header(source, target, text, joined) if text.dialect.header else 0
+                    joined.begin(path.name, skipped)
+                    _append(source, target, joined, text.dialect, order, spaced=spaced)
     first = texts[0]
     request = DialectRequest(
         **first.dialect.model_dump(include={"delimiter", "decimal", "header"}),
@@ -128,30 +130,41 @@ def read_csv_files(
     except BadData as error:
         raise joined.explained(error) from error
     joined.locate(bad)
+    header = first.header
     findings = [finding for text in texts for finding in text.findings]
-    return replace(table, dialect=first.shown, findings=(*dict.fromkeys((*findings, *table.findings)),))
+    return replace(
+        table,
+        dialect=first.shown,
+        findings=(*dict.fromkeys((*findings, *header.findings)),),
+        index=header.index,
+        renamed=header.renamed,
+    )
+
+
+def _copy_header(source: IO[str], target: IO[str], text: PlainText, joined: _Joined) -> int:
+    """Skip a file's header, write the first one's names, and return how many lines are above the rows."""
+    header = csv.reader(iter(source.readline, ""), delimiter=text.dialect.delimiter)
+    # A name may have a line break, and empty lines may come first.
+    while not next(header, [""]):
+        pass
+    if not joined.names:
+        writer = csv.writer(target, delimiter=text.dialect.delimiter, lineterminator="\n")
+        writer.writerow(text.header.names)
+        joined.lines += 1 + sum(name.count("\n") for name in text.header.names)
+    return header.line_num
 
 
 def _append(
     source: IO[str],
     target: IO[str],
     joined: _Joined,
-    name: str,
     dialect: Dialect,
     order: list[int],
     *,
     spaced: bool,
 ) -> None:
-    """Append a text file's rows; for the first file also its header."""
+    """Append a text file's rows."""
     lines = iter(source.readline, "")
-    skipped = 0
-    if joined.names and dialect.header:
-        header = csv.reader(lines, delimiter=dialect.delimiter)
-        # A name may have a line break, and empty lines may come first.
-        while not next(header, [""]):
-            pass
-        skipped = header.line_num
-    joined.begin(name, skipped)
     if spaced or order != sorted(order):
         writer = csv.writer(target, delimiter=dialect.delimiter, lineterminator="\n")
         for row in csv.reader(lines, delimiter=dialect.delimiter, skipinitialspace=spaced):
