@@ -301,7 +301,8 @@ def _is_title(fields: Sequence[str], width: int) -> bool:
     filled = [field for field in fields if field]
     if len(fields) >= width:
         # A header with a single name has that at the place of the values: its index has none.
-        return not filled or (len(filled) == 1 and fields[0] != "")
+        is_alone = len(filled) == 1 and fields[0] != ""
+        return not filled or (is_alone and (width > 2 or " " in fields[0]))
     return True
 
 

@@ -190,7 +190,7 @@ def _read_files(task: ProfileTask, files: list[PlainFile], bad: BadRows, spill: 
         case "parquet" | "arrow":
             return join(paths, COLUMN_READERS[source], limits, spill)
         case "images":
-            raise BadData("images come in one archive: put the folders of all files into one zip or tar")
+            raise BadData("an archive of images comes alone: put all images into one zip or tar")
         case _:
             read = READERS[source]
             return join(paths, lambda path, rest, _: read(path, rest), limits, spill)

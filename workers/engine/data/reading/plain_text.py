@@ -32,7 +32,7 @@ from jobs.spec.data.encodings import (
     is_text,
 )
 from jobs.spec.data.file_limits import FileLimits
-from jobs.spec.data.text_rows import COMMENT, Delimiter, fields_of
+from jobs.spec.data.text_rows import BLANK, COMMENT, Delimiter, fields_of
 from workers.engine.data.expansion import CHUNK_BYTES, check_expanded
 from workers.engine.data.reading.footers import FOOTER_LINES, Footer, find_footer
 from workers.engine.data.reading.header import Header, read_header
@@ -210,7 +210,8 @@ def _copied(
     """Return a copy as UTF-8, in which the lines that are no rows are empty."""
     copy = folder / "plain" / path.name
     copy.parent.mkdir(exist_ok=True)
-    copying = _Copying(path, dialect, footer.lines)
+    width = max((len(row) for row in rows), default=0)
+    copying = _Copying(path, dialect, width, footer.lines)
     delimiter: Delimiter = dialect.delimiter if dialect.delimiter in SAFE_DELIMITERS else "\t"
     with copy.open("w", newline="", encoding="utf-8") as target:
         if delimiter == dialect.delimiter:
@@ -230,8 +231,8 @@ def _copied(
 class _Copying:
     """Yields the lines of a file, empty ones for those that are no rows, and counts the latter."""
 
-    def __init__(self, path: Path, dialect: Dialect, footer: int) -> None:
-        self._path, self._dialect, self._footer = path, dialect, footer
+    def __init__(self, path: Path, dialect: Dialect, width: int, footer: int) -> None:
+        self._path, self._dialect, self._width, self._footer = path, dialect, width, footer
         self._left_out: list[str] = []
         self._zeros = self._replaced = self._count = 0
 
@@ -256,14 +257,22 @@ class _Copying:
                     self._zeros += line.count("\0")
                     line = line.replace("\0", "")
                 self._replaced += line.count("\ufffd")
-                is_comment = self._dialect.comments and line.startswith(COMMENT) and not is_quoted
-                is_header = self._dialect.skip_lines == number
-                if number < self._dialect.skip_lines or (is_comment and not is_header):
+                is_above = number < self._dialect.skip_lines
+                # The header itself may begin with the sign.
+                is_below = number > self._dialect.skip_lines and not is_quoted
+                if is_above or (is_below and self._is_comment(line)):
                     self._leave_out(line)
                     yield "\n"
                     continue
                 is_quoted ^= line.count('"') % 2 == 1
                 yield line
+
+    def _is_comment(self, line: str) -> bool:
+        """Return whether a line is a comment, and no row whose first value begins with the sign."""
+        if not self._dialect.comments or not line.startswith(COMMENT):
+            return False
+        delimiter = self._dialect.delimiter
+        return delimiter == BLANK or len(next(fields_of(iter([line]), delimiter), [])) != self._width
 
     def _leave_out(self, line: str) -> None:
         if text := line.strip().strip(self._dialect.delimiter):

@@ -115,7 +115,7 @@ def _in_archive(file: PlainFile, kind: str, limits: FileLimits, folder: Path, de
     inside.mkdir()
     members = archived_tables(file.path, inside, limits)
     if members is None:
-        description = file.description.model_copy(update={"format": kind})
+        description = file.description.model_copy(update={"format": f"images in a {kind} archive"})
         return [replace(file, source="images", description=description)]
     found = []
     for number, (name, path) in enumerate(members):
