@@ -198,15 +198,12 @@ class Archive:
         """
         with self.path.open("rb") as file:
             is_zip = file.read(4) in ZIP
-        for number, (name, file_of_archive) in enumerate(self._streamed() if is_zip else self.files()):
+        files = self._streamed() if is_zip else ((name, io.BytesIO(body)) for name, body in self.files())
+        for number, (name, content) in enumerate(files):
             path = folder / str(number) / name.rpartition("/")[2]
             path.parent.mkdir()
-            with path.open("wb") as target:
-                if isinstance(file_of_archive, bytes):
-                    target.write(file_of_archive)
-                else:
-                    with _damage("zip"):
-                        shutil.copyfileobj(file_of_archive, target)
+            with path.open("wb") as target, _damage("zip"):
+                shutil.copyfileobj(content, target)
             yield name, path
 
     def _streamed(self) -> Iterator[tuple[str, IO[bytes]]]:

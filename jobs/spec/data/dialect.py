@@ -12,9 +12,11 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from jobs.spec.base import Frozen
+from jobs.spec.data.delimiters import ROWS, Delimiter
 from jobs.spec.data.encodings import Encoding, codec_of, encoding_of
 from jobs.spec.data.images import ImageOptions
-from jobs.spec.data.text_rows import ROWS, Delimiter, Rows, find_rows, has_header
+from jobs.spec.data.text_headers import has_header
+from jobs.spec.data.text_rows import Rows, find_rows
 
 Decimal = Literal[".", ","]
 SAMPLE_BYTES = 64 << 10

@@ -301,7 +301,7 @@ def _from_columns(
 
 
 def _with_header(columns: Mapping[str, Array], header: Header) -> Table:
-    return Table(columns, findings=header.findings, index=header.index, renamed=header.renamed)
+    return Table(columns, findings=header.findings, index=header.labels, renamed=header.renamed)
 
 
 def _without_index(table: Any) -> Any:

@@ -119,7 +119,7 @@ def read_csv(
         rows = _read(source, text.dialect, text.header.fields, empty_lines, bad, spill, limits)
         arrow = rows.select(names)
     bad.check(arrow.num_rows, path.name)
-    columns = SpilledColumns(spill.folder) if spill is not None else {}
+    columns: dict[str, Array] | SpilledColumns = SpilledColumns(spill.folder) if spill is not None else {}
     size = 0
     for name in names:
         columns[name] = column = column_of(name, arrow[name], text.dialect, limits)
@@ -135,7 +135,7 @@ def _table(columns: Mapping[str, Array], text: PlainText, bad: BadRows) -> Table
         dialect=text.shown,
         bad_rows=len(bad.rows),
         findings=(*text.findings, *header.findings),
-        index=header.index,
+        index=header.labels,
         renamed=header.renamed,
     )
 

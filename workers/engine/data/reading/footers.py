@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from jobs.spec.data.text_rows import fields_of
+from jobs.spec.data.delimiters import fields_of
 
 FOOTER_LINES = 12
 """Lines at the end of a file that may be a footer."""

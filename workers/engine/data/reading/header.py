@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from jobs.spec.data.text_rows import is_number
+from jobs.spec.data.text_headers import is_number
 
 INDEX = "index"
 """Name of a column with the labels of the rows, which pandas and R write without one."""
@@ -19,14 +19,14 @@ class Header(NamedTuple):
     Attributes:
         names: in the order of the file.
         spare: how many empty fields follow in each row, behind a delimiter at its end.
-        index: the columns with the labels of the rows.
+        labels: the columns with the labels of the rows.
         renamed: the new name of each column whose name in the file is not used.
         findings: sentences about names that the file does not have.
     """
 
     names: list[str]
     spare: int = 0
-    index: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     findings: tuple[str, ...] = ()
 
@@ -89,8 +89,8 @@ def name_columns(names: Sequence[str], labels: Collection[int] = ()) -> Header:
     """
     taken = {name for name in names if name}
     first_named = next((place for place, name in enumerate(names) if name), 0)
-    new, index, renamed = [], [], []
-    unnamed: list[str] = []
+    new, index, unnamed = list[str](), list[str](), list[str]()
+    renamed: list[tuple[str, str]] = []
     repeated: dict[str, list[str]] = {}
     seen: set[str] = set()
     for place, name in enumerate(names):

@@ -4,14 +4,14 @@ import contextlib
 import json
 import mmap
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from jobs.spec.data.file_limits import FileLimits
-from jobs.spec.data.text_rows import has_header
+from jobs.spec.data.text_headers import has_header
 from workers.engine.data.expansion import CHUNK_BYTES, check_expanded
 from workers.engine.data.reading.header import name_columns
 from workers.engine.errors import BadData, DamagedFile
@@ -81,7 +81,7 @@ def _has_lines(start: bytes) -> bool:
     return bool(rest.strip())
 
 
-def _elements(name: str, content: mmap.mmap, begin: int) -> Iterator[bytes]:
+def _elements(name: str, content: mmap.mmap, begin: int) -> Generator[bytes]:
     """Yield the objects that follow each other, with commas or without, each as one line."""
     depth, start, end = 0, begin, begin
     for token in TOKEN.finditer(content, begin):

@@ -70,7 +70,7 @@ def _table(columns: Mapping[str, Array], header: Header, bad: BadRows) -> Table:
         columns,
         bad_rows=len(bad.rows),
         findings=header.findings,
-        index=header.index,
+        index=header.labels,
         renamed=header.renamed,
     )
 

@@ -7,12 +7,11 @@ import codecs
 import csv
 import io
 import mmap
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from jobs.spec.data.delimiters import Delimiter, fields_of
 from jobs.spec.data.dialect import (
     SAMPLE_BYTES,
     Dialect,
@@ -32,10 +31,10 @@ from jobs.spec.data.encodings import (
     is_text,
 )
 from jobs.spec.data.file_limits import FileLimits
-from jobs.spec.data.text_rows import BLANK, COMMENT, Delimiter, fields_of
 from workers.engine.data.expansion import CHUNK_BYTES, check_expanded
 from workers.engine.data.reading.footers import FOOTER_LINES, Footer, find_footer
 from workers.engine.data.reading.header import Header, read_header
+from workers.engine.data.reading.text_copy import Copying, shown
 from workers.engine.errors import BadData, DamagedFile
 
 SAFE_DELIMITERS = frozenset({",", ";", "\t", "|", ":", "^", "~", "\x01"})
@@ -44,8 +43,6 @@ TAIL_BYTES = 8 << 10
 """Bytes at the end of a file that may have a footer."""
 CHECKED_BYTES = 16 << 20
 """Files up to this size are read to check a total at their end."""
-SHOWN_LINES = 5
-SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,7 @@ def _guess(path: Path, dialect: Dialect, request: DialectRequest) -> tuple[str, 
     example = next((word.strip() for word in words if not word.isascii()), "")
     return (
         f"The file is not UTF-8. Its text was read as {ENCODING_LABELS[dialect.encoding]}, for example "
-        f"{_shown(example)}. If that looks wrong, choose another encoding.",
+        f"{shown(example)}. If that looks wrong, choose another encoding.",
     )
 
 
@@ -211,7 +208,7 @@ def _copied(
     copy = folder / "plain" / path.name
     copy.parent.mkdir(exist_ok=True)
     width = max((len(row) for row in rows), default=0)
-    copying = _Copying(path, dialect, width, footer.lines)
+    copying = Copying(path, dialect, width, footer.lines)
     delimiter: Delimiter = dialect.delimiter if dialect.delimiter in SAFE_DELIMITERS else "\t"
     with copy.open("w", newline="", encoding="utf-8") as target:
         if delimiter == dialect.delimiter:
@@ -226,85 +223,3 @@ def _copied(
         start = decode_start(file.read(SAMPLE_BYTES), "utf-8")
     findings = (*copying.findings(), *footer.findings, *_guess(path, dialect, request))
     return PlainText(copy, plain, dialect, rows, start, _header(rows, dialect, path), findings)
-
-
-class _Copying:
-    """Yields the lines of a file, empty ones for those that are no rows, and counts the latter."""
-
-    def __init__(self, path: Path, dialect: Dialect, width: int, footer: int) -> None:
-        self._path, self._dialect, self._width, self._footer = path, dialect, width, footer
-        self._left_out: list[str] = []
-        self._zeros = self._replaced = self._count = 0
-
-    def lines(self) -> Iterator[str]:
-        """Yield the lines."""
-        waiting: deque[str] = deque()
-        for line in self._rows():
-            waiting.append(line)
-            if len(waiting) > self._footer:
-                yield waiting.popleft()
-        for line in waiting:
-            self._leave_out(line)
-            yield "\n"
-
-    def _rows(self) -> Iterator[str]:
-        with self._path.open("rb") as file:
-            codec = codec_of(self._dialect.encoding, file.read(SAMPLE_BYTES))
-        is_quoted = False
-        with self._path.open(newline="", encoding=codec, errors="replace") as file:
-            for number, line in enumerate(file):
-                if "\0" in line:
-                    self._zeros += line.count("\0")
-                    line = line.replace("\0", "")
-                self._replaced += line.count("\ufffd")
-                is_above = number < self._dialect.skip_lines
-                # The header itself may begin with the sign.
-                is_below = number > self._dialect.skip_lines and not is_quoted
-                if is_above or (is_below and self._is_comment(line)):
-                    self._leave_out(line)
-                    yield "\n"
-                    continue
-                is_quoted ^= line.count('"') % 2 == 1
-                yield line
-
-    def _is_comment(self, line: str) -> bool:
-        """Return whether a line is a comment, and no row whose first value begins with the sign."""
-        if not self._dialect.comments or not line.startswith(COMMENT):
-            return False
-        delimiter = self._dialect.delimiter
-        return delimiter == BLANK or len(next(fields_of(iter([line]), delimiter), [])) != self._width
-
-    def _leave_out(self, line: str) -> None:
-        if text := line.strip().strip(self._dialect.delimiter):
-            self._count += 1
-            if len(self._left_out) < SHOWN_LINES:
-                self._left_out.append(text)
-
-    def findings(self) -> list[str]:
-        """Return sentences on the lines left out and the characters replaced."""
-        findings = []
-        if self._count:
-            more = (
-                f" and {self._count - len(self._left_out):,} more"
-                if self._count > len(self._left_out)
-                else ""
-            )
-            many = (
-                "A line that is no row was"
-                if self._count == 1
-                else f"{self._count:,} lines that are no rows were"
-            )
-            findings.append(f"{many} left out: {', '.join(map(_shown, self._left_out))}{more}.")
-        if self._zeros:
-            findings.append(f"{self._zeros:,} zero bytes were removed from the text.")
-        if self._replaced:
-            label = ENCODING_LABELS[self._dialect.encoding]
-            findings.append(
-                f"{self._replaced:,} characters do not exist in {label} and were replaced by �. If that is "
-                "the wrong encoding, choose another one."
-            )
-        return findings
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…")

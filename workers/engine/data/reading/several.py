@@ -136,7 +136,7 @@ def read_csv_files(
         table,
         dialect=first.shown,
         findings=(*dict.fromkeys((*findings, *header.findings)),),
-        index=header.index,
+        index=header.labels,
         renamed=header.renamed,
     )
 
