@@ -70,6 +70,12 @@ def test_rest_describes_the_file(browser: Client) -> None:
     assert version["schema"]["dialect"]["comments"]
 
 
+def test_a_packed_file_has_the_fields_of_a_sample_and_no_rows(browser: Client) -> None:
+    page = squeezed(sampled(browser, b"", packed="1", **{"dialect.sheet": "Second"}).content.decode())
+    assert "The file is unpacked and read after the upload" in page
+    assert 'name="dialect.sheet" value="Second"' in page and "<table" not in page
+
+
 def test_the_sample_begins_below_a_title(browser: Client) -> None:
     page = squeezed(sampled(browser, b"Report of 2024\n\na b  y\n1 2 0\n3 4 1\n").content.decode())
     assert "detected: blanks" in page and 'placeholder="detected: 2"' in page

@@ -98,7 +98,7 @@ def parsed(text: str, delimiter: Delimiter, first: int = 0, count: int = ROWS + 
         count: at most so many rows.
     """
     line = 0
-    reader = fields_of(io.StringIO(text, newline=""), delimiter)
+    reader = FieldReader(io.StringIO(text, newline=""), delimiter)
     try:
         for fields in reader:
             if fields:
@@ -112,7 +112,7 @@ def parsed(text: str, delimiter: Delimiter, first: int = 0, count: int = ROWS + 
         return
 
 
-class fields_of(Iterator[list[str]]):  # noqa: N801  used as a function, as `csv.reader` is
+class FieldReader(Iterator[list[str]]):
     """Yields the fields of each row in lines, as `csv.reader` does, also between blanks and two signs."""
 
     def __init__(self, lines: Iterator[str] | io.TextIOBase, delimiter: str) -> None:

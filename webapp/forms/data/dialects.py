@@ -94,8 +94,13 @@ def read_dialect(entries: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class SampleRows(Context):
-    """A file's detected dialect and first rows."""
+    """A file's detected dialect and first rows; a packed file has neither before it is read.
 
+    Attributes:
+        is_packed: whether its bytes are no text.
+    """
+
+    is_packed: bool
     dialect_fields: list[DialectField]
     names: list[str]
     rows: list[list[str]]
@@ -114,10 +119,13 @@ def sample_context(
         entries: the form's fields by name, with their prefix.
         requested: the validated entries.
     """
+    if entries.get("packed") == "1":
+        return SampleRows(True, dialect_fields(entries), [], [], 0, 0)
     dialect, rows = detect_dialect(start, is_all=is_all, request=requested)
     names = rows[0] if dialect.header and rows else []
     body = rows[1:] if dialect.header else rows
     return SampleRows(
+        is_packed=False,
         dialect_fields=dialect_fields(entries, dialect, names=OF_TEXT),
         names=names[:SHOWN_COLUMNS],
         rows=[row[:SHOWN_COLUMNS] for row in body[:SHOWN_ROWS]],

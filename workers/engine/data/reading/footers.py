@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from jobs.spec.data.delimiters import fields_of
+from jobs.spec.data.delimiters import FieldReader
 
 FOOTER_LINES = 12
 """Lines at the end of a file that may be a footer."""
@@ -99,7 +99,7 @@ def _notes(lines: Sequence[str], width: int, delimiter: str) -> int:
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
-    return [field.strip() for field in next(fields_of(iter([line]), delimiter), [])]
+    return [field.strip() for field in next(FieldReader(iter([line]), delimiter), [])]
 
 
 def _may_be_total(last: Sequence[str], body: Sequence[Sequence[str]], width: int) -> bool:
@@ -114,7 +114,7 @@ def _is_sum(last: Sequence[str], lines: Sequence[str], delimiter: str) -> bool:
     """Return whether a row has the sum of a column, or its mean, for each number that it has."""
     totals = {column: total for column, field in enumerate(last) if (total := _number(field)) is not None}
     sums, counts = dict.fromkeys(totals, 0.0), dict.fromkeys(totals, 0)
-    for row in fields_of(iter(lines), delimiter):
+    for row in FieldReader(iter(lines), delimiter):
         for column in totals:
             if column < len(row) and (number := _number(row[column].strip())) is not None:
                 sums[column] += number

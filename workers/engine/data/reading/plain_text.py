@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from jobs.spec.data.delimiters import Delimiter, fields_of
+from jobs.spec.data.delimiters import Delimiter, FieldReader
 from jobs.spec.data.dialect import (
     SAMPLE_BYTES,
     Dialect,
@@ -215,8 +215,10 @@ def _copied(
             for line in copying.lines():
                 target.write(line)
         else:
+            # A field may be as long as the file.
+            csv.field_size_limit(max(path.stat().st_size, csv.field_size_limit()))
             writer = csv.writer(target, delimiter=delimiter, lineterminator="\n")
-            writer.writerows(fields_of(copying.lines(), dialect.delimiter))
+            writer.writerows(FieldReader(copying.lines(), dialect.delimiter))
         check_expanded(path.name, target.tell(), limits)
     plain = Dialect(delimiter=delimiter, decimal=dialect.decimal, header=dialect.header)
     with copy.open("rb") as file:

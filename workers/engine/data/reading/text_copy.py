@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs.spec.data.delimiters import BLANK, fields_of
+from jobs.spec.data.delimiters import BLANK, FieldReader
 from jobs.spec.data.dialect import SAMPLE_BYTES, Dialect
 from jobs.spec.data.encodings import ENCODING_LABELS, codec_of
 from jobs.spec.data.text_rows import COMMENT
@@ -57,7 +57,7 @@ class Copying:
         if not self._dialect.comments or not line.startswith(COMMENT):
             return False
         delimiter = self._dialect.delimiter
-        return delimiter == BLANK or len(next(fields_of(iter([line]), delimiter), [])) != self._width
+        return delimiter == BLANK or len(next(FieldReader(iter([line]), delimiter), [])) != self._width
 
     def _leave_out(self, line: str) -> None:
         if text := line.strip().strip(self._dialect.delimiter):
