@@ -153,9 +153,12 @@ def _lines_around(body: bytes, place: int) -> bytes:
 
 def encoding_of_lines(lines: bytes) -> Encoding:
     """Detect the encoding of lines that are not UTF-8."""
-    # Each line with such characters once: thousands of lines of digits, or of equal ones, would mislead.
-    found = dict.fromkeys(line for line in re.split(rb"[\r\n]+", lines) if not line.isascii())
-    body = b"\n".join(found)
+    found = [line for line in re.split(rb"[\r\n]+", lines) if not line.isascii()]
+    if found and sum(map(_is_utf8, found)) > _CLEAR * len(found):
+        # A few damaged characters do not make it another encoding, in which all others would be wrong.
+        return "utf-8"
+    # Each line once: many equal ones would mislead.
+    body = b"\n".join(dict.fromkeys(found))
     western, share = _western(body)
     if share > _CLEAR and _is_accented(body):
         return western
@@ -170,6 +173,14 @@ def encoding_of_lines(lines: bytes) -> Encoding:
     if best not in _WESTERN:
         return best
     return western if _is_accented(body) else own or western
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _candidates(body: bytes) -> list[Encoding]:

@@ -237,6 +237,7 @@ JSON = (
         {"a": ExpectedColumn("number", missing=1, values=(None, 2.0))},
     ),
     case("under_another_name.txt", FRAME.to_json(orient="records").encode(), READ),
+    case("of_a_shell.json", FRAME.to_json(orient="records").encode("utf-16"), READ),
     case("numbers_alone.json", b"[1, 2, 3]", refusal="a JSON array without objects; a table is"),
     case(
         "configuration.json",
@@ -452,6 +453,13 @@ ENCODINGS = (
         csv_rows("b,y", *["x,1"] * 30_000) + text("Москва,0", "Казань,1", encoding="cp1251"),
         {"b": ExpectedColumn("category")},
         dialect={"encoding": "windows-1251"},
+    ),
+    case(
+        "one_damaged_character.csv",
+        csv_rows("b,y", *["Orléans,1"] * 20) + b"Bourg\xe9,0\nd\xc3\xa9j\xc3\xa0,1\n",
+        {"b": ExpectedColumn("category", values=(*["Orléans"] * 20, "Bourg\ufffd", "déjà"))},
+        findings=("One character does not exist in UTF-8",),
+        dialect={"encoding": "utf-8"},
     ),
     case("garbled_accents.csv", csv_rows("b,y", "CafÃ©,0", "MÃ¼ller,1", "x,0"), findings=("'CafÃ©'",)),
     case(

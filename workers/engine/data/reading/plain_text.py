@@ -90,16 +90,18 @@ def plain_text(
         raise DamagedFile(
             f"this file is damaged: {path.name} is not a readable CSV file: it contains no text"
         )
-    encoding = request.encoding or (_encoding(path, start) if whole else encoding_of(start, is_all=False))
+    encoding, is_damaged = request.encoding or encoding_of(start, is_all=False), False
+    if request.encoding is None and encoding == "utf-8" and (whole or not _fits(start)):
+        encoding, is_damaged = _encoding(path)
     dialect, rows = _detected(path, start, request, encoding)
     zeros = _has_zeros(path) if encoding != "utf-16" else False
     footer = _footer_of(path, dialect, start, rows)
-    if not zeros and not footer.lines and _is_plain(dialect, start):
+    if not (zeros or is_damaged or footer.lines) and _is_plain(dialect, start):
         header = _header(rows, dialect, path)
         findings = (*footer.findings, *_guess(path, dialect, request))
         return PlainText(path, dialect, dialect, rows, decode_start(start, encoding), header, findings)
-    if request.encoding is None and not whole:
-        dialect, rows = _detected(path, start, request, _encoding(path, start))
+    if request.encoding is None and encoding == "utf-8" and not whole:
+        dialect, rows = _detected(path, start, request, _encoding(path)[0])
     return _copied(path, dialect, rows, request, limits, folder, footer)
 
 
@@ -127,11 +129,20 @@ def _is_plain(dialect: Dialect, start: bytes) -> bool:
     )
 
 
-def _encoding(path: Path, start: bytes) -> Encoding:
-    """Return a whole file's encoding: its first bytes may be plain ASCII."""
-    encoding = encoding_of(start, is_all=False)
-    if encoding != "utf-8":
-        return encoding
+def _fits(start: bytes) -> bool:
+    """Return whether a file's first bytes are valid UTF-8; the last character may be incomplete."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _encoding(path: Path) -> tuple[Encoding, bool]:
+    """Return a whole file's encoding, and whether it is UTF-8 with some damaged characters.
+
+    Its first bytes may be plain ASCII.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         try:
@@ -140,8 +151,9 @@ def _encoding(path: Path, start: bytes) -> Encoding:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             file.seek(0)
-            return encoding_of_lines(_special_lines(file))
-    return "utf-8"
+            encoding = encoding_of_lines(_special_lines(file))
+            return encoding, encoding == "utf-8"
+    return "utf-8", False
 
 
 def _special_lines(file: IO[bytes]) -> bytes:

@@ -84,9 +84,11 @@ class Copying:
             findings.append(f"{self._zeros:,} zero bytes were removed from the text.")
         if self._replaced:
             label = ENCODING_LABELS[self._dialect.encoding]
+            one = self._replaced == 1
+            many = "One character does" if one else f"{self._replaced:,} characters do"
             findings.append(
-                f"{self._replaced:,} characters do not exist in {label} and were replaced by �. If that is "
-                "the wrong encoding, choose another one."
+                f"{many} not exist in {label}, and � is in {'its' if one else 'their'} place. If that is the "
+                "wrong encoding, choose another one."
             )
         return findings
 

@@ -1,12 +1,13 @@
 """Finds the table in an upload: unpacks it, takes it out of an archive, and writes workbooks as text."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from jobs.spec.data.dialect import SAMPLE_BYTES, DialectRequest
-from jobs.spec.data.encodings import is_text
+from jobs.spec.data.encodings import codec_of, encoding_of, is_text
 from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.foreign_formats import foreign_by_content
@@ -164,6 +165,21 @@ def _columns_of(file: PlainFile, limits: FileLimits) -> frozenset[str]:
                 return frozenset()
 
 
+def _as_utf8(path: Path, folder: Path) -> Path:
+    """Return a file of JSON in UTF-8: some shells write UTF-16."""
+    with path.open("rb") as file:
+        start = file.read(SAMPLE_BYTES)
+    if (encoding := encoding_of(start, is_all=False)) == "utf-8":
+        return path
+    copy = folder / f"utf-8 {path.name}"
+    with (
+        path.open(encoding=codec_of(encoding, start), newline="") as source,
+        copy.open("w", encoding="utf-8", newline="") as target,
+    ):
+        shutil.copyfileobj(source, target)
+    return copy
+
+
 def _converted(file: PlainFile, limits: FileLimits, folder: Path) -> PlainFile:
     """Return a file as text or lines if its format is read so."""
     described: dict[str, Any] = {"format": LABELS[file.source]}
@@ -180,6 +196,7 @@ def _converted(file: PlainFile, limits: FileLimits, folder: Path) -> PlainFile:
         target = folder / "lines" / file.path.name
         target.parent.mkdir()
         with reading(file.path, "JSON"):
+            file = replace(file, path=_as_utf8(file.path, target.parent))
             findings = write_lines(file.path, target, limits)
         if findings is not None:
             described = {"format": "JSON"}
