@@ -54,8 +54,10 @@ class DialectRequest(Frozen):
     encoding: Encoding | None = None
     decimal: Decimal | None = None
     header: bool | None = None
-    skip_lines: int | None = Field(default=None, ge=0, le=MAX_SKIPPED)
-    comments: bool | None = None
+    skip_lines: int | None = Field(
+        default=None, ge=0, le=MAX_SKIPPED, description="lines above the header that are no part of the table"
+    )
+    comments: bool | None = Field(default=None, description="whether lines that begin with # are left out")
     sheet: str | None = Field(
         default=None, max_length=255, description="the sheet of a workbook that is read"
     )

@@ -114,8 +114,8 @@ def encoding_of(start: bytes, *, is_all: bool) -> Encoding:
     try:
         # Incremental, since the last character of a part may be incomplete.
         codecs.getincrementaldecoder("utf-8")().decode(start, final=is_all)
-    except UnicodeDecodeError as error:
-        return encoding_of_lines(_lines_around(start, error.start))
+    except UnicodeDecodeError:
+        return encoding_of_lines(start)
     return "utf-8"
 
 
@@ -143,12 +143,6 @@ def codec_of(encoding: Encoding, start: bytes) -> str:
         return CODECS[encoding]
     # Without a mark, Python's own decoder raises an error. Who chose it by mistake sees wrong characters.
     return wide_codec(start) or "utf-16-le"
-
-
-def _lines_around(body: bytes, place: int) -> bytes:
-    """Return the lines from the one at a place on, as many as decide."""
-    begin = max(body.rfind(b"\n", 0, place), body.rfind(b"\r", 0, place)) + 1
-    return body[begin : begin + DECIDING_BYTES]
 
 
 def encoding_of_lines(lines: bytes) -> Encoding:
