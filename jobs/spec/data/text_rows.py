@@ -90,6 +90,8 @@ def _are_comments(lines: Sequence[str]) -> bool:
     The value of a first column may begin with the sign, such as "#1".
     """
     others = [line for line in lines if line.strip() and not line.startswith(COMMENT)]
+    if not others:
+        return False
     first = lines.index(others[0])
     among = [line for line in lines[first:] if line.startswith(COMMENT)]
     delimiter = delimiter_of("".join(others))
