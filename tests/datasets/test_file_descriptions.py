@@ -71,7 +71,7 @@ def test_rest_describes_the_file(browser: Client) -> None:
 
 
 def test_a_packed_file_has_the_fields_of_a_sample_and_no_rows(browser: Client) -> None:
-    page = squeezed(sampled(browser, b"", packed="1", **{"dialect.sheet": "Second"}).content.decode())
+    page = squeezed(sampled(browser, b"PK", packed="1", **{"dialect.sheet": "Second"}).content.decode())
     assert "The file is unpacked and read after the upload" in page
     assert 'name="dialect.sheet" value="Second"' in page and "<table" not in page
 

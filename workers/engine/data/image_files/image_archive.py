@@ -1,28 +1,19 @@
 """Reads the files in an image archive from outside, with limits."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from jobs.spec.data.images import MAX_IMAGE_BYTES
+from workers.engine.data.reading.archived_names import MAX_DEPTH, MAX_FILES, is_about, is_hidden
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadData
 from workers.system.archives import Archive, ArchiveFile, BadArchive, DamagedArchive, Limits
 
-MAX_FILES = 200_000
-"""Entries of an archive, folders included."""
-MAX_DEPTH = 10
-"""Folders around a file."""
 MAX_RATIO = 200
 """How many times the bytes of the archive its files may have together."""
 SMALL_BYTES = 64 * 2**20
 """Files that have no more bytes together may be compressed by any ratio."""
-HIDDEN_FOLDERS = frozenset({"__MACOSX"})
-ABOUT = re.compile(r"(readme|licen[cs]e|copying|notice|changelog|citation|authors)\b", re.IGNORECASE)
-ABOUT_SUFFIXES = frozenset({".md", ".rst", ".pdf", ".html", ".htm", ".url", ".names", ".docx", ".doc"})
-"""Begins of names, and suffixes, of files that describe the others."""
-HIDDEN_FILES = frozenset({"thumbs.db", "desktop.ini"})
 
 
 @dataclass
@@ -66,18 +57,3 @@ class ImageArchive:
             self.about.append(path)
             return True
         return False
-
-
-def is_about(path: str) -> bool:
-    """Return whether a file in an archive describes the others, by its name."""
-    name = PurePosixPath(path)
-    suffix = name.suffix.lower()
-    return suffix in ABOUT_SUFFIXES or (suffix in ("", ".txt") and ABOUT.match(name.name) is not None)
-
-
-def is_hidden(path: str) -> bool:
-    """Return whether a file in an archive was added by an operating system."""
-    parts = path.split("/")
-    if any(part.startswith(".") or part in HIDDEN_FOLDERS for part in parts):
-        return True
-    return parts[-1].lower() in HIDDEN_FILES

@@ -170,7 +170,8 @@ def _read_headers(archive: ImageArchive, bad: BadImages, progress: Callable[[flo
     for file in archive.files():
         if is_table(file.path):
             if archived.table is not None:
-                raise BadData(f"the archive has two tables of labels: {archived.table.path} and {file.path}")
+                both = f"{archived.table.path} and {file.path}"
+                raise BadData(f"the archive has two tables of labels: {both}; keep the one with the labels")
             archived.table = file
             continue
         try:

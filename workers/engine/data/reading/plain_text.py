@@ -167,6 +167,8 @@ def _special_lines(file: IO[bytes]) -> bytes:
 
 
 def _has_zeros(path: Path) -> bool:
+    if not path.stat().st_size:
+        return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content.find(b"\0") >= 0
 
@@ -220,7 +222,8 @@ def _copied(
     copy = folder / "plain" / path.name
     copy.parent.mkdir(exist_ok=True)
     width = max((len(row) for row in rows), default=0)
-    copying = Copying(path, dialect, width, footer.lines)
+    # A person who says so means all lines with the sign.
+    copying = Copying(path, dialect, 0 if request.comments else width, footer.lines)
     delimiter: Delimiter = dialect.delimiter if dialect.delimiter in SAFE_DELIMITERS else "\t"
     with copy.open("w", newline="", encoding="utf-8") as target:
         if delimiter == dialect.delimiter:
