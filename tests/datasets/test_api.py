@@ -142,9 +142,9 @@ def test_a_taken_slug_is_a_conflict(api: Client) -> None:
     [
         ("people.exe", CSV),
         ("people.csv", b""),
-        ("people.csv", archive()),
-        ("people.csv", b"a,b\n\x00\x01"),
-        ("people.csv", b"a,b\0\n"),
+        ("people.csv", b"a,b\n\x02\x03"),
+        ("people.csv", b"a,b" + bytes(20)),
+        ("people.csv", b"SQLite format 3\0"),
         ("people.npz", CSV),
         ("people.parquet", b"PAR1 but then nothing"),
     ],

@@ -219,7 +219,7 @@ def combine_uploads(files: Sequence[StoredUpload]) -> StoredUpload:
     if len(files) > MOST_FILES:
         raise _bad_file(f"a version has at most {MOST_FILES} files, not {len(files)}")
     if others and first.source == "images":
-        raise _bad_file("images come in one archive: put the folders of all files into one zip or tar")
+        raise _bad_file("an archive comes alone: put all images or tables into one zip or tar")
     for other in others:
         if other.source != first.source:
             here, there = map(upload_formats.format_label, (first.source, other.source))

@@ -7,6 +7,7 @@ from pydantic import Field
 from jobs.spec.base import Frozen
 from jobs.spec.data.columns import ColumnRole, ColumnType
 from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.images import ImageShape, ImageStatistics
 from jobs.spec.data.offers import Misfits, Offer
 from jobs.spec.sections.data import Task
@@ -91,6 +92,9 @@ class DataSchema(Frozen):
     class_counts: tuple[int, ...] = ()
     columns: tuple[Column, ...]
     dialect: Dialect | None = Field(default=None, description="Of tables of text.")
+    file: FileDescription | None = Field(
+        default=None, description="The format of the file; null in profiles of earlier releases."
+    )
     images: ImageStatistics | None = Field(default=None, description="Of archives of images.")
     bad_rows: int = Field(default=0, description="Rows that were left out, because they could not be read.")
     rows_without_target: int = Field(

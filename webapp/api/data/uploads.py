@@ -189,7 +189,10 @@ FORMS: dict[str, dict[str, Any]] = {
             "columns": TEXT
             | {"description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON.'},
             "dialect": TEXT
-            | {"description": "`{delimiter, encoding, decimal, header}` as JSON; others are detected."},
+            | {
+                "description": "`{delimiter, encoding, decimal, header, comments, skip_lines, sheet}` as "
+                "JSON; others are detected."
+            },
             "images": TEXT
             | {"description": "`{height, width, fit}` as JSON: the size of images, else proposed."},
             "max_bad_share": TEXT

@@ -95,9 +95,14 @@ def propose(
         values, kind = _typed(name, typed, request)
         if values is not None:
             typed[name] = values
-        schema[name] = _role(name, typed, kind, request.role, target, features)
+        schema[name] = _role(name, typed, kind, request.role, target, features, is_index=name in table.index)
     _check_lone_roles(schema, requests, features)
     if not any(column.role == "feature" for column in schema.values()):
+        if len(table.columns) == 1:
+            raise BadData(
+                f"the table has only one column, {target!r}, and a model needs the target and a feature at "
+                "least. If the file has several, name the delimiter between them"
+            )
         reasons = [f"{name!r}: {column.reason}" for name, column in schema.items() if column.reason]
         raise BadData(f"no column can be used as a feature; {some(reasons)}")
     return Schema(replace(table, columns=typed), schema, target)
@@ -164,6 +169,8 @@ def _role(
     requested: ColumnRole | None,
     target: str,
     features: Sequence[str] | None,
+    *,
+    is_index: bool,
 ) -> ColumnSchema:
     if name == target:
         return ColumnSchema("target", kind)
@@ -175,6 +182,9 @@ def _role(
     if requested is not None:
         reason = None if requested == "feature" else f"it was given the role {requested}"
         return ColumnSchema("ignore" if requested == "target" else requested, kind, reason)
+    # Dates are information, also as labels.
+    if is_index and kind != "date":
+        return ColumnSchema("id", kind, "it has the labels of the rows, for which the file has no name")
     distinct_words = words(columns, name)
     column = columns[name] if distinct_words is None else distinct_words.values
     if is_list_column(column):

@@ -26,6 +26,7 @@ from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
+from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
 from workers.engine.data.labels import seems_divided
 from workers.engine.data.row_hashes import count_equal_rows
@@ -107,12 +108,15 @@ def make_table_profile(
         class_counts=counts,
         columns=tuple(columns),
         dialect=table.dialect,
+        file=table.file,
         bad_rows=table.bad_rows,
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
         findings=(
+            *table.findings,
             *left_out(schema.columns),
+            *find_garbled(schema.table.columns),
             *_several_labels(schema, target.task),
             *_in_order_of_time(schema),
             *statistics.find_issues(

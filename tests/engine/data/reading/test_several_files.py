@@ -101,9 +101,9 @@ def test_a_damaged_row_is_found_in_a_file_with_another_order_of_columns(tmp_path
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(b"a,b\n1,\x81\xff\n", id="bytes that are no text"),
+        pytest.param(b"a,b\n1,\x81\xff\x00\x01\x02\x03\n", id="bytes that are no text"),
         pytest.param("a,b\n1,x\n".encode("utf-16")[:-1], id="cut UTF-16"),
-        pytest.param(b"b,a\n\x81\xff,1\n", id="no text in another order"),
+        pytest.param(b"b,a\n\x81\xff\x00\x01\x02\x03,1\n", id="no text in another order"),
     ],
 )
 @pytest.mark.parametrize("is_first", [True, False])

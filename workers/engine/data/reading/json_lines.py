@@ -1,6 +1,7 @@
 """Reads JSON Lines: one object a line, whose keys are the columns."""
 
 import codecs
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -15,8 +16,10 @@ from workers.engine.arrays import Array
 from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.reading.arrow_columns import to_arrow
 from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.reading.header import Header, name_columns
+from workers.engine.data.reading.json_document import loads
 from workers.engine.data.spilled import MAX_OPEN_COLUMNS, NumberWriter, Spill, SpilledColumns, writers
-from workers.engine.data.table import Table, check_count, check_names, check_size
+from workers.engine.data.table import Table, check_count, check_fields, check_size
 from workers.engine.data.texts import check_lengths, text_array
 from workers.engine.errors import BadData
 
@@ -48,16 +51,28 @@ def read_json_lines(
     spill = spill.for_size(path.stat().st_size) if spill is not None else None
     kinds, rows = _kinds(path, limits, bad)
     bad.check(rows, path.name)
-    check_names([name.strip() for name in kinds], path.name, limits)
+    header = name_columns([name.strip() for name in kinds])
+    check_fields(header.names, path.name, limits)
+    names = dict(zip(kinds, header.names, strict=True))
     if spill is not None and len(kinds) <= MAX_OPEN_COLUMNS:
-        return Table(_in_parts(path, kinds, limits, bad, spill), bad_rows=len(bad.rows))
+        return _table(_in_parts(path, kinds, names, limits, bad, spill), header, bad)
     check_expanded(path.name, rows * len(kinds) * BYTES_PER_VALUE, limits)
     columns: dict[str, list[Any]] = {name: [] for name in kinds}
     for value in _objects(path, bad):
         for name, values_of_key in columns.items():
             values_of_key.append(value.get(name))
-    arrays = {name.strip(): _column(name, values, kinds[name], limits) for name, values in columns.items()}
-    return Table(arrays, bad_rows=len(bad.rows))
+    arrays = {names[name]: _column(name, values, kinds[name], limits) for name, values in columns.items()}
+    return _table(arrays, header, bad)
+
+
+def _table(columns: Mapping[str, Array], header: Header, bad: BadRows) -> Table:
+    return Table(
+        columns,
+        bad_rows=len(bad.rows),
+        findings=header.findings,
+        index=header.labels,
+        renamed=header.renamed,
+    )
 
 
 def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[type]], int]:
@@ -88,11 +103,16 @@ def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[
 
 
 def _in_parts(
-    path: Path, kinds: Mapping[str, set[type]], limits: FileLimits, bad: BadRows, spill: Spill
+    path: Path,
+    kinds: Mapping[str, set[type]],
+    names: Mapping[str, str],
+    limits: FileLimits,
+    bad: BadRows,
+    spill: Spill,
 ) -> SpilledColumns:
-    """Return a large file's columns; only some lines are in memory at a time."""
+    """Return a large file's columns by the names of their keys; only some lines are in memory at a time."""
     columns = SpilledColumns(spill.folder)
-    dtypes = {name.strip(): _dtype(types) for name, types in kinds.items()}
+    dtypes = {names[name]: _dtype(types) for name, types in kinds.items()}
     first = size = 0
     with writers(columns, dtypes) as opened:
         objects = _objects(path, bad)
@@ -100,7 +120,7 @@ def _in_parts(
             for name, types in kinds.items():
                 values = _column(name, [value.get(name) for value in part], types, limits, first)
                 size += values.nbytes
-                writer = opened[name.strip()]
+                writer = opened[names[name]]
                 if isinstance(writer, NumberWriter):
                     writer.append(values)
                 else:
@@ -122,7 +142,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _objects(path: Path, bad: BadRows) -> Iterator[dict[str, Any]]:
     """Yield the objects in all lines but the bad ones."""
     left_out = {number for number, _, _ in bad.rows}
-    return (orjson.loads(line) for number, line in _lines(path) if number not in left_out)
+    return (loads(line) for number, line in _lines(path) if number not in left_out)
 
 
 def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dict[str, Any] | str:
@@ -134,8 +154,8 @@ def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dic
         lists: the keys whose values are lists, to which new ones are added.
     """
     try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        value = loads(line)
+    except json.JSONDecodeError as error:
         return f"no JSON ({error.msg})"
     if not isinstance(value, dict):
         return "no JSON object"
