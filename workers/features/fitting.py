@@ -129,6 +129,7 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
         origin=str(present[-1]),
         fill=str(present[len(present) // 2]),
         indicator=plan.indicator,
+        date_format=plan.date_format,
     )
 
 
