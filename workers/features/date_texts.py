@@ -53,11 +53,11 @@ def half_number(letter: str) -> int:
 
 
 WORDS = {"month_name": month_number, "zone": offset_seconds, "half": half_number}
-"""What the texts of these fields mean as numbers. The other fields are digits."""
+"""The functions that make numbers of these fields. The other fields are digits."""
 
 
 def fraction_text(digits: str) -> str:
-    """Return the digits of a second's fraction as microseconds; further digits are cut off."""
+    """Return the digits of a second's fraction as microseconds; further digits are dropped."""
     return digits[:6].ljust(6, "0")
 
 

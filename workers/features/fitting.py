@@ -133,6 +133,23 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
     )
 
 
+def with_date_formats(features: Features, plans: Sequence[ColumnPlan]) -> Features:
+    """Return an earlier model's pipeline that reads requests by the date formats of other data.
+
+    Args:
+        features: the pipeline.
+        plans: how the columns of the data become numbers.
+    """
+    formats = {plan.column: plan.date_format for plan in plans if plan.encode == "date"}
+    columns = tuple(
+        feature.model_copy(update={"date_format": formats[feature.column]})
+        if isinstance(feature, DateFeature) and feature.column in formats
+        else feature
+        for feature in features.columns
+    )
+    return features.model_copy(update={"columns": columns})
+
+
 def _frequent(
     plan: ColumnPlan, stored: Column, rows: Array, before_each: Step, *, at_least: int
 ) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ TIME = (
 
 
 class Directive(NamedTuple):
-    """What a directive reads.
+    """The text that a directive reads.
 
     Attributes:
         field: the name of its group; none for text that decides nothing.

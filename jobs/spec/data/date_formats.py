@@ -1,4 +1,4 @@
-"""Defines date formats: patterns by which texts become dates, alike in a file and in a request.
+"""Defines date formats: patterns that make dates of texts, alike in a file and in a request.
 
 A format has the directives of `strptime`, such as `%d.%m.%Y`, and `%q` for a quarter. It describes the date.
 A time may follow a whole day whether the format has one or not, since a time is never in doubt: `10:30`,
@@ -34,7 +34,7 @@ class DatePattern(NamedTuple):
     """A format as a regular expression, for both `re` and RE2.
 
     Attributes:
-        regex: for a whole text without blanks around it. Its groups are named by what they contain.
+        regex: for a whole text without blanks around it. Its groups have the names of the fields.
         fields: the group names in their order.
         is_digits: whether its texts are digits alone, so that numbers can be such dates.
         width: how many digits these are.
@@ -87,7 +87,7 @@ def pattern_of(form: str) -> DatePattern:
     if ("half" in fields) != any(piece == "%I" for piece in pieces):
         raise _bad(form, "%I, an hour up to 12, needs %p for AM or PM")
     if any(clash in "".join(pieces) for clash in ("%Y-%d-%m", "%Y%d%m")):
-        raise _bad(form, "a request could not tell it from ISO 8601, which has the month before the day")
+        raise _bad(form, "in a request it could be ISO 8601 too, which has the month before the day")
     timed = {*fields} & _TIMES
     if timed and (not has_day or "hour" not in timed or ("second" in timed and "minute" not in timed)):
         raise _bad(form, "a time needs a day and an hour, as in %d.%m.%Y %H:%M")
@@ -144,7 +144,7 @@ def _part(piece: str, *, is_tight: bool, has_name: bool) -> str:
 
     Args:
         piece: the directive or character.
-        is_tight: whether another number is next to it, so that only its width tells them apart.
+        is_tight: whether another number is next to it, so that only its width separates them.
         has_name: whether the month is a word, so that the day may be 1st or 24th.
     """
     if piece.isspace():

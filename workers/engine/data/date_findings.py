@@ -1,4 +1,4 @@
-"""Says how columns were read as dates, with offers of the other ways in which they could be read."""
+"""Describes how columns were read as dates, and offers the other ways in which they could be read."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class DateFindings(NamedTuple):
 
 
 def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSchema]) -> DateFindings:
-    """Return what a person should know about the columns of dates.
+    """Return the doubts about columns of dates.
 
     Args:
         columns: by name, (rows,) each, with the types of `schema`.
@@ -56,7 +56,7 @@ def _offer(
     kind: ColumnType,
     date_format: str | None = None,
 ) -> Offer:
-    # Accepting it replaces what a person has chosen for the column before.
+    # Accepting it replaces the earlier choices for the column.
     role = column.role if column.role in (*LONE_ROLES, "target") else None
     change = ColumnRequest(name=name, role=role, type=kind, date_format=date_format)
     return Offer(finding=finding, label=label, change=change)
@@ -114,7 +114,7 @@ def _numbers(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offe
     if facts.is_digits and not facts.is_stated:
         finding = (
             f"The numbers of column {name!r} are read as dates such as {example_of(facts.format)}, as its "
-            "name or its steps say."
+            "name or its steps show."
         )
         yield _offer(name, column, finding, "Read it as whole numbers", "integer")
 
@@ -125,7 +125,7 @@ def _misfits(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offe
         return
     finding = (
         f"{sum(facts.rows):,} of {facts.present:,} values of column {name!r} are dates such as "
-        f"{example_of(facts.format)}; {_named(facts.misfits)}. What is no such date counts as missing."
+        f"{example_of(facts.format)}; {_named(facts.misfits)}. Other values count as missing."
     )
     if facts.rival is not None:
         form, rows = facts.rival

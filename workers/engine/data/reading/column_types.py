@@ -64,7 +64,7 @@ def recognize(column: Array, name: str | None = None) -> TypedColumn:
 
     Args:
         column: as it was read.
-        name: the column's name, by which some numbers are dates; None if they cannot be.
+        name: the column's name, since it may show that numbers are dates; None if they cannot be.
     """
     match column.dtype.kind:
         case "b":

@@ -29,7 +29,7 @@ from workers.features.date_texts import DATE, NO_DATE
 SAMPLED = 200
 """Texts, spread over the column, whose forms are looked up."""
 COMPARED = 20_000
-"""Texts, spread over the column, by which orders that fit far fewer rows are dropped."""
+"""Texts, spread over the column, on which orders are tried: those that fit far fewer rows are dropped."""
 DROPPED_SHARE = 0.9
 MAX_EXAMPLES = 5
 MAX_EXAMPLE_CHARACTERS = 100
@@ -37,7 +37,7 @@ MAX_EXAMPLE_CHARACTERS = 100
 
 @dataclass
 class _Texts:
-    """A column's different texts, and what is known of each.
+    """A column's different texts with their rows and dates.
 
     Attributes:
         texts: those that are no gaps, without blanks around them, as an Arrow array.
@@ -198,7 +198,7 @@ def _dates(texts: Any, form: str) -> Array:
 def _best_family(known: _Texts, unread: Array, done: Set[Family]) -> tuple[Family, Choice] | None:
     """Return the family that most of the unread texts belong to, and its order; None if none fits any.
 
-    In families that are done, the remaining texts have another order: which one, they cannot tell.
+    Texts of a family that is done have another order than the chosen one, so they remain misfits.
     """
     sample = _spread(unread, SAMPLED)
     votes: dict[Family, int] = {}

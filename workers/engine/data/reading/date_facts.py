@@ -1,4 +1,4 @@
-"""Defines what is known of a column of dates: its formats, which could be meant too, and its misfits."""
+"""Describes a column of dates: its formats, others that could be meant, and its misfits."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from workers.engine.data.reading.date_families import Evidence
 MIN_WRITTEN, MIN_POSSIBLE = 2 / 3, 1 / 2
 """A column is of dates if more of its values are written as dates, and more of them are possible dates."""
 NAMED_SHARE = 1 / 10
-"""From this share of dates on, a finding says that a column of words has some."""
+"""From this share of dates on, a column of words gets the offer to be read as dates."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def _numeric() -> list[Family]:
         d_m, m_d = f"%d{mark}%m", f"%m{mark}%d"
         years_first = (f"%Y{mark}{m_d}", f"%Y{mark}{d_m}")
         families += [
-            # In a request, a day before a month could not be told from ISO 8601.
+            # In a request, a day before a month could be ISO 8601 too.
             Family(years_first[:1] if mark == "-" else years_first),
             Family((f"{d_m}{mark}%Y", f"{m_d}{mark}%Y"), is_settled=mark == "."),
         ]
@@ -107,7 +107,7 @@ def families_of(text: str) -> tuple[Family, ...]:
     """Return the families that a text may belong to."""
     if len(text) not in LENGTHS or sum(map(str.isdigit, text)) < 2:
         return ()
-    # No pattern tells digits apart, so many texts are looked up at once.
+    # To all patterns digits are alike, so many texts are looked up at once.
     return _families_of_form(re.sub(r"[0-9]", "0", text))
 
 

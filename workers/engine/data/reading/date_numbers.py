@@ -19,7 +19,7 @@ NAME = re.compile(
     r"date|datum|fecha|ymd|(^|[ _.-])(day|dt|tag|jour|data|dob|time)($|[ _.-])|[a-z](Day|Dt|Time)$",
     re.IGNORECASE,
 )
-"""Names by which whole numbers such as 20211224 are surely dates."""
+"""In columns with these names, whole numbers such as 20211224 are surely dates."""
 
 
 class DateNumbers(NamedTuple):
@@ -51,7 +51,9 @@ def _are_in_range(numbers: Array, digits: int) -> bool:
         if not len(present):
             return False
         unit = 10 ** (digits - 4)
-        if present.min() < DIGIT_YEARS[0] * unit or present.max() >= (DIGIT_YEARS[1] + 1) * unit:
+        # As Python numbers: a float of 16 bits cannot be compared with these.
+        low, high = present.min().item(), present.max().item()
+        if low < DIGIT_YEARS[0] * unit or high >= (DIGIT_YEARS[1] + 1) * unit:
             return False
         if part.dtype.kind == "f" and (present != np.round(present)).any():
             return False
