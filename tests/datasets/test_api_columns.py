@@ -62,7 +62,7 @@ def test_a_date_format_is_stated_with_the_upload_or_later(api: Client) -> None:
         ),
         (
             '[{"name": "age", "type": "text", "date_format": "%Y"}]',
-            "/columns/0",
+            "/columns/0/date_format",
             "is for columns of type date",
         ),
         ("{", "/columns", ""),

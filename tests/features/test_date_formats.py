@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -38,6 +38,7 @@ def in_request(text: str, form: str | None) -> Any:
     return from_json([text], "date", "day", form)[0]
 
 
+@settings(deadline=None)
 @given(moment=MOMENTS, form=st.sampled_from(FORMATS))
 def test_a_moment_is_read_back_from_a_file_and_from_a_request(moment: datetime.datetime, form: str) -> None:
     if "%y" in form:
@@ -52,6 +53,7 @@ def test_a_moment_is_read_back_from_a_file_and_from_a_request(moment: datetime.d
         assert read == np.datetime64(expected)
 
 
+@settings(deadline=None)
 @given(moment=MOMENTS)
 def test_iso_8601_is_read_in_requests_to_each_column(moment: datetime.datetime) -> None:
     for form in (None, "%m/%d/%Y", "%d.%m.%y", "%YQ%q", "%Y%m%d"):
@@ -61,6 +63,7 @@ def test_iso_8601_is_read_in_requests_to_each_column(moment: datetime.datetime) 
 ODD = st.text("0123456789/-.: TtZzPpAaMm+,()DdEeCcQqWwéÀ年\u202f", max_size=30)
 
 
+@settings(deadline=None)
 @given(
     text=ODD | st.builds(str.__add__, st.sampled_from(["24/12/2021", "24/12/2021 10:30", "Dec 24 2021"]), ODD)
 )
@@ -75,6 +78,7 @@ def test_any_text_is_a_date_in_both_or_in_neither(text: str) -> None:
             assert np.isnat(read) or sent == read
 
 
+@settings(deadline=None)
 @given(moments=st.lists(MOMENTS, min_size=1, max_size=5))
 def test_iso_dates_that_are_read_at_once_are_the_same_as_one_by_one(moments: list[datetime.datetime]) -> None:
     texts = pa.array([moment.isoformat(" ") for moment in moments], pa.large_string())

@@ -11,6 +11,7 @@ from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.reading.date_facts import NAMED_SHARE, DateFacts
 from workers.engine.data.schema import ColumnSchema
+from workers.engine.data.statistics import MOST_NAMED
 from workers.features.date_texts import read_dates
 
 SPREADSHEET_YEAR = 1930
@@ -32,20 +33,33 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
         columns: by name, (rows,) each, with the types of `schema`.
         schema: role, type and facts on dates by column name.
     """
-    found = DateFindings([], [])
+    found, with_doubts = DateFindings([], []), 0
     for name, column in schema.items():
-        facts = column.dates
-        if facts is None:
+        if column.dates is None:
             continue
-        if column.type != "date":
-            found.offers.extend(_possible_dates(name, column, facts))
-            continue
-        found.offers.extend(_orders(name, column, facts))
-        found.offers.extend(_numbers(name, column, facts))
-        found.offers.extend(_misfits(name, column, facts))
-        found.sentences.extend(_several(name, facts))
-        found.offers.extend(_short_years(name, column, facts, columns[name]))
+        sentences = [*_several(name, column, column.dates)]
+        offers = [*_offers(name, column, column.dates, columns[name])]
+        with_doubts += bool(sentences or offers)
+        if with_doubts <= MOST_NAMED:
+            found.sentences.extend(sentences)
+            found.offers.extend(offers)
+    if with_doubts > MOST_NAMED:
+        found.sentences.append(
+            f"{with_doubts - MOST_NAMED:,} more columns could be read as dates in several ways; the table of "
+            "columns has their formats and missing values."
+        )
     return found
+
+
+def _offers(name: str, column: ColumnSchema, facts: DateFacts, dates: Array) -> Iterator[Offer]:
+    """Yield the other ways in which a column could be read."""
+    if column.type != "date":
+        yield from _possible_dates(name, column, facts)
+        return
+    yield from _orders(name, column, facts)
+    yield from _numbers(name, column, facts)
+    yield from _misfits(name, column, facts)
+    yield from _short_years(name, column, facts, dates)
 
 
 def _offer(
@@ -127,6 +141,8 @@ def _misfits(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offe
         f"{sum(facts.rows):,} of {facts.present:,} values of column {name!r} are dates such as "
         f"{example_of(facts.format)}; {_named(facts.misfits)}. Other values count as missing."
     )
+    if column.role == "time":
+        finding += " A split over time needs a date in every row."
     if facts.rival is not None:
         form, rows = facts.rival
         many = "One of these rows fits" if rows == 1 else f"{rows:,} of these rows fit"
@@ -148,9 +164,9 @@ def _named(misfits: Misfits | None) -> str:
     return ", ".join(pairs) + (f", and {more:,} more rows have others" if more else "")
 
 
-def _several(name: str, facts: DateFacts) -> Iterator[str]:
+def _several(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
     """Yield the sentence on a column that has several formats."""
-    if len(facts.rows) > 1:
+    if column.type == "date" and len(facts.rows) > 1:
         parts = [
             f"{rows:,} rows as {example_of(form)}"
             for form, rows in zip(formats_of(facts.format), facts.rows, strict=True)

@@ -115,7 +115,7 @@ def recognize_words(words: Words, name: str | None = None) -> TypedWords:
             typed = TypedColumn(converted[words.codes], kind)
             return TypedWords(*(_with_dates(typed, name) if kind == "number" else typed))
     dates = None
-    if may_have_dates(words.values[is_known]):
+    if may_have_dates(words.values, words.codes[is_known[words.codes]]):
         dates = recognize_dates(as_arrow(words.values), words.codes)
         if dates is not None and dates.facts.are_most_dates:
             return TypedWords(dates.moments, "date", dates.facts)

@@ -4,17 +4,15 @@ Most texts must be dates; see `DateFacts.are_most_dates`. The others are misfits
 """
 
 import re
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
 
-from jobs.spec.data.date_formats import ISO, MAX_FORMATS, OR, formats_of, pattern_of
+from jobs.spec.data.date_formats import ISO, MAX_FORMATS, OR, formats_of
 from jobs.spec.data.date_names import MONTHS
-from jobs.spec.data.gap_words import is_gap
-from jobs.spec.data.offers import Misfits
 from workers.engine.arrays import Array
+from workers.engine.data.reading.column_texts import ColumnTexts, column_texts
 from workers.engine.data.reading.date_facts import DateColumn, DateFacts
 from workers.engine.data.reading.date_families import (
     Choice,
@@ -24,50 +22,26 @@ from workers.engine.data.reading.date_families import (
     families_of,
 )
 from workers.engine.data.reading.date_values import dates_of, iso_dates_of
-from workers.features.date_texts import DATE, NO_DATE
+from workers.features.date_texts import NO_DATE
 
 SAMPLED = 200
 """Texts, spread over the column, whose forms are looked up."""
 COMPARED = 20_000
 """Texts, spread over the column, on which orders are tried: those that fit far fewer rows are dropped."""
 DROPPED_SHARE = 0.9
-MAX_EXAMPLES = 5
-MAX_EXAMPLE_CHARACTERS = 100
 
 
-@dataclass
-class _Texts:
-    """A column's different texts with their rows and dates.
+def may_have_dates(texts: Array, codes: Array | None = None) -> bool:
+    """Return whether rows, spread over a column, have texts in a form that dates have.
 
-    Attributes:
-        texts: those that are no gaps, without blanks around them, as an Arrow array.
-        counts: how many rows have each.
-        moments: their dates so far.
+    Args:
+        texts: of all rows; each different one once if `codes` are given.
+        codes: each row's position in `texts`.
     """
-
-    texts: Any
-    counts: Array
-    moments: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.moments = np.full(len(self.texts), NO_DATE, DATE)
-
-    @property
-    def unread(self) -> Array:
-        """The places of the texts that have no date yet."""
-        return np.flatnonzero(np.isnat(self.moments))
-
-    def take(self, places: Array) -> Any:
-        """Return some texts as an Arrow array."""
-        import pyarrow as pa
-
-        return self.texts if len(places) == len(self.texts) else self.texts.take(pa.array(places))
-
-
-def may_have_dates(texts: Sequence[str] | Array) -> bool:
-    """Return whether some texts, spread over a column, have a form that dates have."""
-    chosen = texts[:: max(len(texts) // SAMPLED, 1)]
-    return any(families_of(str(text).strip()) for text in chosen)
+    rows = len(texts) if codes is None else len(codes)
+    chosen = slice(None, None, max(rows // SAMPLED, 1))
+    some = texts[chosen] if codes is None else texts[codes[chosen]]
+    return any(families_of(str(text).strip()) for text in some.tolist())
 
 
 def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
@@ -77,7 +51,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         values: its different texts, an Arrow array in the order of their first rows.
         codes: each row's position in `values`, (rows,).
     """
-    known, places = _known(values, codes)
+    known = column_texts(values, codes)
     chosen: list[tuple[Choice, int]] = []
     families: list[Family] = []
     others: tuple[str, ...] = ()
@@ -112,19 +86,19 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         format=OR.join(kept.order.form for kept, _ in chosen),
         present=int(known.counts.sum()),
         rows=tuple(rows for _, rows in chosen),
-        impossible=_impossible(known, [kept.order.form for kept, _ in chosen]),
-        misfits=_misfits(known, places, codes),
+        impossible=known.count_impossible([kept.order.form for kept, _ in chosen]),
+        misfits=known.misfits(),
         others=others,
         example=example,
         evidence=first.evidence,
         rival=first.rival,
     )
-    return DateColumn(_by_rows(known, places, len(values))[codes], facts)
+    return DateColumn(known.by_rows(), facts)
 
 
 def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
     """Return a column's dates by a stated format; see `recognize_dates`."""
-    known, places = _known(values, codes)
+    known = column_texts(values, codes)
     rows = []
     for form in formats_of(stated):
         unread = known.unread
@@ -135,58 +109,10 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         format=stated,
         present=int(known.counts.sum()),
         rows=tuple(rows),
-        misfits=_misfits(known, places, codes),
+        misfits=known.misfits(),
         is_stated=True,
     )
-    return DateColumn(_by_rows(known, places, len(values))[codes], facts)
-
-
-def _known(values: Any, codes: Array) -> tuple[_Texts, Array]:
-    """Return the texts that are no gaps, and their places in `values`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = pc.utf8_trim_whitespace(values)
-    short = pc.binary_length(texts)
-    # A word for a gap is short, and has few digits; a date has some.
-    may_be_gap = pc.or_(pc.less(short, 6), pc.invert(pc.match_substring_regex(texts, "[0-9]")))
-    is_gap_word = may_be_gap.to_numpy(zero_copy_only=False)
-    for place in np.flatnonzero(is_gap_word).tolist():
-        is_gap_word[place] = is_gap(texts[place].as_py())
-    places = np.flatnonzero(~is_gap_word)
-    counts = np.bincount(codes, minlength=len(values))[places]
-    return _Texts(texts.take(pa.array(places)), counts), places
-
-
-def _by_rows(known: _Texts, places: Array, size: int) -> Array:
-    moments = np.full(size, NO_DATE, DATE)
-    moments[places] = known.moments
-    return moments
-
-
-def _impossible(known: _Texts, forms: Sequence[str]) -> int:
-    """Return how many rows without a date have the form of one."""
-    import pyarrow.compute as pc
-
-    unread = known.unread
-    texts = known.take(unread)
-    fits = np.zeros(len(unread), bool)
-    for form in forms:
-        fits |= pc.match_substring_regex(texts, pattern_of(form).regex).to_numpy(zero_copy_only=False)
-    return int(known.counts[unread[fits]].sum())
-
-
-def _misfits(known: _Texts, places: Array, codes: Array) -> Misfits | None:
-    unread = known.unread
-    if not len(unread):
-        return None
-    is_misfit = np.zeros(int(codes.max()) + 1, bool)
-    is_misfit[places[unread]] = True
-    texts = dict(zip(places[unread[:1000]].tolist(), known.take(unread[:1000]).to_pylist(), strict=True))
-    rows = np.flatnonzero(is_misfit[codes])
-    first = [row for row in rows[:1000].tolist() if int(codes[row]) in texts][:MAX_EXAMPLES]
-    examples = tuple(texts[int(codes[row])][:MAX_EXAMPLE_CHARACTERS] for row in first)
-    return Misfits(count=len(rows), rows=tuple(row + 1 for row in first), examples=examples)
+    return DateColumn(known.by_rows(), facts)
 
 
 def _dates(texts: Any, form: str) -> Array:
@@ -195,12 +121,12 @@ def _dates(texts: Any, form: str) -> Array:
     return dates_of(texts, form)
 
 
-def _best_family(known: _Texts, unread: Array, done: Set[Family]) -> tuple[Family, Choice] | None:
+def _best_family(known: ColumnTexts, unread: Array, done: Set[Family]) -> tuple[Family, Choice] | None:
     """Return the family that most of the unread texts belong to, and its order; None if none fits any.
 
     Texts of a family that is done have another order than the chosen one, so they remain misfits.
     """
-    sample = _spread(unread, SAMPLED)
+    sample = unread[_spread_rows(known.counts[unread])]
     votes: dict[Family, int] = {}
     for text, rows in zip(known.take(sample).to_pylist(), known.counts[sample].tolist(), strict=True):
         for family in families_of(text):
@@ -212,7 +138,7 @@ def _best_family(known: _Texts, unread: Array, done: Set[Family]) -> tuple[Famil
     return None
 
 
-def _choice(family: Family, known: _Texts, unread: Array) -> Choice | None:
+def _choice(family: Family, known: ColumnTexts, unread: Array) -> Choice | None:
     """Return the order that a family has in the unread texts; None if it fits none of them."""
     forms = family.orders
     if len(forms) > 1 and len(unread) > COMPARED:
@@ -240,12 +166,19 @@ def _plausible(moments: Array, family: Family) -> Array:
     return np.where((years >= first) & (years <= last), moments, NO_DATE)
 
 
+def _spread_rows(counts: Array) -> Array:
+    """Return the places of texts that rows, evenly spread, have: a frequent text is not missed."""
+    ends = np.cumsum(counts)
+    rows = np.arange(0, ends[-1], max(int(ends[-1]) // SAMPLED, 1))
+    return np.unique(np.searchsorted(ends, rows, side="right"))
+
+
 def _spread(places: Array, most: int) -> Array:
     """Return at most about so many places, evenly spread."""
     return places[:: max(len(places) // most, 1)]
 
 
-def _differing(known: _Texts, unread: Array, choice: Choice) -> str:
+def _differing(known: ColumnTexts, unread: Array, choice: Choice) -> str:
     """Return a text that has another date in another order."""
     other = dates_of(known.take(unread), choice.others[0])
     differs = ~np.isnat(choice.order.moments) & (other != choice.order.moments)
@@ -253,7 +186,7 @@ def _differing(known: _Texts, unread: Array, choice: Choice) -> str:
     return str(known.texts[int(place)].as_py())
 
 
-def _with_long_month(form: str, known: _Texts, places: Array) -> str:
+def _with_long_month(form: str, known: ColumnTexts, places: Array) -> str:
     """Return a format as it would be written for a text: %B if the first texts have long names of months."""
     if "%b" not in form or not len(places):
         return form

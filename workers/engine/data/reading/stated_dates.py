@@ -11,6 +11,7 @@ from workers.engine.arrays import Array
 from workers.engine.data.reading.date_columns import read_stated, recognize_dates
 from workers.engine.data.reading.date_facts import DateColumn
 from workers.engine.data.reading.date_numbers import DIGITS, read_numbers
+from workers.engine.data.reading.date_values import PART_ROWS
 from workers.engine.data.texts import is_text
 from workers.engine.errors import BadData
 
@@ -57,7 +58,10 @@ def as_arrow(texts: Array) -> Any:
     """Return texts as an Arrow array."""
     import pyarrow as pa
 
-    return pa.array(texts.tolist(), pa.large_string())
+    # In parts, since a Python object takes more memory than its text.
+    starts = range(0, len(texts), PART_ROWS)
+    parts = [pa.array(texts[start : start + PART_ROWS].tolist(), pa.large_string()) for start in starts]
+    return pa.chunked_array(parts, pa.large_string()).combine_chunks()
 
 
 def distinct_of(column: Array) -> tuple[Any, Array]:
