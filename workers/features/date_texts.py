@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.spec.data.date_formats import FIRST_YEAR, formats_of, pattern_of
-from jobs.spec.data.date_names import month_number
+from jobs.spec.data.date_names import ZONES, month_number
 
 Array = npt.NDArray[Any]
 DATE = np.dtype("datetime64[us]")
 NO_DATE = np.datetime64("NaT", "us")
 FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us")
 """The dates that a request and a fitted pipeline can have."""
-NAMED_HOURS = {"E": -5, "C": -6, "M": -7, "P": -8}
-"""Hours from UTC of the zones of RFC 2822 in winter, by the first letter."""
 MAX_CHARACTERS = 200
 _HALVES = {"": 0, "a": 1, "p": 2}
 _MONTHS = 12
@@ -32,10 +30,11 @@ _THURSDAY = 3
 
 def offset_seconds(zone: str) -> int:
     """Return a zone's offset from UTC: of `+01:00`, `GMT-5`, `Z`, `EST`. An empty text is UTC."""
-    name = zone.upper()
-    if name[1:] in ("ST", "DT") and name[0] in NAMED_HOURS:
-        return 3600 * (NAMED_HOURS[name[0]] + (name[1] == "D"))
-    offset = name.removeprefix("UTC").removeprefix("GMT").removeprefix("UT").removeprefix("Z")
+    # Expressions without case accept a long s and the sign of Kelvin too.
+    name = zone.casefold().upper()
+    if (hours := ZONES.get(name)) is not None:
+        return 3600 * hours
+    offset = name.removeprefix("UTC").removeprefix("GMT").removeprefix("UT")
     if not offset:
         return 0
     digits = offset[1:].replace(":", "")

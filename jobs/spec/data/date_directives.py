@@ -4,12 +4,12 @@ import datetime
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobs.spec.data.date_names import ENGLISH, WEEKDAYS
+from jobs.spec.data.date_names import ENGLISH, WEEKDAYS, ZONES
 
 SPACE = "[ \t\u00a0\u202f]"
 WORD = "[A-Za-zÀ-ÿ]"
 ZONE = (
-    rf"(?P<zone>Z|(?:UTC|GMT|UT)?[+-][0-9]{{1,2}}(?::?[0-9]{{2}}(?::?[0-9]{{2}})?)?|UTC|GMT|UT|[ECMP][SD]T)"
+    rf"(?P<zone>(?:UTC|GMT|UT)?[+-][0-9]{{1,2}}(?::?[0-9]{{2}}(?::?[0-9]{{2}})?)?|{'|'.join(ZONES)})"
     rf"(?:{SPACE}*[(\[][^)\]]*[)\]])?"
 )
 TIME = (
@@ -18,7 +18,7 @@ TIME = (
     r"(?:[:.]?(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?)?"
     rf"(?:{SPACE}*(?P<half>[ap])\.?{SPACE}?m\.?)?(?:{SPACE}*{ZONE})?)?"
 )
-"""A time after a date. Zones with names are those of RFC 2822; a comment may follow, as in JavaScript."""
+"""A time after a date. A comment may follow, as in JavaScript."""
 
 
 class Directive(NamedTuple):

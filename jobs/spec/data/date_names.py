@@ -26,6 +26,22 @@ ENGLISH = (
     *("July", "August", "September", "October", "November", "December"),
 )
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_ZONES: dict[int, str] = {
+    -8: "PST",
+    -7: "MST PDT",
+    -6: "CST MDT",
+    -5: "EST CDT",
+    -4: "EDT",
+    0: "UTC GMT UT Z WET",
+    1: "WEST CET MEZ",
+    2: "CEST MESZ EET",
+    3: "EEST MSK",
+    9: "JST KST",
+    10: "AEST",
+    11: "AEDT",
+}
+ZONES: dict[str, int] = {name: hours for hours, names in _ZONES.items() for name in names.split()}
+"""Hours from UTC of the zones of RFC 2822, and of others whose names have one meaning."""
 
 
 def month_number(name: str) -> int:

@@ -27,6 +27,7 @@ CASES: tuple[TableCase, ...] = (
     one_format("rfc_2822", "Fri, 24 Dec 2021 16:05:00 +0100"),
     one_format("rfc_2822_without_weekday", "24 Dec 2021 15:05:00 GMT"),
     one_format("rfc_822_zone", "Fri, 24 Dec 2021 10:05:00 EST"),
+    one_format("central_european_time", "2021-12-24 16:05:00 CET"),
     one_format("weekday_in_words", "Friday, December 24, 2021", DAY),
     one_format("ctime", "Fri Dec 24 15:05:00 2021"),
     one_format("unix_date", "Fri Dec 24 15:05:00 UTC 2021"),
