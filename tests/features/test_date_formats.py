@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from jobs.spec.data.column_plans import ColumnPlan
 from jobs.spec.data.columns import ColumnRequest
-from jobs.spec.data.date_formats import check_date_format, example_of, pattern_of, write_date
+from jobs.spec.data.dates.formats import check_date_format, example_of, pattern_of, write_date
 from jobs.spec.data.features import DateFeature
-from workers.engine.data.reading.date_families import FAMILIES
-from workers.engine.data.reading.date_values import dates_of, iso_dates_of
+from workers.engine.data.dates.families import FAMILIES
+from workers.engine.data.dates.values import dates_of, iso_dates_of
 from workers.features.fitting import fit, with_date_formats
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue, from_json

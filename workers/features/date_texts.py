@@ -1,6 +1,6 @@
 """Makes moments of the parts of dates, and reads the texts of a request by a column's date format.
 
-The texts of a file are read by `workers.engine.data.reading.date_values`, with the same regular expressions
+The texts of a file are read by `workers.engine.data.dates.values`, with the same regular expressions
 and the same computation as here.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.data.date_formats import FIRST_YEAR, formats_of, pattern_of
-from jobs.spec.data.date_names import ZONES, month_number
+from jobs.spec.data.dates.formats import FIRST_YEAR, formats_of, pattern_of
+from jobs.spec.data.dates.names import ZONES, month_number
 
 Array = npt.NDArray[Any]
 DATE = np.dtype("datetime64[us]")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.spec.data.columns import NUMERIC, ColumnType
-from jobs.spec.data.date_formats import example_of, formats_of, pattern_of
+from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
 from jobs.spec.data.gap_words import is_gap
 from workers.features.date_texts import DATE, FIRST_DATE, LAST_DATE, NO_DATE, iso_moment, read_dates
 

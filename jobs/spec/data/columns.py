@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from jobs.spec.base import Frozen
-from jobs.spec.data.date_formats import MAX_FORMAT, MAX_FORMATS, check_date_format
+from jobs.spec.data.dates.formats import MAX_FORMAT, MAX_FORMATS, check_date_format
 
 ColumnRole = Literal["feature", "target", "id", "weight", "group", "time", "split", "ignore"]
 ColumnType = Literal["number", "integer", "boolean", "category", "text", "date", "image", "sequence"]
@@ -92,7 +92,7 @@ class ColumnOptions(Frozen):
 DateFormat = Annotated[
     str, Field(max_length=MAX_FORMATS * (MAX_FORMAT + 4)), AfterValidator(check_date_format)
 ]
-"""How texts are dates, by the directives of `strptime`; see `jobs.spec.data.date_formats`."""
+"""How texts are dates, by the directives of `strptime`; see `jobs.spec.data.dates.formats`."""
 
 
 class ColumnRequest(Frozen):

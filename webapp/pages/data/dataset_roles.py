@@ -12,7 +12,7 @@ from jobs.actions.data import datasets as actions
 from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion
-from jobs.spec.data.date_formats import check_date_format
+from jobs.spec.data.dates.formats import check_date_format
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
 from jobs.spec.data.images import ImageOptions
 from jobs.spec.problems import Problem

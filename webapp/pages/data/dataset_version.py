@@ -20,7 +20,6 @@ from jobs.spec.data.profile import Column, Profile
 from jobs.spec.sections.data import TARGET_GAPS, Task
 from webapp.forms.data import dialects
 from webapp.forms.data import images as image_options
-from webapp.forms.data.date_formats import DATE_FORMATS, DateFormatChoice
 from webapp.forms.data.dialects import BAD_ROWS_HINT
 from webapp.pages.data import version_settings
 from webapp.pages.data.dataset_columns import FirstRows, preview_rows, profile_context
@@ -62,7 +61,7 @@ class DatasetVersionPage(Context):
     has_target_gaps: bool
     roles: tuple[str, ...]
     types: tuple[str, ...]
-    date_formats: tuple[DateFormatChoice, ...]
+    date_formats: tuple[version_settings.DateFormatChoice, ...]
     has_file: bool
     may_edit_roles: bool
     dialect_fields: list[dialects.DialectField]
@@ -98,7 +97,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         has_target_gaps=(version.error or {}).get("code") == TARGET_GAPS,
         roles=get_args(OfferedRole),
         types=get_args(OfferedType),
-        date_formats=DATE_FORMATS,
+        date_formats=version_settings.DATE_FORMATS,
         has_file=version_settings.has_file(version),
         may_edit_roles=version_settings.may_edit_roles(request, version),
         dialect_fields=version_settings.fields_of_dialect(version),

@@ -15,12 +15,12 @@ from jobs.spec.data.columns import (
     ColumnRole,
     ColumnType,
 )
-from jobs.spec.data.date_formats import EXAMPLES
+from jobs.spec.data.dates.formats import EXAMPLES
 from workers.engine.arrays import Array
+from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
 from workers.engine.data.labels import is_list_column
 from workers.engine.data.reading.column_types import TypedWords, convert, recognize, recognize_words
-from workers.engine.data.reading.date_facts import DateFacts
 from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData

@@ -24,7 +24,7 @@ from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
-from workers.engine.data.date_findings import find_date_issues
+from workers.engine.data.dates.findings import find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.image_files.images import ImageTable, count_equal_images

@@ -13,10 +13,10 @@ from jobs.spec.data.columns import ColumnType
 from jobs.spec.data.features import MAX_ONE_HOT
 from jobs.spec.data.gap_words import is_gap
 from workers.engine.arrays import Array
-from workers.engine.data.reading.date_columns import may_have_dates, recognize_dates
-from workers.engine.data.reading.date_facts import DateFacts
-from workers.engine.data.reading.date_numbers import recognize_numbers
-from workers.engine.data.reading.stated_dates import as_arrow, distinct_of, stated_dates
+from workers.engine.data.dates.columns import may_have_dates, recognize_dates
+from workers.engine.data.dates.facts import DateFacts
+from workers.engine.data.dates.numbers import recognize_numbers
+from workers.engine.data.dates.stated import as_arrow, distinct_of, stated_dates
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words
 from workers.engine.errors import BadData

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.spec.data.date_formats import pattern_of
+from jobs.spec.data.dates.formats import pattern_of
 from workers.engine.arrays import Array
-from workers.engine.data.reading.date_columns import read_stated
-from workers.engine.data.reading.date_facts import DateColumn
-from workers.engine.data.reading.date_families import DIGIT_YEARS, is_even
+from workers.engine.data.dates.columns import read_stated
+from workers.engine.data.dates.facts import DateColumn
+from workers.engine.data.dates.families import DIGIT_YEARS, is_even
 
 DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S")
 MIN_SHARE = 0.9
@@ -61,7 +61,7 @@ def _are_in_range(numbers: Array, digits: int) -> bool:
 
 
 def read_numbers(numbers: Array, stated: str) -> DateColumn:
-    """Return the dates that whole numbers are by a stated format; see `date_columns.read_stated`."""
+    """Return the dates that whole numbers are by a stated format; see `columns.read_stated`."""
     import pyarrow as pa
 
     values, codes = np.unique(numbers, return_inverse=True)

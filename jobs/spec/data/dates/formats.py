@@ -10,7 +10,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from jobs.spec.data.date_directives import DAYS, DIRECTIVES, PERIODS, SPACE, SYNONYMS, TIME
+from jobs.spec.data.dates.directives import DAYS, DIRECTIVES, PERIODS, SPACE, SYNONYMS, TIME
 
 ISO = "%Y-%m-%d"
 ISO_NAME = re.compile(r"iso(?:[ -]?8601)?", re.IGNORECASE)

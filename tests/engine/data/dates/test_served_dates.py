@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jobs.spec.data.column_plans import plan_columns
-from jobs.spec.data.date_formats import write_date
+from jobs.spec.data.dates.formats import write_date
 from jobs.spec.data.features import Features
 from jobs.spec.data.profile import Profile
 from jobs.spec.signature import InputColumn, Signature, TensorSpec

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from jobs.spec.data.date_formats import pattern_of
+from jobs.spec.data.dates.formats import pattern_of
 from workers.engine.arrays import Array
 
 

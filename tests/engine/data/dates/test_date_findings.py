@@ -23,6 +23,7 @@ OPEN = ["01/02/2021", "03/04/2021", "07/05/2021", "02/02/2020"]
 
 
 def profile_of(folder: Path, text: str, **task: Any) -> Profile:
+    folder.mkdir(exist_ok=True)
     file = profiled(folder / "version", source="csv", path=csv_file(folder, text), **task)
     return Profile.model_validate(file.profile)
 

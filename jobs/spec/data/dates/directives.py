@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobs.spec.data.date_names import ENGLISH, WEEKDAYS, ZONES
+from jobs.spec.data.dates.names import ENGLISH, WEEKDAYS, ZONES
 
 SPACE = "[ \t\u00a0\u202f]"
 WORD = "[A-Za-zÀ-ÿ]"

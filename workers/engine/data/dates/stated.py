@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.data.date_formats import ISO, OR, example_of, pattern_of
+from jobs.spec.data.dates.formats import ISO, OR, example_of, pattern_of
 from jobs.spec.data.gap_words import is_gap
 from workers.engine.arrays import Array
-from workers.engine.data.reading.date_columns import read_stated, recognize_dates
-from workers.engine.data.reading.date_facts import DateColumn
-from workers.engine.data.reading.date_numbers import DIGITS, read_numbers
-from workers.engine.data.reading.date_values import PART_ROWS
+from workers.engine.data.dates.columns import read_stated, recognize_dates
+from workers.engine.data.dates.facts import DateColumn
+from workers.engine.data.dates.numbers import DIGITS, read_numbers
+from workers.engine.data.dates.values import PART_ROWS
 from workers.engine.data.texts import is_text
 from workers.engine.errors import BadData
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.data.date_formats import pattern_of
+from jobs.spec.data.dates.formats import pattern_of
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.offers import Misfits
 from workers.engine.arrays import Array

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.spec.data.columns import LONE_ROLES, ColumnRequest, ColumnType
-from jobs.spec.data.date_formats import FIRST_YEAR, example_of, formats_of
+from jobs.spec.data.dates.formats import FIRST_YEAR, example_of, formats_of
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
-from workers.engine.data.reading.date_facts import NAMED_SHARE, DateFacts
+from workers.engine.data.dates.facts import NAMED_SHARE, DateFacts
 from workers.engine.data.schema import ColumnSchema
 from workers.engine.data.statistics import MOST_NAMED
 from workers.features.date_texts import read_dates

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.data.date_formats import pattern_of
+from jobs.spec.data.dates.formats import pattern_of
 from workers.engine.arrays import Array
 from workers.features.date_texts import DATE, NO_DATE, WORDS, moments_of
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.data.date_formats import ISO, MAX_FORMATS, OR, formats_of
-from jobs.spec.data.date_names import MONTHS
+from jobs.spec.data.dates.formats import ISO, MAX_FORMATS, OR, formats_of
+from jobs.spec.data.dates.names import MONTHS
 from workers.engine.arrays import Array
-from workers.engine.data.reading.column_texts import ColumnTexts, column_texts
-from workers.engine.data.reading.date_facts import DateColumn, DateFacts
-from workers.engine.data.reading.date_families import (
+from workers.engine.data.dates.facts import DateColumn, DateFacts
+from workers.engine.data.dates.families import (
     Choice,
     Family,
     Order,
     choose_order,
     families_of,
 )
-from workers.engine.data.reading.date_values import dates_of, iso_dates_of
+from workers.engine.data.dates.texts import ColumnTexts, column_texts
+from workers.engine.data.dates.values import dates_of, iso_dates_of
 from workers.features.date_texts import NO_DATE
 
 SAMPLED = 200
