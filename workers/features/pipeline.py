@@ -48,6 +48,11 @@ class Pipeline:
             _encoder(feature) for feature in features.columns if not isinstance(feature, ImageFeature)
         ]
         self._widths = [positions_of(feature) for feature in features.columns]
+        self._date_formats = {
+            feature.column: feature.date_format
+            for feature in features.columns
+            if isinstance(feature, DateFeature)
+        }
 
     @property
     def columns(self) -> dict[str, ColumnType]:
@@ -99,7 +104,12 @@ class Pipeline:
         absent = [None] * rows
         if (image := self.features.image) is not None:
             return _sent_pixels(columns.get(image.column, absent), image)
-        return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in types.items()])
+        return self._join(
+            [
+                from_json(columns.get(name, absent), kind, name, self._date_formats.get(name))
+                for name, kind in types.items()
+            ]
+        )
 
     def of_windows(self, instances: Sequence[Sequence[Mapping[str, object]]]) -> Array:
         """Return the input for windows with JSON objects, (windows, window rows, width) float32.

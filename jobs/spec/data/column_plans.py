@@ -41,6 +41,7 @@ class ColumnPlan(NamedTuple):
         length: the words that are read from a text in their order, each as a position.
         words: the number of word n-grams, if character n-grams follow.
         image: the arrays that images become; None for all other columns.
+        date_format: how texts are dates; None for ISO 8601 alone.
     """
 
     column: str
@@ -53,6 +54,7 @@ class ColumnPlan(NamedTuple):
     length: int = 0
     words: int = 0
     image: ImageShape | None = None
+    date_format: str | None = None
 
     @property
     def positions(self) -> int:
@@ -122,7 +124,7 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
                 length=options.length or min(column.length or DEFAULT_LENGTH, DEFAULT_LENGTH),
             )
         case "date":
-            return plan._replace(indicator=_has_indicator(column, options))
+            return plan._replace(indicator=_has_indicator(column, options), date_format=column.date_format)
         case "pixels" if column.image is not None:
             image = column.image
             return plan._replace(image=image, size=image.height * image.width * image.channels)

@@ -187,7 +187,10 @@ FORMS: dict[str, dict[str, Any]] = {
             | {"description": 'Column names, separated by commas; one with a comma in quotes: `"dist, km"`.'},
             "task": TEXT,
             "columns": TEXT
-            | {"description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON.'},
+            | {
+                "description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON; '
+                "`date_format` is how the texts of a column are dates, such as `%d/%m/%Y`."
+            },
             "dialect": TEXT
             | {
                 "description": "`{delimiter, encoding, decimal, header, comments, skip_lines, sheet}` as "

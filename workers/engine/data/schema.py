@@ -15,10 +15,12 @@ from jobs.spec.data.columns import (
     ColumnRole,
     ColumnType,
 )
+from jobs.spec.data.dates.formats import EXAMPLES
 from workers.engine.arrays import Array
+from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
 from workers.engine.data.labels import is_list_column
-from workers.engine.data.reading.column_types import convert, recognize, recognize_words
+from workers.engine.data.reading.column_types import TypedWords, convert, recognize, recognize_words
 from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
@@ -32,11 +34,12 @@ ID_NAME_IN_CAMEL_CASE = re.compile(r"[a-z](Id|ID|Key|Index|Nr|No)$")
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """A column's role and type, and why it is left out of the features."""
+    """A column's role and type, why it is left out of the features, and how its values are dates."""
 
     role: ColumnRole
     type: ColumnType
     reason: str | None = None
+    dates: DateFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,12 @@ def propose(
     schema: dict[str, ColumnSchema] = {}
     for name in table.columns:
         request = chosen.get(name, ColumnRequest(name=name))
-        values, kind = _typed(name, typed, request)
-        if values is not None:
-            typed[name] = values
-        schema[name] = _role(name, typed, kind, request.role, target, features, is_index=name in table.index)
+        column = _typed(name, typed, request, is_target=name == target)
+        if column.values is not None:
+            typed[name] = column.values
+        is_index = name in table.index
+        role = _role(name, typed, column.type, request.role, target, features, is_index=is_index)
+        schema[name] = replace(role, dates=column.dates)
     _check_lone_roles(schema, requests, features)
     if not any(column.role == "feature" for column in schema.values()):
         if len(table.columns) == 1:
@@ -133,33 +138,42 @@ def _check_lone_roles(
         if request.role == "time" and (kind := schema[request.name].type) not in ORDERED:
             raise BadData(
                 f"column {request.name!r} of type {kind} has no order in time; the role time needs one of "
-                f"{', '.join(sorted(ORDERED))}"
+                f"{', '.join(sorted(ORDERED))}. If its values are dates, state their date_format, such as "
+                f"{EXAMPLES}"
             )
 
 
-def _typed(
-    name: str, columns: Mapping[str, Array], request: ColumnRequest
-) -> tuple[Array | None, ColumnType]:
-    """Return a column's values, None for those that it has, and its type."""
-    if request.type is not None:
-        return _converted(name, columns, request.type)
+def _typed(name: str, columns: Mapping[str, Array], request: ColumnRequest, *, is_target: bool) -> TypedWords:
+    """Return a column's type, and its values; None for those that it has."""
+    kind: ColumnType | None = "date" if request.date_format is not None else request.type
+    if kind is not None:
+        return _converted(name, columns, kind, request.date_format)
+    # Numbers to predict are no dates.
+    known_name = None if is_target else name
     if (distinct := words(columns, name)) is not None:
-        values, kind = recognize_words(distinct)
+        typed = recognize_words(distinct, known_name)
     else:
         column = columns[name]
-        typed = recognize(column)
-        values, kind = None if typed.values is column else typed.values, typed.type
+        recognized = recognize(column, known_name)
+        typed = TypedWords(*recognized)
+        if recognized.values is column:
+            typed = typed._replace(values=None)
     # The message of the conversion names the first value that is no number.
-    is_other = request.role == "weight" and kind not in WEIGHTS
-    return _converted(name, columns, "number") if is_other else (values, kind)
+    if request.role == "weight" and typed.type not in WEIGHTS:
+        return _converted(name, columns, "number")
+    # A class that is no date is a class, and no missing target.
+    is_class = is_target and typed.dates is not None and typed.dates.misfits is not None
+    return _converted(name, columns, "category") if is_class and typed.type == "date" else typed
 
 
-def _converted(name: str, columns: Mapping[str, Array], kind: ColumnType) -> tuple[Array | None, ColumnType]:
+def _converted(
+    name: str, columns: Mapping[str, Array], kind: ColumnType, date_format: str | None = None
+) -> TypedWords:
     if kind in ("image", "sequence"):
         raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {kind}")
     column = columns[name]
-    values = convert(column, kind, name)
-    return (None if values is column else values), kind
+    typed = TypedWords(*convert(column, kind, name, date_format))
+    return typed._replace(values=None) if typed.values is column else typed
 
 
 def _role(

@@ -24,6 +24,7 @@ from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
+from workers.engine.data.dates.findings import find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.garbled import find_garbled
@@ -92,6 +93,7 @@ def make_table_profile(
         check_expanded("the table with its columns encoded", size, limits.of_large_tables())
     duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
+    dates = find_date_issues(table.columns, schema.columns)
     return Profile(
         rows=table.rows,
         kind="vector" if images is None else "image",
@@ -119,6 +121,7 @@ def make_table_profile(
             *find_garbled(schema.table.columns),
             *_several_labels(schema, target.task),
             *_in_order_of_time(schema),
+            *dates.sentences,
             *statistics.find_issues(
                 table,
                 target=schema.target,
@@ -129,6 +132,7 @@ def make_table_profile(
                 distinct={column.name: _values_of(column) for column in columns},
             ),
         ),
+        offers=tuple(dates.offers),
     )
 
 
@@ -197,7 +201,9 @@ def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
 
 def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> Column:
     """Return a column's role, type and statistics."""
-    described_by = {"role": schema.role, "type": schema.type, "reason": schema.reason}
+    described_by: dict[str, object] = {"role": schema.role, "type": schema.type, "reason": schema.reason}
+    if schema.type == "date" and schema.dates is not None:
+        described_by |= {"date_format": schema.dates.format, "misfits": schema.dates.misfits}
     category_words = words(columns, name) if schema.type == "category" else None
     if category_words is not None:
         counts = category_words.counts()

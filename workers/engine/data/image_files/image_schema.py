@@ -42,8 +42,9 @@ def propose_images(
     typed: dict[str, Array] = {}
     schema: dict[str, ColumnSchema] = {}
     for name, column in table.columns.items():
-        typed[name], kind = _typed(name, column)
-        schema[name] = ColumnSchema("ignore", kind, WHOLE_INPUT)
+        read = _typed(name, column)
+        typed[name] = read.values
+        schema[name] = ColumnSchema("ignore", read.type, WHOLE_INPUT, read.dates)
     schema[IMAGE] = ColumnSchema("feature", "image")
     schema[FILE] = ColumnSchema("id", "category", "it is the path of each image")
     schema[target] = ColumnSchema("target", schema[target].type)
