@@ -94,3 +94,7 @@ class ColumnRequest(Frozen):
     name: str = Field(max_length=500)
     role: ColumnRole | None = None
     type: ColumnType | None = None
+    merge_labels: bool | None = Field(
+        default=None,
+        description="whether values that differ in their writing only become the most frequent of these",
+    )

@@ -84,7 +84,8 @@ def parse_infer(
         raise BadRequest("the request needs 'inputs': a list of tensors with name, shape and datatype")
     tensors = request["inputs"]
     if pipeline is not None and names_columns(tensors, signature, pipeline):
-        parse_unique(head)
+        # It keeps whole numbers exactly that orjson reads as floats.
+        tensors = parse_unique(head)["inputs"]
         arrays = [read_tensors(tensors, raw, pipeline)]
     else:
         arrays = _read_inputs(tensors, signature, raw, strict=needs_check(head, strings))

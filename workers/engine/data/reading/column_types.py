@@ -12,6 +12,7 @@ from jobs.spec.data.columns import ColumnType
 from jobs.spec.data.features import MAX_ONE_HOT
 from jobs.spec.data.gap_words import is_gap
 from workers.engine.arrays import Array
+from workers.engine.data.reading.exact_numbers import were_rounded
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words
 from workers.engine.errors import BadData
@@ -63,7 +64,9 @@ def _recognize_texts(column: Array) -> TypedColumn:
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
     head = _without_gaps(present)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (converted := convert(column)) is not None:
+        if not all(map(accepts, head)) or (converted := convert(column)) is None:
+            continue
+        if kind != "number" or not were_rounded(column, converted):
             return TypedColumn(converted, kind)
     return TypedColumn(column, "text" if _is_prose(present) else "category")
 
@@ -75,7 +78,9 @@ def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
         return np.full(len(words.codes), np.nan), "number"
     head = _first_known(words)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (converted := convert(words.values)) is not None:
+        if not all(map(accepts, head)) or (converted := convert(words.values)) is None:
+            continue
+        if kind != "number" or not were_rounded(words.values, converted):
             return converted[words.codes], kind
     rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
     return None, "text" if _is_prose(words.values[is_known], rows) else "category"

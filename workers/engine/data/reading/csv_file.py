@@ -21,10 +21,11 @@ from jobs.spec.data.dialect import (
 from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import CHUNK_BYTES, check_csv, check_expanded
-from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, read_blocks
+from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, first_texts, read_blocks
 from workers.engine.data.reading.csv_values import MISSING, column_of
 from workers.engine.data.reading.damage import reading
-from workers.engine.data.spilled import Spill, SpilledColumns
+from workers.engine.data.reading.exact_numbers import equal_decimals_in
+from workers.engine.data.spilled import Spill, SpilledColumns, head
 from workers.engine.data.table import Table, check_names, check_size
 from workers.engine.errors import BadData
 from workers.engine.formulas import quoted
@@ -119,11 +120,14 @@ def read_csv(
     bad.check(arrow.num_rows, path.name)
     columns: dict[str, Array] | SpilledColumns = SpilledColumns(spill.folder) if spill is not None else {}
     size = 0
+    decimals = {}
     for name in names:
         columns[name] = column = column_of(name, arrow[name], dialect, limits)
+        if column.dtype.kind == "f" and (pair := equal_decimals_in(arrow[name])) is not None:
+            decimals[name] = pair
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return Table(columns, dialect=dialect, bad_rows=len(bad.rows))
+    return Table(columns, dialect=dialect, bad_rows=len(bad.rows), equal_decimals=decimals)
 
 
 def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: Spill) -> Table | None:
@@ -133,13 +137,17 @@ def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: S
     names = _names(rows, dialect, path.name, limits)
     fields = _fields(names, rows, dialect)
     columns = SpilledColumns(spill.folder)
+    layout = CsvLayout(path, dialect, names, fields, _empty_lines(start))
     try:
-        read_blocks(
-            CsvLayout(path, dialect, names, fields, _empty_lines(start)), columns, limits, spill.threads
-        )
+        read_blocks(layout, columns, limits, spill.threads)
+        texts = first_texts(layout)
     except NotSimple:
         return None
-    return Table(columns, dialect=dialect)
+    numbers = (name for name in names if head(columns, name, 1).dtype.kind == "f")
+    pairs = {name: equal_decimals_in(texts[name]) for name in numbers}
+    return Table(
+        columns, dialect=dialect, equal_decimals={name: pair for name, pair in pairs.items() if pair}
+    )
 
 
 def layout_of(path: Path, limits: FileLimits, request: DialectRequest) -> tuple[Dialect, list[str]]:
