@@ -22,10 +22,11 @@ def folded(text: str) -> str:
     Writings differ in case, in blanks, in dots at the end, in Unicode's form (`é` as one character or two,
     full-width letters, no-break spaces), and in the format of a whole or decimal number (`1`, `01`, `1.0`).
     """
-    plain = unicodedata.normalize("NFKC", text)
-    if not plain.isascii():
-        plain = "".join(letter for letter in plain if unicodedata.category(letter) != _FORMAT)
-    plain = unicodedata.normalize("NFC", " ".join(plain.split()).casefold())
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+        text = "".join(letter for letter in text if unicodedata.category(letter) != _FORMAT)
+        text = unicodedata.normalize("NFC", text.casefold())
+    plain = " ".join(text.lower().split())
     plain = plain.rstrip(". ") or plain
     number = _NUMBER.fullmatch(plain)
     if number is None or not any(map(str.isdigit, plain)):

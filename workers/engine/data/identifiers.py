@@ -24,7 +24,7 @@ from workers.engine.data.words import Words
 
 MIN_ROWS = 20
 """In fewer rows, all values of a column may differ by chance."""
-FIRST_ROWS = 10_000
+FIRST_ROWS = (10_000, 200_000)
 """Nearly every column repeats values in its first rows, so the whole of it is seldom compared."""
 MIN_KNOWN = 0.9
 """Share of the rows that have a value."""
@@ -43,8 +43,22 @@ _ID_WORDS = frozenset(
     {
         *("id", "ids", "pid", "uid", "uuid", "guid", "oid", "sid", "cid", "tid", "rid", "gid", "eid", "pk"),
         *("key", "index", "row", "rowid", "rownum", "rn", "nr", "no", "num", "number", "serial", "unnamed"),
-        *("hash", "md5", "sha1", "sha256", "email", "mail", "ean", "upc", "isbn", "imei", "iban", "ssn"),
-        *("vin"),
+        *(
+            "hash",
+            "md5",
+            "sha1",
+            "sha256",
+            "email",
+            "mail",
+            "ean",
+            "upc",
+            "isbn",
+            "imei",
+            "iban",
+            "ssn",
+            "vin",
+        ),
+        *("phone", "telephone"),
     }
 )
 _ENDS = re.compile(r"[a-z]{2,}(id|nummer|number)")
@@ -109,10 +123,11 @@ def judge(name: str, column: Array | Words, kind: ColumnType) -> Judgement:
     if kind not in ("integer", "number"):
         return NO_IDENTIFIER
     is_named = has_id_name(name)
-    head = column[:FIRST_ROWS]
-    head = head[~missing(head)]
-    if not _are_whole(head) or (not is_named and len(np.unique(head)) < len(head)):
-        return NO_IDENTIFIER
+    for rows in FIRST_ROWS:
+        head = column[:rows]
+        head = head[~missing(head)]
+        if not _are_whole(head) or (not is_named and len(np.unique(head)) < len(head)):
+            return NO_IDENTIFIER
     present = column[~missing(column)]
     if len(present) < max(MIN_ROWS, MIN_KNOWN * len(column)) or not _are_whole(present):
         return NO_IDENTIFIER
@@ -163,7 +178,7 @@ class _Counted(NamedTuple):
 
 def _counted(column: Array) -> _Counted:
     known = column[column != ""]
-    head = known[:FIRST_ROWS]
+    head = known[: FIRST_ROWS[0]]
     are_different = len(np.unique(head)) >= (2 * MIN_DIFFERENT - 1) * len(head)
     return _Counted(head, len(np.unique(known)) if are_different else 0, len(known), len(column))
 

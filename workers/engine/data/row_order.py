@@ -1,6 +1,6 @@
 """Finds features that follow the order of rows which are sorted by class: they seem to predict it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -44,10 +44,13 @@ def offers_of_row_order(schema: Schema, y: Array, task: Task) -> tuple[Offer, ..
     blocks = _blocks(y)
     if not blocks:
         return ()
+    # A series over time has long stretches of one class, too.
+    is_sorted = len(blocks) <= len(np.unique(y))
+    kinds = ("number", "integer", "date") if is_sorted else ("number", "integer")
     return tuple(
         _offer(name, schema, len(blocks))
         for name in schema.features
-        if _follows(name, schema.table.columns, schema.columns[name].type, blocks)
+        if schema.columns[name].type in kinds and _follows(schema.table.columns[name], blocks)
     )
 
 
@@ -67,11 +70,8 @@ def _blocks(y: Array) -> list[slice]:
     return long if is_compared and len(long) > 1 else []
 
 
-def _follows(name: str, columns: Mapping[str, Array], kind: str | None, blocks: list[slice]) -> bool:
+def _follows(column: Array, blocks: list[slice]) -> bool:
     """Return whether a feature rises or falls with the row number in each block, and over all rows."""
-    if kind not in ("number", "integer", "date"):
-        return False
-    column = columns[name]
     first = blocks[0]
     head = slice(first.start, min(first.stop, first.start + CHECKED_ROWS))
     direction = np.sign(_correlation(column[head]))

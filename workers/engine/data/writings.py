@@ -3,8 +3,9 @@
 import json
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -70,22 +71,40 @@ def groups_of(counts: Mapping[str, int]) -> tuple[Group, ...]:
 def find_groups(columns: Mapping[str, Array], name: str, kind: ColumnType) -> tuple[Group, ...]:
     """Return the values of a column of categories or of lists of labels that have several writings."""
     if (distinct := words(columns, name)) is not None:
-        return groups_of(distinct.counts()) if kind == "category" else ()
+        counts = distinct.counts()
+        if is_list_column(distinct.values):
+            return groups_of(_count_labels(distinct.values, [*counts.values()]))
+        return groups_of(counts) if kind == "category" else ()
     # The values of a large column, of which words are unknown, are not read only to be compared.
     if is_list_column(head(columns, name, FIRST_ROWS)) and is_list_column(columns[name]):
-        return groups_of(Counter(label for row in lists_of(columns[name]) for label in row))
+        return groups_of(_count_labels(columns[name], repeat(1)))
     if kind != "category" or (isinstance(columns, SpilledColumns) and not columns.is_in_memory(name)):
         return ()
     return groups_of(count_values(columns[name]))
+
+
+def _count_labels(lists: Array, counts: Iterable[int]) -> Counter[str]:
+    """Return how many rows have each label.
+
+    Args:
+        lists: JSON lists, (lists,).
+        counts: how many rows have each list.
+    """
+    labels: Counter[str] = Counter()
+    for row, count in zip(lists_of(lists), counts, strict=False):
+        labels.update(dict.fromkeys(row, count))
+    return labels
 
 
 def merge(columns: Mapping[str, Array], name: str, groups: tuple[Group, ...]) -> Array:
     """Return a column whose values, or labels of lists, have their most frequent writing, (rows,)."""
     names = {writing.text: group[0].text for group in groups for writing in group[1:]}
     if (distinct := words(columns, name)) is not None:
-        values = text_array(names.get(text, text) for text in distinct.values.tolist())
-        return np.asarray(values[distinct.codes])
-    column = columns[name]
+        return np.asarray(_renamed(distinct.values, names)[distinct.codes])
+    return _renamed(columns[name], names)
+
+
+def _renamed(column: Array, names: Mapping[str, str]) -> Array:
     if is_list_column(column):
         lists = ([names.get(label, label) for label in row] for row in lists_of(column))
         return text_array(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in lists)

@@ -117,7 +117,7 @@ DIGITS = (
     TableCase(
         "marks_of_thousands_in_long_ids.csv",
         b"code;size;y\n"
-        + b"".join(b"1.234.567.890.123.456.789.%03d;7,5;%d,5\n" % (row, row) for row in range(100, 140)),
+        + b"".join(b"1.234.567.890.123.456.789.%03d;7;%d,5\n" % (row, row) for row in range(100, 140)),
         {"code": ExpectedColumn("category", "id")},
     ),
     TableCase("ids_of_22_digits.jsonl", json_of(DIGITS_22), kept(TEXTS_22), source="json_lines"),
