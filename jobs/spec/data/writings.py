@@ -41,4 +41,4 @@ READERS: dict[Writing, Callable[[str], str]] = {
     "trimmed": str.strip,
     "folded": folded,
 }
-"""Returns the text by which a word is compared, for each way of reading it."""
+"""Each returns the text that is compared in place of a word."""

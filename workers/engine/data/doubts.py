@@ -37,8 +37,8 @@ def _feature_offer(name: str, column: ColumnSchema) -> Offer:
 def _id_offer(name: str, column: ColumnSchema) -> Offer:
     if column.judgement.is_group:
         return Offer(
-            finding=f"Column {name!r} is a feature, but {column.judgement.doubt}. If it names whom or what a "
-            "row is about, give it the role group, so that its rows stay in one part of the split.",
+            finding=f"Column {name!r} is a feature, but {column.judgement.doubt}. If several rows are "
+            "about the same person or thing, give it the role group: these rows stay in one part of a split.",
             label=f"Use {name} as the group",
             change=ColumnRequest(name=name, role="group"),
         )

@@ -3,7 +3,7 @@
 A column of words identifies rows if nearly all of its values differ: nothing can be learnt from them. Whole
 numbers that all differ may also be a measure, such as a price, a population or a time, so three signs decide:
 
-- the name says it, as `customerid`, `PID` and `row_no` do;
+- the name is that of an identifier, as `customerid`, `PID` and `row_no` are;
 - the values number the rows: they all differ, and hardly a number between the smallest and the largest is
   missing. Names of times, such as `year`, are excepted;
 - the values are in no order, and so close together that some would repeat if they were measured.
@@ -92,7 +92,8 @@ class Judgement(NamedTuple):
 
     Attributes:
         reason: why it does, or None.
-        is_named: whether its name says it, or its values are words. Numbers alone may be the only feature.
+        is_named: whether its name is that of an identifier, or its values are words. A table may have no
+            other feature than numbers of its rows.
         doubt: for a column that is a feature, why it may be an identifier; None without doubt.
         is_group: whether several rows have each of these identifiers.
     """

@@ -27,7 +27,7 @@ CHECKED_ROWS = 2_000
 
 
 def offers_of_row_order(schema: Schema, y: Array, task: Task) -> tuple[Offer, ...]:
-    """Return an offer to leave out each feature that tells the class by the order of the rows.
+    """Return an offer to leave out each feature that follows rows which are sorted by class.
 
     Inside of a class, other features have no relation to the row number: rows that are sorted by class have
     features that differ between the classes, but do not rise from row to row.
@@ -93,13 +93,11 @@ def _correlation(values: Array) -> float:
 
 
 def _offer(name: str, schema: Schema, blocks: int) -> Offer:
-    is_date = schema.columns[name].type == "date"
-    role: ColumnRole = "time" if is_date else "id"
-    remedy = "give it the role time" if is_date else "leave it out"
+    role: ColumnRole = "ignore" if schema.columns[name].type == "date" else "id"
     return Offer(
         finding=f"Rows are sorted by {schema.target!r}, in {blocks} blocks of one class, and column {name!r} "
-        "follows the order of the rows inside of each block: it tells the class of a row by its place, which "
-        f"new rows do not have. Unless it was measured, {remedy}.",
-        label=f"Give {name} the role {role}",
+        "follows the order of the rows inside of each block: a model can find the class by the place of a "
+        "row in the file, which new rows do not have. Unless it was measured, leave it out.",
+        label=f"Leave {name} out",
         change=ColumnRequest(name=name, role=role),
     )

@@ -35,7 +35,7 @@ class ColumnSchema:
         role: the role.
         type: the type.
         reason: why it is no feature; None for the others.
-        judgement: whether it identifies rows, if nobody chose its role.
+        judgement: whether it identifies rows, unless a person chose its role.
         has_chosen_type: whether a person chose its type.
         merge_labels: whether a person chose to merge values that differ in their writing only.
         merged: these values.

@@ -293,7 +293,7 @@ IN_ORDER = (
         "sorted_by_class_with_a_date.csv",
         csv_of("day", DAYS, is_sorted=True),
         findings=(f"'day' {ORDER}",),
-        offers=(("day", {"role": "time"}),),
+        offers=(("day", {"role": "ignore"}),),
     ),
     TableCase(
         "sorted_by_class_with_a_measure.csv",

@@ -64,7 +64,7 @@ def were_rounded(texts: Array, numbers: Array) -> bool:
 
     Args:
         texts: as they were written, also with signs between thousands, (rows,).
-        numbers: what was read of them, NaN for gaps, (rows,).
+        numbers: the numbers that they became, NaN for gaps, (rows,).
     """
     if numbers.dtype.kind != "f":
         return False

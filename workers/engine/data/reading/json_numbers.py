@@ -29,7 +29,7 @@ class OtherKind(Exception):
 
 
 def with_kinds[Read](kinds: dict[str, set[type]], read: Callable[[], Read]) -> Read:
-    """Return what is read once the types fit all numbers."""
+    """Read again with further types until these fit all numbers."""
     while True:
         try:
             return read()
