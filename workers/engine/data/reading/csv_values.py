@@ -16,6 +16,7 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL",
 """Fields that mean a missing value."""
 WHOLE = r"^[+-]?[0-9]+$"
 LEADING_ZERO = r"^[+-]?0[0-9]"
+FIRST_ROWS = 100
 DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?( ?%)?$"
 
 
@@ -45,7 +46,7 @@ def column_of(name: str, chunked: Any, dialect: Dialect, limits: FileLimits) -> 
     if texts.null_count < len(texts) and not any_match(texts, LEADING_ZERO):
         if (array := _numbers_of(texts)) is not None:
             return array
-        if all_match(texts, WHOLE):
+        if texts is not written and all_match(texts, WHOLE):
             # With the marks of thousands.
             texts = written
     column = text_array("" if text is None else text for text in texts.to_pylist())
@@ -58,8 +59,9 @@ def _numbers_of(texts: Any) -> Array | None:
     import pyarrow.compute as pc
     from pyarrow import ArrowInvalid, float64
 
-    # Arrow reads 0x1F as a whole number too.
-    if all_match(texts, WHOLE):
+    # Nearly every other column fails at its first values. Arrow reads 0x1F as a whole number too.
+    head = pc.match_substring_regex(texts[:FIRST_ROWS], WHOLE)
+    if pc.all(head, min_count=0).as_py() and all_match(texts, WHOLE):
         return _whole_numbers_of(texts)
     try:
         return np.asarray(pc.cast(texts, float64()).to_numpy(zero_copy_only=False))

