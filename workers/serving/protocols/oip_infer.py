@@ -27,6 +27,7 @@ from workers.serving.protocols.json_tensors import (
     parse_unique,
     to_array,
 )
+from workers.serving.protocols.long_numbers import with_exact_numbers
 from workers.serving.protocols.oip_columns import names_columns, read_tensors
 
 Array = npt.NDArray[Any]
@@ -75,7 +76,7 @@ def parse_infer(
         BodyTooLarge: its rows become too many numbers.
     """
     head, raw = _split(body, header_length)
-    request = parse(head)
+    request = with_exact_numbers(parse(head), head, pipeline)
     try:
         strings = _count_strings(request)
     except RecursionError:
@@ -84,8 +85,7 @@ def parse_infer(
         raise BadRequest("the request needs 'inputs': a list of tensors with name, shape and datatype")
     tensors = request["inputs"]
     if pipeline is not None and names_columns(tensors, signature, pipeline):
-        # It keeps whole numbers exactly that orjson reads as floats.
-        tensors = parse_unique(head)["inputs"]
+        parse_unique(head)
         arrays = [read_tensors(tensors, raw, pipeline)]
     else:
         arrays = _read_inputs(tensors, signature, raw, strict=needs_check(head, strings))

@@ -30,9 +30,6 @@ POSITIONS_PER_COLUMN = 1_000
 ROWS = "rows"
 """The key of the rows of a window."""
 _KEY = re.compile(rb'"\s*:')
-_LONG_NUMBER = b"0" * 20
-"""A whole number of 64 bits has at most as many digits."""
-_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 
 def has_rows(request: Mapping[str, Any], signature: Signature, pipeline: Pipeline) -> bool:
@@ -56,9 +53,6 @@ def read_rows(body: Body, request: Mapping[str, Any], pipeline: Pipeline) -> Arr
         BodyTooLarge: the rows become too many numbers.
     """
     _check_keys(body, request)
-    if "category" in pipeline.columns.values() and _LONG_NUMBER in body.translate(_AS_ZEROS):
-        # orjson reads a longer one as a float, which is no longer the text in a file.
-        request = parse_unique(body)
     try:
         if "instances" in request:
             rows = request["instances"]
