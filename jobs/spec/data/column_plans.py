@@ -25,6 +25,7 @@ from jobs.spec.data.features import (
 )
 from jobs.spec.data.images import ImageShape
 from jobs.spec.data.profile import Column, InputBlock
+from jobs.spec.data.writings import Writing
 
 
 class ColumnPlan(NamedTuple):
@@ -42,6 +43,7 @@ class ColumnPlan(NamedTuple):
         words: the number of word n-grams, if character n-grams follow.
         image: the arrays that images become; None for all other columns.
         date_format: how texts are dates; None for ISO 8601 alone.
+        writing: how the words of a category are compared.
     """
 
     column: str
@@ -55,6 +57,7 @@ class ColumnPlan(NamedTuple):
     words: int = 0
     image: ImageShape | None = None
     date_format: str | None = None
+    writing: Writing = "trimmed"
 
     @property
     def positions(self) -> int:
@@ -108,7 +111,7 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
     encode = options.encode or _default_encoding(column, texts)
     if refusal := _refusal(column.name, kind, options, encode):
         raise ValueError(refusal)
-    plan = ColumnPlan(column.name, kind, encode)
+    plan = ColumnPlan(column.name, kind, encode, writing="folded" if column.merge_labels else "trimmed")
     match encode:
         case "one_hot":
             return plan._replace(size=FIRST_WORD + (column.distinct or 0))

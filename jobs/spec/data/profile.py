@@ -45,6 +45,10 @@ class Column(Frozen):
     values: tuple[str, ...] = Field(
         default=(), description="The most frequent values of a category, or words of a text."
     )
+    merge_labels: bool = Field(
+        default=False,
+        description="Values that differ in their writing only are one value, in the most frequent writing.",
+    )
     image: ImageShape | None = Field(default=None, description="Size of the arrays that images become.")
     min: float | None = Field(default=None, description="Of numbers, and of the characters of a text.")
     max: float | None = None

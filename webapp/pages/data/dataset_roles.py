@@ -104,6 +104,9 @@ def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict
     profile = version.profile
     edited = _edited_columns(entries, version)
     names = {column["name"] for column in edited}
+    # The table has roles and types alone.
+    kept = {column["name"]: column for column in version.request.get("columns", ())}
+    edited = [{**kept.get(column["name"], {}), **column} for column in edited]
     others = [column for column in version.request.get("columns", ()) if column["name"] not in names]
     if edited and profile is not None and profile.target not in names:
         # The target is on another page of the table. It keeps its role unless another column has it now. The

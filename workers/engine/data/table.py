@@ -1,5 +1,6 @@
 """Reads tables with named columns from Parquet, Arrow and NumPy files, with size limits, without pickle."""
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,10 +30,12 @@ from workers.engine.data.reading.arrow_lists import (
     word_paths,
 )
 from workers.engine.data.reading.damage import reading
+from workers.engine.data.reading.exact_columns import with_exact_texts
+from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, EqualDecimals, loses_digits
 from workers.engine.data.reading.header import Header
 from workers.engine.data.reading.pandas_index import FrameColumns, frame_columns
 from workers.engine.data.spilled import Spill, SpilledColumns, length
-from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array
+from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array, trimmed
 from workers.engine.errors import BadData
 
 MAX_NAME = 500
@@ -57,6 +60,7 @@ class Table:
         index: the columns with the labels of the rows, which the file has without a name.
         renamed: the name in the file and the new one, of each column whose name is not used.
         file: the file's format, and the place of the table in it; None for bundled data.
+        equal_decimals: for columns in which different decimals became the same number, two of these.
     """
 
     columns: Mapping[str, Array]
@@ -66,6 +70,7 @@ class Table:
     index: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     file: FileDescription | None = None
+    equal_decimals: Mapping[str, EqualDecimals] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lengths = {name: length(self.columns, name) for name in self.columns}
@@ -156,7 +161,7 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
         size = file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_NUMBER
         spill = spill.for_size(max(size, path.stat().st_size)) if spill is not None else None
         if spill is None:
-            return _from_table(with_json_lists(file.read(), limits), path, limits)
+            return _from_table(_readable(file.read(), limits), path, limits)
         rows = file.metadata.num_rows
         columns = frame_columns(file.schema_arrow)
         return _from_columns(
@@ -198,7 +203,7 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
         table = pa.Table.from_batches(parts, batches.schema)
         spill = spill.for_size(size) if spill is not None else None
         if spill is None:
-            return _from_table(with_json_lists(table, limits), path, limits)
+            return _from_table(_readable(table, limits), path, limits)
         columns = frame_columns(batches.schema)
         rows = table.num_rows
         return _from_columns(columns, rows, lambda name: table.select([name]), path, limits, spill.folder)
@@ -270,6 +275,11 @@ def _has_variable_width(kind: Any) -> bool:
     return any(getattr(pa.types, f"is_{variant}")(kind) for variant in variants)
 
 
+def _readable(table: Any, limits: FileLimits) -> Any:
+    """Return a table with texts for what no array of numbers or texts can hold."""
+    return with_exact_texts(with_json_lists(table, limits))
+
+
 def _from_columns(
     frame: FrameColumns,
     rows: int,
@@ -292,7 +302,7 @@ def _from_columns(
     for name, numbers in frame.counted(rows).items():
         columns[name] = numbers
     for field, name in frame.names:
-        part = with_json_lists(read(field).select([field]), limits)
+        part = _readable(read(field).select([field]), limits)
         series = _without_index(part).to_pandas().iloc[:, 0]
         columns[name] = column = _column(name, series, limits)
         size += column.nbytes
@@ -341,15 +351,12 @@ def _column(name: str, series: Any, limits: FileLimits) -> Array:
         return np.asarray(moments.to_numpy(dtype="datetime64[us]"))
     if pd.api.types.is_numeric_dtype(series.dtype):
         # An integer array cannot represent a missing value.
-        if series.dtype == np.uint64 and series.max() > np.iinfo(np.int64).max:
-            raise BadData(
-                f"column {name!r} has whole numbers above {np.iinfo(np.int64).max}, "
-                "the largest integer of 64 bits with a sign; write it with a decimal point, or leave it out"
-            )
         whole = pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any()
+        # `with_exact_texts` left those that float64 has.
+        whole = whole and not (series.dtype == np.uint64 and series.max() > LARGEST_INTEGER)
         return np.asarray(series.to_numpy(dtype=np.int64 if whole else np.float64))
     # As objects, since only they accept "" for a missing value of any type.
-    texts = text_array(map(str, series.astype(object).where(series.notna(), "")))
+    texts = trimmed(text_array(map(str, series.astype(object).where(series.notna(), ""))))
     check_lengths(name, texts, limits.text_characters)
     return texts
 
@@ -357,7 +364,7 @@ def _column(name: str, series: Any, limits: FileLimits) -> Array:
 def _categories(name: str, series: Any, limits: FileLimits) -> Array:
     """Convert a category series to texts."""
     # pandas numbers a missing value -1, which is the index of the last word.
-    words = text_array([*map(str, series.cat.categories), ""])
+    words = trimmed(text_array([*map(str, series.cat.categories), ""]))
     codes = series.cat.codes.to_numpy()
     lengths = np.strings.str_len(words)[codes].astype(np.int64)
     check_expanded(f"column {name!r}", int(lengths.sum()) + BYTES_PER_TEXT * len(codes), limits)
@@ -400,15 +407,21 @@ def _plain(name: str, array: Array, limits: FileLimits) -> Array:
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
     if is_text(array):
-        array = array.astype(TEXT)
+        array = trimmed(array.astype(TEXT))
         check_lengths(name, array, limits.text_characters)
         return array
+    if array.dtype.kind == "u" and array.ndim == 1 and _exceeds_integers(array):
+        return text_array(map(str, array.tolist()))
     if array.dtype.kind not in NUMBERS + "M":
         raise BadData(f"array {name!r} contains {array.dtype} values; supported are numbers, texts and times")
     if array.dtype.kind == "M":
         array = _times(name, array)
     # Numbers of the other byte order are as good, but JAX does not take them.
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _exceeds_integers(numbers: Array) -> bool:
+    return bool(len(numbers)) and int(numbers.max()) > LARGEST_INTEGER and loses_digits(numbers)
 
 
 def _times(name: str, array: Array) -> Array:

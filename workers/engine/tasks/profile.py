@@ -18,7 +18,7 @@ from jobs.upload_formats import Source, format_label
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.bundled import load_bundled
-from workers.engine.data.encode import Encoded, array_types, encode, encode_target
+from workers.engine.data.encode import Encoded, array_types, choose_target, encode, encode_target
 from workers.engine.data.image_files.image_schema import propose_images, requested_target
 from workers.engine.data.image_files.images import BadImages, ImageTable, read_images
 from workers.engine.data.overview.overview import of_arrays, of_table
@@ -35,6 +35,7 @@ from workers.engine.data.store import file_digest
 from workers.engine.data.table import Table, read_array, read_arrow, read_npz, read_parquet
 from workers.engine.data.tabular import TableTarget, make_table_profile
 from workers.engine.data.target_gaps import with_target
+from workers.engine.data.writings import merge_target
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.report import Report
 from workers.engine.tasks.overviews import write_overviews
@@ -280,6 +281,9 @@ def _prepared_arrays(
         raise BadData("rows without a target can be left out of tables, not of arrays")
     by_role = {column.role: column.name for column in task.columns}
     target, split_column = target or by_role.get("target"), by_role.get("split")
+    target = choose_target(table, target)
+    merging = merge_target(table, target, task.columns)
+    table = merging.table
     encoded = encode(
         table,
         target=target,
@@ -293,6 +297,7 @@ def _prepared_arrays(
 
     def describe(_: ThreadPoolExecutor) -> tuple[Profile, Iterator[Overview]]:
         profile = make_profile(table, encoded, split_column)
+        profile = profile.model_copy(update={"offers": merging.offers})
         return profile, of_arrays(scalars, encoded.x, encoded.y, profile)
 
     return Prepared(Content({"x": encoded.x, "y": encoded.y}, scalars), describe)

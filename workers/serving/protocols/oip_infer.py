@@ -26,6 +26,7 @@ from workers.serving.protocols.json_tensors import (
     parse,
     to_array,
 )
+from workers.serving.protocols.long_numbers import with_exact_numbers
 from workers.serving.protocols.oip_columns import read_tensors
 from workers.serving.protocols.oip_outputs import (
     RequestedOutput,
@@ -83,7 +84,7 @@ def parse_infer(
         BodyTooLarge: its rows become too many numbers.
     """
     head, raw = _split(body, header_length)
-    request = _parse_head(head, header_length)
+    request = with_exact_numbers(_parse_head(head, header_length), head, pipeline)
     try:
         strings = _count_strings(request)
     except RecursionError:

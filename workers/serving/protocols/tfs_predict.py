@@ -16,6 +16,7 @@ from workers.serving.protocols.json_tensors import (
     quote_value,
     to_array,
 )
+from workers.serving.protocols.long_numbers import with_exact_numbers
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
 from workers.serving.protocols.plain_rows import parse_plain_rows
 from workers.serving.protocols.table_rows import read_predict
@@ -58,7 +59,7 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
         plain = parse_plain_numbers(body, signature.inputs[0]) if len(signature.inputs) == 1 else None
     if plain is not None:
         return PredictCall([plain.array], rows=plain.key == "instances")
-    request = parse_object(body)
+    request = with_exact_numbers(parse_object(body), body, pipeline)
     check_signature_name(request, 'Serving signature name: "{}" not found in signature def')
     if "instances" in request and "inputs" in request:
         raise BadRequest(

@@ -187,6 +187,18 @@ def test_parquet_files_are_joined_if_their_columns_have_one_kind(tmp_path: Path)
         joined(one, four)
 
 
+def test_long_whole_numbers_are_texts_in_all_parquet_files_if_one_has_a_gap(tmp_path: Path) -> None:
+    long = 2**60 + 1
+    one = parquet({"a": pd.array([long, None], "Int64")})
+    paths = files(
+        tmp_path, parquet({"a": [long, 7]}), one, parquet({"a": [1.0, None]}), parquet({"a": [0.5]})
+    )
+    table = join(paths[:3], read_parquet, FileLimits(), spill(tmp_path))
+    assert rows(table) == {"a": [str(long), "7", str(long), "", "1", ""]}
+    with pytest.raises(BadData, match="column 'a' has texts in part-2, but numbers in part-4"):
+        join([paths[3], paths[1]], read_parquet, FileLimits(), spill(tmp_path, "other"))
+
+
 def arrays(folder: Path, *columns: np.ndarray) -> list[Path]:
     paths = []
     for number, column in enumerate(columns, start=1):

@@ -62,7 +62,7 @@ def label_by_folder(paths: Sequence[str]) -> LabelledImages:
         (path, "it is in no class folder, and there is no labels.csv") for path in paths if "/" not in path
     ]
     folders = [path.split("/")[:-1] for path in ordered]
-    columns = {LABEL: text_array(parts[-1] for parts in folders)}
+    columns = {LABEL: text_array(parts[-1].strip() for parts in folders)}
     columns |= _outer(["/".join(parts[:-1]) for parts in folders])
     return LabelledImages(ordered, columns, tuple(outside))
 

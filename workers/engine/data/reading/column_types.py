@@ -17,6 +17,7 @@ from workers.engine.data.dates.columns import may_have_dates, recognize_dates
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.dates.numbers import recognize_numbers
 from workers.engine.data.dates.stated import as_arrow, distinct_of, stated_dates
+from workers.engine.data.reading.exact_numbers import were_rounded
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words
 from workers.engine.errors import BadData
@@ -94,9 +95,12 @@ def _recognize_texts(column: Array, name: str | None) -> TypedColumn:
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
     head = _without_gaps(present)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (converted := convert(column)) is not None:
-            typed = TypedColumn(converted, kind)
-            return _with_dates(typed, name) if kind == "number" else typed
+        if not all(map(accepts, head)) or (converted := convert(column)) is None:
+            continue
+        if kind != "number":
+            return TypedColumn(converted, kind)
+        if not were_rounded(column, converted):
+            return _with_dates(TypedColumn(converted, kind), name)
     dates = recognize_dates(*distinct_of(column)) if may_have_dates(present) else None
     if dates is not None and dates.facts.are_most_dates:
         return TypedColumn(dates.moments, "date", dates.facts)
@@ -111,9 +115,13 @@ def recognize_words(words: Words, name: str | None = None) -> TypedWords:
         return TypedWords(np.full(len(words.codes), np.nan), "number")
     head = _first_known(words)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (converted := convert(words.values)) is not None:
-            typed = TypedColumn(converted[words.codes], kind)
-            return TypedWords(*(_with_dates(typed, name) if kind == "number" else typed))
+        if not all(map(accepts, head)) or (converted := convert(words.values)) is None:
+            continue
+        typed = TypedColumn(converted[words.codes], kind)
+        if kind != "number":
+            return TypedWords(*typed)
+        if not were_rounded(words.values, converted):
+            return TypedWords(*_with_dates(typed, name))
     dates = None
     if may_have_dates(words.values, words.codes[is_known[words.codes]]):
         dates = recognize_dates(as_arrow(words.values), words.codes)

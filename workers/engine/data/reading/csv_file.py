@@ -13,11 +13,12 @@ from jobs.spec.data.encodings import CODECS
 from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_csv, check_expanded
-from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, read_blocks
+from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, first_texts, read_blocks
 from workers.engine.data.reading.csv_values import MISSING, column_of
 from workers.engine.data.reading.damage import reading
+from workers.engine.data.reading.exact_numbers import EqualDecimals, equal_decimals_in
 from workers.engine.data.reading.plain_text import PlainText, plain_text
-from workers.engine.data.spilled import Spill, SpilledColumns
+from workers.engine.data.spilled import Spill, SpilledColumns, head
 from workers.engine.data.table import Table, check_names, check_size
 from workers.engine.errors import BadData
 from workers.engine.formulas import quoted
@@ -121,14 +122,19 @@ def read_csv(
     bad.check(arrow.num_rows, path.name)
     columns: dict[str, Array] | SpilledColumns = SpilledColumns(spill.folder) if spill is not None else {}
     size = 0
+    decimals = {}
     for name in names:
         columns[name] = column = column_of(name, arrow[name], text.dialect, limits)
+        if column.dtype.kind == "f" and (pair := equal_decimals_in(arrow[name])) is not None:
+            decimals[name] = pair
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return _table(columns, text, bad)
+    return _table(columns, text, bad, decimals)
 
 
-def _table(columns: Mapping[str, Array], text: PlainText, bad: BadRows) -> Table:
+def _table(
+    columns: Mapping[str, Array], text: PlainText, bad: BadRows, decimals: Mapping[str, EqualDecimals]
+) -> Table:
     header = text.header
     return Table(
         columns,
@@ -137,6 +143,7 @@ def _table(columns: Mapping[str, Array], text: PlainText, bad: BadRows) -> Table
         findings=(*text.findings, *header.findings),
         index=header.labels,
         renamed=header.renamed,
+        equal_decimals=decimals,
     )
 
 
@@ -151,9 +158,12 @@ def _in_blocks(text: PlainText, limits: FileLimits, spill: Spill) -> Table | Non
     layout = CsvLayout(text.path, text.dialect, names, fields, _empty_lines(text.start))
     try:
         read_blocks(layout, columns, limits, spill.threads)
+        texts = first_texts(layout)
     except NotSimple:
         return None
-    return _table(columns, text, BadRows())
+    numbers = (name for name in names if head(columns, name, 1).dtype.kind == "f")
+    pairs = {name: equal_decimals_in(texts[name]) for name in numbers}
+    return _table(columns, text, BadRows(), {name: pair for name, pair in pairs.items() if pair})
 
 
 def _empty_lines(start: str) -> int:

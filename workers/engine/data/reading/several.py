@@ -19,6 +19,7 @@ from jobs.spec.data.encodings import CODECS
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_expanded, too_large
+from workers.engine.data.reading.column_types import convert
 from workers.engine.data.reading.csv_file import (
     BadRows,
     allow_long_fields,
@@ -26,6 +27,7 @@ from workers.engine.data.reading.csv_file import (
     read_csv,
 )
 from workers.engine.data.reading.damage import reading
+from workers.engine.data.reading.exact_numbers import inexact_number
 from workers.engine.data.reading.json_document import loads
 from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.reading.plain_text import PlainText, plain_text
@@ -248,7 +250,7 @@ def join(paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Sp
     first, whole = tables[0]
     columns, size = SpilledColumns(spill.folder), 0
     for name in whole.columns:
-        parts = [table.columns[name] for _, table in tables]
+        parts = _with_equal_types(name, [table.columns[name] for _, table in tables])
         for (file, _), column in zip(tables, parts, strict=True):
             if _kind_of(column) != _kind_of(parts[0]):
                 here, there = _kind_of(parts[0]), _kind_of(column)
@@ -260,6 +262,17 @@ def join(paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Sp
         columns[name] = np.concatenate(parts)
     findings = [finding for _, table in tables for finding in table.findings]
     return replace(whole, columns=columns, findings=(*dict.fromkeys(findings),))
+
+
+def _with_equal_types(name: str, parts: list[Array]) -> list[Array]:
+    """Return a column's parts, all as texts if long whole numbers stayed texts in one of the files."""
+    texts = [part for part in parts if part.dtype.kind == "T" and part.ndim == 1]
+    if len(texts) in (0, len(parts)) or any(part.dtype.kind not in "iufT" for part in parts):
+        return parts
+    numbers = (part[np.isfinite(part)] for part in parts if part.dtype.kind == "f")
+    if any((part != np.round(part)).any() for part in numbers) or not all(map(inexact_number, texts)):
+        return parts
+    return [convert(part, "category", name) for part in parts]
 
 
 def _read_each(
