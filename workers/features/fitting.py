@@ -22,8 +22,9 @@ from jobs.spec.data.features import (
     TokenFeature,
     TwoNgramsFeature,
 )
+from workers.features.date_texts import DATE
 from workers.features.ngrams import Analyzer, choose, frequencies, occurrences, vocabulary
-from workers.features.values import DATE, Array, as_words, from_stored
+from workers.features.values import Array, as_words, from_stored
 
 PART_ROWS = 65_536
 """Words and texts of so many rows are in memory at once."""
