@@ -237,12 +237,12 @@ def _judge_numbers(name: str, present: Array, *, is_named: bool, is_integer: boo
         return NO_IDENTIFIER
     if set(_words(name)) & _TIME_WORDS:
         return NO_IDENTIFIER
-    doubt = Judgement(doubt="it has another whole number in every row") if is_integer else NO_IDENTIFIER
+    doubtful = Judgement(doubt="it has another whole number in every row") if is_integer else NO_IDENTIFIER
     low, high = int(ordered[0]), int(ordered[-1])
     if high - low + 1 <= MAX_SPAN * rows:
         return Judgement(f"its whole numbers from {low} to {high} number the rows", is_named=False)
     if _has_order(present) or _chance(rows, high - low + 1) > MAX_CHANCE:
-        return doubt
+        return doubtful
     return Judgement(
         f"its whole numbers from {low} to {high} never repeat, as measured ones would, so they identify rows",
         is_named=False,
