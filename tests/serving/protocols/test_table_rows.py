@@ -60,6 +60,21 @@ def test_the_encoded_numbers_are_refused_with_the_columns_in_order() -> None:
             predicted(body)
 
 
+def test_all_columns_have_the_name_input_or_that_of_the_input_unless_a_column_has_it() -> None:
+    own = SIGNATURE.model_copy(update={"inputs": (SIGNATURE.inputs[0].model_copy(update={"name": "x_1"}),)})
+    row = [ROWS[0].get(name) for name in PIPELINE.columns]
+    for name in ("input", "x_1"):
+        body = json.dumps({"instances": [{name: row}]}).encode()
+        array = tfs_predict.parse_predict(body, own, PIPELINE).arrays[0]
+        assert array.tobytes() == STORED[:1].tobytes()
+    column = PIPELINE.features.columns[0].model_copy(update={"column": "input"})
+    pipeline = Pipeline(PIPELINE.features.model_copy(update={"columns": (column,)}))
+    (value,) = tfs_predict.parse_predict(b'{"instances": [{"input": 3.5}]}', own, pipeline).arrays
+    assert value[0, 0] == 3.5
+    with pytest.raises(BadRequest, match="column 'input' takes numbers"):
+        tfs_predict.parse_predict(b'{"instances": [{"input": [3.5]}]}', own, pipeline)
+
+
 def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
     tensors: list[dict[str, Any]] = [
         {"name": "age", "shape": [6], "datatype": "FP64", "data": [row.get("age") for row in ROWS]},
