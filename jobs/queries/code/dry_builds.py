@@ -22,15 +22,24 @@ from jobs.spec.sections.code_model import CODE_ENTRIES, OWN_FIT, CodeModel
 from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, WAITING, JobState
 
+EXPLORATION = 2
+"""The number of the rules by which a dry build looks for hyperparameters. Others are done again."""
 NONE = "none"
 """The state if no dry build was requested."""
 
 
 class DryBuildRequest(NamedTuple):
-    """A model that own code builds, and the project that has the code."""
+    """A model that own code builds, and the project that has the code.
+
+    Attributes:
+        project: has the code.
+        payload: the model.
+        earlier_key: under which earlier releases have stored their dry builds of the same.
+    """
 
     project: Project
     payload: DryBuildPayload
+    earlier_key: str = ""
 
     @property
     def title(self) -> str:
@@ -151,7 +160,7 @@ def dry_build_request(
     built_for: object = (
         shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
     )
-    key = hashlib.sha256(json.dumps([model.model_dump(), built_for], sort_keys=True).encode()).hexdigest()
+    key = _digest([model.model_dump(), built_for, EXPLORATION])
     payload = DryBuildPayload(
         dataset_version=version.pk,
         model=model,
@@ -160,12 +169,23 @@ def dry_build_request(
         texts=spec.texts,
         key=key,
     )
-    return DryBuildRequest(project, payload)
+    return DryBuildRequest(project, payload, earlier_key=_digest([model.model_dump(), built_for]))
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def build_result(request: DryBuildRequest) -> BuiltModel | None:
     """Return a dry build's result; None if none is completed."""
     row = request.jobs.filter(state=JobState.COMPLETED).first()
+    return None if row is None else result_of_job(row)
+
+
+def _earlier_result(request: DryBuildRequest) -> BuiltModel | None:
+    """Return the result of an earlier release, with which jobs of that time have run."""
+    same = Job.objects.filter(dry_builds_of(request.earlier_key), project=request.project)
+    row = same.filter(state=JobState.COMPLETED).order_by("-pk").first()
     return None if row is None else result_of_job(row)
 
 
@@ -189,7 +209,8 @@ def built_model(job: Job) -> BuiltModel | None:
     profile = version.profile if version is not None else None
     if version is None or profile is None:
         return None
-    return build_result(dry_build_request(job.project, spec, version, profile))
+    request = dry_build_request(job.project, spec, version, profile)
+    return build_result(request) or _earlier_result(request)
 
 
 def declared_space(search: Job) -> Space:

@@ -1,6 +1,8 @@
 """Declares a dry build's result: the built model and its declared hyperparameters."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Literal, Self
 
 from pydantic import ValidationError
@@ -8,19 +10,23 @@ from pydantic import ValidationError
 from jobs.spec.base import Frozen
 from jobs.spec.data.profile import DataKind, DataSchema
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.problems import Problem, escaped, problems
+from jobs.spec.problems import Problem, escaped, problems, warning
 from jobs.spec.sections import measures
 from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
 from jobs.spec.sections.monitors import TRAINING_LOSS
 from jobs.spec.sections.search import Objective
 from jobs.spec.space.narrowing import NotNarrower, narrow_space
-from jobs.spec.space.search_space import Parameter, Space, value_errors
+from jobs.spec.space.search_space import FixedParameter, Parameter, Space, value_errors
 
 EMPTY_SPACE = (
     "the code declares no hyperparameters, so there is nothing to search: leave out search, add hp.…, or "
     "search a field of fit, such as fit/batch_size"
 )
+
+DIGITS = re.compile(r"\d+")
+SLIP = 0.85
+"""Names that are at least so much alike are taken for one name, which a person has mistyped."""
 
 type Output = Literal["probabilities", "logits", "two_probabilities", "two_logits", "numbers"]
 """The meaning of a model's outputs. `two_…`: one output for each of two classes."""
@@ -62,6 +68,7 @@ class BuiltModel(Frozen):
         parameters: with the defaults of all hyperparameters.
         custom_objects: layers, losses and metrics that are not of Keras.
         builds: how often the model was built.
+        most_builds: how often it would be built at most.
         notes: sentences about the space.
     """
 
@@ -82,6 +89,7 @@ class BuiltModel(Frozen):
     parameters: int
     custom_objects: tuple[str, ...] = ()
     builds: int
+    most_builds: int = 100
     notes: tuple[str, ...] = ()
 
     @property
@@ -181,6 +189,8 @@ def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:
     declared = {parameter.name: parameter for parameter in space}
     for name, value in model.hyperparameters.items():
         here = f"/model/hyperparameters/{escaped(name)}"
+        if is_addition(name, space):
+            continue
         if name not in declared:
             yield Problem(here, f"the code declares no {name!r}; it has {', '.join(declared) or 'none'}")
             continue
@@ -216,9 +226,55 @@ def complete_spec(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
 
 
 def _whole_space(spec: ExperimentSpec, built: BuiltModel) -> Space:
-    """Return the space that the code declares, and then the fit fields that the experiment searches."""
+    """Return the space that the code declares, and then the rows of the experiment beside it.
+
+    They are fields of fit, and hyperparameters that the dry build has not found.
+    """
     rows = spec.search.space if spec.search is not None else ()
-    return (*built.space, *(row for row in rows if row.name.startswith(FIT)))
+    beside = [row for row in rows if row.name.startswith(FIT) or is_addition(row.name, built.space)]
+    values = spec.model.hyperparameters if isinstance(spec.model, CodeModel) else {}
+    fixed = [
+        FixedParameter(name=name, kind="fixed", value=value)
+        for name, value in values.items()
+        if is_addition(name, built.space) and name not in {row.name for row in beside}
+    ]
+    return (*built.space, *beside, *fixed)
+
+
+def is_addition(name: str, declared: Space) -> bool:
+    """Return whether a hyperparameter may be one that the dry build has not found: its name is no slip."""
+    names = [parameter.name for parameter in declared]
+    if name in names or name.startswith(FIT):
+        return False
+    # `unit` is a slip for `units`, and `units_3` is none for `units_2`.
+    letters = DIGITS.sub("", name)
+    others = {DIGITS.sub("", declared_name) for declared_name in names}
+    return letters in others or not any(
+        SequenceMatcher(None, letters, other).ratio() >= SLIP for other in others
+    )
+
+
+def warnings_of(spec: ExperimentSpec, built: BuiltModel) -> list[Problem]:
+    """Return the hyperparameters that a person has added to those that the dry build has found."""
+    if not isinstance(spec.model, CodeModel):
+        return []
+    # The rows that were sent may be others than those of the whole space.
+    rows = spec.search.space if spec.search is not None else ()
+    places = [("/search/space", row.name) for row in rows]
+    places += [(f"/model/hyperparameters/{escaped(name)}", name) for name in spec.model.hyperparameters]
+    return [
+        warning(
+            pointer,
+            f"the dry build has not found {name!r}, so it has no effect unless the code asks for it",
+            f"Leave it out if the code has no such hyperparameter; found are {_names(built.space)}",
+        )
+        for pointer, name in places
+        if is_addition(name, built.space)
+    ]
+
+
+def _names(space: Space) -> str:
+    return ", ".join(parameter.name for parameter in space) or "none"
 
 
 def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:

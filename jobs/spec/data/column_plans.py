@@ -25,6 +25,7 @@ from jobs.spec.data.features import (
 )
 from jobs.spec.data.images import ImageShape
 from jobs.spec.data.profile import Column, InputBlock
+from jobs.spec.data.writings import Writing
 
 
 class ColumnPlan(NamedTuple):
@@ -41,6 +42,8 @@ class ColumnPlan(NamedTuple):
         length: the words that are read from a text in their order, each as a position.
         words: the number of word n-grams, if character n-grams follow.
         image: the arrays that images become; None for all other columns.
+        date_format: how texts are dates; None for ISO 8601 alone.
+        writing: how the words of a category are compared.
     """
 
     column: str
@@ -53,6 +56,8 @@ class ColumnPlan(NamedTuple):
     length: int = 0
     words: int = 0
     image: ImageShape | None = None
+    date_format: str | None = None
+    writing: Writing = "trimmed"
 
     @property
     def positions(self) -> int:
@@ -106,7 +111,7 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
     encode = options.encode or _default_encoding(column, texts)
     if refusal := _refusal(column.name, kind, options, encode):
         raise ValueError(refusal)
-    plan = ColumnPlan(column.name, kind, encode)
+    plan = ColumnPlan(column.name, kind, encode, writing="folded" if column.merge_labels else "trimmed")
     match encode:
         case "one_hot":
             return plan._replace(size=FIRST_WORD + (column.distinct or 0))
@@ -122,7 +127,7 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
                 length=options.length or min(column.length or DEFAULT_LENGTH, DEFAULT_LENGTH),
             )
         case "date":
-            return plan._replace(indicator=_has_indicator(column, options))
+            return plan._replace(indicator=_has_indicator(column, options), date_format=column.date_format)
         case "pixels" if column.image is not None:
             image = column.image
             return plan._replace(image=image, size=image.height * image.width * image.channels)

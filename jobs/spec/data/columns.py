@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.data.dates.formats import MAX_FORMAT, MAX_FORMATS, check_date_format
 
 ColumnRole = Literal["feature", "target", "id", "weight", "group", "time", "split", "ignore"]
 ColumnType = Literal["number", "integer", "boolean", "category", "text", "date", "image", "sequence"]
@@ -88,9 +89,34 @@ class ColumnOptions(Frozen):
         return self
 
 
+DateFormat = Annotated[
+    str, Field(max_length=MAX_FORMATS * (MAX_FORMAT + 4)), AfterValidator(check_date_format)
+]
+"""How texts are dates, by the directives of `strptime`; see `jobs.spec.data.dates.formats`."""
+
+
 class ColumnRequest(Frozen):
     """The role and type of a column as a person corrects them; those without a value are proposed."""
 
     name: str = Field(max_length=500)
     role: ColumnRole | None = None
     type: ColumnType | None = None
+    date_format: DateFormat | None = Field(
+        default=None,
+        description="How the values are dates, as in `strptime`; a column with one has the type date. "
+        '`%q` is a quarter, and " or " separates several formats.',
+        examples=["%d/%m/%Y", "%m/%d/%Y %I:%M %p", "%YQ%q"],
+    )
+    merge_labels: bool | None = Field(
+        default=None,
+        description="whether values that differ in their writing only become the most frequent of these",
+    )
+
+    @model_validator(mode="after")
+    def _has_dates(self) -> Self:
+        if self.date_format is not None and self.type not in (None, "date"):
+            raise ValueError(
+                f"date_format is for columns of type date, but {self.name!r} is given the type {self.type}; "
+                "leave one of them out"
+            )
+        return self

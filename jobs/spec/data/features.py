@@ -14,10 +14,12 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.columns import (
     MAX_LENGTH,
     ColumnType,
+    DateFormat,
     Encode,
     Float32,
 )
 from jobs.spec.data.images import Fit, ImageShape, Side
+from jobs.spec.data.writings import Writing
 from jobs.spec.signature import InputWindow
 
 MAX_ONE_HOT = 50
@@ -79,7 +81,18 @@ IsoDate = Annotated[
 ]
 
 
-class _Words(_Fitted):
+class _Category(_Fitted):
+    """A column whose values are words, or numbers that are read as words."""
+
+    writing: Writing = Field(
+        default="exact",
+        description="how the words are compared; exact in models of earlier releases",
+        # The files of these models stay the same.
+        exclude_if=lambda writing: writing == "exact",
+    )
+
+
+class _Words(_Category):
     """A column whose words have positions or indices."""
 
     words: tuple[str, ...] = Field(fail_fast=True)
@@ -112,7 +125,7 @@ class IndexFeature(_Words):
     kind: Literal["index"] = "index"
 
 
-class HashFeature(_Fitted):
+class HashFeature(_Category):
     """0 if the word is missing, else 2 + CRC-32 of its UTF-8 bytes modulo the bucket count."""
 
     kind: Literal["hash"] = "hash"
@@ -126,6 +139,12 @@ class DateFeature(_Fitted):
     origin: IsoDate = Field(description="the latest date of the training part, ISO 8601")
     fill: IsoDate = Field(description="the date that replaces a missing one, ISO 8601")
     indicator: bool
+    date_format: DateFormat | None = Field(
+        default=None,
+        # The files of models whose dates have no format stay the same.
+        exclude_if=lambda date_format: date_format is None,
+        description="how texts in requests are dates, as in strptime; ISO 8601 is read too",
+    )
 
 
 class Ngrams(Frozen):

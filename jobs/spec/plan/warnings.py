@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from jobs.spec.checks import patterns
 from jobs.spec.checks.devices import describe_missing, lacks
-from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.checks.dry_build import BuiltModel, warnings_of
 from jobs.spec.checks.settings import tried_templates
 from jobs.spec.data.encoding import NUMBER_BYTES, encoded, width_in_memory
 from jobs.spec.data.file_limits import GIB
@@ -25,7 +25,7 @@ MOST_NAMES = 20
 
 
 def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
-    """Yield the warnings that a training by own code cannot be continued, or has its own epochs."""
+    """Yield what is to be known of own code: it sets its epochs, cannot be continued, or lacks a name."""
     if built is not None and built.own_fit and "epochs" in built.replaced:
         yield warning(
             f"/model/{spec.model.named_by}",
@@ -39,6 +39,8 @@ def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Pr
             "the loss of a worker a training begins again, and its epochs so far are lost",
             "Leave it if trainings are short, else build and compile the model without a fit of its own",
         )
+    if built is not None:
+        yield from warnings_of(spec, built)
 
 
 def search_warnings(spec: ExperimentSpec, space: SpaceSize | None) -> Iterator[Problem]:

@@ -159,8 +159,7 @@ def _connected(hypermodel: Any, model: Any, shape: DataShape) -> tuple[Any, Any]
 
 def _preprocess_of(hypermodel: Any) -> Any:
     """Return the function `preprocess` beside the entry, if there is one."""
-    entry = hypermodel.build if inspect.isfunction(hypermodel.build) else type(hypermodel)
-    module = inspect.getmodule(entry)
+    module = getattr(hypermodel, "module", None) or inspect.getmodule(type(hypermodel))
     function = getattr(module, "preprocess", None)
     return function if inspect.isfunction(function) else None
 

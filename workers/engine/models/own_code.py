@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
+from workers.code_reader.builders import statements_of
 from workers.engine.errors import (
     CodeBuildFailure,
     CodeFailure,
@@ -31,6 +32,8 @@ from workers.engine.errors import (
     EngineError,
     affects_process,
 )
+from workers.engine.models.code_hints import hint_for
+from workers.engine.models.code_values import thresholds_in
 from workers.engine.models.keras_private import object_registration
 
 if TYPE_CHECKING:
@@ -221,7 +224,7 @@ def cause_of(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({_relative(error.filename)}, line {error.lineno})"
         message = error.msg
-    where += _of_network(error)
+    where += _of_network(error) + hint_for(f"{message} {error}")
     return f"{type(error).__name__}: {message}{where}" if message else f"{type(error).__name__}{where}"
 
 
@@ -258,7 +261,7 @@ def trace_of(error: BaseException) -> str:
 
 
 def entry_of(model: "CodeModel") -> Any:
-    """Return an instance of the HyperModel class that a model names, or one for its function `build_model`.
+    """Return an instance of the HyperModel class that a model names, or one for its function or method.
 
     Raises:
         CodeImportFailure: the code cannot be imported, or has no such entry.
@@ -267,20 +270,36 @@ def entry_of(model: "CodeModel") -> Any:
     # Three seconds, which other tasks do not need.
     import keras_tuner
 
-    entry = getattr(imported(_file_of(model.path, model.name), {model.name}), model.name, None)
+    name, _, method = model.name.partition(".")
+    module = imported(_file_of(model.path, name), {name})
+    entry = getattr(module, name, None)
+    if method and inspect.isclass(entry):
+        return _Function(_method_of(entry, method, model), module)
     if inspect.isclass(entry) and issubclass(entry, keras_tuner.HyperModel):
         with calling(CodeBuildFailure, f"{model.name}({', '.join(model.args)})"):
             return entry(**model.args)
     if callable(entry) and not inspect.isclass(entry):
-        return _Function(entry)
+        return _Function(entry, module)
     raise CodeImportFailure(f"{model.entry} is neither a function nor a HyperModel class")
 
 
-class _Function:
-    """Gives a function `build_model` the methods that a HyperModel has."""
+def _method_of(kind: Any, name: str, model: "CodeModel") -> Any:
+    """Return a method that builds models: of an instance, unless it needs none."""
+    if isinstance(inspect.getattr_static(kind, name, None), staticmethod | classmethod):
+        return getattr(kind, name)
+    with calling(CodeBuildFailure, f"{kind.__name__}({', '.join(model.args)})"):
+        method = getattr(kind(**model.args), name, None)
+    if not callable(method):
+        raise CodeImportFailure(f"{kind.__name__} has no method {name}")
+    return method
 
-    def __init__(self, function: Any) -> None:
+
+class _Function:
+    """Gives a function that builds models the methods that a HyperModel has."""
+
+    def __init__(self, function: Any, module: ModuleType) -> None:
         self.build = function
+        self.module = module
 
 
 def has_own_fit(hypermodel: Any) -> bool:
@@ -341,8 +360,16 @@ def _defined(file: Path) -> set[str]:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return set()
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return {node.name for node in tree.body if isinstance(node, kinds)}
+    names: set[str] = set()
+    for node in statements_of(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            # A lambda, or a function that another one makes.
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
 
 
 def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
@@ -370,6 +397,12 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
         with calling(CodeImportFailure, f"importing {file}"), _without_searches(path):
             _execute(file, path, module)
     except CodeImportFailure as failure:
+        if late := _defined_after(path, failure, needed):
+            raise CodeImportFailure(
+                f"{failure}: {late} is defined after that line; keep the definitions of the file alone, on "
+                "the page of the code",
+                failure.trace,
+            ) from failure
         if not module or not needed or not needed <= vars(module[0]).keys():
             raise
         sys.modules[module[0].__name__] = module[0]
@@ -390,6 +423,23 @@ def with_policy() -> Iterator[None]:
         yield
     finally:
         keras.config.set_dtype_policy(before)
+
+
+def _defined_after(path: Path, failure: CodeImportFailure, names: AbstractSet[str]) -> str:
+    """Return one of these names whose last definition is after the line that failed; empty for none."""
+    error = failure.__cause__
+    if isinstance(error, ModuleNotFoundError):
+        return ""
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    top = [frame.lineno or 0 for frame in frames if frame.filename == str(path) and frame.name == "<module>"]
+    if not top:
+        return ""
+    lines = {
+        node.name: node.lineno
+        for node in statements_of(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+    return next((name for name in sorted(names) if lines.get(name, 0) > max(top)), "")
 
 
 def _execute(file: str, path: Path, into: list[ModuleType]) -> None:
@@ -448,3 +498,8 @@ def _without_searches(path: Path) -> Iterator[None]:
 def notes() -> Sequence[str]:
     """Return the errors in the imported files after which their other lines were not executed."""
     return tuple(_active().notes)
+
+
+def thresholds() -> frozenset[float]:
+    """Return the numbers with which the code compares."""
+    return thresholds_in(_folder())

@@ -9,16 +9,15 @@ import numpy as np
 
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.spec.checks.dry_build import BuiltModel, DataShape
-from jobs.spec.space.search_space import Value
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
-from workers.engine.errors import BadSpec, CodeFitFailure
+from workers.engine.errors import BadSpec, CodeBuildFailure, CodeFitFailure
 from workers.engine.evaluation.metric_results import notes_on, numbers_of
 from workers.engine.models import code_space
 from workers.engine.models.code_build import CodeBuild, build_code
 from workers.engine.models.code_space import SpaceExplorer
 from workers.engine.models.keras_private import build_metrics
-from workers.engine.models.own_code import calling, entry_of, notes, using_code
+from workers.engine.models.own_code import calling, entry_of, notes, thresholds, using_code
 from workers.engine.models.own_objects import custom_objects_of
 from workers.engine.models.precision import note_on_scale
 from workers.engine.phases import announced_to
@@ -60,13 +59,13 @@ def _shape_of(task: DryBuildTask) -> DataShape:
 
 def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     hypermodel = entry_of(task.model)
-    explorer = SpaceExplorer(on_build=lambda: report.phase("working"))
+    explorer = SpaceExplorer(lambda: report.phase("working"), thresholds())
 
     def build(hyperparameters: Any) -> None:
         code_space.clear()
         build_code(hypermodel, hyperparameters, shape)
 
-    explorer.explore(build)
+    explorer.explore(build, lambda hyperparameters: _build_first(hypermodel, hyperparameters, build))
     code_space.clear()
     code_build = build_code(hypermodel, explorer.defaults(), shape)
     metrics: tuple[str, ...] = ()
@@ -96,8 +95,18 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
         builds=explorer.builds,
+        most_builds=code_space.MAX_BUILDS,
         notes=(*notes(), *explorer.notes, *(note_on_scale(model) if code_build.is_compiled else ())),
     )
+
+
+def _build_first(hypermodel: Any, hyperparameters: Any, build: Callable[[Any], None]) -> None:
+    """Build with the defaults, after the class has declared hyperparameters beforehand, as in KerasTuner."""
+    declare = getattr(hypermodel, "declare_hyperparameters", None)
+    if declare is not None:
+        with calling(CodeBuildFailure, "declare_hyperparameters"):
+            declare(hyperparameters)
+    build(hyperparameters)
 
 
 def _shape(shape: Any) -> tuple[int | None, ...]:
@@ -137,10 +146,14 @@ def _compiled_metrics(code_build: CodeBuild, explorer: SpaceExplorer) -> tuple[s
 
 def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, measured: Measured) -> None:
     """Call the class's `fit`, or that of Keras, with random rows; record its measures."""
+    history: list[Any] = []
 
     def fit(hyperparameters: Any) -> None:
         code_space.clear()
         built = build_code(hypermodel, hyperparameters, code_build.shape)
+        if history:
+            # Its training is known; only its declarations are looked for.
+            built.model.fit = lambda *_, **__: history[0]
         x, y = random_rows(code_build.shape)
         targets = built.targets(y)
         with calling(CodeFitFailure, "fit"):
@@ -156,19 +169,9 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, m
                 returned = hypermodel.fit(hyperparameters, built.model, x, targets, **given)
             else:
                 returned = built.model.fit(x, targets, **arguments)
+        if isinstance(returned, keras.callbacks.History):
+            history.append(returned)
         measured.add_returned(returned, built.model)
 
-    _with_new_values(explorer, fit)
+    explorer.explore(fit)
     explorer.notes += measured.notes
-
-
-def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> None:
-    """Call `fit` with the defaults, and again with the last values in the choices that it declares."""
-    before = {parameter.name for parameter in explorer.defaults().space}
-    explorer.use(fit, {})
-    new = [parameter for parameter in explorer.defaults().space if parameter.name not in before]
-    last: dict[str, Value] = {
-        parameter.name: values[-1] for parameter in new if (values := code_space.values_of(parameter))
-    }
-    if last:
-        explorer.attempt(fit, last)

@@ -37,6 +37,7 @@ from workers.engine.models.own_code import calling, entry_of
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.training.code_evaluation import CodeEvaluationSet, CodeLoop, metric_names
+from workers.engine.training.declarations import warn_of_unknown
 from workers.engine.training.hooks import EpochHook
 from workers.engine.training.loops import FitLoop, Loop
 from workers.engine.training.own_fit import OwnFitTraining
@@ -89,6 +90,7 @@ class PreparedCode(Prepared):
 
     def training(self, plan: TrainingPlan) -> Training:
         """See `Prepared.training`."""
+        warn_of_unknown(plan.report, self.spec, self.build.hyperparameters)
         if self.program is not None:
             return Training(plan)
         # A `fit` may need validation data also in a training on all rows.

@@ -23,6 +23,7 @@ from workers.engine.models.variables import values
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.checkpoint import Snapshot
+from workers.engine.training.declarations import warn_of_unknown
 from workers.engine.training.fit_arguments import accepted
 from workers.engine.training.fit_results import (
     LOSS,
@@ -87,6 +88,7 @@ class OwnFitTraining(Training):
         """Run all epochs."""
         with announced_to(self._plan.report.phase), calling(CodeFitFailure, "fit"):
             answer = self._call()
+        warn_of_unknown(self._plan.report, self._spec, self._build.hyperparameters)
         self._loop.sync()
         self._returned = self._checked(answer)
         self._is_over = True

@@ -17,6 +17,9 @@ COLUMNS = {
     "numbers": ["1,234.5", "12 %", "", "12 %"],
     "dates": ["2026-01-05", "", "2026-02-01", "2026-01-05"],
     "german dates": ["05.01.2026", "06.01.2026"],
+    "american months": ["01/01/2005", "02/01/2005", "03/01/2005", "04/01/2005"],
+    "an impossible date": ["2026-01-05", "2026-02-30", "", "2026-02-01", "n/a"],
+    "dates in two formats": ["2026-01-05", "12/24/2026", "2026-02-01"],
     "no date after all": ["2026-01-05", "x"],
     "categories": ["Paris", "Rome", "", "Rome"],
     "nothing": ["", ""],
@@ -35,8 +38,8 @@ def test_words_have_the_type_and_the_values_of_their_rows(texts: Any) -> None:
     np.testing.assert_array_equal(words.rows(), column)
     np.testing.assert_array_equal(words.rows(np.array([1, 0])), column[[1, 0]])
     expected = recognize(column)
-    values, kind = recognize_words(words)
-    assert kind == expected.type
+    values, kind, dates = recognize_words(words)
+    assert (kind, dates) == (expected.type, expected.dates)
     if values is None:
         assert expected.values is column
     else:

@@ -9,8 +9,9 @@ from workers.engine.arrays import Array
 from workers.engine.data.image_files.image_labels import FOLDER, LABEL, choose_label
 from workers.engine.data.image_files.images import ImageTable
 from workers.engine.data.reading.column_types import TypedColumn, recognize
-from workers.engine.data.schema import ColumnSchema, Schema
+from workers.engine.data.schema import ColumnSchema, Schema, merged_groups
 from workers.engine.data.texts import is_text
+from workers.engine.data.writings import merge
 from workers.engine.errors import BadData
 
 WHOLE_INPUT = "the image is the whole input of the model"
@@ -42,11 +43,16 @@ def propose_images(
     typed: dict[str, Array] = {}
     schema: dict[str, ColumnSchema] = {}
     for name, column in table.columns.items():
-        typed[name], kind = _typed(name, column)
-        schema[name] = ColumnSchema("ignore", kind, WHOLE_INPUT)
+        read = _typed(name, column)
+        typed[name] = read.values
+        schema[name] = ColumnSchema("ignore", read.type, WHOLE_INPUT, read.dates)
     schema[IMAGE] = ColumnSchema("feature", "image")
     schema[FILE] = ColumnSchema("id", "category", "it is the path of each image")
     schema[target] = ColumnSchema("target", schema[target].type)
+    for request in requests:
+        if request.name == target and (groups := merged_groups(typed, request, schema[target].type)):
+            typed[target] = merge(typed, target, groups)
+            schema[target] = replace(schema[target], merge_labels=True, merged=groups)
     return Schema(replace(table, columns=typed), schema, target)
 
 

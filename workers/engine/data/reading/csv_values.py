@@ -9,13 +9,14 @@ from jobs.spec.data.dialect import Dialect
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.gap_words import GAP_WORDS
 from workers.engine.arrays import Array
+from workers.engine.data.reading.exact_numbers import are_exact
 from workers.engine.data.texts import check_lengths, text_array
-from workers.engine.errors import BadData
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None", "<NA>")
 """Fields that mean a missing value."""
 WHOLE = r"^[+-]?[0-9]+$"
 LEADING_ZERO = r"^[+-]?0[0-9]"
+FIRST_ROWS = 100
 DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?( ?%)?$"
 
 
@@ -32,36 +33,55 @@ def cleaned(texts: Any) -> Any:
 def column_of(name: str, chunked: Any, dialect: Dialect, limits: FileLimits) -> Array:
     """Return a text column as numbers if all values are, else as texts with "" for missing ones.
 
-    Whole numbers with a leading zero, such as postal codes, stay texts.
+    Whole numbers with a leading zero, such as postal codes, stay texts, and so do those that 64 bits do not
+    hold exactly.
     """
     import pyarrow.compute as pc
-    from pyarrow import ArrowInvalid, float64, int64
 
-    texts = cleaned(chunked)
+    texts = written = cleaned(chunked)
     if dialect.decimal == "," and not any_match(texts, LEADING_ZERO):
         numbers = without_gap_words(texts)
         if all_match(numbers, DECIMAL_COMMA):
             texts = pc.replace_substring(pc.replace_substring(numbers, ".", ""), ",", ".")
     if texts.null_count < len(texts) and not any_match(texts, LEADING_ZERO):
-        try:
-            if texts.null_count == 0:
-                with contextlib.suppress(ArrowInvalid):
-                    return np.asarray(pc.cast(texts, int64()).to_numpy())
-                if all_match(texts, WHOLE):
-                    # Arrow does not read the sign of +7.
-                    with contextlib.suppress(ArrowInvalid):
-                        unsigned = pc.replace_substring_regex(texts, r"^\+", "")
-                        return np.asarray(pc.cast(unsigned, int64()).to_numpy())
-                    raise BadData(
-                        f"column {name!r} has whole numbers above {np.iinfo(np.int64).max}, the largest "
-                        "integer of 64 bits with a sign; write it with a decimal point, or leave it out"
-                    )
-            return np.asarray(pc.cast(texts, float64()).to_numpy(zero_copy_only=False))
-        except ArrowInvalid:
-            pass
+        if (array := _numbers_of(texts)) is not None:
+            return array
+        if texts is not written and all_match(texts, WHOLE):
+            # With the marks of thousands.
+            texts = written
     column = text_array("" if text is None else text for text in texts.to_pylist())
     check_lengths(name, column, limits.text_characters)
     return column
+
+
+def _numbers_of(texts: Any) -> Array | None:
+    """Return texts, an Arrow array, as int64 or float64; None if one is no number or not exactly one."""
+    import pyarrow.compute as pc
+    from pyarrow import ArrowInvalid, float64
+
+    # Nearly every other column fails at its first values. Arrow reads 0x1F as a whole number too.
+    head = pc.match_substring_regex(texts[:FIRST_ROWS], WHOLE)
+    if pc.all(head, min_count=0).as_py() and all_match(texts, WHOLE):
+        return _whole_numbers_of(texts)
+    try:
+        return np.asarray(pc.cast(texts, float64()).to_numpy(zero_copy_only=False))
+    except ArrowInvalid:
+        return None
+
+
+def _whole_numbers_of(texts: Any) -> Array | None:
+    """Return whole numbers as int64, with gaps as float64; None if these would be other numbers."""
+    import pyarrow.compute as pc
+    from pyarrow import ArrowInvalid, float64, int64
+
+    # Arrow does not read the sign of +7.
+    unsigned = pc.replace_substring_regex(texts, r"^\+", "")
+    if texts.null_count == 0:
+        with contextlib.suppress(ArrowInvalid):
+            return np.asarray(pc.cast(unsigned, int64()).to_numpy())
+    if not are_exact(unsigned):
+        return None
+    return np.asarray(pc.cast(unsigned, float64()).to_numpy(zero_copy_only=False))
 
 
 def without_gap_words(texts: Any) -> Any:
