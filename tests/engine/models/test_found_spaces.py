@@ -10,6 +10,7 @@ import pytest
 from jobs.messages.code import ReadRequest, SentFile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.formats import keras_tuner as keras_tuner_format
+from jobs.spec.sections.code_model import CodeModel
 from tests import guide_models, own_code
 from tests.engine.models.test_own_code import IRIS, dry_built, names
 from workers.code_reader.reading import read
@@ -127,6 +128,7 @@ def test_what_only_a_trial_declares_is_named_on_its_job(
         }
     )
     report = RecordingReport(tmp_path)
+    assert isinstance(spec.model, CodeModel)
     with using_code(code):
         build = build_code(entry_of(spec.model), hyperparameters_with({"units": 4}), IRIS)
         warn_of_unknown(report, spec, build.hyperparameters)
