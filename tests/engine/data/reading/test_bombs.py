@@ -16,6 +16,7 @@ from jobs.upload_formats import Source
 from tests.engine.data.collection.files import tarred, workbook, zstd
 from workers.engine.data.reading import decompression
 from workers.engine.data.reading.unpacking import PlainFile, plain_files
+from workers.engine.data.table import read_npz
 from workers.engine.errors import BadData
 
 LIMIT = 200_000
@@ -116,6 +117,18 @@ def test_a_workbook_with_more_cells_than_fit_into_memory_is_refused(tmp_path: Pa
     content, message = CELLS[case]
     with pytest.raises(BadData, match=message):
         unpacked(tmp_path, sheet(content), "xlsx")
+
+
+@pytest.mark.parametrize("source", ["npz", "xlsx"])
+def test_an_archive_whose_decoder_may_want_much_memory_is_refused(tmp_path: Path, source: Source) -> None:
+    path = tmp_path / "upload"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("xl/workbook.xml" if source == "xlsx" else "x.npy", b"x")
+    with pytest.raises(BadData, match="is compressed by another method than deflate"):
+        if source == "npz":
+            read_npz(path)
+        else:
+            plain_files(path, source, DialectRequest(), LIMITS, tmp_path / "unpacked")
 
 
 def test_a_workbook_whose_entities_expand_is_refused(tmp_path: Path) -> None:
