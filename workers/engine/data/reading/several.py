@@ -272,7 +272,7 @@ def _with_equal_types(name: str, parts: list[Array]) -> list[Array]:
     numbers = (part[np.isfinite(part)] for part in parts if part.dtype.kind == "f")
     if any((part != np.round(part)).any() for part in numbers) or not all(map(inexact_number, texts)):
         return parts
-    return [convert(part, "category", name) for part in parts]
+    return [convert(part, "category", name).values for part in parts]
 
 
 def _read_each(
