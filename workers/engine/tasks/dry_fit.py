@@ -24,6 +24,7 @@ class Measured:
         self.names: dict[str, None] = {}
         self.returns_number = False
         self.notes: list[str] = []
+        self._on_training_rows: frozenset[str] = frozenset()
 
     def callback(self, model: Any) -> Any:
         """Return a callback that records the values of each epoch."""
@@ -34,9 +35,11 @@ class Measured:
         names = list(numbers_of(values))
         self.names.update(dict.fromkeys(names))
         self.notes += [note for note in notes_on(values) if note not in self.notes]
+        # A model that was not trained does not know the names of its metrics yet, but another one may.
+        self._on_training_rows |= training_names(model)
         if not any(name.startswith("val_") for name in names):
-            on_training_rows = training_names(model)
-            self.names.update({f"val_{name}": None for name in names if name not in on_training_rows})
+            new = (name for name in names if name not in self._on_training_rows)
+            self.names.update({f"val_{name}": None for name in new})
 
     def add_returned(self, answer: Any, model: Any) -> None:
         """Record the result of a `fit`.
