@@ -25,7 +25,7 @@ MOST_NAMES = 20
 
 
 def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
-    """Yield what is to be known of own code: a training cannot be continued, or a name was not found."""
+    """Yield the warnings about own code: a training cannot be continued, or a name was not found."""
     if built is not None and built.one_call:
         yield warning(
             f"/model/{spec.model.named_by}",
