@@ -1,4 +1,4 @@
-"""The functions that build models are found by what they take, whatever their names."""
+"""The functions that build models are found by their arguments, whatever their names."""
 
 from pathlib import Path
 

@@ -59,7 +59,7 @@ def found_in(folder: Path, text: str) -> CodeFound:
 
 
 def definitions_of(folder: Path, text: str, name: str = "model.py") -> tuple[str, CodeFound]:
-    """Return what is kept of a file, and the findings about it."""
+    """Return the kept part of a file, and the findings about it."""
     (folder / "sent").write_text(text)
     (folder / "definitions").mkdir()
     sent = SentFile(place=str(folder / "sent"), path=name)

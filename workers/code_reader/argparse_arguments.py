@@ -34,7 +34,7 @@ COMMAND = "command"
 
 @dataclass(frozen=True)
 class Declared:
-    """The arguments that a script declares, and what is not known about them."""
+    """The arguments that a script declares, and a note about those that are not known."""
 
     arguments: list[CodeArgument]
     note: str = ""
@@ -42,7 +42,7 @@ class Declared:
 
 @dataclass
 class _Parsers:
-    """What the calls of a module say about its parsers.
+    """The parsers that the calls of a module make.
 
     Attributes:
         commands: for each variable, the lines from which it holds the parser of a command.
@@ -104,7 +104,7 @@ def _method(call: ast.Call) -> str:
 
 
 def _parsers_of(module: Module) -> _Parsers:
-    """Return what assignments and calls say about the parsers, in the order of their lines."""
+    """Return the parsers of a module, from its assignments and calls in the order of their lines."""
     parsers = _Parsers()
     groups: dict[str, list[str]] = {}
     statements = [node for node in ast.walk(module.tree) if isinstance(node, ast.Assign | ast.Expr)]

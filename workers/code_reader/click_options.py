@@ -12,7 +12,7 @@ OF_CLICK = {"INT": "int", "FLOAT": "float", "STRING": "str", "BOOL": "bool"}
 
 
 def declared_by_click(module: Module) -> Declared | None:
-    """Return what the functions decorated by click declare; None if there is none."""
+    """Return the arguments of the functions decorated by click; None if there is none."""
     functions = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)]
     commands = [(node, command) for node in functions if (command := _command_of(module, node)) is not None]
     if not commands:

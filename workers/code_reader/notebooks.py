@@ -1,7 +1,7 @@
 """Finds the statements of a pasted notebook that do more than define, and leaves them out.
 
-A file of code is imported to build its model. What a notebook does besides, such as loading data and
-training, is done by an experiment.
+A file of code is imported to build its model. A notebook also loads data and trains, which an experiment does
+instead.
 """
 
 import ast
@@ -38,7 +38,7 @@ FROM_DATA = "is computed from the data or from a training"
 
 @dataclass
 class _Use:
-    """What a statement reads, binds and calls."""
+    """The names that a statement reads, binds and calls."""
 
     reads: set[str] = field(default_factory=set)
     binds: set[str] = field(default_factory=set)
@@ -110,7 +110,7 @@ class Notebook:
         return any(name.rpartition(".")[2] in WORK for name in calls) or any(map(_is_tuner, calls))
 
     def _tainted(self) -> set[str]:
-        """Return the names that depend on what runs."""
+        """Return the names that depend on statements that run."""
         tainted: set[str] = set()
         for node in self._module.tree.body:
             use = self._uses[id(node)]
@@ -200,7 +200,7 @@ def _use_of(module: Module, node: ast.stmt) -> _Use:
         elif isinstance(part, ast.alias):
             use.binds.add(part.asname or part.name.partition(".")[0])
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        # What is bound inside is not a name of the module.
+        # Names that are bound inside are not names of the module.
         use.binds = {node.name}
     return use
 

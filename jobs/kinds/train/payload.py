@@ -48,7 +48,7 @@ class TrainResult(RootResult):
         choice: which epoch was chosen.
         measured: a retrained model's objective by data part: the first phase's on validation rows, the final
             model's on test rows.
-        command: of a script: what it was started with.
+        command: that started a script.
     """
 
     score: float | None = None

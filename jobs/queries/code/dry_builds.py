@@ -23,7 +23,7 @@ from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, WAITING, JobState
 
 EXPLORATION = 2
-"""The number of the rules by which a dry build looks for hyperparameters. Others are done again."""
+"""The version of the rules that find hyperparameters. A dry build of another version is done again."""
 NONE = "none"
 """The state if no dry build was requested."""
 

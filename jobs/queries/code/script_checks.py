@@ -84,7 +84,7 @@ def _missing(script: ScriptModel, space: Space, declared: list[CodeArgument]) ->
 
 
 def command_of_trial(job: Job, values: Values) -> list[str]:
-    """Return what a script is started with in a trial; empty if that is only in the log."""
+    """Return the command of a script in a trial; empty if only the log has it."""
     spec = job.revision.spec if job.revision is not None else None
     if spec is None or job.project is None or not isinstance(spec.model, ScriptModel):
         return []

@@ -25,7 +25,7 @@ MOST_NAMES = 20
 
 
 def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
-    """Yield what is to be known of own code: it sets its epochs, cannot be continued, or lacks a name."""
+    """Yield the warnings about own code: it sets its epochs, cannot be continued, or lacks a name."""
     if built is not None and built.own_fit and "epochs" in built.replaced:
         yield warning(
             f"/model/{spec.model.named_by}",

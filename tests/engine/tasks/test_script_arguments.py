@@ -1,4 +1,4 @@
-"""What a script's parser gets is what the experiment records: each script runs as the engine starts it."""
+"""A script's parser gets the values that the experiment records: each script runs as the engine starts it."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.engine.making import ArtifactReport
 from workers.engine.errors import ProgramFailed
 from workers.engine.tasks import script as scripts
 
-TOLD = """
+REPORTED = """
 print(json.dumps({"step": 1, "metrics": {"loss": 0.5}}))
 with open(os.path.join(os.environ["TRAINYARD_OUTPUT"], "received.json"), "w") as file:
     json.dump(received, file, default=str)
@@ -23,7 +23,7 @@ READ = "\nreceived = vars(parser.parse_args())\n"
 
 
 def run(folder: Path, files: dict[str, str], args: dict[str, Any], entry: str = "train.py") -> Any:
-    """Run a script once, and return what it received."""
+    """Run a script once, and return the values that it received."""
     stored = []
     for number, (path, text) in enumerate(files.items()):
         place = folder / f"stored-{number}"
@@ -45,7 +45,7 @@ def run(folder: Path, files: dict[str, str], args: dict[str, Any], entry: str = 
 
 def received_by_argparse(folder: Path, declared: str, args: dict[str, Any]) -> Any:
     lines = "\n".join(f"parser.add_argument({line})" for line in declared.strip().splitlines())
-    return run(folder, {"train.py": f"{PARSER}{FUNCTIONS}{lines}{READ}{TOLD}"}, args)
+    return run(folder, {"train.py": f"{PARSER}{FUNCTIONS}{lines}{READ}{REPORTED}"}, args)
 
 
 FUNCTIONS = """
@@ -163,7 +163,7 @@ def test_a_command_gets_its_own_arguments(tmp_path: Path) -> None:
         + 'fit = sub.add_parser("fit")\nfit.add_argument("data")\n'
         + 'fit.add_argument("--cache", action=argparse.BooleanOptionalAction)\n'
         + 'other = sub.add_parser("test")\nother.add_argument("--cache", action="store_false")\n'
-        + READ + TOLD
+        + READ + REPORTED
     )  # fmt: skip
     args = {"cache": False, "what": "fit", "data": "d.csv", "seed": 3}
     assert run(tmp_path, {"train.py": text}, args) == args
@@ -178,7 +178,7 @@ def test_one_variable_may_hold_the_parsers_of_several_commands(tmp_path: Path) -
         + 'def commands(group):\n    p = group.add_parser("fit")\n    p.add_argument("--cache", type=int)\n'
         + '    p = group.add_parser("test")\n    p.add_argument("--cache", action="store_false")\n'
         + 'commands(parser.add_subparsers(dest="what"))\n'
-        + READ + TOLD
+        + READ + REPORTED
     )  # fmt: skip
     assert run(tmp_path, {"train.py": text}, {"what": "fit", "cache": 3}) == {"what": "fit", "cache": 3}
     received = run(tmp_path, {"train.py": text}, {"what": "test", "cache": False})
@@ -189,7 +189,7 @@ def test_the_parser_may_be_in_another_file(tmp_path: Path) -> None:
     options = PARSER + 'add("--cache", action="store_false")\n'
     options = options.replace("add(", "parser.add_argument(")
     text = "import json, os\nfrom settings.options import parser\nif __name__ == '__main__':\n    "
-    text += "received = vars(parser.parse_args())\n" + TOLD.replace("\n", "\n    ")
+    text += "received = vars(parser.parse_args())\n" + REPORTED.replace("\n", "\n    ")
     files = {"train.py": text, "settings/options.py": options, "settings/__init__.py": ""}
     assert run(tmp_path, files, {"cache": False}) == {"cache": False}
     assert run(
@@ -198,18 +198,20 @@ def test_the_parser_may_be_in_another_file(tmp_path: Path) -> None:
 
 
 def test_a_default_that_is_set_later_counts(tmp_path: Path) -> None:
-    text = PARSER + 'add("--fast", action="store_true")\nparser.set_defaults(fast=True)\n' + READ + TOLD
+    text = PARSER + 'add("--fast", action="store_true")\nparser.set_defaults(fast=True)\n' + READ + REPORTED
     with pytest.raises(ProgramFailed, match="can only make it true"):
         run(tmp_path, {"train.py": text.replace("add(", "parser.add_argument(")}, {"fast": False})
 
 
 def test_settings_that_only_running_shows_are_not_guessed(tmp_path: Path) -> None:
-    text = PARSER + 'flag = {"action": "store_true"}\nparser.add_argument("--fast", **flag)\n' + READ + TOLD
+    text = (
+        PARSER + 'flag = {"action": "store_true"}\nparser.add_argument("--fast", **flag)\n' + READ + REPORTED
+    )
     assert run(tmp_path, {"train.py": text}, {"fast": True}) == {"fast": True}
 
 
 def test_a_script_without_known_arguments_gets_them_as_written(tmp_path: Path) -> None:
-    text = "import json, os, sys\nreceived = sys.argv[1:]\n" + TOLD
+    text = "import json, os, sys\nreceived = sys.argv[1:]\n" + REPORTED
     args = {"rate": -0.5, "fast": True, "slow": False, "names": ["a", "b"]}
     assert run(tmp_path, {"train.py": text}, args) == ["--rate=-0.5", "--fast", "--names", "a", "b"]
 
@@ -227,7 +229,7 @@ import click, json, os
 @click.option("-v", "--verbose", count=True)
 @click.option("--mode", type=click.Choice(["a", "b"]), default="a")
 def main(**received):
-    TOLD
+    REPORTED
 
 if __name__ == "__main__":
     main()
@@ -240,7 +242,7 @@ import typer
 def main(data: str, cache: bool = True, learning_rate: float = 0.1, tag: List[str] = [],
          fast: bool = typer.Option(False, "--fast"), name: Optional[str] = None):
     received = dict(data=data, cache=cache, learning_rate=learning_rate, tag=tag, fast=fast, name=name)
-    TOLD
+    REPORTED
 
 if __name__ == "__main__":
     typer.run(main)
@@ -258,7 +260,7 @@ flags.DEFINE_enum("mode", "a", ["a", "b"], "")
 
 def main(_):
     received = {name: FLAGS[name].value for name in ("cache", "epochs", "tags", "size", "mode")}
-    TOLD
+    REPORTED
 
 if __name__ == "__main__":
     app.run(main)
@@ -284,5 +286,5 @@ if __name__ == "__main__":
     ids=["click", "typer", "absl"],
 )  # fmt: skip
 def test_other_parsers_get_what_is_recorded(tmp_path: Path, text: str, args: dict[str, Any]) -> None:
-    text = text.replace("TOLD", TOLD.strip().replace("\n", "\n    "))
+    text = text.replace("REPORTED", REPORTED.strip().replace("\n", "\n    "))
     assert run(tmp_path, {"train.py": text}, args) == args

@@ -232,7 +232,7 @@ def describe_passing(argument: CodeArgument) -> str:
         other = "passes nothing" if default is not sets else "cannot be passed"
         return f"{str(sets).lower()} passes {flag}, {str(not sets).lower()} {other}"
     if argument.action == "count":
-        return f"the number says how often {flag} is passed"
+        return f"a number of 3 passes {flag} three times"
     if argument.takes_several:
         return "several values, separated by spaces or commas"
     if argument.words and argument.annotation not in ("int", "float"):
