@@ -26,7 +26,7 @@ class ExpectedColumn:
 
 @dataclass(frozen=True)
 class TableCase:
-    """A small file and what the profile must say.
+    """A small file and how its profile must describe it.
 
     Attributes:
         name: the file's name, which is also the name of the test.
