@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jobs.messages.events import Failed
 from workers.engine.errors import CodeFailure, EngineError, RefusedInput, is_out_of_memory
+from workers.model_process.errors import plain_text
 
 
 def describe(error: Exception, now: float) -> Failed:
@@ -51,4 +52,6 @@ def _file_of(error: OSError) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0][:500]
+    """Return the first paragraph of a message, which may begin with blank lines and have line breaks."""
+    first, *_ = str(error).strip().split("\n\n", 1)
+    return plain_text(first, limit=500)

@@ -56,6 +56,7 @@ class BuiltModel(Frozen):
         custom_objects: layers, losses and metrics that are not of Keras.
         builds: how often the model was built.
         notes: sentences about the space.
+        unsaved: why the model cannot be saved or loaded again, with the remedy; empty if it can.
     """
 
     space: Space = ()
@@ -72,6 +73,7 @@ class BuiltModel(Frozen):
     custom_objects: tuple[str, ...] = ()
     builds: int
     notes: tuple[str, ...] = ()
+    unsaved: str = ""
 
     @property
     def unused(self) -> Mapping[str, str]:
@@ -85,6 +87,7 @@ class BuiltModel(Frozen):
 def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     """Yield the settings that do not fit the model that an experiment's own code builds."""
     yield from _problems_of_settings(spec, built)
+    yield from _problems_of_files(spec, built)
     if isinstance(spec.model, CodeModel):
         yield from _problems_of_values(spec.model, built.space)
     yield from _problems_of_fields(spec, built)
@@ -110,6 +113,19 @@ def _problems_of_settings(spec: ExperimentSpec, built: BuiltModel) -> Iterator[P
         default = type(holder).model_fields[field].get_default(call_default_factory=True)
         if getattr(holder, field) != default:
             yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
+
+
+def _problems_of_files(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield the steps that need the model's file, if it cannot be saved."""
+    if not built.unsaved:
+        return
+    for name in ("register_", "quantize", "ensemble"):
+        if getattr(spec.after, name) is not None:
+            message = (
+                f"{built.unsaved}. Without a file of the model there is nothing for this step; without the "
+                "step the trained weights are kept"
+            )
+            yield Problem(f"/after/{name.rstrip('_')}", message)
 
 
 def _problems_of_objectives(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:

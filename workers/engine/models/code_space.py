@@ -177,6 +177,21 @@ def values_of(parameter: Any) -> list[Value]:
     return []
 
 
+def other_values(hyperparameters: Any) -> dict[str, Value]:
+    """Return a value for each hyperparameter of KerasTuner that is not its default, as small as possible."""
+    others: dict[str, Value] = {}
+    for parameter in hyperparameters.space:
+        candidates = values_of(parameter)
+        if type(parameter).__name__ == "Int":
+            step = parameter.step or 1
+            logarithmic = parameter.sampling not in (None, "linear")
+            second = parameter.min_value * step if logarithmic else parameter.min_value + step
+            candidates = [parameter.min_value, min(int(second), parameter.max_value)]
+        if different := [value for value in candidates if value != parameter.default]:
+            others[parameter.name] = different[0]
+    return others
+
+
 def clear() -> None:
     """Free the models that were built only to find hyperparameters."""
     keras.backend.clear_session(free_memory=False)

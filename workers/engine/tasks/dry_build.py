@@ -1,6 +1,6 @@
 """Runs the dry build task: builds the user code's model, and reports its hyperparameters and properties."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadSpec, CodeFitFailure
 from workers.engine.models import code_space
 from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
+from workers.engine.models.code_models.saving import NotSaved, check_saving
 from workers.engine.models.code_space import SpaceExplorer
 from workers.engine.models.keras_private import build_metrics, compiled_metrics
 from workers.engine.models.own_code import calling, entry_of, notes, using_code
@@ -70,6 +71,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         metrics = _fit_once(code_build, explorer, hypermodel)
     elif code_build.is_plain and code_build.is_compiled:
         metrics = _compiled_metrics(code_build)
+    unsaved = _why_unsaved(explorer, hypermodel, shape, Path(report.folder))
     space = explorer.space()
     report.log(f"{len(space)} hyperparameters in {explorer.builds} builds")
     model = code_build.model
@@ -80,19 +82,54 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         one_call=not code_build.is_plain,
         loss=_loss_name(model) if code_build.is_compiled else "",
         metrics=metrics,
-        input_shape=tuple(_shape(model.input_shape)) if getattr(model, "inputs", None) else shape.input_shape,
+        input_shape=_input_shape(code_build),
         output_shape=(2 if code_build.output.startswith("two_") else shape_width(shape),),
         output=code_build.output,
         one_hot=code_build.one_hot,
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
         builds=explorer.builds,
-        notes=(*notes(), *explorer.notes),
+        notes=(*((unsaved,) if unsaved else ()), *notes(), *explorer.notes, *_notes_of(code_build)),
+        unsaved=unsaved,
     )
 
 
-def _shape(shape: Any) -> tuple[int | None, ...]:
-    return tuple(shape[1:])
+def _why_unsaved(explorer: SpaceExplorer, hypermodel: Any, shape: DataShape, folder: Path) -> str:
+    """Return why the model cannot be saved or loaded again; an empty text if it can.
+
+    With the defaults alone, a class without `get_config` may be loaded by luck: by those of its constructor.
+    """
+    x, _ = random_rows(shape)
+    reasons: list[str] = []
+
+    def check(hyperparameters: Any) -> None:
+        code_space.clear()
+        try:
+            check_saving(build_code(hypermodel, hyperparameters, shape), folder, x)
+        except NotSaved as failure:
+            reasons.append(str(failure))
+
+    check(explorer.defaults())
+    if not reasons and (others := code_space.other_values(explorer.defaults())):
+        explorer.attempt(check, others)
+    return reasons[0] if reasons else ""
+
+
+def _notes_of(code_build: CodeBuild) -> Iterator[str]:
+    """Yield sentences about the model."""
+    if not code_build.evaluates_rows:
+        name = type(code_build.model).__name__
+        yield (
+            f"Keras cannot evaluate {name}: it has its own training step, but no test_step, and no loss that "
+            "the default one could use. Validation rows are measured by the loss and the metrics of the step "
+            "Training; add test_step to measure them by the code"
+        )
+
+
+def _input_shape(code_build: CodeBuild) -> tuple[int | None, ...]:
+    model = code_build.model
+    takes_rows = code_build.preprocess is None and len(getattr(model, "inputs", None) or ()) == 1
+    return tuple(model.inputs[0].shape[1:]) if takes_rows else code_build.shape.input_shape
 
 
 def shape_width(shape: DataShape) -> int:
@@ -135,7 +172,7 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -
         code_space.clear()
         built = build_code(hypermodel, hyperparameters, code_build.shape)
         x, y = random_rows(code_build.shape)
-        targets = built.targets(y)
+        x, targets = built.prepared(x), built.targets(y)
         with calling(CodeFitFailure, "fit"):
             keras.config.disable_interactive_logging()
             returned = hypermodel.fit(

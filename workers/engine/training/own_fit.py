@@ -14,14 +14,16 @@ import numpy as np
 
 from jobs.spec.experiment import ExperimentSpec
 from workers.engine.arrays import Array
+from workers.engine.data.batches import Batches
+from workers.engine.data.rows import Rows
 from workers.engine.errors import CodeFitFailure, NanLoss
-from workers.engine.models.code_build import CodeBuild
+from workers.engine.models.code_build import CodeBuild, finished_rows
 from workers.engine.models.own_code import calling
 from workers.engine.models.variables import values
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.checkpoint import Snapshot
-from workers.engine.training.loops import FitLoop, Loop
+from workers.engine.training.loops import FitLoop, Loop, predict_in_batches
 from workers.engine.training.plan import TrainingPlan, TrainingResult
 from workers.engine.training.training import REQUEST_INTERVAL, Training
 from workers.engine.training.training_state import snapshot_of
@@ -29,6 +31,20 @@ from workers.engine.training.training_state import snapshot_of
 FINISHED = "own_fit_finished"
 """Key of the state of a checkpoint: the epochs for which the call was made, once it has returned."""
 LOSS = "loss"
+
+
+class CodeFitLoop(FitLoop):
+    """Predicts with a model whose rows may have to pass the code's function `preprocess` before."""
+
+    def __init__(self, build: CodeBuild, batches: Batches) -> None:
+        super().__init__(build.model, batches)
+        self._build = build
+
+    def predict(self, x: Rows, batch_size: int) -> Array:
+        """See `Loop.predict`."""
+        return predict_in_batches(
+            lambda rows: self._model.predict_on_batch(self._build.prepared(rows)), x, batch_size, "validating"
+        )
 
 
 class OwnFitTraining(Training):
@@ -53,7 +69,7 @@ class OwnFitTraining(Training):
 
     def _set_up(self) -> Loop:
         self._optimizer_changes = False
-        return FitLoop(self._plan.model, self._plan.batches)
+        return CodeFitLoop(self._build, self._plan.batches)
 
     def start(self, resume: Snapshot | None = None) -> None:
         """See `Training.start`. A call that has not returned begins again."""
@@ -89,15 +105,13 @@ class OwnFitTraining(Training):
         plan, build = self._plan, self._build
         x, y = self._validation_rows
         keras.config.disable_interactive_logging()
-        arguments: dict[str, Any] = {
-            "epochs": plan.epochs,
-            "validation_data": (x.astype(np.float32), build.targets(y)),
-            "callbacks": [_EpochReporter(self)],
-        }
+        arguments: dict[str, Any] = {"epochs": plan.epochs, "callbacks": [_EpochReporter(self)]}
+        if build.evaluates_rows:
+            arguments["validation_data"] = (build.prepared(x), build.targets(y))
         weights = plan.batches.weights
         if not np.all(weights == weights[0]):
             arguments["sample_weight"] = weights
-        rows = np.asarray(plan.batches.x[:], dtype=np.float32), plan.batches.y
+        rows = build.prepared(plan.batches.x[:]), plan.batches.y
         if build.own_fit:
             return build.hypermodel.fit(build.hyperparameters, plan.model, *rows, **arguments)
         fit = self._spec.fit
@@ -133,7 +147,8 @@ class OwnFitTraining(Training):
         """
         plan, state = self._plan, self._state
         objective = plan.best.metric if plan.best is not None else ""
-        metrics = _with_objective({name: float(np.mean(value)) for name, value in logs.items()}, objective)
+        measured = {name: float(np.mean(value)) for name, value in logs.items()}
+        metrics = _with_objective({**measured, **self._validate()}, objective)
         state.epoch += 1
         if not math.isfinite(metrics.get(LOSS, 0.0)):
             raise NanLoss(
@@ -159,6 +174,16 @@ class OwnFitTraining(Training):
             state.verdict = plan.pruning_check(state.epoch, state.improvements)
         self.interrupt()
         return self._is_exhausted() or state.verdict is not None
+
+    def _validate(self) -> dict[str, float]:
+        """Measure validation rows by the loss and metrics of the experiment, if the code cannot evaluate."""
+        build = self._build
+        data = None if build.evaluates_rows else self._plan.validation
+        if data is None:
+            return {}
+        self._loop.sync()
+        predictions = finished_rows(self._loop.predict(data.x, data.batch_size), build.output, build.shape)
+        return {f"val_{name}": value for name, value in data.measure(data.metrics, predictions).items()}
 
     def interrupt(self) -> None:
         """Interrupt the training if that is requested.

@@ -1,0 +1,60 @@
+"""Finds the parts of Keras' training and evaluation that a model class of users replaces."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from workers.engine.errors import CodeBuildFailure
+
+METHODS = (
+    "fit",
+    "train_step",
+    "test_step",
+    "predict_step",
+    "compute_loss",
+    "compute_metrics",
+    "make_train_function",
+)
+"""Methods that a class may replace. Then only Keras' own `fit` trains its model."""
+
+
+def replaced_by(model: Any) -> Sequence[str]:
+    """Return which of these methods the model's class has replaced."""
+    return [name for name in METHODS if _is_replaced(model, name)]
+
+
+def _is_replaced(model: Any, name: str) -> bool:
+    return getattr(type(model), name, None) is not getattr(keras.Model, name, None)
+
+
+def can_evaluate(model: Any) -> bool:
+    """Return whether Keras' `fit` can evaluate a compiled model on validation rows.
+
+    A class with its own training step may do without a loss, but then Keras has none for these rows. Its
+    evaluation calls `compute_loss_and_updates`, which a class may have with other arguments.
+    """
+    if _is_replaced(model, "test_step"):
+        return True
+    if _is_replaced(model, "compute_loss_and_updates"):
+        return False
+    return model.loss is not None or _is_replaced(model, "compute_loss")
+
+
+def check_compilation(model: Any) -> None:
+    """Check that Keras' `fit`, or the loop for templates, has something to train the model by.
+
+    Raises:
+        CodeBuildFailure: it has not.
+    """
+    replaced = replaced_by(model)
+    if model.compiled and model.loss is None and not replaced:
+        raise CodeBuildFailure(
+            "the code compiles the model without a loss: add loss=… to compile, or leave compile out, and "
+            "the loss of the experiment is used"
+        )
+    if replaced and not model.compiled:
+        raise CodeBuildFailure(
+            f"{type(model).__name__} has its own {', '.join(replaced)}, but the code does not compile the "
+            "model: add model.compile(optimizer=…) before it returns the model"
+        )
