@@ -12,7 +12,7 @@ _PART = b"saved_model.pb"
 _ONNX = re.compile(rb"\x08[\x02-\x20][\x12\x3a\x42]")
 """An ONNX file begins with the version of its format and its producer, its graph or its operators."""
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-_ZLIB, _XZ, _BZIP2 = (b"\x78\x9c", b"\x78\xda", b"\x78\x01"), b"\xfd7zXZ\x00", b"BZh"
+_ZLIB, _XZ, _BZIP2 = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"), b"\xfd7zXZ\x00", b"BZh"
 """joblib writes pickles that are compressed in one of these forms."""
 _TORCH = (b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19",)
 _TORCH_MEMBERS = re.compile(rb"(?:data\.pkl|constants\.pkl|byteorder|data/serialization_id)")

@@ -70,6 +70,44 @@ class Net(keras.Model):
         return ops.softmax(ops.matmul(x, self.w))
 """
 
+_NESTED = """
+class Inner(keras.Model):
+    def __init__(self, units):
+        super().__init__()
+        self.blocks = [keras.Sequential([layers.Dense(units), layers.BatchNormalization()]) for _ in range(2)]
+        self.heads = {"classes": layers.Dense(3)}
+
+    def call(self, x, training=False):
+        for block in self.blocks:
+            x = block(x, training=training)
+        return self.heads["classes"](x)
+
+
+class Net(keras.Model):
+    def __init__(self, units):
+        super().__init__()
+        self.inner = Inner(units)
+        self.probabilities = layers.Activation("softmax")
+
+    def call(self, x, training=None):
+        return self.probabilities(self.inner(x, training=training))
+"""
+
+_ADDED_LOSS = """
+class Net(keras.Model):
+    def __init__(self, latent):
+        super().__init__()
+        self.mean, self.variance = layers.Dense(latent), layers.Dense(latent)
+        self.classes = layers.Dense(3, activation="softmax")
+
+    def call(self, x, training=None):
+        mean, variance = self.mean(x), self.variance(x)
+        self.add_loss(-0.5 * ops.mean(variance - ops.square(mean) - ops.exp(variance) + 1))
+        if training:
+            mean = mean + ops.exp(0.5 * variance) * keras.random.normal(ops.shape(mean), seed=1)
+        return self.classes(mean)
+"""
+
 _PARTS = """
 def preprocess(x):
     return {"a": x[:, :2], "b": x[:, 2:]}
@@ -181,6 +219,8 @@ PLAIN = {
     "logits": _of(_LOGITS_NET, _NEW, _LOSS_OF_LOGITS),
     "lazily built layers": _of(_LAZY_LAYER, "Net(hp.Choice('units', [8, 16]))", _LOSS),
     "lazily built weights": _of(_LAZY_WEIGHTS, "Net()", _LOSS),
+    "models inside a model": _of(_NESTED, "Net(hp.Int('units', 4, 8, step=4))", _LOSS),
+    "an added loss": _of(_ADDED_LOSS, "Net(hp.Int('units', 4, 8, step=4))", _LOSS),
     "a dictionary as input": _of(_PARTS, "Net()", _LOSS),
     "two inputs": _of(_TWO_INPUTS, "make()", _LOSS),
 }

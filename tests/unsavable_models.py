@@ -84,6 +84,10 @@ class Linear(layers.Layer):
         + _ENTRY.format(layer="dense()"),
         r"Dense \('dense_1'\).*half.*def at the top level of a file",
     ),
+    "a lambda as an activation": (
+        _with("layers.Dense(8, activation=lambda x: x / 2)"),
+        r"cannot be loaded again: Dense \('dense_1'\): .*: a lambda.*def at the top level",
+    ),
     "a class inside a function": (
         _HEAD
         + "def half():\n    class Half(layers.Layer):\n        def call(self, x):\n            return x / 2\n"

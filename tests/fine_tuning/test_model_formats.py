@@ -4,6 +4,7 @@ import io
 import pickle
 import tarfile
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,7 @@ FILES = {
 }
 
 
-def pickled(**options: Any) -> bytes:
-    import joblib
-
-    body = io.BytesIO()
-    joblib.dump({"weights": list(range(500))}, body, **options)
-    return body.getvalue()
+PICKLE = pickle.dumps({"weights": list(range(500))})
 
 
 def arrays() -> bytes:
@@ -56,9 +52,9 @@ def arrays() -> bytes:
 
 
 OTHERS = {
-    "a pickle of joblib": (pickled(), "This is a pickle, as joblib and scikit-learn"),
-    "a compressed pickle": (pickled(compress=3), "This is a pickle, as joblib and scikit-learn"),
-    "a plain pickle": (pickle.dumps({"a": 1}), "This is a pickle"),
+    "a pickle": (PICKLE, "This is a pickle, as joblib and scikit-learn"),
+    # As `joblib.dump(…, compress=3)` writes it.
+    "a compressed pickle": (zlib.compress(PICKLE, 3), "This is a pickle, as joblib and scikit-learn"),
     "PyTorch": (zipped("m/data.pkl", "m/byteorder", "m/data/0", "m/version"), "This is a file of PyTorch"),
     "old PyTorch": (pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2), "This is a file of PyTorch"),
     "ONNX": (b"\x08\x08\x12\x07pytorch\x1a\x052.4.0:" + b"\x00" * 300, "This is an ONNX file"),

@@ -9,7 +9,7 @@ import re
 from workers.model_process.errors import plain_text
 
 LIMIT = 500
-_CAUSE = re.compile(r"Exception encountered: ")
+_CAUSE = re.compile(r"(?:Exception encountered|Error encountered during deserialization): ")
 """Keras repeats the config of each object around the one that failed, and then writes the cause."""
 _APPENDIX = re.compile(
     r"\s*(Full object config:|Arguments received by |Call arguments received by |Example:\s|-{20}"
@@ -18,6 +18,8 @@ _APPENDIX = re.compile(
     re.DOTALL,
 )
 _CONFIG = re.compile(r"\s*(?:using|with)?\s*\bconfig\s*=\s*\{.*\}\.?", re.DOTALL)
+_LAMBDA = re.compile(r"\{'value': [\[(].*?[\])]\}", re.DOTALL)
+"""Keras writes a lambda as its bytes."""
 _OBJECT = re.compile(r"<class '(?:[\w.]+\.)?(\w+)'>|<(\w+) name=([\w/.-]+), built=\w+>")
 _ADVICE = re.compile(
     r" Please ensure that components that are Python object instances.*?`from_config\(\)` method\.", re.DOTALL
@@ -34,6 +36,7 @@ def plain_message(error: BaseException, *, limit: int = LIMIT) -> str:
     text = _CAUSE.split(str(error))[-1]
     for noise in (_ADVICE, _APPENDIX, _CONFIG):
         text = noise.sub("", text)
+    text = _LAMBDA.sub("a lambda", text)
     text = plain_text(_OBJECT.sub(_named, text), limit=limit)
     return text or type(error).__name__
 

@@ -197,9 +197,12 @@ def add_uploaded(
         version = _create_numbered(
             model, artifact=artifact, what="uploaded", lineage=lineage, code=code, created_by=by
         )
+        job = queue_validation(version, sample=None if sample is None else sample.digest, by=by)
         if sample is not None:
-            quotas.require_room_for_artifact(model.project, artifacts.adopt(sample))
-        queue_validation(version, sample=None if sample is None else sample.digest, by=by)
+            rows = artifacts.adopt(sample)
+            quotas.require_room_for_artifact(model.project, rows)
+            # So it counts as disk use of the project, is shown on the job's page, and is deleted with it.
+            JobArtifact.objects.create(job=job, attempt=0, artifact=rows, role="sample", name="sent_sample")
     return version
 
 

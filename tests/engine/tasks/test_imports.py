@@ -210,7 +210,7 @@ def subclassed() -> Any:
         ),
         (
             lambda: vector(layers.Dense(2, activation=lambda x: x * 2)),
-            "it has a lambda, .*version of your code",
+            "its activation is a lambda: .*define the function with def",
         ),
         (subclassed, r"a model of the class \w*>?Net, which is not of Keras: .*keras\.Model\(inputs, model"),
     ],

@@ -119,6 +119,7 @@ def test_the_rows_of_a_sender_are_stored_with_the_upload(yard: Yard, trainer: Us
     job = Job.objects.get(belonging_to("version", [version.pk]))
     digest = job.payload_as(RegisterPayload).sample
     assert digest is not None and store().path(digest).read_bytes() == rows
+    assert job.artifacts.get().artifact_id == digest
     # They are not collected, and a later validation tries the model with the same rows.
     assert references.mentioned_digests([digest]) == {digest}
     assert versions.validation_payload(version, without_code=True).sample == digest

@@ -2,16 +2,22 @@
 
 from typing import Any
 
+from jobs.spec.exports import STORED
+
 WITH_CODE = (
     "upload the file again together with the version of your code that has it (page Code; the field code of "
     "the upload), which is executed in a sandbox"
+)
+NAMED_FUNCTION = (
+    "Keras saves such functions but cannot load them. Use an activation or operations of Keras, or define "
+    "the function with def in your code, save the model again, and upload it together with the code"
 )
 _NEED_TENSORFLOW = frozenset(
     {"TextVectorization", "StringLookup", "IntegerLookup", "TFSMLayer", "MelSpectrogram", "FeatureSpace"}
 )
 _OF_OTHERS = {
     "TFSMLayer": "a SavedModel, a program of TensorFlow, which is not installed: save the original model "
-    "as .keras instead",
+    f"by model.save({STORED.file_name()!r}) instead",
     "TorchModuleWrapper": "a module of PyTorch, which is not installed here: build its layers in Keras, and "
     "copy the weights",
     "JaxLayer": f"a function of JAX: {WITH_CODE}",

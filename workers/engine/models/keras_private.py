@@ -51,6 +51,11 @@ def calls_of(operation: Any) -> list[Any]:
     return list(operation._inbound_nodes)
 
 
+def arguments_of(call: Any) -> tuple[Any, Any]:
+    """Return the arguments of a call of a layer or operation, by position and by name."""
+    return call.arguments.args, call.arguments.kwargs
+
+
 def calls_by_depth(graph: Any) -> Iterable[list[Any]]:
     """Return the calls inside a functional model, in groups; none for other models."""
     groups: dict[int, list[Any]] = getattr(graph, "_nodes_by_depth", {})

@@ -19,7 +19,7 @@ from jobs.spec.exports import STORED
 from workers.engine.data.reading.archive import open_archive
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadModel
-from workers.engine.models.foreign_parts import WITH_CODE, why_refused
+from workers.engine.models.foreign_parts import NAMED_FUNCTION, WITH_CODE, why_refused
 from workers.engine.models.operations import OPERATIONS
 from workers.engine.models.stored_weights import MAX_RATIO, stored_parameters
 from workers.features.files import MEMBER as PIPELINE
@@ -278,6 +278,8 @@ def _entries(root: Any) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):
             if "class_name" in part:
                 yield part
+            elif part.keys() == {"value"} and isinstance(part["value"], list):
+                raise BadModel(f"its {name} is a lambda: {NAMED_FUNCTION}")
             todo.extend(part.items())
         elif isinstance(part, list):
             todo.extend((name, item) for item in part)

@@ -58,7 +58,7 @@ def _write(model: Any, report: Report, name: str) -> str:
         if affects_process(error):
             raise
         file = file.with_name("model.weights.npz")
-        np.savez(file, **{f"{i}": np.asarray(variable.value) for i, variable in enumerate(model.weights)})
+        np.savez(file, *(np.asarray(variable.value) for variable in model.weights))
         use = (
             f"The trained weights are kept in the file {name}.weights.npz of this job, in the order of "
             "model.weights: build the model by this code with the same hyperparameters, call it with rows "

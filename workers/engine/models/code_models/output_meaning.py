@@ -54,8 +54,8 @@ def is_of_keras(loss: Any) -> bool:
 def _ends_linear(model: Any, answer: Callable[[Array], Any], shape: DataShape) -> bool:
     """Return whether the last layer has no activation; if that is not known, whether its answers show it."""
     last = keras_private.operation_of(graph_of(model).outputs[0]) if has_graph(model) else None
-    if hasattr(last, "activation"):
-        return last.activation is keras.activations.linear
+    if (activation := getattr(last, "activation", None)) is not None:
+        return activation is keras.activations.linear
     rows = np.random.default_rng(0).normal(scale=SCALE, size=(ROWS, *shape.input_shape))
     with calling(CodeBuildFailure, "calling the model"):
         answers = np.asarray(keras.tree.flatten(answer(rows.astype(np.float32)))[0], np.float32)

@@ -9,7 +9,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import keras
+import numpy as np
 
 from workers.engine.models import keras_private
 from workers.engine.models.graph import graph_of, has_graph
@@ -27,14 +29,29 @@ def call_as_graph(model: Any, x: Any) -> Any:
     """
     if not any(_is_of_user(part) for part in keras_private.layers_inside(model)):
         return model(x)
-    call = _call_graph if has_graph(model) else _call_method
     try:
-        outputs = call(model, x)
-        found = {id(variable) for variable in keras.Model(x, outputs).weights}
+        outputs = _call_graph(model if has_graph(model) else keras.Model(x, _call_method(model, x)), x)
+        is_whole = _is_whole(keras.Model(x, outputs), model)
     # The method of a user may do anything with a symbolic tensor, and raise anything.
     except Exception:  # noqa: BLE001
         return model(x)
-    return outputs if found == {id(variable) for variable in model.weights} else model(x)
+    return outputs if is_whole else model(x)
+
+
+def _is_whole(graph: Any, model: Any) -> bool:
+    """Return whether a graph has all that a model computes its outputs with.
+
+    Weights may be used for losses alone. But those that an operation has as an argument are no part of the
+    graph, and neither are the values that were computed from them.
+    """
+    if {id(variable) for variable in graph.weights} == {id(variable) for variable in model.weights}:
+        return True
+    return not any(
+        isinstance(value, keras.Variable | np.ndarray | jax.Array)
+        for calls in keras_private.calls_by_depth(graph)
+        for call in calls
+        for value in keras.tree.flatten(keras_private.arguments_of(call))
+    )
 
 
 def _is_of_user(part: Any) -> bool:
@@ -42,6 +59,7 @@ def _is_of_user(part: Any) -> bool:
 
 
 def _call_graph(model: Any, x: Any) -> Any:
+    """Call the layers of a functional model or a Sequential, and those of models inside likewise."""
     return keras_private.run_graph(graph_of(model), x, _called)
 
 
@@ -58,6 +76,14 @@ def _called(operation: Any) -> Callable[..., Any]:
 
 
 def _call_method(model: Any, x: Any) -> Any:
-    # Not `model(x)`, which would make the whole model one operation. `training` is left open for the layers.
+    """Call a model's own method, not the model, which would be one operation then.
+
+    `training` is left open for the layers. Losses that the method adds are of no use in a saved model, and
+    Keras refuses symbolic ones.
+    """
     arguments = inspect.signature(model.call).parameters
-    return model.call(x, **({"training": None} if "training" in arguments else {}))
+    model.add_loss = lambda *_, **__: None
+    try:
+        return model.call(x, **({"training": None} if "training" in arguments else {}))
+    finally:
+        del model.add_loss

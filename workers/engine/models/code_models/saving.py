@@ -14,6 +14,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from jobs.spec.exports import STORED
 from workers.engine.errors import CodeFailure, EngineError, affects_process
 from workers.engine.models import keras_private
 from workers.engine.models.code_build import CodeBuild, finished_model
@@ -55,7 +56,7 @@ def check_saving(build: CodeBuild, folder: Path, rows: Any) -> None:
     Raises:
         NotSaved: that is not possible, or the predictions differ.
     """
-    model, path = finished_model(build, "dry_build"), folder / "dry-build.keras"
+    model, path = finished_model(build, "dry_build"), folder / STORED.file_name("dry-build")
     try:
         with naming_cause(model):
             save_model(model, path)
@@ -100,7 +101,9 @@ def explained(model: Any, error: Exception) -> str:
             continue
         if (fault := _fault_of(part)) is not None:
             what, cause = fault
-            return f"the model cannot be {what}: {_described(part)}: {cause}. {_remedy(part, cause)}"
+            return (
+                f"the model cannot be {what}: {_described(part)}: {cause.rstrip('.')}. {_remedy(part, cause)}"
+            )
     for part in parts:
         if isinstance(part, keras.layers.Lambda):
             return f"the model cannot be loaded again: {_described(part)}: {cause_of(error)}. {LAMBDA}"
