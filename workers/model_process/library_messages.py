@@ -38,7 +38,7 @@ def plain_message(error: BaseException, *, limit: int = LIMIT) -> str:
         text = noise.sub("", text)
     text = _LAMBDA.sub("a lambda", text)
     text = plain_text(_OBJECT.sub(_named, text), limit=limit)
-    return text or type(error).__name__
+    return text or f"{type(error).__name__} without a message"
 
 
 def _named(found: re.Match[str]) -> str:

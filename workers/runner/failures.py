@@ -7,6 +7,7 @@ from pathlib import Path
 from jobs.messages.events import Failed
 from workers.engine.errors import CodeFailure, EngineError, RefusedInput, is_out_of_memory
 from workers.model_process.errors import plain_text
+from workers.model_process.library_messages import plain_message
 
 
 def describe(error: Exception, now: float) -> Failed:
@@ -43,7 +44,7 @@ def _code_and_message(error: Exception) -> tuple[str, str]:
         return "file_limit", f"{_file_of(error)} became larger than the task may write"
     if isinstance(error, FileNotFoundError | PermissionError):
         return "missing_file", f"{_file_of(error)} cannot be read: {error.strerror}"
-    return "internal_error", f"{type(error).__name__}: {_first_line(error)}"
+    return "internal_error", f"{type(error).__name__}: {plain_message(error)}"
 
 
 def _file_of(error: OSError) -> str:
