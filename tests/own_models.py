@@ -201,6 +201,41 @@ def make():
     inputs = keras.Input((4,))
     return CustomModel(inputs, layers.Dense(3)(layers.Dense(16, activation="relu")(inputs)))
 """
+_OWN_STEP_WITH_LOSS = """
+class CustomModel(keras.Model):
+    def compute_loss_and_updates(
+        self, trainable_variables, non_trainable_variables, x, y, sample_weight, training=False
+    ):
+        y_pred, non_trainable_variables = self.stateless_call(
+            trainable_variables, non_trainable_variables, x, training=training
+        )
+        return self.compute_loss(x, y, y_pred, sample_weight), (y_pred, non_trainable_variables)
+
+    def train_step(self, state, data):
+        trainable_variables, non_trainable_variables, optimizer_variables, metrics_variables = state
+        x, y, sample_weight = data if len(data) == 3 else (*data, None)
+        grad_fn = jax.value_and_grad(self.compute_loss_and_updates, has_aux=True)
+        (loss, (y_pred, non_trainable_variables)), grads = grad_fn(
+            trainable_variables, non_trainable_variables, x, y, sample_weight, training=True
+        )
+        trainable_variables, optimizer_variables = self.optimizer.stateless_apply(
+            optimizer_variables, grads, trainable_variables
+        )
+        updated, logs = [], {}
+        for metric in self.metrics:
+            values = metrics_variables[len(updated) : len(updated) + len(metric.variables)]
+            arguments = (loss,) if metric.name == "loss" else (y, y_pred)
+            values = metric.stateless_update_state(values, *arguments)
+            logs[metric.name] = metric.stateless_result(values)
+            updated += values
+        return logs, (trainable_variables, non_trainable_variables, optimizer_variables, updated)
+
+
+def make():
+    inputs = keras.Input((4,))
+    x = layers.Dense(16, activation="relu")(inputs)
+    return CustomModel(inputs, layers.Dense(3, activation="softmax")(x))
+"""
 _LOSS_OF_LOGITS = _LOSS.replace(
     "'sparse_categorical_crossentropy'", "keras.losses.SparseCategoricalCrossentropy(from_logits=True)"
 )
@@ -230,6 +265,7 @@ ONE_CALL = {
     "eager": _of(_PLAIN_NET, _NEW, f"{_LOSS}, run_eagerly=True"),
     "own compute_loss": _of(_OWN_LOSS, "make()", "optimizer='adam'", objective=("val_loss", "min")),
     "own train_step": _of(_OWN_STEP, "make()", "optimizer='adam'"),
+    "own train_step with a loss": _of(_OWN_STEP_WITH_LOSS, "make()", _LOSS),
     "own train_step behind preprocess": _of(
         _OWN_STEP + "\n\ndef preprocess(x):\n    return (x - 3.0) / 2.0\n", "make()", "optimizer='adam'"
     ),

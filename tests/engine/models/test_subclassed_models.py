@@ -71,6 +71,18 @@ def test_validation_rows_of_a_class_without_a_loss_are_measured_by_the_experimen
     assert all({"loss", "accuracy", "val_loss", "val_accuracy"} <= set(epoch) for epoch in epochs)
 
 
+def test_a_class_with_its_own_step_and_a_loss_is_evaluated_by_its_loss_and_metrics(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    text = own_models.ONE_CALL["own train_step with a loss"].text
+    text = text.replace(
+        "metrics=['accuracy']", "metrics=[keras.metrics.SparseCategoricalAccuracy(name='hits')]"
+    )
+    assert dry_built(tmp_path / "dry", text).notes == ()
+    _, report = trial(tmp_path, text, "build_model", iris, metric="val_hits", direction="max")
+    assert all({"val_loss", "val_hits"} <= set(args[1]) for args, _ in report.of("metric"))
+
+
 def test_a_class_with_a_step_that_is_not_compiled_is_refused_with_the_remedy(tmp_path: Path) -> None:
     text = own_models.ONE_CALL["own train_step"].text.replace("    model.compile(optimizer='adam')\n", "")
     with pytest.raises(Exception, match=r"CustomModel has its own train_step, .*add model\.compile\(optimi"):

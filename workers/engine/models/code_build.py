@@ -122,6 +122,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
     is_compiled, own_fit = bool(model.compiled), own_code.has_own_fit(hypermodel)
     if not own_fit:
         own_steps.check_compilation(model)
+    own_steps.keep_evaluation(model)
     whole, outputs, preprocess = _connected(hypermodel, model, shape, own_fit=own_fit)
     width = _checked_width(outputs, shape)
     output = meaning_of_outputs(

@@ -120,8 +120,8 @@ def _notes_of(code_build: CodeBuild) -> Iterator[str]:
     if not code_build.evaluates_rows:
         name = type(code_build.model).__name__
         yield (
-            f"Keras cannot evaluate {name}: it has its own training step, but neither a test_step nor what "
-            "that of Keras needs. Validation rows are measured by the loss and the metrics of the step "
+            f"Keras cannot evaluate {name}: it has its own training step, but neither a test_step nor a "
+            "loss for that of Keras. Validation rows are measured by the loss and the metrics of the step "
             "Training; add test_step to measure them by the code"
         )
 

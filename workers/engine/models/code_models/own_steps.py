@@ -1,6 +1,7 @@
 """Finds the parts of Keras' training and evaluation that a model class of users replaces."""
 
 from collections.abc import Sequence
+from types import MethodType
 from typing import Any
 
 import keras
@@ -31,14 +32,28 @@ def _is_replaced(model: Any, name: str) -> bool:
 def can_evaluate(model: Any) -> bool:
     """Return whether Keras' `fit` can evaluate a compiled model on validation rows.
 
-    A class with its own training step may do without a loss, but then Keras has none for these rows. Its
-    evaluation calls `compute_loss_and_updates`, which a class may have with other arguments.
+    A class with its own training step may do without a loss, but then Keras has none for these rows.
     """
-    if _is_replaced(model, "test_step"):
-        return True
-    if _is_replaced(model, "compute_loss_and_updates"):
-        return False
-    return model.loss is not None or _is_replaced(model, "compute_loss")
+    return model.loss is not None or any(_is_replaced(model, name) for name in ("test_step", "compute_loss"))
+
+
+def keep_evaluation(model: Any) -> None:
+    """Let Keras evaluate a model whose class has its own `compute_loss_and_updates`, for its training step.
+
+    Keras' guides give it other arguments, but `test_step` of Keras calls a method with this name.
+    """
+    name = "compute_loss_and_updates"
+    if not _is_replaced(model, name) or _is_replaced(model, "test_step"):
+        return
+
+    def test_step(state: Any, data: Any) -> Any:
+        setattr(model, name, MethodType(getattr(keras.Model, name), model))
+        try:
+            return keras.Model.test_step(model, state, data)
+        finally:
+            delattr(model, name)
+
+    model.test_step = test_step
 
 
 def check_compilation(model: Any) -> None:
