@@ -60,6 +60,8 @@ _WORKBOOK = (b"[Content_Types].xml", b"xl/", b"_rels/.rels", b"docProps/")
 _GENERAL = (".dat", ".data")
 """Ends of the names of files with any content."""
 _HEAD = 65_536
+MAX_SAMPLE_BYTES = 32 << 20
+"""Maximum size of the rows that come with an uploaded model."""
 LABELS: dict[Source, str] = {
     "csv": "CSV",
     "json_lines": "JSON Lines",
@@ -184,6 +186,27 @@ def check_keras(path: Path) -> None:
         raise _bad_upload(
             f"The file is not a {STORED.suffix} archive; save the model with model.save({example!r})"
         )
+
+
+def check_sample(path: Path) -> None:
+    """Check that rows for a model are as small as a few rows are, and begin as NPZ or JSON does.
+
+    Raises:
+        BadInput: they do not.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
+    message = ""
+    if size > MAX_SAMPLE_BYTES:
+        message = f"The sample has {size:,} bytes, but at most {MAX_SAMPLE_BYTES:,} are read: send fewer rows"
+    elif not start.startswith((_ZIP, b"{", b"[")):
+        message = (
+            "The sample is neither NPZ nor JSON: write it with numpy.savez, one array for each input, or as "
+            '{"instances": [row, …]}'
+        )
+    if message:
+        raise BadInput(message, [Problem("/sample", message)])
 
 
 def _matches(source: Source, head: bytes, tail: bytes) -> bool:

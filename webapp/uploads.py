@@ -83,20 +83,23 @@ def require_one_for_digest(files: int, sha256: str) -> None:
 
 
 @contextmanager
-def file_on_disk(request: HttpRequest, project: Project, field: str) -> Iterator[Path]:
-    """Yield an uploaded file as a path that is valid until the block ends.
+def model_on_disk(request: HttpRequest, project: Project) -> Iterator[tuple[Path, Path | None]]:
+    """Yield a model's file, and that with sample rows if there is one, as paths valid until the block ends.
 
-    The file counts against `project`'s quotas until the request ends.
+    The files count against `project`'s quotas until the request ends.
 
     Raises:
         TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
-        BadInput: the form lacks the file.
-        QuotaReached: the project has no room for the file, or too many uploads in progress.
+        BadInput: the form lacks the model's file.
+        QuotaReached: the project has no room for the files, or too many uploads in progress.
     """
     check_size(request)
-    with _on_disk(_file(request, field, "File required")) as path:
-        reservations.reserve(request, project, path.stat().st_size)
-        yield path
+    model, sample = _file(request, "file", "File required"), request.FILES.get("sample")
+    with ExitStack() as open_files:
+        path = open_files.enter_context(_on_disk(model))
+        rows = open_files.enter_context(_on_disk(sample)) if isinstance(sample, UploadedFile) else None
+        reservations.reserve(request, project, sum(each.stat().st_size for each in (path, rows) if each))
+        yield path, rows
 
 
 class SentCode(NamedTuple):

@@ -19,6 +19,7 @@ PROGRESS_AXES: tuple[Axis, ...] = ("epoch", "step")
 """The axes whose newest point shows the progress: a training's epochs, or a script's steps."""
 Role = Literal[
     "model",
+    "weights",
     "evaluation",
     "predictions",
     "validation_predictions",

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from jobs.messages.events import Failed
 from workers.engine.errors import CodeFailure, EngineError, RefusedInput, is_out_of_memory
+from workers.model_process.errors import plain_text
+from workers.model_process.library_messages import plain_message
 
 
 def describe(error: Exception, now: float) -> Failed:
@@ -42,7 +44,7 @@ def _code_and_message(error: Exception) -> tuple[str, str]:
         return "file_limit", f"{_file_of(error)} became larger than the task may write"
     if isinstance(error, FileNotFoundError | PermissionError):
         return "missing_file", f"{_file_of(error)} cannot be read: {error.strerror}"
-    return "internal_error", f"{type(error).__name__}: {_first_line(error)}"
+    return "internal_error", f"{type(error).__name__}: {plain_message(error)}"
 
 
 def _file_of(error: OSError) -> str:
@@ -51,4 +53,6 @@ def _file_of(error: OSError) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0][:500]
+    """Return the first paragraph of a message, which may begin with blank lines and have line breaks."""
+    first, *_ = str(error).strip().split("\n\n", 1)
+    return plain_text(first, limit=500)

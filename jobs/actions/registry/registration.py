@@ -138,6 +138,18 @@ def store_upload(path: Path, project: Project) -> StoredFile:
     return store().put(path)
 
 
+def store_sample(path: Path, project: Project) -> StoredFile:
+    """Copy the rows with which an uploaded model is tried to the store. Slow, as `store_upload`.
+
+    Raises:
+        BadInput: it is empty, too large, or neither NPZ nor JSON by its first bytes.
+        QuotaReached: the file does not fit into the project's disk quota.
+    """
+    upload_formats.check_sample(path)
+    quotas.require_room_on_disk(project, path.stat().st_size)
+    return store().put(path)
+
+
 def code_for_upload(model: RegisteredModel, digest: str, *, by: User) -> CodeVersion | None:
     """Return the code that an uploaded file needs, by its digest, or None for an empty one.
 
@@ -156,7 +168,12 @@ def code_for_upload(model: RegisteredModel, digest: str, *, by: User) -> CodeVer
 
 
 def add_uploaded(
-    model: RegisteredModel, stored: StoredFile, *, code: CodeVersion | None = None, by: User
+    model: RegisteredModel,
+    stored: StoredFile,
+    *,
+    code: CodeVersion | None = None,
+    sample: StoredFile | None = None,
+    by: User,
 ) -> ModelVersion:
     """Create a version from an uploaded `.keras` file in the store, and queue its validation.
 
@@ -164,6 +181,7 @@ def add_uploaded(
         model: the model.
         stored: the file.
         code: the project's code for a file with custom objects; see `code_for_upload`.
+        sample: rows with which the model is tried; see `store_sample`.
         by: the acting user.
 
     Raises:
@@ -179,7 +197,12 @@ def add_uploaded(
         version = _create_numbered(
             model, artifact=artifact, what="uploaded", lineage=lineage, code=code, created_by=by
         )
-        queue_validation(version, by=by)
+        job = queue_validation(version, sample=None if sample is None else sample.digest, by=by)
+        if sample is not None:
+            rows = artifacts.adopt(sample)
+            quotas.require_room_for_artifact(model.project, rows)
+            # So it counts as disk use of the project, is shown on the job's page, and is deleted with it.
+            JobArtifact.objects.create(job=job, attempt=0, artifact=rows, role="sample", name="sent_sample")
     return version
 
 
@@ -293,16 +316,19 @@ def _source_job(root: Job, what: Registered) -> Job:
     return job
 
 
-def queue_validation(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
+def queue_validation(
+    version: ModelVersion, *, by: User | None, without_code: bool = False, sample: str | None = None
+) -> Job:
     """Queue the job that loads a version in a clean process and reads its signature.
 
     Args:
         version: the version.
         by: the acting user.
         without_code: whether the code that came with it is left out.
+        sample: the digest of the file with the sender's rows; by default that of an earlier validation.
     """
     return submit.queue(
-        versions.validation_payload(version, without_code=without_code),
+        versions.validation_payload(version, without_code=without_code, sample=sample),
         project=version.model.project,
         title=f"Validate {version}",
         priority=80,

@@ -142,4 +142,6 @@ class ResultsOut(TypedDict):
     skipped_layers: NotRequired[int]
     keras_version: NotRequired[str | None]
     sample_rows: NotRequired[int]
+    tried: NotRequired[Annotated[str, Field(description="Which rows a validation has tried the model with.")]]
+    finding: NotRequired[Annotated[str, Field(description="A validation's warning; empty if there is none.")]]
     gates: NotRequired[list[GateResultOut]]

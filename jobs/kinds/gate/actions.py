@@ -10,7 +10,7 @@ from jobs.kinds.gate.facts import GATE
 from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GatePayload, GateResult, GateTask
 from jobs.messages.task import ModelWithCode
 from jobs.models import Attempt, Job, ModelVersion, PromotionRequest
-from jobs.queries.registry import gate_rules
+from jobs.queries.registry import gate_rules, versions
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections import measures
 from jobs.spec.sections.search import Objective
@@ -49,6 +49,7 @@ class GateActions(KindActions[GatePayload, GateResult]):
             challenger_signature=version.signature,
             champion=_file_of(champion) if champion is not None else None,
             champion_signature=champion.signature if champion is not None else None,
+            sample=_sample_of(version),
             dataset=dataset,
             spec=spec,
             rules=gate_rules.rules_of(promotion.gate_revision),
@@ -66,6 +67,11 @@ class GateActions(KindActions[GatePayload, GateResult]):
 
 def _file_of(version: ModelVersion) -> str:
     return str(store().path(version.artifact_id))
+
+
+def _sample_of(version: ModelVersion) -> str | None:
+    digest = versions.sample_digest(version)
+    return None if digest is None else str(store().path(digest))
 
 
 def objective_of(spec: ExperimentSpec | None) -> Objective | None:

@@ -46,6 +46,10 @@ class GateTask(Task):
     )
     champion: OptionalInputPath = None
     champion_signature: dict[str, Any] | None = None
+    sample: OptionalInputPath = Field(
+        default=None,
+        description="rows with which the challenger's validation has tried it",
+    )
     dataset: DatasetFile | None
     spec: ExperimentSpec | None
     rules: GateRules = GateRules()

@@ -28,7 +28,8 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         version = rows.get(pk=_version_of(attempt.job))
         _, dataset = origin_of(version)
         # Also for a step of a job: the version names the code, whatever the job runs.
-        row = None if attempt.job.payload_as(RegisterPayload).without_code else version.code
+        payload = attempt.job.payload_as(RegisterPayload)
+        row = None if payload.without_code else version.code
         code = None if row is None else own_code.code_of_row(row, version.packages)
         return RegisterTask(
             **{**common, "code": code},
@@ -37,6 +38,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             # If a job ran user code, that code wrote the job's file.
             foreign=versions.is_foreign(version) or version.code is not None,
             dataset=dataset,
+            sample=None if payload.sample is None else str(store().path(payload.sample)),
         )
 
     def on_done(self, job: Job, result: RegisterResult) -> None:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from jobs.kinds.base import Payload, Result
-from jobs.messages.task import DatasetFile, InputPath, Task
+from jobs.messages.task import DatasetFile, InputPath, OptionalInputPath, Task
 from jobs.spec.signature import Signature
 
 
@@ -16,6 +16,7 @@ class RegisterPayload(Payload):
         version: its primary key.
         code: the digest of its code; None if it has none, or is validated without it.
         without_code: whether it is validated without its code.
+        sample: the digest of the file with the sender's rows; None if there is none.
     """
 
     names_all_code: ClassVar[bool] = True
@@ -23,6 +24,7 @@ class RegisterPayload(Payload):
     version: int
     code: str | None = None
     without_code: bool = False
+    sample: str | None = None
 
     def code_digest(self) -> str | None:
         """Return the digest of the code that the validation may execute."""
@@ -30,13 +32,20 @@ class RegisterPayload(Payload):
 
 
 class RegisterResult(Result):
-    """The model's signature, labels and size, which are stored in the version."""
+    """The model's signature, labels and size, which are stored in the version.
+
+    Attributes:
+        tried: which rows it was tried with.
+        finding: a warning about its predictions for them; empty if there is none.
+    """
 
     signature: dict[str, Any] | None = None
     class_labels: list[str] | None = None
     parameters: int | None = None
     keras_version: str = ""
     sample_rows: int | None = None
+    tried: str = ""
+    finding: str = ""
     needs_code: bool = False
 
     @field_validator("signature")
@@ -61,6 +70,7 @@ class RegisterTask(Task):
         default=False, description="uploaded by a person, or made by code of users: scan before Keras sees it"
     )
     dataset: DatasetFile | None = None
+    sample: OptionalInputPath = Field(default=None, description="rows of the person who uploaded the model")
 
     def reads_foreign_file(self) -> bool:
         """Return whether it reads an upload."""

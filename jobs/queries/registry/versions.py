@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
+
 from jobs import access
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
 from jobs.kinds.rows import belonging_to
@@ -99,17 +101,42 @@ def describe_variant(version: ModelVersion) -> str:
     return f"{which} by the objective on validation rows"
 
 
-def validation_payload(version: ModelVersion, *, without_code: bool = False) -> RegisterPayload:
-    """Build the payload for the job that validates a version, with or without the version's code."""
+def validation_payload(
+    version: ModelVersion, *, without_code: bool = False, sample: str | None = None
+) -> RegisterPayload:
+    """Build the payload for the job that validates a version.
+
+    Args:
+        version: the version.
+        without_code: whether the code that came with it is left out.
+        sample: the digest of the file with the sender's rows; by default that of an earlier validation.
+    """
     code = None if without_code or version.code is None else version.code.digest
-    return RegisterPayload(version=version.pk, code=code, without_code=without_code)
+    return RegisterPayload(
+        version=version.pk, code=code, without_code=without_code, sample=sample or _sent_sample(version)
+    )
+
+
+def _sent_sample(version: ModelVersion) -> str | None:
+    """Return the digest of the file with rows that came with a version."""
+    first = Job.objects.filter(belonging_to("version", [version.pk])).order_by("pk").first()
+    return None if first is None else first.payload_as(RegisterPayload).sample
+
+
+def sample_digest(version: ModelVersion) -> str | None:
+    """Return the digest of the rows with which a version was validated; None if they are in its data."""
+    rows = JobArtifact.objects.filter(job__in=_validations(version), role="sample").order_by("-pk")
+    return rows.values_list("artifact_id", flat=True).first()
 
 
 def validation_result(version: ModelVersion) -> ValidationResult | None:
     """Return the result from the version's newest completed validation; None without one."""
-    validations = Job.objects.filter(belonging_to("version", [version.pk]), state=JobState.COMPLETED)
-    job = validations.order_by("-pk").first()
+    job = _validations(version).order_by("-pk").first()
     return RegisterResult.model_validate(job.results_json) if job is not None else None
+
+
+def _validations(version: ModelVersion) -> QuerySet[Job]:
+    return Job.objects.filter(belonging_to("version", [version.pk]), state=JobState.COMPLETED)
 
 
 def dataset_profile(version: ModelVersion) -> Profile | None:

@@ -12,7 +12,7 @@ from jobs.spec.data.profile import DataKind, DataSchema
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped, problems, warning
 from jobs.spec.sections import measures
-from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, ONE_CALL, OWN_FIT, CodeModel
+from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, MEASURES, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
 from jobs.spec.sections.monitors import TRAINING_LOSS
 from jobs.spec.sections.search import Objective
@@ -59,6 +59,8 @@ class BuiltModel(Frozen):
         metrics: the names of the values that a training has for each epoch, as far as they are known.
         measures_all: whether an objective is one of them. Otherwise the class's fit returns one number, which
             is the objective.
+        measured_by_spec: whether validation rows are measured by the loss and the metrics of the experiment,
+            since Keras cannot evaluate the compiled model.
         task: of the data.
         replaced: the arguments that the class's fit sets itself, or does not take.
         input_shape: of the model, without the batch; null: any size.
@@ -70,6 +72,7 @@ class BuiltModel(Frozen):
         builds: how often the model was built.
         most_builds: how often it would be built at most.
         notes: sentences about the space.
+        unsaved: why the model cannot be saved or loaded again, with the remedy; empty if it can.
     """
 
     space: Space = ()
@@ -79,6 +82,7 @@ class BuiltModel(Frozen):
     loss: str = ""
     metrics: tuple[str, ...] = ()
     measures_all: bool = False
+    measured_by_spec: bool = False
     task: Task | None = None
     # Those of earlier dry builds are not known.
     replaced: tuple[str, ...] = ("batch_size", "shuffle")
@@ -91,6 +95,7 @@ class BuiltModel(Frozen):
     builds: int
     most_builds: int = 100
     notes: tuple[str, ...] = ()
+    unsaved: str = ""
 
     @property
     def unused(self) -> Mapping[str, str]:
@@ -99,12 +104,15 @@ class BuiltModel(Frozen):
             sets = {f"/fit/{name}": f"its fit sets {name}" for name in FIT_ARGUMENTS if name in self.replaced}
             return {**OWN_FIT, **sets}
         compiled = COMPILED if self.is_compiled else {}
+        if self.measured_by_spec:
+            compiled = {pointer: reason for pointer, reason in compiled.items() if pointer not in MEASURES}
         return {**compiled, **ONE_CALL} if self.one_call else compiled
 
 
 def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     """Yield the settings that do not fit the model that an experiment's own code builds."""
     yield from unused_problems(spec, built.unused)
+    yield from _problems_of_files(spec, built)
     if isinstance(spec.model, CodeModel):
         yield from _problems_of_values(spec.model, built.space)
     yield from _problems_of_names(built)
@@ -148,6 +156,19 @@ def unused_problems(spec: ExperimentSpec, unused: Mapping[str, str]) -> Iterator
             yield Problem(f"/search/space/{i}/name", message)
 
 
+def _problems_of_files(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield the steps that need the model's file, if it cannot be saved."""
+    if not built.unsaved:
+        return
+    for name in ("register_", "quantize", "ensemble"):
+        if getattr(spec.after, name) is not None:
+            message = (
+                f"{built.unsaved}. Without a file of the model there is nothing for this step; without the "
+                "step the trained weights are kept"
+            )
+            yield Problem(f"/after/{name.rstrip('_')}", message)
+
+
 def _problems_of_monitors(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     """Yield objectives and other measures that no epoch has."""
     measured = _measured(spec, built)
@@ -160,9 +181,11 @@ def _measured(spec: ExperimentSpec, built: BuiltModel) -> Sequence[str]:
     """Return the names that an objective may have; none if they are unknown."""
     if built.own_fit and not built.measures_all:
         return ()
-    if built.is_compiled or built.one_call:
+    if (built.is_compiled or built.one_call) and not built.measured_by_spec:
         return built.metrics
-    return measures.validation_names(spec.fit.metrics, built.task) if built.task is not None else ()
+    if built.task is None:
+        return ()
+    return (*built.metrics, *measures.validation_names(spec.fit.metrics, built.task))
 
 
 def _monitors(spec: ExperimentSpec) -> Iterator[tuple[str, str]]:

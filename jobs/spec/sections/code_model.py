@@ -23,9 +23,9 @@ FIT = "fit/"
 """The prefix before the names of searched `fit` fields. All other hyperparameters belong to the code."""
 
 _BUILT = "the code builds the model"
-COMPILED: Mapping[str, str] = dict.fromkeys(
-    (*OPTIMIZER_FIELDS, "/fit/loss", "/fit/metrics"), "the code compiles its model"
-)
+MEASURES = ("/fit/loss", "/fit/metrics")
+"""Fields that say how validation rows are measured."""
+COMPILED: Mapping[str, str] = dict.fromkeys((*OPTIMIZER_FIELDS, *MEASURES), "the code compiles its model")
 """Fields without effect on a model that its code compiles, with the reason."""
 OWN_FIT: Mapping[str, str] = dict.fromkeys(
     (*COMPILED, "/fit/steps_per_execution", "/fit/class_weights"), "the class trains the model by its own fit"

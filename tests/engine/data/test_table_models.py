@@ -26,7 +26,8 @@ from workers.engine.models.files import load_model, save_model
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.untrusted import scan
 from workers.engine.tasks.ensemble import common_features
-from workers.engine.tasks.register import features_for, sample_for
+from workers.engine.tasks.register import features_for
+from workers.engine.tasks.samples.known_rows import rows_of_data
 from workers.features.files import MEMBER, read_features
 from workers.features.pipeline import Pipeline
 
@@ -130,7 +131,7 @@ def test_the_pipeline_in_a_models_file_makes_its_input_of_raw_rows(
         "review": table.profile["preview"][0]["review"],
     }  # fmt: skip
     assert Pipeline(features).of_rows([row]).tobytes() == loaded.x[:1].tobytes()
-    assert sample_for(signature_of(model), table, features)[0].tobytes() == loaded.x[:32].tobytes()
+    assert rows_of_data(signature_of(model), table, features)[0].tobytes() == loaded.x[:32].tobytes()
 
 
 def test_a_file_whose_pipeline_does_not_make_the_models_input_is_rejected(

@@ -109,9 +109,3 @@ def test_the_message_of_keras_is_shown_without_the_folder_of_the_worker(
     monkeypatch.setattr(register, "load_model", load)
     with pytest.raises(BadModel, match=r"^Keras cannot load it: cannot read the file: no config$"):
         registered(save(tmp_path, plain), tmp_path / "run")
-
-
-def test_a_model_that_predicts_nan_is_rejected(tmp_path: Path) -> None:
-    path = save(tmp_path, lambda x: keras.layers.Rescaling(float("nan"))(x))
-    with pytest.raises(BadModel):
-        registered(path, tmp_path / "run")

@@ -84,7 +84,8 @@ def test_a_saved_model_answers_files_as_it_answered_the_stored_pixels(
     file: DatasetFile, tmp_path: Path, template: str
 ) -> None:
     from workers.engine.tasks.export import export
-    from workers.engine.tasks.register import features_for, sample_for
+    from workers.engine.tasks.register import features_for
+    from workers.engine.tasks.samples.known_rows import rows_of_data
     from workers.engine.training.loops import predict
     from workers.engine.training.prepare import prepare
 
@@ -101,9 +102,9 @@ def test_a_saved_model_answers_files_as_it_answered_the_stored_pixels(
     assert sent.tobytes() == dataset.x[:].astype(np.float32).tobytes()
     stored = dataset.rows_for(features, np.arange(len(rows)))
     assert predict(exported.model, sent, 16).tobytes() == predict(exported.model, stored, 16).tobytes()
-    (sample,) = sample_for(exported.signature, file, features)
+    (sample,) = rows_of_data(exported.signature, file, features)
     assert sample.tobytes() == sent[: len(sample)].tobytes()
-    assert sample_for(exported.signature, None, features)[0].shape[1:] == (12, 12, 3)
+    assert Pipeline(features).of_nothing(4).shape[1:] == (12, 12, 3)
 
 
 def test_residual_networks_learn_colours(file: DatasetFile, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any, cast
 from typing import get_args as values_of
 
@@ -10,6 +11,8 @@ import pytest
 from jobs.actions.registry import promotions, registration
 from jobs.actions.runs.tasks import task_for
 from jobs.kinds.gate.payload import GateTask
+from jobs.kinds.register.payload import RegisterPayload, RegisterTask
+from jobs.kinds.rows import belonging_to
 from jobs.messages import release
 from jobs.messages.sandbox import FORMER_LEVEL, Level
 from jobs.models import (
@@ -21,6 +24,9 @@ from jobs.models import (
     User,
 )
 from jobs.queries.code import sandboxes
+from jobs.queries.registry import versions
+from jobs.queries.storage import references
+from jobs.store import store
 from tests import factories
 from tests.api.conftest import Caller
 from tests.api.test_idempotency import keras_archive
@@ -75,11 +81,13 @@ def test_gates_get_the_code_of_challenger_and_champion(yard: Yard, trainer: User
     assert models_of(task_of(None)) == [theirs]
 
 
-def form(code: str) -> tuple[bytes, str]:
-    parts = (
+def form(code: str, sample: bytes = b"") -> tuple[bytes, str]:
+    parts = [
         b'Content-Disposition: form-data; name="file"; filename="m.keras"\r\n\r\n' + keras_archive(),
         f'Content-Disposition: form-data; name="code"\r\n\r\n{code}'.encode(),
-    )
+    ]
+    if sample:
+        parts.append(b'Content-Disposition: form-data; name="sample"; filename="rows.json"\r\n\r\n' + sample)
     return b"".join(
         b"--b\r\n" + part + b"\r\n" for part in parts
     ) + b"--b--\r\n", "multipart/form-data; boundary=b"
@@ -100,6 +108,26 @@ def test_an_upload_over_rest_names_its_code(yard: Yard, trainer: User) -> None:
     assert refused.status_code == 403
     unknown = Caller(trainer, ("read", "write")).raw("POST", path, *form("0" * 64))
     assert (unknown.status_code, unknown.json()["errors"][0]["pointer"]) == (422, "/code")
+
+
+def test_the_rows_of_a_sender_are_stored_with_the_upload(yard: Yard, trainer: User) -> None:
+    path, rows = "/models/digits/versions", b'{"instances": [[1, 2]]}'
+    caller = Caller(trainer, ("read", "write"))
+    upload = caller.raw("POST", path, *form("", rows))
+    assert upload.status_code == 201, upload.content
+    version = yard.model.versions.get(number=upload.json()["number"])
+    job = Job.objects.get(belonging_to("version", [version.pk]))
+    digest = job.payload_as(RegisterPayload).sample
+    assert digest is not None and store().path(digest).read_bytes() == rows
+    assert job.artifacts.get().artifact_id == digest
+    # They are not collected, and a later validation tries the model with the same rows.
+    assert references.mentioned_digests([digest]) == {digest}
+    assert versions.validation_payload(version, without_code=True).sample == digest
+    task = task_for(factories.make_attempt(job, factories.make_worker()).pk, folder=Path(), threads=1)
+    assert isinstance(task, RegisterTask) and task.sample == str(store().path(digest))
+    refused = caller.raw("POST", path, *form("", b"1, 2, 3"))
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/sample")
+    assert 'name="sample"' in browser_of(trainer).get("/models/digits").content.decode()
 
 
 def test_the_prediction_servers_get_the_code_of_released_versions_only(yard: Yard, trainer: User) -> None:

@@ -238,6 +238,12 @@ FORMS: dict[str, dict[str, Any]] = {
         "required": ["file"],
         "properties": {
             "file": FILE | {"description": f"A {STORED.suffix} file."},
+            "sample": FILE
+            | {
+                "description": "A few rows that the model takes, for its validation and its gates: NPZ with "
+                'one array for each input, or JSON as for a prediction, `{"instances": [row, …]}`. Without '
+                "it, rows of several lengths and kinds of values are made up."
+            },
             "code": TEXT
             | {
                 "description": "The digest of code of the model's project, for a file with layers or other "

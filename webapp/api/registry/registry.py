@@ -38,7 +38,7 @@ from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import In, Number, Slug, Text
 from webapp.http_errors import StaleEtag
 from webapp.json_text import read_json
-from webapp.uploads import file_on_disk
+from webapp.uploads import model_on_disk
 
 router = Router()
 BY_NAME = {"name": "name", "created": "created"}
@@ -174,15 +174,17 @@ def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) 
 def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
     """Create a version from a job's artifact (JSON) or from a `.keras` file (multipart form).
 
-    A version whose file needs users' code takes the right to run code.
+    A version whose file needs users' code takes the right to run code. Rows in the field `sample` are those
+    with which its validation and its gates try the model.
     """
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
         code = registration.code_for_upload(model, request.POST.get("code", ""), by=actor(request))
-        with file_on_disk(request, model.project, "file") as path:
+        with model_on_disk(request, model.project) as (path, rows):
             stored = registration.store_upload(path, model.project)
+            sample = None if rows is None else registration.store_sample(rows, model.project)
         begin(request)
-        version = registration.add_uploaded(model, stored, code=code, by=actor(request))
+        version = registration.add_uploaded(model, stored, code=code, sample=sample, by=actor(request))
     else:
         # django-ninja cannot declare a body that is JSON or a form, so the JSON is parsed here.
         body = read_json(request.body)

@@ -30,6 +30,12 @@ class UploadForm(forms.Form):
     file = forms.FileField(
         label="Model file", help_text=f"A {STORED.suffix} archive; it is validated by a worker."
     )
+    sample = forms.FileField(
+        required=False,
+        label="Sample rows",
+        help_text="A few rows that the model takes, as NPZ with one array for each input or as JSON "
+        '{"instances": [row, …]}. Without them its validation makes up rows.',
+    )
     code = forms.ChoiceField(
         required=False,
         help_text="For a file with layers or other objects of your own. It runs in a sandbox only.",

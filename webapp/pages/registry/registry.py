@@ -33,7 +33,7 @@ from webapp.pages.shortcuts import (
     writable_projects,
 )
 from webapp.template_context import Context
-from webapp.uploads import file_on_disk
+from webapp.uploads import model_on_disk
 
 HISTORY_ROWS = 20
 MAX_CODE = 100
@@ -165,9 +165,10 @@ def upload(request: Request, name: str) -> HttpResponse:
     """Create a version from an uploaded file."""
     row = access.get_model(request.user, name, Action.WRITE)
     code = registration.code_for_upload(row, request.POST.get("code", ""), by=request.user)
-    with file_on_disk(request, row.project, "file") as file:
+    with model_on_disk(request, row.project) as (file, rows):
         stored = registration.store_upload(file, row.project)
-    version = registration.add_uploaded(row, stored, code=code, by=request.user)
+        sample = None if rows is None else registration.store_sample(rows, row.project)
+    version = registration.add_uploaded(row, stored, code=code, sample=sample, by=request.user)
     notify(request, f"Version {version.number} is being validated.")
     return redirect("version", name, version.number)
 

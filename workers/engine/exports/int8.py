@@ -22,6 +22,7 @@ from workers.engine.models import keras_private
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.keras_private import layers_inside
 from workers.engine.models.predict import Predictor
+from workers.model_process.library_messages import plain_message
 
 LayerFilter = Callable[[Any], bool]
 """Returns whether a layer is selected."""
@@ -62,7 +63,7 @@ def _write_quantized(source: ExportSource, path: Path) -> Any:
         try:
             loaded = load_model(path, path.parent)
         except (ValueError, TypeError, KeyError) as error:
-            reasons.append(f"{name}: the saved file does not load: {str(error).splitlines()[0]}")
+            reasons.append(f"{name}: the saved file does not load: {plain_message(error)}")
             continue
         difference = float(np.abs(Predictor(loaded)(sample) - expected).max())
         if difference == 0.0:

@@ -12,19 +12,11 @@ from jobs.spec.space.search_space import Values
 from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
 from workers.engine.models import keras_private, own_code
-from workers.engine.models.graph import graph_of
+from workers.engine.models.code_models import own_steps
+from workers.engine.models.code_models.output_meaning import is_of_keras, meaning_of_outputs
+from workers.engine.models.code_models.plain_graph import call_as_graph
+from workers.engine.models.graph import has_graph
 from workers.engine.models.own_code import calling
-
-OVERRIDES = (
-    "fit",
-    "train_step",
-    "test_step",
-    "predict_step",
-    "compute_loss",
-    "compute_metrics",
-    "make_train_function",
-)
-"""Methods that a class of users may replace. Then only Keras' own `fit` trains its model."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +24,9 @@ class CodeBuild:
     """A model that code has built.
 
     Attributes:
-        model: takes the data's rows; with the code's function `preprocess`, if it has one.
+        model: takes the data's rows; with the code's function `preprocess` inside, if it has one, unless the
+            attribute `preprocess` is set.
+        code_model: as the code has built it; its variables are those of `model`.
         hypermodel: has built it.
         hyperparameters: KerasTuner's, with the values that were used.
         shape: the data shape.
@@ -40,9 +34,12 @@ class CodeBuild:
         own_fit: whether the class trains it by its own fit.
         output: the meaning of its outputs.
         one_hot: whether its loss takes one number for each class.
+        preprocess: the code's function as a model, for a model with steps of its own, which takes its
+            results; None for other models.
     """
 
     model: Any
+    code_model: Any
     hypermodel: Any
     hyperparameters: Any
     shape: DataShape
@@ -50,22 +47,22 @@ class CodeBuild:
     own_fit: bool
     output: Output
     one_hot: bool
+    preprocess: Any = None
 
     @property
     def is_plain(self) -> bool:
         """Whether its training steps can run without Keras' `fit`."""
-        model = self.model
-        if self.own_fit or any(_is_replaced(model, name) for name in OVERRIDES):
-            return False
-        if not self.is_compiled:
-            return True
-        loss = model.loss
-        is_one = isinstance(loss, str) or callable(loss)
-        keeps_call = (
-            not isinstance(loss, keras.losses.Loss) or type(loss).__call__ is keras.losses.Loss.__call__
-        )
-        reduces = getattr(loss, "reduction", "") is not None
-        return is_one and keeps_call and reduces and bool(model.jit_compile) and not model.run_eagerly
+        return not self.own_fit and _has_plain_steps(self.model, is_compiled=self.is_compiled)
+
+    @property
+    def evaluates_rows(self) -> bool:
+        """Whether Keras' `fit` can evaluate it on validation rows."""
+        return self.own_fit or not self.is_compiled or own_steps.can_evaluate(self.model)
+
+    def prepared(self, x: Array) -> Any:
+        """Return rows as the model takes them: (rows, …) float32, or the values that `preprocess` returns."""
+        rows = np.asarray(x, dtype=np.float32)
+        return rows if self.preprocess is None else self.preprocess.predict(rows, verbose=0)
 
     def targets(self, y: Array) -> Array:
         """Return targets as its loss takes them.
@@ -82,8 +79,17 @@ class CodeBuild:
         return y
 
 
-def _is_replaced(model: Any, name: str) -> bool:
-    return getattr(type(model), name, None) is not getattr(keras.Model, name, None)
+def _has_plain_steps(model: Any, *, is_compiled: bool) -> bool:
+    """Return whether a model's training steps are those of Keras, with one loss, and may be compiled."""
+    if own_steps.replaced_by(model):
+        return False
+    if not is_compiled:
+        return True
+    loss = model.loss
+    is_one = isinstance(loss, str) or callable(loss)
+    keeps_call = not isinstance(loss, keras.losses.Loss) or type(loss).__call__ is keras.losses.Loss.__call__
+    reduces = getattr(loss, "reduction", "") is not None
+    return is_one and keeps_call and reduces and bool(model.jit_compile) and not model.run_eagerly
 
 
 def hyperparameters_with(values: Values) -> Any:
@@ -114,17 +120,27 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
     if not isinstance(model, keras.Model):
         raise CodeBuildFailure(f"building the model returned {type(model).__name__}, not a keras.Model")
     is_compiled, own_fit = bool(model.compiled), own_code.has_own_fit(hypermodel)
-    if is_compiled and model.loss is None and not own_fit:
-        raise CodeBuildFailure("the code compiles the model without a loss")
-    whole, outputs = _connected(hypermodel, model, shape)
+    if not own_fit:
+        own_steps.check_compilation(model)
+    own_steps.keep_evaluation(model)
+    # The first call creates the layers that a class builds lazily.
+    with own_code.with_policy():
+        whole, outputs, preprocess = _connected(hypermodel, model, shape, own_fit=own_fit)
     width = _checked_width(outputs, shape)
-    output = _output_of(model, is_compiled=is_compiled, shape=shape, width=width)
+    output = meaning_of_outputs(
+        model,
+        lambda rows: whole(rows if preprocess is None else preprocess(rows)),
+        is_compiled=is_compiled,
+        shape=shape,
+        width=width,
+    )
     if not is_compiled and not own_fit and output not in ("probabilities", "numbers"):
         inputs = keras.Input(shape.input_shape, dtype="float32")
         whole = keras.Model(inputs, finished(whole(inputs), output, shape), name=model.name)
         output = "probabilities"
     return CodeBuild(
         model=whole,
+        code_model=model,
         hypermodel=hypermodel,
         hyperparameters=hyperparameters,
         shape=shape,
@@ -132,29 +148,44 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         own_fit=own_fit,
         output=output,
         one_hot=is_compiled and shape.task in ("binary", "multiclass") and _takes_one_hot(model, width),
+        preprocess=preprocess,
     )
 
 
-def _connected(hypermodel: Any, model: Any, shape: DataShape) -> tuple[Any, Any]:
-    """Return the model behind the code's function `preprocess`, and its output for these rows."""
+def _connected(
+    hypermodel: Any, model: Any, shape: DataShape, *, own_fit: bool
+) -> tuple[Any, Any, Any | None]:
+    """Return the model for these rows, its output, and `preprocess` if the rows must pass it before.
+
+    A model of a class of its own becomes part of a functional model, which has a fixed shape and takes the
+    argument `training`. One that Keras' `fit` trains stays as it is.
+    """
     rows = " × ".join(map(str, shape.input_shape))
     tensors = getattr(model, "inputs", None) or ()
-    if len(tensors) > 1:
-        raise WrongShape(f"the model has {len(tensors)} inputs, but the data are one input of {rows} numbers")
     inputs = keras.Input(shape.input_shape, dtype="float32")
     preprocess = _preprocess_of(hypermodel)
+    if len(tensors) > 1 and preprocess is None:
+        names = ", ".join(tensor.name for tensor in tensors)
+        raise WrongShape(
+            f"the model has {len(tensors)} inputs ({names}), but the data are one input of {rows} numbers: "
+            "define a function preprocess(x) beside the entry that returns the inputs, such as "
+            "{'a': x[:, :2], 'b': x[:, 2:]}"
+        )
     with calling(CodeBuildFailure, "preprocess(x)"):
         prepared = inputs if preprocess is None else preprocess(inputs)
     with calling(WrongShape, f"calling the model with rows of {rows} numbers"):
         outputs = keras.tree.flatten(model(prepared))
     if len(outputs) != 1:
         raise WrongShape(f"the model has {len(outputs)} outputs, but there is one target")
-    if preprocess is None:
-        return model, outputs[0]
+    if preprocess is not None and own_steps.replaced_by(model):
+        return model, outputs[0], keras.Model(inputs, prepared)
+    is_plain = not own_fit and _has_plain_steps(model, is_compiled=bool(model.compiled))
+    if preprocess is None and (has_graph(model) or not is_plain):
+        return model, outputs[0], None
     whole = keras.Model(inputs, outputs[0], name=model.name)
     if model.compiled:
         copy_compilation(model, whole)
-    return whole, outputs[0]
+    return whole, outputs[0], None
 
 
 def _preprocess_of(hypermodel: Any) -> Any:
@@ -190,36 +221,11 @@ def _remedy(row_shape: tuple[int | None, ...], allowed: tuple[int, ...]) -> str:
     return "change its last layer"
 
 
-def _output_of(model: Any, *, is_compiled: bool, shape: DataShape, width: int) -> Output:
-    if shape.task == "regression":
-        return "numbers"
-    declared = getattr(model.loss, "from_logits", None) if is_compiled else None
-    is_keras = is_compiled and _is_of_keras(model.loss)
-    is_logits = bool(declared) if declared is not None or is_keras else _ends_linear(model)
-    if shape.task == "binary" and width == 2:
-        return "two_logits" if is_logits else "two_probabilities"
-    return "logits" if is_logits else "probabilities"
-
-
-def _is_of_keras(loss: Any) -> bool:
-    kind = loss if inspect.isfunction(loss) else type(loss)
-    return isinstance(loss, str) or str(kind.__module__).startswith("keras.")
-
-
-def _ends_linear(model: Any) -> bool:
-    """Return whether the last layer has no activation."""
-    graph = graph_of(model)
-    if not getattr(graph, "outputs", None):
-        return False
-    activation = getattr(keras_private.operation_of(graph.outputs[0]), "activation", None)
-    return activation is keras.activations.linear
-
-
 def _takes_one_hot(model: Any, width: int) -> bool:
     """Return whether a compiled model's targets have one number for each class."""
     if width == 1 or model.loss is None:
         return False
-    if _is_of_keras(model.loss):
+    if is_of_keras(model.loss):
         name = _name_of(model.loss)
         return not name.startswith("sparse") and name not in ("crossentropy", "ce")
     metrics, _ = keras_private.metrics_given(model)
@@ -297,12 +303,14 @@ def _softmax(rows: Array) -> Array:
 def finished_model(build: CodeBuild, name: str) -> Any:
     """Return the functional model `m_<name>`: from the data's rows to final predictions.
 
-    Neither it nor the code's model inside it is compiled afterwards.
+    Neither it nor the code's model inside it is compiled afterwards. A class of the code around a graph of
+    layers is left out, so that the file does not need it.
     """
     for part in (build.model, *keras_private.layers_inside(build.model)):
         if isinstance(part, keras.Model):
             # Its optimizer, loss and metrics would be part of the file.
             part.compiled, part.optimizer = False, None
     inputs = keras.Input(build.shape.input_shape, name="input", dtype="float32")
-    outputs = keras.tree.flatten(build.model(inputs))[0]
+    rows = inputs if build.preprocess is None else build.preprocess(inputs)
+    outputs = keras.tree.flatten(call_as_graph(build.model, rows))[0]
     return keras.Model(inputs, finished(outputs, build.output, build.shape), name=f"m_{name}")

@@ -49,6 +49,20 @@ def spread_values_of(parameter: Any, thresholds: Iterable[float] = ()) -> list[V
     return sorted({*values, *(_snapped(parameter, low + (high - low) * part) for part in (0, *PARTS, 1))})
 
 
+def other_values(hyperparameters: Any) -> dict[str, Value]:
+    """Return a value for each hyperparameter of KerasTuner that is not its default, as small as possible."""
+    others: dict[str, Value] = {}
+    for parameter in hyperparameters.space:
+        candidates = values_of(parameter)
+        if type(parameter).__name__ == "Int":
+            step = parameter.step or 1
+            second = parameter.min_value + step if _is_linear(parameter) else parameter.min_value * step
+            candidates = [parameter.min_value, min(int(second), parameter.max_value)]
+        if different := [value for value in candidates if value != parameter.default]:
+            others[parameter.name] = different[0]
+    return others
+
+
 def _is_linear(parameter: Any) -> bool:
     return parameter.sampling in (None, "linear")
 

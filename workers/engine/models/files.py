@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,13 @@ def load_model(path: Path, folder: Path) -> Any:
         link.symlink_to(path.resolve())
         # Safe mode rejects lambdas, whose code would run in this process. A task with code of its own runs
         # such code anyway, in a sandbox.
-        with objects_for(link):
-            return keras.saving.load_model(link, compile=False, safe_mode=not is_active())
+        with objects_for(link), warnings.catch_warnings():
+            # Keras keeps random weights there, only with a warning.
+            warnings.filterwarnings("error", ".*freshly-initialized weights")
+            try:
+                return keras.saving.load_model(link, compile=False, safe_mode=not is_active())
+            except UserWarning as missing:
+                raise ValueError(f"the file lacks weights that the model needs: {missing}") from missing
 
 
 def save_model(model: Any, path: Path, features: Features | None = None) -> None:

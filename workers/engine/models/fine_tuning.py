@@ -26,6 +26,7 @@ from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.optimizer import RATE_FACTOR_ARGUMENT
 from workers.engine.models.scaling import Scaling
 from workers.engine.models.width_padding import Widths
+from workers.model_process.library_messages import plain_message
 
 WITHOUT_TRAINING = ("Normalization",)
 """Layers whose variables are statistics: never the head."""
@@ -74,7 +75,7 @@ def _loaded(path: Path) -> Any:
             return load_model(path, Path(folder))
     # The version was valid when it was registered, so this is another release of Keras, or a damaged disk.
     except (ValueError, TypeError, KeyError, OSError, ImportError, AttributeError, RecursionError) as error:
-        raise BadModel(f"Keras cannot load the version: {str(error).strip()[:500]}") from error
+        raise BadModel(f"Keras cannot load the version: {plain_message(error)}") from error
 
 
 def _check_input(base: Any, profile: Profile) -> None:

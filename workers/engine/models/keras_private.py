@@ -11,11 +11,19 @@ from typing import Any
 import keras
 from keras.src.backend.common import global_state
 from keras.src.initializers import random_initializers
+from keras.src.models.functional import Functional
 from keras.src.saving import object_registration
 from keras.src.trainers.compile_utils import get_loss
 from keras.src.utils.naming import to_snake_case
 
-__all__ = ["get_loss", "global_state", "object_registration", "random_initializers", "to_snake_case"]
+__all__ = [
+    "Functional",
+    "get_loss",
+    "global_state",
+    "object_registration",
+    "random_initializers",
+    "to_snake_case",
+]
 
 
 def layers_inside(layer: Any, *, include_self: bool = True) -> list[Any]:
@@ -43,15 +51,20 @@ def calls_of(operation: Any) -> list[Any]:
     return list(operation._inbound_nodes)
 
 
+def arguments_of(call: Any) -> tuple[Any, Any]:
+    """Return the arguments of a call of a layer or operation, by position and by name."""
+    return call.arguments.args, call.arguments.kwargs
+
+
 def calls_by_depth(graph: Any) -> Iterable[list[Any]]:
     """Return the calls inside a functional model, in groups; none for other models."""
     groups: dict[int, list[Any]] = getattr(graph, "_nodes_by_depth", {})
     return groups.values()
 
 
-def run_graph(graph: Any, inputs: Any) -> Any:
-    """Call a functional model's layers on other inputs."""
-    return graph._run_through_graph(inputs)
+def run_graph(graph: Any, inputs: Any, called: Callable[[Any], Any] = lambda operation: operation) -> Any:
+    """Call a functional model's layers on other inputs; `called` returns the function for an operation."""
+    return graph._run_through_graph(inputs, operation_fn=called)
 
 
 def input_structure(graph: Any) -> Any:

@@ -9,7 +9,6 @@ import errno
 import importlib
 import importlib.util
 import inspect
-import re
 import socket
 import sys
 import traceback
@@ -35,6 +34,7 @@ from workers.engine.errors import (
 from workers.engine.models.code_hints import hint_for
 from workers.engine.models.code_values import thresholds_in
 from workers.engine.models.keras_private import object_registration
+from workers.model_process.library_messages import plain_message
 
 if TYPE_CHECKING:
     # They take a tenth of a second to import, and model children need neither.
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 MAX_TRACE_LINES = 40
 _UNREACHED = (errno.ENETUNREACH, errno.EHOSTUNREACH)
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass
@@ -212,13 +211,10 @@ def _is_fatal(error: Exception) -> bool:
 def cause_of(error: BaseException) -> str:
     """Return an error in one line, with its line in the code in use; its text alone without code."""
     if not is_active():
-        return str(error)[:500]
+        return plain_message(error)
     if isinstance(error, CodeFailure):
         return str(error)
-    # Keras repeats the config of each object around the one that failed.
-    text = _COLOUR.sub("", str(error).rpartition("Exception encountered: ")[2])
-    # Keras writes the cause on a later line than the failed step.
-    message = " ".join(text.split())[:500]
+    message = plain_message(error) if str(error).strip() else ""
     frames = _own_frames(error)
     where = f" ({_relative(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:

@@ -35,7 +35,18 @@ def objects_for(path: Path) -> Iterator[None]:
     if not own_code.is_active():
         yield
         return
-    with keras.saving.custom_object_scope(_objects(referenced_objects(_config_of(path)))):
+    with objects_in(_config_of(path)):
+        yield
+
+
+@contextmanager
+def objects_in(config: Any) -> Iterator[None]:
+    """Let Keras make the object with this config, with the objects from the code in use.
+
+    Raises:
+        CodeImportFailure: a module in the code cannot be imported.
+    """
+    with keras.saving.custom_object_scope(_objects(referenced_objects(config))):
         yield
 
 

@@ -18,6 +18,7 @@ from workers.engine.errors import BadModel
 from workers.engine.models.graph import graph_of
 from workers.engine.models.keras_private import calls_of, global_state
 from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, TOO_DEEP, Scan
+from workers.model_process.library_messages import plain_message
 
 MAX_ROW_VALUES = 1 << 28
 """Maximum number of values of one row in any layer or operation: 1 GiB in float32."""
@@ -60,7 +61,7 @@ def declared_parameters(config: dict[str, Any]) -> int:
         except RecursionError as error:
             raise BadModel(TOO_DEEP) from error
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
-            raise BadModel(f"Keras cannot build it: {str(error).strip()[:500]}") from error
+            raise BadModel(f"Keras cannot build it: {plain_message(error)}") from error
         finally:
             # Still inside the scope, whose end would allocate the variables.
             global_state.set_global_attribute(UNINITIALIZED, [])

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.model_formats import CONVERT_KERAS_2, how_to_convert
 from jobs.spec.exports import STORED
 from workers.engine.data.reading.archive import open_archive
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadModel
+from workers.engine.models.foreign_parts import NAMED_FUNCTION, WITH_CODE, why_refused
 from workers.engine.models.operations import OPERATIONS
 from workers.engine.models.stored_weights import MAX_RATIO, stored_parameters
 from workers.features.files import MEMBER as PIPELINE
@@ -127,11 +129,33 @@ def scan(path: Path, *, names_in_compile_config: bool = True) -> Scan:
             archive.read(PIPELINE)
         if not names_in_compile_config:
             config = {**config, "compile_config": None}
-        layers = check_config(config)
+        layers = _checked(config, metadata)
         estimated = sum(map(estimated_parameters, layers))
     if estimated > MAX_PARAMETERS or estimated > 4 * stored + SLACK_PARAMETERS:
         raise BadModel(f"its config requests about {estimated:,} parameters, but the file stores {stored:,}")
     return Scan(str(metadata.get("keras_version", "")), len(layers), stored, estimated)
+
+
+def _checked(config: dict[str, Any], metadata: dict[str, Any]) -> list[dict[str, Any]]:
+    """Do `check_config`; a refusal names the conversion if an older Keras has written the file."""
+    try:
+        return check_config(config)
+    except BadModel as error:
+        raise BadModel(with_conversion(str(error), metadata)) from error
+
+
+def with_conversion(reason: str, metadata: dict[str, Any]) -> str:
+    """Return why a file is refused, with the conversion first if Keras 2 has written it."""
+    version = str(metadata.get("keras_version", ""))
+    if not version.startswith(("1.", "2.")):
+        return reason
+    return f"it was saved by Keras {version[:20]}, whose files differ: {CONVERT_KERAS_2}. ({reason})"
+
+
+def metadata_of(path: Path) -> dict[str, Any]:
+    """Return the metadata in a file that `scan_archive` accepts."""
+    with open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive:
+        return _json(archive, "metadata.json")
 
 
 def scan_archive(path: Path) -> None:
@@ -155,9 +179,10 @@ def _check_start(path: Path) -> None:
         raise BadModel(f"it has {path.stat().st_size:,} bytes; at most {MAX_BYTES:,} are accepted")
     # zipfile would also open an archive that follows other bytes, such as a pickle.
     with path.open("rb") as file:
-        start = file.read(4)
-    if start != b"PK\x03\x04":
-        raise BadModel(f"it is not a {STORED.suffix} file: pickles, .h5 files and others are never loaded")
+        start = file.read(512)
+    if not start.startswith(b"PK\x03\x04"):
+        advice = how_to_convert(start, b"") or "Pickles, .h5 files and others are never loaded."
+        raise BadModel(f"it is not a {STORED.suffix} file. {advice}")
 
 
 def _check_members(archive: zipfile.ZipFile) -> None:
@@ -198,7 +223,7 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     root = {name: part for name, part in config.items() if name != "compile_config"}
     module, name = root.get("module"), root.get("class_name")
     if not isinstance(module, str) or not isinstance(name, str) or (module, name) not in MODELS:
-        raise BadModel(f"it is a {module}.{name}, not a functional model")
+        raise BadModel(_why_no_model(root))
     entries = list(_entries(root))
     for entry in entries:
         _check_entry(entry)
@@ -206,6 +231,17 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     if len(layers) > MAX_LAYERS:
         raise BadModel(f"it has {len(layers):,} layers; at most {MAX_LAYERS:,} are accepted")
     return layers
+
+
+def _why_no_model(config: dict[str, Any]) -> str:
+    """Return why a config is not that of a model whose layers and inputs are known."""
+    module, name = config.get("module"), config.get("class_name")
+    if isinstance(module, str) and f"{module}.".startswith("keras."):
+        return f"it is a {module}.{name}, not a functional model"
+    return (
+        f"it is a model of the class {name}, which is not of Keras: {WITH_CODE}. Or save its layers without "
+        "the class: inputs = keras.Input(shape); keras.Model(inputs, model.call(inputs)).save(path)"
+    )
 
 
 def _check_compile_config(part: Any) -> None:
@@ -242,6 +278,8 @@ def _entries(root: Any) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):
             if "class_name" in part:
                 yield part
+            elif part.keys() == {"value"} and isinstance(part["value"], list):
+                raise BadModel(f"its {name} is a lambda: {NAMED_FUNCTION}")
             todo.extend(part.items())
         elif isinstance(part, list):
             todo.extend((name, item) for item in part)
@@ -263,12 +301,11 @@ def _check_entry(entry: dict[str, Any]) -> None:
         or (module, name) == ("keras", "DTypePolicy")
     )
     if not is_accepted:
-        raise BadModel(
-            f"it uses {module}.{name}, which is not among the layers and operations that are accepted from "
-            "other sources"
-        )
+        raise BadModel(why_refused(entry))
     if registered not in (None, name):
-        raise BadModel(f"it uses the custom object {registered!r}; only built-in layers are accepted")
+        raise BadModel(
+            f"it uses the custom object {registered!r}, and only layers of Keras are accepted: {WITH_CODE}"
+        )
 
 
 def estimated_parameters(layer: dict[str, Any]) -> int:

@@ -1,6 +1,6 @@
 """Runs the dry build task: builds the user code's model, and reports its hyperparameters and properties."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from workers.engine.errors import BadSpec, CodeBuildFailure, CodeFitFailure
 from workers.engine.evaluation.metric_results import notes_on, numbers_of
 from workers.engine.models import code_space
 from workers.engine.models.code_build import CodeBuild, build_code
+from workers.engine.models.code_models.saving import NotSaved, check_saving
 from workers.engine.models.code_space import SpaceExplorer
+from workers.engine.models.code_values import other_values
 from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.own_code import calling, entry_of, notes, thresholds, using_code
 from workers.engine.models.own_objects import custom_objects_of
@@ -73,8 +75,12 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     if code_build.own_fit or (not code_build.is_plain and code_build.is_compiled):
         _fit_once(code_build, explorer, hypermodel, measured)
         metrics = tuple(measured.names)
+        if not code_build.evaluates_rows:
+            # The experiment measures the validation rows, beside which values of the code are none.
+            metrics = tuple(name for name in metrics if not name.startswith("val_"))
     elif code_build.is_plain and code_build.is_compiled:
         metrics = _compiled_metrics(code_build, explorer)
+    unsaved = _why_unsaved(explorer, hypermodel, shape, Path(report.folder))
     space = explorer.space()
     report.log(f"{len(space)} hyperparameters in {explorer.builds} builds")
     model = code_build.model
@@ -87,8 +93,9 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         metrics=metrics,
         task=shape.task,
         measures_all=not code_build.own_fit or not measured.returns_number,
+        measured_by_spec=not code_build.evaluates_rows,
         replaced=tuple(sorted(replaced(hypermodel))) if code_build.own_fit else (),
-        input_shape=tuple(_shape(model.input_shape)) if getattr(model, "inputs", None) else shape.input_shape,
+        input_shape=_input_shape(code_build),
         output_shape=(2 if code_build.output.startswith("two_") else shape_width(shape),),
         output=code_build.output,
         one_hot=code_build.one_hot,
@@ -96,7 +103,8 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         custom_objects=tuple(custom_objects_of(model)),
         builds=explorer.builds,
         most_builds=code_space.MAX_BUILDS,
-        notes=(*notes(), *explorer.notes, *(note_on_scale(model) if code_build.is_compiled else ())),
+        notes=(*((unsaved,) if unsaved else ()), *notes(), *explorer.notes, *_notes_of(code_build)),
+        unsaved=unsaved,
     )
 
 
@@ -109,8 +117,44 @@ def _build_first(hypermodel: Any, hyperparameters: Any, build: Callable[[Any], N
     build(hyperparameters)
 
 
-def _shape(shape: Any) -> tuple[int | None, ...]:
-    return tuple(shape[1:])
+def _why_unsaved(explorer: SpaceExplorer, hypermodel: Any, shape: DataShape, folder: Path) -> str:
+    """Return why the model cannot be saved or loaded again; an empty text if it can.
+
+    With the defaults alone, a class without `get_config` may be loaded by luck: by those of its constructor.
+    """
+    x, _ = random_rows(shape)
+    reasons: list[str] = []
+
+    def check(hyperparameters: Any) -> None:
+        code_space.clear()
+        try:
+            check_saving(build_code(hypermodel, hyperparameters, shape), folder, x)
+        except NotSaved as failure:
+            reasons.append(str(failure))
+
+    check(explorer.defaults())
+    if not reasons and (others := other_values(explorer.defaults())):
+        explorer.attempt(check, others)
+    return reasons[0] if reasons else ""
+
+
+def _notes_of(code_build: CodeBuild) -> Iterator[str]:
+    """Yield sentences about the model."""
+    if code_build.is_compiled:
+        yield from note_on_scale(code_build.model)
+    if not code_build.evaluates_rows:
+        name = type(code_build.model).__name__
+        yield (
+            f"Keras cannot evaluate {name}: it has its own training step, but neither a test_step nor a "
+            "loss for that of Keras. Validation rows are measured by the loss and the metrics of the step "
+            "Training; add test_step to measure them by the code"
+        )
+
+
+def _input_shape(code_build: CodeBuild) -> tuple[int | None, ...]:
+    model = code_build.model
+    takes_rows = code_build.preprocess is None and len(getattr(model, "inputs", None) or ()) == 1
+    return tuple(model.inputs[0].shape[1:]) if takes_rows else code_build.shape.input_shape
 
 
 def shape_width(shape: DataShape) -> int:
@@ -155,15 +199,16 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, m
             # Its training is known; only its declarations are looked for.
             built.model.fit = lambda *_, **__: history[0]
         x, y = random_rows(code_build.shape)
-        targets = built.targets(y)
+        x, targets = built.prepared(x), built.targets(y)
         with calling(CodeFitFailure, "fit"):
             keras.config.disable_interactive_logging()
             arguments: dict[str, Any] = {
                 "batch_size": ROWS // 2,
                 "epochs": 1,
-                "validation_data": (x, targets),
                 "callbacks": [measured.callback(built.model)],
             }
+            if built.evaluates_rows:
+                arguments["validation_data"] = (x, targets)
             if built.own_fit:
                 given = accepted(hypermodel, arguments)
                 returned = hypermodel.fit(hyperparameters, built.model, x, targets, **given)

@@ -51,21 +51,25 @@ def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
 
     Raises:
         BadExport: the loaded file's predictions differ.
+        NotSaved: user code prevents it; the weights are an artifact.
     """
     # The batch size of the test rows, for which the loaded model is compiled in any case.
     batch_size = predict_batch_size(prepared.spec, len(prepared.dataset.parts.test))
     sample = prepared.dataset.x[:batch_size]
     # On the mesh of the trained model, which the next call replaces by a single device.
     expected = prepared.predict(sample, batch_size)
-    plain = prepared.model_to_save(name)
     spec, profile = prepared.spec, prepared.dataset.profile
     path = Path(report.folder) / STORED.file_name()
-    loaded = write_model(STORED, ExportSource(plain, prepared.dataset.features), path).model
-    difference = float(np.abs(expected - predict(loaded, sample, batch_size)).max())
-    limit = STORED.tolerances[spec.precision.policy] * max(float(np.abs(expected).max()), 1.0)
-    # `not … <=` instead of `>`: a difference that is NaN is an error too.
-    if not difference <= limit:
-        raise BadExport(f"the saved model's predictions differ from the trained one's by {difference:.3g}")
+    with prepared.keeping_weights(report, name):
+        plain = prepared.model_to_save(name)
+        loaded = write_model(STORED, ExportSource(plain, prepared.dataset.features), path).model
+        difference = float(np.abs(expected - predict(loaded, sample, batch_size)).max())
+        limit = STORED.tolerances[spec.precision.policy] * max(float(np.abs(expected).max()), 1.0)
+        # `not … <=` instead of `>`: a difference that is NaN is an error too.
+        if not difference <= limit:
+            raise BadExport(
+                f"the saved model's predictions differ from the trained one's by {difference:.3g}"
+            )
     summary = summary_of(plain)
     write_json(report, "summary", "summary.json", summary)
     signature = signature_of(loaded, prepared.dataset.features)

@@ -37,9 +37,11 @@ from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json
 from workers.engine.tasks.judged_models import JudgedModel, LoadedModel, SandboxedModel
 from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
-from workers.engine.tasks.register import fits, sample_for
+from workers.engine.tasks.samples.known_rows import fits
+from workers.engine.tasks.samples.trying import try_rows
 from workers.engine.tasks.steps import Steps
 from workers.model_process.client import ModelClient, ModelFailed
+from workers.model_process.library_messages import plain_message
 
 AFTER_LOADING = ("signature", "metric", "better_than_baseline", "finite", "batch_invariance", "latency")
 """Gates that need the loaded model, in the order in which pages show them."""
@@ -200,8 +202,9 @@ def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Client
         except BadData as error:
             if model.is_sandboxed and model.features is not None:
                 raise ModelFailed(f"its pipeline does not fit its data: {error}") from error
-    sample = sample_for(model.signature, task.dataset, model.features)
-    return GateInputs(task, report, model, None, sample, clients)
+    # The validation has stored its rows: those of the sender, or some that the model answers.
+    tried = try_rows(model.outputs, model.signature, task.dataset, model.features, task.sample)
+    return GateInputs(task, report, model, None, tried.rows, clients)
 
 
 def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any], list[Array]]:
@@ -230,7 +233,7 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
             # An older champion may take other inputs than these data; that must not fail the gates.
             except (BadModel, BadData, ModelFailed, ValueError, TypeError, IndexError) as error:
                 champion = None
-                refusal = f"the champion cannot be evaluated on these rows: {str(error)[:300]}"
+                refusal = f"the champion cannot be evaluated on these rows: {plain_message(error, limit=300)}"
         outcomes = _TestDataGates(inputs, dataset, y_pred, champion, refusal).outcomes()
     # A version without code has passed its validation on such rows.
     except (ValueError, TypeError, IndexError) as error:

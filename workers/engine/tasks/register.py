@@ -3,7 +3,9 @@
 import json
 import re
 import zipfile
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +15,26 @@ import numpy as np
 from jobs.kinds.register.payload import RegisterTask
 from jobs.messages.task import DatasetFile
 from jobs.spec.data.features import Features
-from jobs.spec.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature
 from workers.engine.arrays import Array
-from workers.engine.data.dataset import UploadedColumns
-from workers.engine.data.mapped_columns import MappedColumns
-from workers.engine.data.reading.arrow_file import is_arrow
-from workers.engine.data.store import file_digest, read_arrays
-from workers.engine.errors import BadData, BadModel
+from workers.engine.data.store import file_digest
+from workers.engine.errors import BadData, BadModel, affects_process
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
 from workers.engine.models.own_code import cause_of, is_active, using_folder
 from workers.engine.models.predict import arranged
 from workers.engine.models.size_limit import check_budget
-from workers.engine.models.untrusted import TOO_DEEP, scan, scan_archive
+from workers.engine.models.untrusted import TOO_DEEP, metadata_of, scan, scan_archive, with_conversion
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
+from workers.engine.tasks.samples.probes import Tried
+from workers.engine.tasks.samples.trying import try_rows
 from workers.engine.tasks.steps import Steps
 from workers.features.files import BadFeatures, read_features
-from workers.features.pipeline import Pipeline
-from workers.features.values import BadValue
+from workers.model_process.library_messages import plain_message
 
-SAMPLE_ROWS = 32
-RANDOM_ROWS = 4
-VARIABLE_SIZE = 8
-"""Size used for dimensions of variable size."""
+MAX_STORED_BYTES = 16 << 20
+"""Size up to which the rows that a model was tried with are stored for its gates."""
 
 
 def run(task: RegisterTask, report: Report) -> dict[str, Any]:
@@ -54,9 +52,25 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
     path = Path(task.model)
     steps.begin("checking the file")
     check_digest(path, task.digest)
-    code = needed_code(task, report)
-    with loading_with(code):
-        return {**_read(task, report, steps), "needs_code": code is not None}
+    with naming_conversion(path):
+        code = needed_code(task, report)
+        with loading_with(code):
+            return {**_read(task, report, steps), "needs_code": code is not None}
+
+
+@contextmanager
+def naming_conversion(path: Path) -> Iterator[None]:
+    """Add to a refusal how the file is converted, if an older Keras has written it."""
+    try:
+        yield
+    except BadModel as error:
+        try:
+            metadata = metadata_of(path)
+        except (BadModel, BadData, ValueError, KeyError, OSError, zipfile.BadZipFile):
+            raise error from None
+        if (reason := with_conversion(str(error), metadata)) == str(error):
+            raise
+        raise BadModel(reason) from error
 
 
 def needed_code(task: RegisterTask, report: Report) -> Path | None:
@@ -94,21 +108,49 @@ def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
     features = features_for(signature_of(model), path)
     signature = signature_of(model, features)
     steps.begin("predicting sample rows")
-    sample = sample_for(signature, task.dataset, features)
-    outputs = predict_sample(model, sample)
-    if not all(np.isfinite(output).all() for output in outputs):
-        raise BadModel("its predictions for sample rows are not finite")
+    tried = try_rows(partial(predict_sample, model), signature, task.dataset, features, task.sample)
+    finding = "" if tried.is_finite else _why_not_finite(model, tried)
+    if finding:
+        report.warning("not_finite", finding)
+    _store(tried, report)
     write_json(report, "summary", "summary.json", summary_of(model))
     with zipfile.ZipFile(path) as archive:
         metadata = json.loads(archive.read("metadata.json"))
     steps.done()
     return {
         "signature": signature.model_dump(mode="json"),
-        "class_labels": _labels(task.dataset, outputs),
+        "class_labels": _labels(task.dataset, tried.outputs),
         "parameters": int(model.count_params()),
         "keras_version": str(metadata.get("keras_version", "")),
-        "sample_rows": len(sample[0]),
+        "sample_rows": len(tried.rows[0]),
+        "tried": tried.description,
+        "finding": finding,
     }
+
+
+def _why_not_finite(model: Any, tried: Tried) -> str:
+    """Return a warning about predictions that are not finite.
+
+    Raises:
+        BadModel: its weights are not finite, so no prediction is.
+    """
+    for variable in model.weights:
+        if "float" in str(variable.dtype) and not np.isfinite(np.asarray(variable.value, np.float32)).all():
+            raise BadModel(f"its weights {variable.path!r} are not finite: train it again")
+    return (
+        f"Its predictions for {tried.description} are not finite. If the model takes other values, upload it "
+        "again with a sample of its rows (the field sample: NPZ or JSON); otherwise its gate for finite "
+        "predictions fails"
+    )
+
+
+def _store(tried: Tried, report: Report) -> None:
+    """Keep the rows for the gates, unless they are in the data."""
+    if tried.is_of_data or sum(rows.nbytes for rows in tried.rows) > MAX_STORED_BYTES:
+        return
+    path = Path(report.folder) / "sample.npz"
+    np.savez(path, *tried.rows)
+    report.artifact("sample", path.name, name=path.name)
 
 
 def check_digest(path: Path, digest: str) -> None:
@@ -136,8 +178,8 @@ def load_checked(path: Path, folder: Path) -> Any:
         if is_active():
             raise BadModel(f"it cannot be loaded with its code: {cause_of(error)}") from error
         # Keras names the link in a temporary folder through which it reads the file.
-        reason = re.sub(rf"{re.escape(str(folder))}/[^\s'\":,;]*", "the file", str(error).strip())
-        raise BadModel(f"Keras cannot load it: {reason[:500]}") from error
+        reason = re.sub(rf"{re.escape(str(folder))}/[^\s'\":,;]*", "the file", plain_message(error))
+        raise BadModel(f"Keras cannot load it: {reason}") from error
     except (Exception, SystemExit) as error:
         if not is_active():
             raise
@@ -167,64 +209,6 @@ def features_for(signature: Signature, path: Path) -> Features | None:
     return features
 
 
-def sample_for(
-    signature: Signature, dataset: DatasetFile | None, features: Features | None = None
-) -> list[Array]:
-    """Return one array per input: the data's first rows if their shape matches, else generated rows.
-
-    Args:
-        signature: the model's signature.
-        dataset: the data that it was trained on, if they are known.
-        features: the pipeline in the model's file, if there is one.
-    """
-    inputs = signature.inputs
-    if dataset is not None and len(inputs) == 1:
-        x = _first_rows(dataset, features)
-        if x is not None and fits(x.shape[1:], inputs[0].shape):
-            return [x.astype(inputs[0].dtype)]
-    if features is not None:
-        return [Pipeline(features).of_nothing(RANDOM_ROWS)]
-    return [_random_rows(tensor) for tensor in inputs]
-
-
-def _first_rows(dataset: DatasetFile, features: Features | None) -> Array | None:
-    if features is None:
-        path = Path(dataset.path)
-        if is_arrow(path):
-            return MappedColumns(path).head("x", SAMPLE_ROWS)
-        x = read_arrays(path).get("x")
-        return None if x is None else x[:SAMPLE_ROWS]
-    columns = UploadedColumns(dataset)
-    names = Pipeline(features).columns
-    if not all(name in columns for name in names):
-        return None
-    try:
-        pipeline = Pipeline(features)
-        size = pipeline.rows_of_window
-        x = pipeline.of_stored({name: columns.column(name)[: SAMPLE_ROWS * size] for name in names})
-        whole = len(x) // size
-        return x[: whole * size].reshape(whole, *features.input_shape) if whole else None
-    # The pipeline of a model from elsewhere may take other types than these data have.
-    except (BadData, BadValue):
-        return None
-
-
-def _random_rows(tensor: TensorSpec) -> Array:
-    """Return rows with random numbers for an input; zeros if it takes integers."""
-    shape = (RANDOM_ROWS, *(VARIABLE_SIZE if size is None else size for size in tensor.shape))
-    if "float" not in tensor.dtype:
-        # Integers may be indices of an embedding of unknown size; 0 is always valid.
-        return np.zeros(shape, tensor.dtype)
-    return np.random.default_rng(0).normal(size=shape).astype(tensor.dtype)
-
-
-def fits(shape: tuple[int, ...], accepted: tuple[int | None, ...]) -> bool:
-    """Return whether rows with `shape` can be an input with shape `accepted`, where None accepts any size."""
-    if len(shape) != len(accepted):
-        return False
-    return all(size in (None, length) for length, size in zip(shape, accepted, strict=True))
-
-
 def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
     """Return the predictions from a model with any number of inputs and outputs, one array per output.
 
@@ -233,10 +217,9 @@ def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
     """
     try:
         outputs = model.predict_on_batch(arranged(model, sample))
-    except (ValueError, TypeError) as error:
-        raise BadModel(f"it cannot predict sample rows: {cause_of(error)}") from error
+    # Layers run as Python code here, and any of them may raise anything for rows that it does not take.
     except (Exception, SystemExit) as error:
-        if not is_active():
+        if isinstance(error, Exception) and affects_process(error):
             raise
         raise BadModel(f"it cannot predict sample rows: {cause_of(error)}") from error
     return list(keras.tree.flatten(outputs))

@@ -7,6 +7,7 @@ with its own steps, are trained by `own_fit`.
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,11 +37,13 @@ from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code import calling, entry_of
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
+from workers.engine.report import Report
+from workers.engine.training import kept_weights
 from workers.engine.training.code_evaluation import CodeEvaluationSet, CodeLoop, metric_names
 from workers.engine.training.declarations import warn_of_unknown
 from workers.engine.training.hooks import EpochHook
-from workers.engine.training.loops import FitLoop, Loop
-from workers.engine.training.own_fit import OwnFitTraining
+from workers.engine.training.loops import Loop
+from workers.engine.training.own_fit import CodeFitLoop, OwnFitTraining
 from workers.engine.training.plan import EvaluationSet, TrainingPlan
 from workers.engine.training.prepare import Prepared, batches_of, predict_batch_size
 from workers.engine.training.training import Training
@@ -77,7 +80,7 @@ class PreparedCode(Prepared):
     def loop(self, validation: EvaluationSet | None = None, *, epochs: int) -> Loop:
         """See `Prepared.loop`."""
         if self.program is None:
-            return FitLoop(self.model, self.batches)
+            return CodeFitLoop(self.build, self.batches)
         if not isinstance(self.program, CodeProgram):
             return super().loop(validation, epochs=epochs)
         in_one_call = isinstance(validation, CodeEvaluationSet) and len(validation.x) <= validation.batch_size
@@ -107,6 +110,8 @@ class PreparedCode(Prepared):
 
     def predict(self, x: Rows, batch_size: int) -> Array:
         """See `Prepared.predict`."""
+        if self.program is None:
+            return self.saved_form(CodeFitLoop(self.build, self.batches).predict(x, batch_size))
         return self.saved_form(super().predict(x, batch_size))
 
     def model_to_save(self, name: str) -> Any:
@@ -117,8 +122,12 @@ class PreparedCode(Prepared):
         assign(fresh.model.variables, arrays)
         return code_build.finished_model(fresh, name)
 
+    def keeping_weights(self, report: Report, name: str) -> AbstractContextManager[None]:
+        """See `Prepared.keeping_weights`."""
+        return kept_weights.keeping(self.build, report, name)
+
     def _evaluation_set(self, x: Rows, y: Array, weights: RowWeights | None) -> EvaluationSet:
-        if _uses_fit(self.build):
+        if _is_measured_by_spec(self.build):
             return super()._evaluation_set(x, y, weights)
         common: dict[str, Any] = {
             "x": x,
@@ -136,10 +145,10 @@ class PreparedCode(Prepared):
 
     def validation_metrics(self) -> frozenset[str] | None:
         """See `Prepared.validation_metrics`."""
+        if _is_measured_by_spec(self.build):
+            return super().validation_metrics()
         if self.program is None:
             return None
-        if _uses_fit(self.build):
-            return super().validation_metrics()
         return frozenset(f"val_{name}" for name in metric_names(self.build))
 
 
@@ -156,6 +165,11 @@ class UnmeasuredSet(EvaluationSet):
 def _uses_fit(build: CodeBuild) -> bool:
     """Return whether the optimizer, the loss and the metrics come from the spec."""
     return build.is_plain and not build.is_compiled
+
+
+def _is_measured_by_spec(build: CodeBuild) -> bool:
+    """Return whether validation rows are measured by the loss and the metrics in the spec."""
+    return _uses_fit(build) or not build.evaluates_rows
 
 
 def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.search import Objective
 from workers.engine.arrays import Array
+from workers.engine.data.batches import Batches
+from workers.engine.data.rows import Rows
 from workers.engine.errors import CodeFitFailure, NanLoss
 from workers.engine.evaluation.metric_results import numbers_of
-from workers.engine.models.code_build import CodeBuild
+from workers.engine.models.code_build import CodeBuild, finished_rows
 from workers.engine.models.own_code import calling
 from workers.engine.models.variables import values
 from workers.engine.phases import announced_to
@@ -32,13 +33,27 @@ from workers.engine.training.fit_results import (
     training_names,
     with_objectives,
 )
-from workers.engine.training.loops import FitLoop, Loop
+from workers.engine.training.loops import FitLoop, Loop, predict_in_batches
 from workers.engine.training.plan import TrainingPlan, TrainingResult
 from workers.engine.training.training import REQUEST_INTERVAL, Training
 from workers.engine.training.training_state import snapshot_of
 
 FINISHED = "own_fit_finished"
 """Key of the state of a checkpoint: the epochs for which the call was made, once it has returned."""
+
+
+class CodeFitLoop(FitLoop):
+    """Predicts with a model whose rows may have to pass the code's function `preprocess` before."""
+
+    def __init__(self, build: CodeBuild, batches: Batches) -> None:
+        super().__init__(build.model, batches)
+        self._build = build
+
+    def predict(self, x: Rows, batch_size: int) -> Array:
+        """See `Loop.predict`."""
+        return predict_in_batches(
+            lambda rows: self._model.predict_on_batch(self._build.prepared(rows)), x, batch_size, "validating"
+        )
 
 
 class OwnFitTraining(Training):
@@ -67,7 +82,7 @@ class OwnFitTraining(Training):
 
     def _set_up(self) -> Loop:
         self._optimizer_changes = False
-        return FitLoop(self._plan.model, self._plan.batches)
+        return CodeFitLoop(self._build, self._plan.batches)
 
     def start(self, resume: Snapshot | None = None) -> None:
         """See `Training.start`. A call that has not returned begins again."""
@@ -108,12 +123,13 @@ class OwnFitTraining(Training):
         arguments: dict[str, Any] = {
             "batch_size": fit.batch_size,
             "epochs": plan.epochs,
-            "validation_data": (x.astype(np.float32), build.targets(targets[0]), *targets[1:]),
             "callbacks": [_EpochReporter(self)],
         }
+        if build.evaluates_rows:
+            arguments["validation_data"] = (build.prepared(x), build.targets(targets[0]), *targets[1:])
         if plan.batches.is_weighted:
             arguments["sample_weight"] = plan.batches.weights
-        rows = np.asarray(plan.batches.x[:], dtype=np.float32), plan.batches.y
+        rows = build.prepared(plan.batches.x[:]), plan.batches.y
         if not build.own_fit:
             return plan.model.fit(*rows, shuffle=fit.shuffle, **arguments)
         if not fit.shuffle:
@@ -158,7 +174,8 @@ class OwnFitTraining(Training):
         """
         plan, state = self._plan, self._state
         objective = plan.best.metric if plan.best is not None else ""
-        metrics = with_objectives(numbers_of(logs), self._objectives, training_names(plan.model))
+        values_of_epoch = {**numbers_of(logs), **self._validate()}
+        metrics = with_objectives(values_of_epoch, self._objectives, training_names(plan.model))
         state.epoch += 1
         if not math.isfinite(metrics.get(LOSS, 0.0)):
             raise NanLoss(
@@ -184,6 +201,16 @@ class OwnFitTraining(Training):
             state.verdict = plan.pruning_check(state.epoch, state.improvements)
         self.interrupt()
         return self._is_exhausted() or state.verdict is not None
+
+    def _validate(self) -> dict[str, float]:
+        """Measure validation rows by the loss and metrics of the experiment, if the code cannot evaluate."""
+        build = self._build
+        data = None if build.evaluates_rows else self._plan.validation
+        if data is None:
+            return {}
+        self._loop.sync()
+        predictions = finished_rows(self._loop.predict(data.x, data.batch_size), build.output, build.shape)
+        return {f"val_{name}": value for name, value in data.measure(data.metrics, predictions).items()}
 
     def interrupt(self) -> None:
         """Interrupt the training if that is requested.

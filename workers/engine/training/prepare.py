@@ -3,6 +3,7 @@
 import gc
 import pkgutil
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ from workers.engine.models.mesh import use_mesh
 from workers.engine.models.scaling import Scaling, measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import Widths
+from workers.engine.report import Report
 from workers.engine.training.hooks import EpochHook, hook_for
 from workers.engine.training.loops import FitLoop, Loop, predict, predict_in_batches
 from workers.engine.training.plan import EvaluationSet, TrainingPlan
@@ -115,6 +117,11 @@ class Prepared:
         model = build(self.spec, self.dataset.profile, self.scaling, name=name, seed=self.spec.fit.seed)
         assign(model.variables, weights)
         return model
+
+    def keeping_weights(self, report: Report, name: str) -> AbstractContextManager[None]:
+        """Return a context that keeps the weights if the model cannot be saved in it."""
+        del report, name
+        return nullcontext()
 
     def evaluation_set(self, rows: Array) -> EvaluationSet:
         """Return these rows, with the spec's loss and metrics, for exact evaluation."""

@@ -23,6 +23,7 @@ from workers.confinement.forking.server import Server, check_forkable
 from workers.engine.errors import EngineError
 from workers.model_process.errors import plain_text
 from workers.model_process.frames import InvalidFrame
+from workers.model_process.library_messages import plain_message
 from workers.runner.libraries import import_for_code, import_keras, lasting_imports
 from workers.serving.child.connection import Connection
 from workers.system.kernel import set_process_name
@@ -127,7 +128,7 @@ def _serve_model(connection: socket.socket, arguments: argparse.Namespace) -> in
 
 def _described(error: Exception, code: Path | None) -> str:
     """Return an error in one line, with the error in user code from which it came."""
-    text = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {plain_message(error)}"
     if code is None:
         return text
     from workers.engine.models.own_code import cause_of

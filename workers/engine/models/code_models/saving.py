@@ -1,0 +1,177 @@
+"""Checks that the model of user code can be saved and loaded, and finds the class that prevents it.
+
+Keras saves a model as its config and its weights: an object is made again by its class from what `get_config`
+returns. Whether that works is otherwise known only after a training.
+"""
+
+import inspect
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from jobs.spec.exports import STORED
+from workers.engine.errors import CodeFailure, EngineError, affects_process
+from workers.engine.models import keras_private
+from workers.engine.models.code_build import CodeBuild, finished_model
+from workers.engine.models.files import load_model, save_model
+from workers.engine.models.own_code import cause_of, trace_of
+from workers.engine.models.own_objects import objects_in
+
+TOLERANCE = 1e-4
+"""How far the predictions of the loaded model may be from those of the saved one, relative to the largest."""
+
+LAMBDA = (
+    "Replace the Lambda by a class that inherits from keras.layers.Layer, or by operations of keras.ops: a "
+    "function that uses imported modules, or variables of another function, is not complete in a file"
+)
+FUNCTION = (
+    "Pass functions by a name that is defined with def at the top level of a file: not a lambda, and not a "
+    "function inside another one"
+)
+WEIGHTS = (
+    "Create layers and weights in __init__ or build(self, input_shape) of their class, not in call, and "
+    "return the arguments of __init__ from get_config"
+)
+
+
+class NotSaved(CodeFailure):
+    """The model cannot be saved, or its file cannot be loaded; the message names the class and the remedy."""
+
+    code = "not_saved"
+
+
+def check_saving(build: CodeBuild, folder: Path, rows: Any) -> None:
+    """Save the model as a training does, load the file, and compare predictions.
+
+    Args:
+        build: the model, which is not compiled afterwards.
+        folder: for the file, which is removed.
+        rows: rows of the data, (rows, …).
+
+    Raises:
+        NotSaved: that is not possible, or the predictions differ.
+    """
+    model, path = finished_model(build, "dry_build"), folder / STORED.file_name("dry-build")
+    try:
+        with naming_cause(model):
+            save_model(model, path)
+            loaded = load_model(path, folder)
+            expected, found = (np.asarray(part.predict_on_batch(rows)) for part in (model, loaded))
+    finally:
+        path.unlink(missing_ok=True)
+    difference = float(np.abs(expected - found).max())
+    # `not … <=` instead of `>`: a model may not be defined for random rows.
+    if np.isfinite(expected).all() and not difference <= TOLERANCE * max(float(np.abs(expected).max()), 1.0):
+        raise NotSaved(
+            f"the model is saved, but the loaded file predicts other values, by {difference:.3g}: keep all "
+            "that a layer computes with in weights (add_weight), or return it from get_config"
+        )
+
+
+@contextmanager
+def naming_cause(model: Any) -> Iterator[None]:
+    """Raise errors of saving or loading a model with the class that causes them, and what would do.
+
+    Raises:
+        NotSaved: there was an error.
+        Exception: an error that affects the whole process.
+    """
+    try:
+        yield
+    except EngineError:
+        raise
+    # Methods of users run inside, which may raise anything.
+    except Exception as error:
+        if affects_process(error):
+            raise
+        raise NotSaved(explained(model, error), trace_of(error)) from error
+
+
+def explained(model: Any, error: Exception) -> str:
+    """Return why a model could not be saved or loaded: the class, the reason and the remedy."""
+    parts = keras_private.layers_inside(model, include_self=False)
+    for part in parts:
+        # The parts of a graph are looked at themselves.
+        if type(part).__module__.startswith("keras.") and keras_private.has_layers(part):
+            continue
+        if (fault := _fault_of(part)) is not None:
+            what, cause = fault
+            return (
+                f"the model cannot be {what}: {_described(part)}: {cause.rstrip('.')}. {_remedy(part, cause)}"
+            )
+    for part in parts:
+        if isinstance(part, keras.layers.Lambda):
+            return f"the model cannot be loaded again: {_described(part)}: {cause_of(error)}. {LAMBDA}"
+        if _loses_arguments(part):
+            return (
+                f"the model cannot be loaded again: {_described(part)}: Keras does not store the arguments "
+                f"of a keras.Model's constructor. {_get_config_for(type(part))}"
+            )
+    return f"the model cannot be saved and loaded again: {cause_of(error)}. {WEIGHTS}"
+
+
+def _fault_of(part: Any) -> tuple[str, str] | None:
+    """Return what fails for a layer, to be saved or to be loaded again, and why; None if nothing does."""
+    try:
+        config = keras.saving.serialize_keras_object(part)
+        json.dumps(config)
+    except Exception as error:  # noqa: BLE001  the method of a user
+        return "saved", cause_of(error)
+    try:
+        with objects_in(config):
+            keras.saving.deserialize_keras_object(config, safe_mode=False)
+    except Exception as error:  # noqa: BLE001  the constructor of a user
+        return "loaded again", cause_of(error)
+    return None
+
+
+def _described(part: Any) -> str:
+    return f"{type(part).__name__} ({part.name!r})"
+
+
+def _is_of_user(part: Any) -> bool:
+    return not type(part).__module__.startswith("keras.")
+
+
+def _loses_arguments(part: Any) -> bool:
+    is_model = isinstance(part, keras.Model) and _is_of_user(part)
+    return is_model and "get_config" not in vars(type(part)) and bool(_arguments_of(type(part)))
+
+
+def _arguments_of(kind: type) -> list[str]:
+    """Return the names of the arguments of a constructor."""
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p.name for p in _parameters_of(kind) if p.kind in named and p.name != "name"]
+
+
+def _parameters_of(kind: type) -> Sequence[inspect.Parameter]:
+    return list(inspect.signature(vars(kind).get("__init__", kind.__init__)).parameters.values())[1:]  # type: ignore[misc]
+
+
+def _remedy(part: Any, cause: str) -> str:
+    kind = type(part)
+    if isinstance(part, keras.layers.Lambda):
+        return LAMBDA
+    if not _is_of_user(part):
+        return FUNCTION
+    if "<locals>" in kind.__qualname__:
+        return f"Define the class {kind.__name__} at the top level of a file, not inside a function"
+    if "variables" in cause and "received" in cause:
+        return WEIGHTS
+    return _get_config_for(kind)
+
+
+def _get_config_for(kind: type) -> str:
+    """Return the methods that a class lacks, as an example with its own arguments."""
+    takes_rest = any(p.kind is p.VAR_KEYWORD for p in _parameters_of(kind))
+    entries = "".join(f", {name!r}: self.{name}" for name in _arguments_of(kind))
+    rest = "" if takes_rest else "take **kwargs in __init__ and pass them to super().__init__(**kwargs), and "
+    return (
+        f"In {kind.__name__}, {rest}add: def get_config(self): return {{**super().get_config(){entries}}}. "
+        "An argument that is no number, text or list needs from_config too"
+    )
