@@ -15,8 +15,8 @@ from tests import guide_models, own_code
 from tests.engine.models.test_own_code import IRIS, dry_built, names
 from workers.code_reader.reading import read
 from workers.engine.errors import CodeFailure
-from workers.engine.models import code_space
-from workers.engine.models.code_build import hyperparameters_with
+from workers.engine.models.code_models import code_space
+from workers.engine.models.code_models.code_build import hyperparameters_with
 
 DRAWN = 400
 """Builds with drawn values: values that are needed together occur many times."""
@@ -110,7 +110,7 @@ def test_what_only_a_trial_declares_is_named_on_its_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.engine.helpers import RecordingReport
-    from workers.engine.models.code_build import build_code
+    from workers.engine.models.code_models.code_build import build_code
     from workers.engine.models.own_code import entry_of, using_code
     from workers.engine.training.declarations import warn_of_unknown
 

@@ -32,7 +32,7 @@ from workers.engine.errors import (
     affects_process,
 )
 from workers.engine.models.code_hints import hint_for
-from workers.engine.models.code_values import thresholds_in
+from workers.engine.models.code_models.code_values import thresholds_in
 from workers.engine.models.keras_private import object_registration
 from workers.model_process.library_messages import plain_message
 

@@ -13,11 +13,11 @@ from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadSpec, CodeBuildFailure, CodeFitFailure
 from workers.engine.evaluation.metric_results import notes_on, numbers_of
-from workers.engine.models import code_space
-from workers.engine.models.code_build import CodeBuild, build_code
+from workers.engine.models.code_models import code_space
+from workers.engine.models.code_models.code_build import CodeBuild, build_code
+from workers.engine.models.code_models.code_space import SpaceExplorer
+from workers.engine.models.code_models.code_values import other_values
 from workers.engine.models.code_models.saving import NotSaved, check_saving
-from workers.engine.models.code_space import SpaceExplorer
-from workers.engine.models.code_values import other_values
 from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.own_code import calling, entry_of, notes, thresholds, using_code
 from workers.engine.models.own_objects import custom_objects_of

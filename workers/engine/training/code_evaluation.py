@@ -11,8 +11,8 @@ from workers.engine.data.rows import Rows
 from workers.engine.errors import CodeFitFailure
 from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.evaluation.weighting import Weights
-from workers.engine.models import code_build
-from workers.engine.models.code_build import CodeBuild
+from workers.engine.models.code_models import code_build
+from workers.engine.models.code_models.code_build import CodeBuild
 from workers.engine.models.own_code import calling
 from workers.engine.training.loops import BatchCallback, Loop
 from workers.engine.training.plan import EvaluationSet

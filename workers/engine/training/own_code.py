@@ -28,9 +28,9 @@ from workers.engine.data.dataset import Dataset
 from workers.engine.data.rows import Rows
 from workers.engine.data.weights import RowWeights, relative
 from workers.engine.errors import BadSpec, CodeFitFailure
-from workers.engine.models import code_build
 from workers.engine.models.build import compile_model
-from workers.engine.models.code_build import CodeBuild, build_code
+from workers.engine.models.code_models import code_build
+from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer

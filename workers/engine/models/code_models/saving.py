@@ -17,7 +17,7 @@ import numpy as np
 from jobs.spec.exports import STORED
 from workers.engine.errors import CodeFailure, EngineError, affects_process
 from workers.engine.models import keras_private
-from workers.engine.models.code_build import CodeBuild, finished_model
+from workers.engine.models.code_models.code_build import CodeBuild, finished_model
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.own_code import cause_of, trace_of
 from workers.engine.models.own_objects import objects_in

@@ -22,7 +22,7 @@ from jobs.spec.formats.reading import FormatError, Item
 from jobs.spec.space.search_space import Space, Value
 from workers.engine.errors import CodeBuildFailure, CodeFailure
 from workers.engine.models.build_memory import small_enough
-from workers.engine.models.code_values import spread_values_of, values_of
+from workers.engine.models.code_models.code_values import spread_values_of, values_of
 
 MAX_BUILDS = 150
 MAX_SECONDS = 120.0
