@@ -70,6 +70,18 @@ class Net(keras.Model):
         return ops.softmax(ops.matmul(x, self.w))
 """
 
+_LAZY_SUBLAYERS = """
+class Net(keras.Model):
+    def build(self, input_shape):
+        self.hidden = layers.Dense(8, activation="relu")
+        self.classes = layers.Dense(3, activation="softmax", dtype="float32")
+        self.built = True
+
+    def call(self, x):
+        x = self.hidden(x)
+        return self.classes(x)
+"""
+
 _NESTED = """
 class Inner(keras.Model):
     def __init__(self, units):
@@ -254,6 +266,7 @@ PLAIN = {
     "logits": _of(_LOGITS_NET, _NEW, _LOSS_OF_LOGITS),
     "lazily built layers": _of(_LAZY_LAYER, "Net(hp.Choice('units', [8, 16]))", _LOSS),
     "lazily built weights": _of(_LAZY_WEIGHTS, "Net()", _LOSS),
+    "lazily built sublayers": _of(_LAZY_SUBLAYERS, "Net()", _LOSS),
     "models inside a model": _of(_NESTED, "Net(hp.Int('units', 4, 8, step=4))", _LOSS),
     "an added loss": _of(_ADDED_LOSS, "Net(hp.Int('units', 4, 8, step=4))", _LOSS),
     "a dictionary as input": _of(_PARTS, "Net()", _LOSS),

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from jobs.messages.task import DatasetFile
+from jobs.spec.checks.dry_build import problems_of
+from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.data import DataSpec
 from tests import own_models
 from tests.engine.making import dataset_file
@@ -17,8 +19,9 @@ from tests.engine.models.test_own_objects import registered
 from workers.engine.data.dataset import load_dataset
 
 MODELS = own_models.PLAIN | own_models.ONE_CALL
-BATCH = 30
-"""Divides the training rows: compiled steps fill up a last batch, whose loss then counts as a whole one."""
+BATCH = 32
+"""Does not divide the training rows, so that the last batch is smaller."""
+SIZES = {"name": "fit/batch_size", "kind": "choice", "values": [16, 32]}
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +72,38 @@ def test_validation_rows_of_a_class_without_a_loss_are_measured_by_the_experimen
     _, report = trial(tmp_path, text, "build_model", iris, metric="val_accuracy", direction="max")
     epochs = [args[1] for args, _ in report.of("metric")]
     assert all({"loss", "accuracy", "val_loss", "val_accuracy"} <= set(epoch) for epoch in epochs)
+
+
+def test_the_objective_of_a_class_that_keras_cannot_evaluate_is_a_measure_of_the_experiment(
+    tmp_path: Path,
+) -> None:
+    built = dry_built(tmp_path, own_models.ONE_CALL["own train_step"].text)
+    assert built.measured_by_spec and built.metrics == ("loss", "accuracy")
+    model = {"kind": "code", "digest": "0" * 64, "entry": "build_model"}
+
+    def refused(metric: str, **fit: Any) -> list[str]:
+        search = {"algorithm": "random", "objective": {"metric": metric}, "space": [SIZES]}
+        parts = {"version": 1, "data": {"dataset": "iris"}, "model": model, "search": search, "fit": fit}
+        return [problem.pointer for problem in problems_of(ExperimentSpec.model_validate(parts), built)]
+
+    assert refused("val_accuracy") == refused("val_loss", loss="sparse_categorical_crossentropy") == []
+    assert refused("val_top_5_accuracy", metrics=["top_5_accuracy"]) == []
+    assert refused("val_f1") == ["/search/objective/metric"]
+    assert refused("val_loss", learning_rate=0.5) == ["/fit/learning_rate"]
+
+
+def test_layers_that_a_class_creates_in_its_first_call_have_the_policy_that_the_code_sets(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    text, (metric, direction) = own_models.PLAIN["lazily built sublayers"]
+    text = text.replace("\n\nclass", "\n\nkeras.config.set_dtype_policy('mixed_bfloat16')\n\n\nclass", 1)
+    text = text.replace(
+        "x = self.hidden(x)", "x = self.hidden(x)\n        assert x.dtype == 'bfloat16', x.dtype"
+    )
+    dry_built(tmp_path / "dry", text)
+    result, _, _ = trained(tmp_path, text, "build_model", iris, metric=metric, direction=direction)
+    assert np.isfinite(result["score"])
+    assert keras.config.dtype_policy().name == "float32"
 
 
 def test_a_class_with_its_own_step_and_a_loss_is_evaluated_by_its_loss_and_metrics(
