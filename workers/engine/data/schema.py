@@ -260,8 +260,8 @@ def _role(
     if all(missing(part).all() for part in (column[:FIRST_ROWS], column)):
         return ColumnSchema("ignore", kind, "it has no value in any row")
     judgement = judge(name, column if distinct_words is None else distinct_words, kind)
-    role: ColumnRole = "feature" if judgement.reason is None else "id"
-    return ColumnSchema(role, kind, judgement.reason, judgement=judgement)
+    proposed: ColumnRole = "feature" if judgement.reason is None else "id"
+    return ColumnSchema(proposed, kind, judgement.reason, judgement=judgement)
 
 
 def _as_feature(column: ColumnSchema) -> ColumnSchema:
