@@ -30,7 +30,7 @@ from jobs.spec.data.features import (
 from workers.features.dates import positions_of_dates
 from workers.features.images import decode, from_base64
 from workers.features.ngrams import NgramWeights, words_of
-from workers.features.values import Array, BadValue, as_words, from_json, from_stored
+from workers.features.values import Array, BadValue, TextRule, as_words, from_json, from_stored
 
 
 class Pipeline:
@@ -46,6 +46,11 @@ class Pipeline:
             _encoder(feature) for feature in features.columns if not isinstance(feature, ImageFeature)
         ]
         self._widths = [positions_of(feature) for feature in features.columns]
+        self._texts = [
+            TextRule(feature.number_format, feature.gap_words)
+            for feature in features.columns
+            if not isinstance(feature, ImageFeature)
+        ]
 
     @property
     def columns(self) -> dict[str, ColumnType]:
@@ -97,7 +102,12 @@ class Pipeline:
         absent = [None] * rows
         if (image := self.features.image) is not None:
             return _sent_pixels(columns.get(image.column, absent), image)
-        return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in types.items()])
+        return self._join(
+            [
+                from_json(columns.get(name, absent), kind, name, texts)
+                for (name, kind), texts in zip(types.items(), self._texts, strict=True)
+            ]
+        )
 
     def of_windows(self, instances: Sequence[Sequence[Mapping[str, object]]]) -> Array:
         """Return the input for windows with JSON objects, (windows, window rows, width) float32.

@@ -7,12 +7,14 @@ one.
 
 import datetime
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from jobs.spec.data.columns import NUMERIC, ColumnType
+from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.number_format import NumberFormat, read_number
 
 Array = npt.NDArray[Any]
 TEXT = np.dtypes.StringDType()
@@ -26,6 +28,43 @@ FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01", "us"), np.datetime64("9999-1
 
 class BadValue(ValueError):
     """A value does not have its column's type."""
+
+
+class TextRule(NamedTuple):
+    """How a column's texts were read in the data, and so are read in requests.
+
+    Attributes:
+        number_format: how texts are numbers; None if a number column takes no texts.
+        gap_words: words that are missing values; None for the usual ones between numbers, and no other.
+    """
+
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+
+    def value_of(self, text: str, kind: ColumnType) -> str | float | None:
+        """Return the value that a text is; None if it is missing.
+
+        Raises:
+            ValueError: it is no number in this format.
+        """
+        if self.gap_words is not None and text.strip() in self.gap_words:
+            return None
+        if self.number_format is None or kind not in ("number", "integer"):
+            return text
+        if not text.strip() or (self.gap_words is None and is_gap(text)):
+            return None
+        if (number := read_number(text, self.number_format)) is None:
+            raise ValueError
+        return number
+
+    def described(self, kind: ColumnType) -> str:
+        """Return what a column of this type takes, for messages."""
+        if self.number_format is None or kind not in ("number", "integer"):
+            return _TAKES[kind]
+        return f"{_TAKES[kind]}, or texts such as {self.number_format.example!r}"
+
+
+NO_RULE = TextRule()
 
 
 def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
@@ -66,13 +105,14 @@ def as_words(values: Array) -> Array:
     return np.asarray([_word(value) for value in values.tolist()], dtype=TEXT)
 
 
-def from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
+def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE) -> Array:
     """Return JSON values as column values, (rows,).
 
     Args:
         values: one for each row; None for a missing one.
         kind: the column type.
         column: its name, for messages.
+        texts: how its texts are read.
 
     Raises:
         BadValue: a value has another type; the message names column and row.
@@ -81,10 +121,10 @@ def from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
     converted = []
     for row, value in enumerate(values):
         try:
-            converted.append(read(value))
+            converted.append(read(texts.value_of(value, kind) if isinstance(value, str) else value))
         except ValueError as error:
             raise BadValue(
-                f"column {column!r} takes {_TAKES[kind]}, but row {row + 1} has {_shown(value)}"
+                f"column {column!r} takes {texts.described(kind)}, but row {row + 1} has {_shown(value)}"
             ) from error
     if kind in NUMERIC:
         return np.asarray(converted, dtype=np.float64)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.data.number_format import NumberFormat
 
 ColumnRole = Literal["feature", "target", "id", "weight", "group", "time", "split", "ignore"]
 ColumnType = Literal["number", "integer", "boolean", "category", "text", "date", "image", "sequence"]
@@ -88,9 +89,36 @@ class ColumnOptions(Frozen):
         return self
 
 
+GapWords = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=100)], ...], Field(max_length=100)]
+
+
 class ColumnRequest(Frozen):
     """The role and type of a column as a person corrects them; those without a value are proposed."""
 
     name: str = Field(max_length=500)
     role: ColumnRole | None = None
     type: ColumnType | None = None
+    number_format: NumberFormat | None = Field(
+        default=None, description="How its texts are numbers; null if this is decided by all of them."
+    )
+    gap_words: GapWords | None = Field(
+        default=None,
+        description="The words that are missing values in this column; every other word is a value. Null if "
+        "this is decided by the column.",
+    )
+
+    @model_validator(mode="after")
+    def _has_a_format_of_its_type(self) -> Self:
+        if self.number_format is not None and self.type not in (None, "number", "integer"):
+            raise ValueError(f"number_format belongs to the types number and integer, not to {self.type}")
+        return self
+
+    def changed_by(self, change: "ColumnRequest") -> "ColumnRequest":
+        """Return this request with the fields that are set in `change`.
+
+        A format belongs to a type, so another type is read by a format of its own.
+        """
+        before = self.model_dump(exclude_none=True)
+        if change.type is not None and change.type != self.type:
+            before.pop("number_format", None)
+        return ColumnRequest.model_validate({**before, **change.model_dump(exclude_none=True)})

@@ -10,15 +10,17 @@ from jobs.spec.data.columns import (
     LONE_ROLES,
     ORDERED,
     SPLIT_ROLES,
-    WEIGHTS,
     ColumnRequest,
     ColumnRole,
     ColumnType,
 )
+from jobs.spec.data.number_format import NumberFormat
+from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.encode import choose_target, missing, some
 from workers.engine.data.labels import is_list_column
-from workers.engine.data.reading.column_types import convert, recognize, recognize_words
+from workers.engine.data.reading.column_types import TypedColumn
+from workers.engine.data.reading.typed_columns import read_column
 from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
@@ -32,11 +34,14 @@ ID_NAME_IN_CAMEL_CASE = re.compile(r"[a-z](Id|ID|Key|Index|Nr|No)$")
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """A column's role and type, and why it is left out of the features."""
+    """A column's role and type, why it is left out of the features, and how its texts were read."""
 
     role: ColumnRole
     type: ColumnType
     reason: str | None = None
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+    misfits: Misfits | None = None
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,15 @@ class Schema:
         table: the columns.
         columns: role and type by name.
         target: the target column's name.
+        findings: sentences about how columns were read.
+        offers: other readings.
     """
 
     table: Table
     columns: Mapping[str, ColumnSchema]
     target: str
+    findings: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -90,17 +99,26 @@ def propose(
     target = choose_target(table, target or (targets[0] if targets else None))
     typed = editable(table.columns)
     schema: dict[str, ColumnSchema] = {}
+    findings: list[str] = []
+    offers: list[Offer] = []
     for name in table.columns:
         request = chosen.get(name, ColumnRequest(name=name))
-        values, kind = _typed(name, typed, request)
-        if values is not None:
-            typed[name] = values
-        schema[name] = _role(name, typed, kind, request.role, target, features)
+        column = _typed(name, typed, request, table, is_target=name == target)
+        if column.values is not None:
+            typed[name] = column.values
+        findings.extend(column.findings)
+        offers.extend(column.offers)
+        schema[name] = replace(
+            _role(name, typed, column.type, request.role, target, features),
+            number_format=column.number_format,
+            gap_words=column.gap_words,
+            misfits=column.misfits,
+        )
     _check_lone_roles(schema, requests, features)
     if not any(column.role == "feature" for column in schema.values()):
         reasons = [f"{name!r}: {column.reason}" for name, column in schema.items() if column.reason]
         raise BadData(f"no column can be used as a feature; {some(reasons)}")
-    return Schema(replace(table, columns=typed), schema, target)
+    return Schema(replace(table, columns=typed), schema, target, tuple(findings), tuple(offers))
 
 
 def with_role(columns: Mapping[str, ColumnSchema], role: ColumnRole) -> str | None:
@@ -133,28 +151,13 @@ def _check_lone_roles(
 
 
 def _typed(
-    name: str, columns: Mapping[str, Array], request: ColumnRequest
-) -> tuple[Array | None, ColumnType]:
-    """Return a column's values, None for those that it has, and its type."""
-    if request.type is not None:
-        return _converted(name, columns, request.type)
-    if (distinct := words(columns, name)) is not None:
-        values, kind = recognize_words(distinct)
-    else:
-        column = columns[name]
-        typed = recognize(column)
-        values, kind = None if typed.values is column else typed.values, typed.type
-    # The message of the conversion names the first value that is no number.
-    is_other = request.role == "weight" and kind not in WEIGHTS
-    return _converted(name, columns, "number") if is_other else (values, kind)
-
-
-def _converted(name: str, columns: Mapping[str, Array], kind: ColumnType) -> tuple[Array | None, ColumnType]:
-    if kind in ("image", "sequence"):
-        raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {kind}")
-    column = columns[name]
-    values = convert(column, kind, name)
-    return (None if values is column else values), kind
+    name: str, columns: Mapping[str, Array], request: ColumnRequest, table: Table, *, is_target: bool
+) -> TypedColumn:
+    """Return a column with its type."""
+    if request.type in ("image", "sequence"):
+        raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {request.type}")
+    decimal = table.dialect.decimal if table.dialect is not None else None
+    return read_column(name, columns, request, decimal=decimal, is_target=is_target)
 
 
 def _role(

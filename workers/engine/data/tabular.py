@@ -45,6 +45,8 @@ MIN_ROWS_OF_SERIES = 20
 ROWS_IN_ORDER = 1_000
 """The order of the first rows is checked first: nearly every column fails there."""
 WORDS_OF_A_TEXT = 20
+MOST_OFFERS = 200
+"""A profile has a limited size, and no person reads more."""
 USUAL_LENGTH = 95
 """Percentile of the numbers of words of texts: longer ones are cut if words are read in their order."""
 
@@ -112,6 +114,7 @@ def make_table_profile(
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
         findings=(
+            *schema.findings,
             *left_out(schema.columns),
             *_several_labels(schema, target.task),
             *_in_order_of_time(schema),
@@ -125,6 +128,7 @@ def make_table_profile(
                 distinct={column.name: _values_of(column) for column in columns},
             ),
         ),
+        offers=schema.offers[:MOST_OFFERS],
     )
 
 
@@ -193,7 +197,8 @@ def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
 
 def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> Column:
     """Return a column's role, type and statistics."""
-    described_by = {"role": schema.role, "type": schema.type, "reason": schema.reason}
+    names = ("role", "type", "reason", "number_format", "gap_words", "misfits")
+    described_by = {name: getattr(schema, name) for name in names}
     category_words = words(columns, name) if schema.type == "category" else None
     if category_words is not None:
         counts = category_words.counts()

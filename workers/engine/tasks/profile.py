@@ -149,7 +149,7 @@ def _read_file(task: ProfileTask, path: Path, spill: Spill, report: Report) -> T
                 progress=lambda done: report.progress(done, STEPS, "steps"),
             )
         case "csv":
-            table = read_csv(path, limits, task.reading.dialect, bad, spill)
+            table = read_csv(path, limits, task.reading.dialect, bad, spill, _with_rules(task))
         case "json_lines":
             table = read_json_lines(path, limits, bad, spill)
         case "parquet" | "arrow":
@@ -166,7 +166,7 @@ def _read_files(task: ProfileTask, paths: list[Path], bad: BadRows, spill: Spill
     limits = _limits(task, paths, spill)
     match task.source:
         case "csv":
-            table = read_csv_files(paths, limits, task.reading.dialect, bad, spill)
+            table = read_csv_files(paths, limits, task.reading.dialect, bad, spill, _with_rules(task))
         case "json_lines":
             table = read_json_files(paths, limits, bad, spill)
         case "parquet" | "arrow":
@@ -177,6 +177,15 @@ def _read_files(task: ProfileTask, paths: list[Path], bad: BadRows, spill: Spill
     if bad.rows:
         bad.write(Path(task.folder) / BAD_ROWS)
     return table
+
+
+def _with_rules(task: ProfileTask) -> frozenset[str]:
+    """Return the columns for whose texts a person has stated a rule."""
+    return frozenset(
+        column.name
+        for column in task.columns
+        if column.number_format is not None or column.gap_words is not None
+    )
 
 
 def _limits(task: ProfileTask, paths: Sequence[Path], spill: Spill) -> FileLimits:

@@ -1,7 +1,8 @@
-"""Recognizes a column's type and converts its values: numbers and dates that were written as texts."""
+"""Recognizes a column's type and converts its values: booleans and dates that were written as texts.
 
-import operator
-import re
+`typed_columns` reads texts as numbers.
+"""
+
 from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
@@ -10,17 +11,15 @@ import numpy as np
 
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.data.features import MAX_ONE_HOT
-from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
+from jobs.spec.data.number_format import NumberFormat
+from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
+from workers.engine.data.reading.number_texts import format_of, look_at, read_numbers
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words
 from workers.engine.errors import BadData
 
-NUMBER = re.compile(
-    r"[+-]?(?!0\d)([1-9]\d{0,2}(,\d{3})+|\d+)(\.\d+)?(e[+-]?\d+)? ?%?", re.IGNORECASE | re.ASCII
-)
-"""A number, also with commas between thousands or with a percent sign. A leading zero belongs to a code, and
-the comma of 0,125 divides no thousands."""
 DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y")
 """Formats that are tried after ISO 8601, in this order."""
 DATE_CHARACTERS = range(8, 36)
@@ -36,10 +35,25 @@ LONG_CATEGORY = 500
 
 
 class TypedColumn(NamedTuple):
-    """A column whose values have one type; see `workers.features.values` for the arrays."""
+    """A column whose values have one type; see `workers.features.values` for the arrays.
 
-    values: Array
+    Attributes:
+        values: its values; None if they are those of the table.
+        type: their type.
+        number_format: how texts were numbers; see `jobs.spec.data.profile.Column`.
+        gap_words: the words that were missing values; None for the usual ones.
+        misfits: values that do not have the type, and count as missing.
+        findings: sentences about how it was read.
+        offers: other readings.
+    """
+
+    values: Array | None
     type: ColumnType
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+    misfits: Misfits | None = None
+    findings: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 def recognize(column: Array) -> TypedColumn:
@@ -68,17 +82,17 @@ def _recognize_texts(column: Array) -> TypedColumn:
     return TypedColumn(column, "text" if _is_prose(present) else "category")
 
 
-def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
-    """Return a text column's values, None if they remain, and its type; as `recognize` does."""
+def recognize_words(words: Words) -> TypedColumn:
+    """Return a text column with its type; as `recognize` does."""
     is_known = words.values != ""
     if not is_known.any():
-        return np.full(len(words.codes), np.nan), "number"
+        return TypedColumn(np.full(len(words.codes), np.nan), "number")
     head = _first_known(words)
     for kind, accepts, convert in _CONVERSIONS if head else ():
         if all(map(accepts, head)) and (converted := convert(words.values)) is not None:
-            return converted[words.codes], kind
+            return TypedColumn(converted[words.codes], kind)
     rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
-    return None, "text" if _is_prose(words.values[is_known], rows) else "category"
+    return TypedColumn(None, "text" if _is_prose(words.values[is_known], rows) else "category")
 
 
 def _without_gaps(texts: Array) -> list[str]:
@@ -156,16 +170,26 @@ def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
 
 
 def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
-    converters = {name: converter for name, _, converter in _CONVERSIONS} | {"integer": _as_numbers}
-    converted = converters[kind](column)
+    if kind in ("number", "integer"):
+        return _converted_numbers(column, kind, name)
+    accepts, convert_texts = {name: rest for name, *rest in _CONVERSIONS}[kind]
+    converted = convert_texts(column)
     if converted is None:
-        accepts = {name: check for name, check, _ in _CONVERSIONS}.get(kind, _is_number)
-        is_absent = operator.not_ if kind == "boolean" else is_gap
+        is_absent = _is_absent_boolean if kind == "boolean" else is_gap
         rows = (row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text))
         if (row := next(rows, None)) is None:
             raise BadData(f"column {name!r} is not of type {kind}: no format of dates fits all of its rows")
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
     return converted
+
+
+def _converted_numbers(column: Array, kind: ColumnType, name: str) -> Array:
+    form = format_of(look_at((text, 1) for text in column.tolist() if not is_gap(text)), ".")
+    numbers = read_numbers(column, form or NumberFormat(), is_gap)
+    if numbers.misfits:
+        row = numbers.misfits[0]
+        raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
+    return numbers.values
 
 
 def _plain(value: object) -> str:
@@ -180,31 +204,18 @@ def _is_boolean(text: str) -> bool:
     return text.strip().lower() in (TRUE, FALSE)
 
 
+def _is_absent_boolean(text: str) -> bool:
+    # Unknown and none may be a third answer.
+    return not text or text.strip() in PROGRAM_WORDS
+
+
 def _as_booleans(column: Array) -> Array | None:
-    lowered = [text.strip().lower() for text in column.tolist()]
-    if not {*lowered} <= {TRUE, FALSE, ""}:
+    texts = ["" if _is_absent_boolean(text) else text.strip().lower() for text in column.tolist()]
+    if not {*texts} <= {TRUE, FALSE, ""}:
         return None
-    if "" in lowered:
-        return np.asarray([np.nan if text == "" else float(text == TRUE) for text in lowered])
-    return np.asarray([text == TRUE for text in lowered])
-
-
-def _is_number(text: str) -> bool:
-    return NUMBER.fullmatch(text.strip()) is not None
-
-
-def _as_numbers(column: Array) -> Array | None:
-    """Return the numbers in texts such as "1,234.5" and "12 %" (12), NaN for words such as "-"; None if there
-    are other texts.
-    """
-    numbers = np.full(len(column), np.nan)
-    for row, text in enumerate(column.tolist()):
-        if text:
-            if _is_number(text):
-                numbers[row] = float(text.strip().rstrip("%").replace(",", ""))
-            elif not is_gap(text):
-                return None
-    return numbers
+    if "" in texts:
+        return np.asarray([np.nan if text == "" else float(text == TRUE) for text in texts])
+    return np.asarray([text == TRUE for text in texts])
 
 
 def _is_date(text: str) -> bool:
@@ -227,6 +238,5 @@ def _as_dates(column: Array) -> Array | None:
 
 _CONVERSIONS: tuple[tuple[ColumnType, Callable[[str], bool], Callable[[Array], Array | None]], ...] = (
     ("boolean", _is_boolean, _as_booleans),
-    ("number", _is_number, _as_numbers),
     ("date", _is_date, _as_dates),
 )

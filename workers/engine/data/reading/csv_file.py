@@ -4,6 +4,7 @@ import codecs
 import csv
 import re
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -22,7 +23,7 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import CHUNK_BYTES, check_csv, check_expanded
 from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, read_blocks
-from workers.engine.data.reading.csv_values import MISSING, column_of
+from workers.engine.data.reading.csv_values import column_of
 from workers.engine.data.reading.damage import reading
 from workers.engine.data.spilled import Spill, SpilledColumns
 from workers.engine.data.table import Table, check_names, check_size
@@ -88,6 +89,7 @@ def read_csv(
     request: DialectRequest | None = None,
     bad: BadRows | None = None,
     spill: Spill | None = None,
+    texts: Collection[str] = (),
 ) -> Table:
     """Read a text table.
 
@@ -97,6 +99,7 @@ def read_csv(
         request: the known dialect settings; the others are detected.
         bad: which rows may be left out; none by default. It gets those that are.
         spill: where a large file's columns are; without it they are in memory.
+        texts: the columns whose numbers stay texts.
 
     Raises:
         BadData: the file is too large, its header is empty or repeats a name, or a row has more or fewer
@@ -107,7 +110,9 @@ def read_csv(
     bad = bad or BadRows()
     spill = spill.for_size(path.stat().st_size) if spill is not None else None
     with reading(path, "CSV", "save it as text with one header line, and texts with delimiters in quotes"):
-        if spill is not None and (table := _in_blocks(path, limits, request or DialectRequest(), spill)):
+        if spill is not None and (
+            table := _in_blocks(path, limits, request or DialectRequest(), spill, texts)
+        ):
             return table
         dialect, rows, start = _detect(path, request or DialectRequest())
         names = _names(rows, dialect, path.name, limits)
@@ -120,13 +125,15 @@ def read_csv(
     columns: dict[str, Array] | SpilledColumns = SpilledColumns(spill.folder) if spill is not None else {}
     size = 0
     for name in names:
-        columns[name] = column = column_of(name, arrow[name], dialect, limits)
+        columns[name] = column = column_of(name, arrow[name], dialect, limits, stays_text=name in texts)
         size += column.nbytes
         check_expanded(path.name, size, limits)
     return Table(columns, dialect=dialect, bad_rows=len(bad.rows))
 
 
-def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: Spill) -> Table | None:
+def _in_blocks(
+    path: Path, limits: FileLimits, request: DialectRequest, spill: Spill, texts: Collection[str] = ()
+) -> Table | None:
     """Return a large file's table if the file has the usual form; None if it needs the general way."""
     # The encoding of the sample: a block that has another one is refused.
     dialect, rows, start = _detect(path, request, whole=False)
@@ -135,7 +142,10 @@ def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: S
     columns = SpilledColumns(spill.folder)
     try:
         read_blocks(
-            CsvLayout(path, dialect, names, fields, _empty_lines(start)), columns, limits, spill.threads
+            CsvLayout(path, dialect, names, fields, _empty_lines(start), texts),
+            columns,
+            limits,
+            spill.threads,
         )
     except NotSimple:
         return None
@@ -230,7 +240,7 @@ def _read(
     spill: Spill | None,
     limits: FileLimits,
 ) -> Any:
-    """Return the rows as a pyarrow table with texts, null for missing ones.
+    """Return the rows as a pyarrow table with texts as they are in the file.
 
     Args:
         path: the file.
@@ -261,8 +271,6 @@ def _read(
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types={name: string() for name in fields},
-                null_values=list(MISSING),
-                strings_can_be_null=True,
             ),
         )
         if spill is not None:

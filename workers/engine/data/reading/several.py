@@ -79,7 +79,12 @@ class _Joined:
 
 
 def read_csv_files(
-    paths: Sequence[Path], limits: FileLimits, request: DialectRequest, bad: BadRows, spill: Spill
+    paths: Sequence[Path],
+    limits: FileLimits,
+    request: DialectRequest,
+    bad: BadRows,
+    spill: Spill,
+    texts: Collection[str] = (),
 ) -> Table:
     """Read text tables. They are written as the first one, but may have another encoding.
 
@@ -89,6 +94,7 @@ def read_csv_files(
         request: the known dialect settings.
         bad: which rows may be left out; it gets those that are.
         spill: where a large table's columns are.
+        texts: the columns whose numbers stay texts.
 
     Raises:
         TooLarge: the files are above the limit.
@@ -117,7 +123,7 @@ def read_csv_files(
                     _append(source, target, joined, path.name, dialect, order, spaced=spaced)
     request = request.model_copy(update={"encoding": "utf-8"})
     try:
-        table = read_csv(joined.path, limits, request, bad, spill)
+        table = read_csv(joined.path, limits, request, bad, spill, texts)
     except BadData as error:
         raise joined.explained(error) from error
     joined.locate(bad)

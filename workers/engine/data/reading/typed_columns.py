@@ -1,0 +1,154 @@
+"""Decides once how a whole column is read: its type, the format of its numbers and its missing values."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest
+from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
+from jobs.spec.data.offers import Offer
+from workers.engine.arrays import Array
+from workers.engine.data.reading.column_texts import ColumnTexts
+from workers.engine.data.reading.column_types import TypedColumn, convert, recognize, recognize_words
+from workers.engine.data.reading.gap_evidence import decide_gaps
+from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
+from workers.engine.errors import BadData
+
+FIRST_ROWS = 1_000
+WITH_THIRD_DECIMAL = 0.8
+"""Nine of ten numbers that are written with three decimals have a third one that is not 0."""
+
+
+def read_column(
+    name: str,
+    columns: Mapping[str, Array],
+    request: ColumnRequest,
+    *,
+    decimal: DecimalSign | None,
+    is_target: bool,
+) -> TypedColumn:
+    """Return a column with the type that a person chose or that all of its values have.
+
+    Args:
+        name: the column's name.
+        columns: the table's, as they were read.
+        request: what a person has stated about it.
+        decimal: the decimal sign of a file of text; None for formats whose columns have types.
+        is_target: whether it is the target.
+
+    Raises:
+        BadData: its values do not have the requested type.
+    """
+    texts = ColumnTexts.of(columns, name)
+    if texts is None:
+        return _read_values(name, columns[name], request, decimal)
+    original, sign = texts, decimal or "."
+    if request.gap_words is not None:
+        texts = texts.without(request.gap_words)
+    kind = request.type or ("number" if request.number_format is not None else None)
+    numbers = NumberTexts(name, texts, request, sign)
+    if kind in ("number", "integer"):
+        read = numbers.requested(kind)
+        return TypedColumn(
+            convert(read.values, kind, name) if read.values is not None else columns[name],
+            kind,
+            read.format,
+            request.gap_words,
+            read.misfits,
+            read.findings,
+            read.offers,
+        )
+    findings: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    if kind is None:
+        tried = numbers.proposed(is_target=is_target)
+        if tried.values is not None:
+            return TypedColumn(tried.values, "number", tried.format, request.gap_words, offers=tried.offers)
+        findings, offers = tried.findings, tried.offers
+        typed = _recognized(texts)
+    elif kind in ("category", "text"):
+        typed = TypedColumn(None, kind)
+    else:
+        typed = TypedColumn(convert(texts.spread(texts.values), kind, name), kind)
+    if request.role == "weight" and typed.type not in WEIGHTS:
+        # The message of the conversion names the first value that is no number.
+        return TypedColumn(convert(texts.spread(texts.values), "number", name), "number")
+    typed = typed._replace(gap_words=request.gap_words, findings=findings, offers=offers)
+    if typed.type not in ("category", "text"):
+        return typed
+    if request.gap_words is None:
+        gaps = decide_gaps(name, texts, may_be_gaps=decimal is not None, is_target=is_target)
+        texts = gaps.texts
+        typed = typed._replace(gap_words=gaps.words, offers=(*offers, *gaps.offers))
+        if kind is None and gaps.words and not texts.first():
+            return typed._replace(values=np.full(texts.rows, np.nan), type="number")
+    is_same = texts.values is original.values
+    return typed._replace(values=None if is_same else texts.spread(texts.values))
+
+
+def _recognized(texts: ColumnTexts) -> TypedColumn:
+    if (words := texts.words) is None:
+        return recognize(texts.values)
+    return recognize_words(words)
+
+
+def _read_values(
+    name: str, column: Array, request: ColumnRequest, decimal: DecimalSign | None
+) -> TypedColumn:
+    """Return a column that has no texts."""
+    if request.number_format is not None:
+        raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
+    values = column if request.gap_words is None else _without_numbers(column, request.gap_words)
+    recognized = recognize(values).type
+    kind = request.type or recognized
+    if request.role == "weight" and kind not in WEIGHTS:
+        kind = "number"
+    if request.type is not None or kind != recognized:
+        values = convert(values, kind, name)
+    form = _format_of_reader(decimal) if decimal is not None and column.dtype.kind in "if" else None
+    offers: tuple[Offer, ...] = ()
+    if form == NumberFormat() and kind == "number" and _may_be_thousands(values):
+        offers = (_offer_thousands(name, values, form),)
+    return TypedColumn(
+        None if values is column else values,
+        kind,
+        form if kind in NUMERIC else None,
+        request.gap_words,
+        offers=offers,
+    )
+
+
+def _format_of_reader(decimal: DecimalSign) -> NumberFormat:
+    """Return how texts are written that the reader of a file converts at once."""
+    return NumberFormat(decimal=decimal, thousands="." if decimal == "," else "")
+
+
+def _without_numbers(column: Array, words: tuple[str, ...]) -> Array:
+    """Return numbers with NaN in place of some, such as -999."""
+    numbers = [number for word in words if (number := read_number(word, NumberFormat())) is not None]
+    if not numbers or column.dtype.kind not in "iuf":
+        return column
+    is_gap = np.isin(column, numbers)
+    return np.where(is_gap, np.nan, column) if is_gap.any() else column
+
+
+def _may_be_thousands(column: Array) -> bool:
+    """Return whether all numbers have three decimals, as 1.234 has, which may be 1,234."""
+    if column.dtype.kind != "f":
+        return False
+    for part in (column[:FIRST_ROWS], column):
+        numbers = np.abs(part[~np.isnan(part)])
+        if not len(numbers) or not ((numbers >= 1) & (numbers < 1_000)).all():
+            return False
+        thousandths = np.round(numbers * 1_000)
+        if not (thousandths / 1_000 == numbers).all():
+            return False
+        if np.count_nonzero(thousandths % 10) < WITH_THIRD_DECIMAL * len(numbers):
+            return False
+    return True
+
+
+def _offer_thousands(name: str, column: Array, form: NumberFormat) -> Offer:
+    first = column[np.flatnonzero(~np.isnan(column))[0]]
+    other = NumberFormat(decimal=",", thousands=".")
+    return offer_other_reading(name, f"{first:.3f}", form, other)
