@@ -71,7 +71,12 @@ class Pipeline:
         """
         if (image := self.features.image) is not None:
             return _stored_pixels(columns[image.column], image)
-        return self._join([from_stored(columns[name], kind, name) for name, kind in self.columns.items()])
+        return self._join(
+            [
+                from_stored(columns[name], kind, name, texts)
+                for (name, kind), texts in zip(self.columns.items(), self._texts, strict=True)
+            ]
+        )
 
     def of_rows(self, rows: Sequence[Mapping[str, object]]) -> Array:
         """Return the input for JSON objects, one for each row, (rows, …) float32.

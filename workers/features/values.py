@@ -67,13 +67,14 @@ class TextRule(NamedTuple):
 NO_RULE = TextRule()
 
 
-def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
+def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
     """Return a stored column as values with its type, (rows,).
 
     Args:
         column: as a profile stored it, (rows,).
         kind: the column type.
         name: the column's name, for messages.
+        texts: how its texts are read. Other data may keep words that are missing values here.
 
     Raises:
         BadValue: the values have another type, for example because another data version stored them.
@@ -88,7 +89,10 @@ def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
         dates = column.astype(DATE)
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
     if kind in ("category", "text") and stored in "TU":
-        return column.astype(TEXT)
+        words = column.astype(TEXT)
+        for gap in texts.gap_words or ():
+            words[words == gap] = ""
+        return words
     if kind == "category" and stored in "iuf":
         return np.asarray([_word(value) for value in column.tolist()], dtype=TEXT)
     raise BadValue(f"column {name!r} takes {_TAKES[kind]}, but these data have {column.dtype} values")

@@ -11,6 +11,7 @@ from jobs.actions.data.datasets import Roles
 from jobs.actions.data.fetch_addresses import check_address, seal_address, url_of
 from jobs.errors import NotFound, StaleState
 from jobs.models import DatasetVersion, Fetch, User
+from jobs.spec.data.columns import NUMERIC
 from jobs.spec.data.dialect import DialectRequest
 from jobs.spec.data.fetching import FetchRequest
 from jobs.spec.data.images import ImageOptions
@@ -107,7 +108,7 @@ def accept_offer(version: DatasetVersion, position: int, *, by: User) -> Dataset
         )
     change = profile.offers[position].change
     roles = Roles.requested_for(version).with_change(change)
-    if change.name == profile.target and change.gap_words:
+    if change.name == profile.target and (change.gap_words or change.type in NUMERIC):
         roles = replace(roles, rows_without_target="leave_out")
     return set_roles(version, roles, by=by)
 

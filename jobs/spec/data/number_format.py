@@ -23,6 +23,9 @@ _PLAIN = str.maketrans(
 ZERO = re.compile(r"[+-]?0[0-9]")
 """Begin of a code such as a postal code: a zero before another digit."""
 
+LONGEST = 200
+"""Characters. No number is longer, and a long text would take long to compare."""
+
 
 class NumberFormat(Frozen):
     """How the texts of a column are numbers.
@@ -48,6 +51,11 @@ class NumberFormat(Frozen):
         if self.percent and self.unit:
             raise ValueError(f"numbers have the unit {self.unit!r} or a percent sign, not both")
         return self
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether numbers are written as programs write them."""
+        return self == NumberFormat()
 
     @property
     def example(self) -> str:
@@ -80,19 +88,21 @@ def core_pattern(decimal: str, thousands: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _pattern(form: NumberFormat) -> re.Pattern[str]:
-    currency = rf"(?:{re.escape(form.currency)} ?)?" if form.currency else ""
+    currency = rf"(?:{re.escape(form.currency)} *)?" if form.currency else ""
     endings = [re.escape(text) for text in (form.currency, form.unit, "%" if form.percent else "") if text]
-    behind = rf"(?: ?(?:{'|'.join(endings)}))?" if endings else ""
+    behind = rf"(?: *(?:{'|'.join(endings)}))?" if endings else ""
     number = rf"(?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?"
-    signed = rf"(?P<sign>[+-]?) ?{currency}(?P<inner>[+-]?)(?P<number>{number}){behind}"
+    signed = rf"(?P<sign>[+-]?) *{currency}(?P<inner>[+-]?)(?P<number>{number}){behind}"
     if not form.parentheses:
         return re.compile(signed)
-    inside = rf"\( ?{currency}(?P<negative>{number}){behind} ?\){behind}"
+    inside = rf"\( *{currency}(?P<negative>{number}){behind} *\){behind}"
     return re.compile(rf"{signed}|{currency}{inside}")
 
 
 def read_number(text: str, form: NumberFormat) -> float | None:
     """Return the number in a text; None if the text has another form."""
+    if len(text) > LONGEST:
+        return None
     match = _pattern(form).fullmatch(plain_signs(text))
     if match is None:
         return None

@@ -156,8 +156,7 @@ def _typed(
     """Return a column with its type."""
     if request.type in ("image", "sequence"):
         raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {request.type}")
-    decimal = table.dialect.decimal if table.dialect is not None else None
-    return read_column(name, columns, request, decimal=decimal, is_target=is_target)
+    return read_column(name, columns, request, table, is_target=is_target)
 
 
 def _role(

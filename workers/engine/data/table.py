@@ -50,11 +50,16 @@ class Table:
         columns: the columns by name.
         dialect: how the rows were written, for text tables.
         bad_rows: how many rows were left out, because they could not be read.
+        gap_words: of number columns, the words for missing numbers with their rows; None if these are
+            unknown.
+        three_decimals: the number columns whose numbers all have three decimals; None if this is unknown.
     """
 
     columns: Mapping[str, Array]
     dialect: Dialect | None = None
     bad_rows: int = 0
+    gap_words: Mapping[str, Mapping[str, int]] | None = None
+    three_decimals: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         lengths = {name: length(self.columns, name) for name in self.columns}

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.dialect import Dialect
 from workers.engine.data import words as words_module
 from workers.engine.data.reading.typed_columns import read_column
 from workers.engine.data.spilled import SpilledColumns
+from workers.engine.data.table import Table
 from workers.engine.data.texts import text_array
 from workers.engine.data.words import words_of
 
@@ -48,8 +50,9 @@ def test_words_have_the_type_and_the_values_of_their_rows(
     distinct = SpilledColumns(tmp_path)
     monkeypatch.setattr(distinct, "words", lambda _: words)
     request = ColumnRequest(name="column")
-    by_row = read_column("column", {"column": column}, request, decimal=".", is_target=False)
-    by_word = read_column("column", distinct, request, decimal=".", is_target=False)
+    table = Table({"column": column}, dialect=Dialect())
+    by_row = read_column("column", table.columns, request, table, is_target=False)
+    by_word = read_column("column", distinct, request, table, is_target=False)
     assert by_word._replace(values=None) == by_row._replace(values=None)
     if by_row.values is None or by_word.values is None:
         assert by_word.values is by_row.values

@@ -76,5 +76,4 @@ def _typed(name: str, table: ImageTable, *, is_target: bool) -> TypedColumn:
     # Names of files and folders are no numbers and no dates, also if they look like these.
     if name in (FILE, FOLDER) or (name == LABEL and is_text(table.columns[name])):
         return TypedColumn(None, "category")
-    decimal = table.dialect.decimal if table.dialect is not None else None
-    return read_column(name, table.columns, ColumnRequest(name=name), decimal=decimal, is_target=is_target)
+    return read_column(name, table.columns, ColumnRequest(name=name), table, is_target=is_target)

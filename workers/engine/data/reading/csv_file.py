@@ -23,9 +23,9 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import CHUNK_BYTES, check_csv, check_expanded
 from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, read_blocks
-from workers.engine.data.reading.csv_values import column_of
+from workers.engine.data.reading.csv_values import column_of, gap_counts, has_one_group
 from workers.engine.data.reading.damage import reading
-from workers.engine.data.spilled import Spill, SpilledColumns
+from workers.engine.data.spilled import Spill, SpilledColumns, head
 from workers.engine.data.table import Table, check_names, check_size
 from workers.engine.errors import BadData
 from workers.engine.formulas import quoted
@@ -128,7 +128,14 @@ def read_csv(
         columns[name] = column = column_of(name, arrow[name], dialect, limits, stays_text=name in texts)
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return Table(columns, dialect=dialect, bad_rows=len(bad.rows))
+    of_floats = [name for name in names if head(columns, name, 1).dtype.kind == "f"]
+    return Table(
+        columns,
+        dialect=dialect,
+        bad_rows=len(bad.rows),
+        gap_words={name: words for name in of_floats if (words := gap_counts(arrow[name]))},
+        three_decimals=frozenset(name for name in of_floats if has_one_group(arrow[name])),
+    )
 
 
 def _in_blocks(

@@ -19,6 +19,7 @@ LEADING_ZERO = r"^[+-]?0[0-9]"
 DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?$"
 MAYBE_THOUSANDS = r"^[+-]?([1-9][0-9]{0,2}[.,][0-9]{3}|[0-9]+)$"
 """Numbers whose only mark may divide thousands or precede decimals."""
+FIRST = 100
 
 
 def trimmed(texts: Any) -> Any:
@@ -63,10 +64,7 @@ def _numbers_of(name: str, texts: Any, dialect: Dialect) -> Array | None:
     import pyarrow.compute as pc
     from pyarrow import ArrowInvalid, float64, int64
 
-    # Nearly every column fails at its first values, so the whole of it is seldom tried.
-    if all(all_match(part, MAYBE_THOUSANDS) for part in (texts.drop_null()[:100], texts)) and any_match(
-        texts, r"[.,]"
-    ):
+    if dialect.decimal == "," and has_one_group(texts):
         return None
     if dialect.decimal == "," and not any_match(texts, LEADING_ZERO):
         if all_match(texts, DECIMAL_COMMA):
@@ -92,6 +90,24 @@ def _numbers_of(name: str, texts: Any, dialect: Dialect) -> Array | None:
         except ArrowInvalid:
             pass
     return None
+
+
+def has_one_group(fields: Any) -> bool:
+    """Return whether all fields that are numbers have one mark with three digits behind it, or no mark."""
+    texts = cleaned(fields).drop_null()
+    # Nearly every column fails at its first values, so the whole of it is seldom tried.
+    are_marked = all(all_match(part, MAYBE_THOUSANDS) for part in (texts[:FIRST], texts))
+    return are_marked and any_match(texts, r"[.,]")
+
+
+def gap_counts(fields: Any) -> dict[str, int]:
+    """Return the words for missing numbers among fields, with the number of their rows."""
+    import pyarrow.compute as pc
+    from pyarrow import array
+
+    texts = trimmed(fields)
+    words = texts.filter(pc.is_in(texts, value_set=array(PROGRAM_WORDS)))
+    return {each["values"]: each["counts"] for each in pc.value_counts(words).to_pylist()}
 
 
 def all_match(texts: Any, pattern: str) -> bool:

@@ -88,7 +88,7 @@ def _offers(
     if gaps:
         offers.append(
             Offer(
-                finding=f"{subject}: {named_words(gaps, counts, rows)} counts as missing.",
+                finding=f"{subject}: {named_words(gaps, counts)} of {rows:,} rows counts as missing.",
                 label=f"Keep {_listed(gaps)} as {'a class' if is_target else 'a value'}",
                 change=ColumnRequest(name=name, gap_words=()),
             )
@@ -99,7 +99,7 @@ def _offers(
         leave_out = f"Leave out the {f'{count:,} rows' if count > 1 else 'row'} with {_listed(kept)}"
         offers.append(
             Offer(
-                finding=f"{subject}: {named_words(kept, counts, rows)} is read as "
+                finding=f"{subject}: {named_words(kept, counts)} of {rows:,} rows is read as "
                 f"{'a class' if is_target else 'a value'}, not as missing.",
                 label=leave_out if is_target else take,
                 change=ColumnRequest(name=name, gap_words=(*gaps, *kept)),
@@ -108,11 +108,11 @@ def _offers(
     return tuple(offers)
 
 
-def named_words(words: Sequence[str], counts: Mapping[str, int], rows: int) -> str:
+def named_words(words: Sequence[str], counts: Mapping[str, int]) -> str:
     """Return words with the number of their rows, for a sentence."""
     named = [f"{word!r} in {counts[word]:,}" for word in words[:MOST_NAMED]]
     more = len(words) - len(named)
-    return f"{', '.join(named)}{f' and {more} more words' if more else ''} of {rows:,} rows"
+    return f"{', '.join(named)}{f' and {more} more words' if more else ''}"
 
 
 def _listed(words: Sequence[str]) -> str:

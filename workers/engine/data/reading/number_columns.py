@@ -1,14 +1,15 @@
 """Reads text columns as numbers by their whole column, and offers the readings that a person may prefer."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
-from jobs.spec.data.offers import Misfits, Offer
+from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
+from workers.engine.data.reading.column_types import TypedColumn, convert
 from workers.engine.data.reading.gap_evidence import named_words
 from workers.engine.data.reading.number_texts import (
     Numbers,
@@ -31,27 +32,6 @@ FEW_VALUES = 20
 """A target with so many different numbers with a unit has classes, whose names keep the unit."""
 
 
-class NumberColumn(NamedTuple):
-    """A text column that was tried as numbers.
-
-    Attributes:
-        values: the numbers, one for each row; None if the texts stay.
-        format: how they are written.
-        misfits: the values that are no numbers, if they count as missing.
-        findings: sentences about them.
-        offers: the other readings.
-    """
-
-    values: Array | None
-    format: NumberFormat | None = None
-    misfits: Misfits | None = None
-    findings: tuple[str, ...] = ()
-    offers: tuple[Offer, ...] = ()
-
-
-NO_NUMBERS = NumberColumn(None)
-
-
 class NumberTexts:
     """A text column that may be numbers.
 
@@ -60,45 +40,55 @@ class NumberTexts:
         texts: its texts.
         request: what a person has stated about it.
         decimal: the file's decimal sign.
+        is_target: whether it is the target.
     """
 
-    def __init__(self, name: str, texts: ColumnTexts, request: ColumnRequest, decimal: DecimalSign) -> None:
+    def __init__(
+        self,
+        name: str,
+        texts: ColumnTexts,
+        request: ColumnRequest,
+        decimal: DecimalSign,
+        *,
+        is_target: bool = False,
+    ) -> None:
         self._name, self._texts, self._request, self._decimal = name, texts, request, decimal
+        self._is_target = is_target
         # Stated words are empty texts by now.
         self._is_gap: Callable[[str], bool] = is_gap if request.gap_words is None else lambda text: not text
 
-    def proposed(self, *, is_target: bool) -> NumberColumn:
-        """Return the numbers if all values are some, else offers if most of them are."""
+    def proposed(self) -> TypedColumn:
+        """Return the numbers if all values are some; else no values, and offers if most of them are."""
         head = self._texts.first(lambda text: not self._is_gap(text))
         seen = look_at((text, 1) for text in head)
         if not head or seen.rows < TRIED * len(head):
-            return NO_NUMBERS
+            return self._typed(None)
         seen = self._look()
         form = None if has_codes(seen) else format_of(seen, self._decimal)
         if form is None:
-            return NO_NUMBERS
+            return self._typed(None)
         numbers = read_numbers(self._texts.values, form, self._is_gap)
         if numbers.misfits:
-            return NumberColumn(None, findings=self._mixed(seen), offers=self._nearly(numbers, form))
-        if not is_certain(seen, form, self._decimal) or (is_target and self._has_classes(form)):
-            return NumberColumn(None, offers=(self._uncertain(form, head[0]),))
+            return self._typed(None, findings=self._mixed(seen), offers=self._nearly(numbers, form))
+        if not is_certain(seen, form, self._decimal) or (self._is_target and self._has_classes(form)):
+            return self._typed(None, offers=(self._uncertain(form, head[0]),))
         values = self._texts.spread(numbers.values)
-        return NumberColumn(values, form, offers=(*self._gap_words(), *self._other_readings(seen, form)))
+        return self._typed(values, form, offers=(*self._gap_words(), *self._other_readings(seen, form)))
 
-    def requested(self, kind: ColumnType) -> NumberColumn:
+    def requested(self, kind: ColumnType) -> TypedColumn:
         """Return the numbers; values that are none are missing.
 
         Raises:
-            BadData: no value is a number.
+            BadData: no value is a number, or one is not whole, as an integer is.
         """
         seen = self._look()
         form = self._request.number_format or format_of(seen, self._decimal)
         form = form or NumberFormat(decimal=self._decimal)
         numbers = read_numbers(self._texts.values, form, self._is_gap)
         misfits = self._texts.misfits(numbers.misfits)
+        values = convert(self._texts.spread(numbers.values), kind, self._name)
         if misfits is None:
-            values = self._texts.spread(numbers.values)
-            return NumberColumn(values, form, offers=self._other_readings(seen, form))
+            return self._typed(values, form, kind, offers=self._other_readings(seen, form))
         present = self._present()
         if misfits.count == present:
             written = "" if self._request.number_format is None else f" in the format {form.example!r}"
@@ -112,7 +102,16 @@ class NumberTexts:
             f"number{'' if is_one else 's'} and {'counts' if is_one else 'count'} as missing; row "
             f"{misfits.rows[0]} has {misfits.examples[0]!r}."
         )
-        return NumberColumn(self._texts.spread(numbers.values), form, misfits, (finding,))
+        return self._typed(values, form, kind, misfits=misfits, findings=(finding,))
+
+    def _typed(
+        self,
+        values: Array | None,
+        form: NumberFormat | None = None,
+        kind: ColumnType = "number",
+        **notes: Any,
+    ) -> TypedColumn:
+        return TypedColumn(values, kind, form, self._request.gap_words, **notes)
 
     def _look(self) -> Seen:
         return look_at((text, count) for text, count in self._texts.counted() if not self._is_gap(text))
@@ -137,13 +136,17 @@ class NumberTexts:
             return ()
         others = misfits.count - 1
         more = f", and {others:,} more {'rows have' if others > 1 else 'row has'} no number" if others else ""
-        plural = f"the {misfits.count:,} other values count" if others else "the other value counts"
+        if self._is_target:
+            effect = f"leave out the {f'{misfits.count:,} other rows' if others else 'other row'}"
+        else:
+            effect = f"the {misfits.count:,} other values count" if others else "the other value counts"
+            effect += " as missing"
         kind = _described(form)
         return (
             Offer(
                 finding=f"Column {self._name!r}: {present - misfits.count:,} of {present:,} values are "
                 f"numbers{kind}; row {misfits.rows[0]} has {misfits.examples[0]!r}{more}.",
-                label=f"Read as numbers; {plural} as missing",
+                label=f"Read as numbers; {effect}",
                 change=ColumnRequest(name=self._name, type="number"),
             ),
         )
@@ -181,8 +184,8 @@ class NumberTexts:
             return ()
         return (
             Offer(
-                finding=f"Column {self._name!r}: {named_words(words, counts, self._texts.rows)} counts as a "
-                "missing number.",
+                finding=f"Column {self._name!r}: {named_words(words, counts)} of {self._texts.rows:,} rows "
+                "counts as a missing number.",
                 label="Read as words",
                 change=ColumnRequest(name=self._name, type="category"),
             ),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.spec.data.number_format import (
+    LONGEST,
     ZERO,
     DecimalSign,
     NumberFormat,
@@ -37,11 +38,11 @@ NO_UNITS = frozenset({"AM", "PM", "am", "pm", "a.m.", "p.m.", "st", "nd", "rd", 
 """Endings of times and of ordinal numbers."""
 _LETTER = r"(?:[^\W\d_]|[°%‰²³·′″\u20a0-\u20cf$£¥¢])"
 PARTS = re.compile(
-    r"(?P<open>\()? ?(?P<sign>[+-])? ?"
-    r"(?:(?P<prefix>[^\W\d_]{0,3}[\u20a0-\u20cf$£¥¢]|[A-Z]{3}|Rs\.?|[kK]r\.?|Fr\.?) ?)?"
+    r"(?P<open>\()? *(?P<sign>[+-])? *"
+    r"(?:(?P<prefix>[^\W\d_]{0,3}[\u20a0-\u20cf$£¥¢]|[A-Z]{3}|Rs\.?|[kK]r\.?|Fr\.?) *)?"
     r"(?P<opened>\()?(?P<inner>[+-])?"
     r"(?P<core>[.,]?[0-9](?:[0-9.,' ]*[0-9])?[.,]?)(?P<exponent>[eE][+-]?[0-9]+)?"
-    rf"(?: ?(?P<suffix>{_LETTER}(?:{_LETTER}|/){{0,14}}(?:(?<=m)[23])?\.?))? ?(?P<close>\))?"
+    rf"(?: *(?P<suffix>{_LETTER}(?:{_LETTER}|/){{0,14}}(?:(?<=m)[23])?\.?))? *(?P<close>\))?"
 )
 """The parts of a text that is a number in some format."""
 FORMATS: dict[DecimalSign, tuple[tuple[DecimalSign, ThousandsMark], ...]] = {
@@ -71,7 +72,7 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
     seen = Seen(0, Counter(), Counter(), Counter(), 0, Counter())
     rows = parentheses = 0
     for text, count in counted:
-        match = PARTS.fullmatch(plain_signs(text))
+        match = PARTS.fullmatch(plain_signs(text)) if len(text) <= LONGEST else None
         if match is None or match["suffix"] in NO_UNITS:
             continue
         rows += count

@@ -12,6 +12,7 @@ from workers.engine.data.reading.column_texts import ColumnTexts
 from workers.engine.data.reading.column_types import TypedColumn, convert, recognize, recognize_words
 from workers.engine.data.reading.gap_evidence import decide_gaps
 from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
+from workers.engine.data.table import Table
 from workers.engine.errors import BadData
 
 FIRST_ROWS = 1_000
@@ -20,20 +21,15 @@ WITH_THIRD_DECIMAL = 0.8
 
 
 def read_column(
-    name: str,
-    columns: Mapping[str, Array],
-    request: ColumnRequest,
-    *,
-    decimal: DecimalSign | None,
-    is_target: bool,
+    name: str, columns: Mapping[str, Array], request: ColumnRequest, table: Table, *, is_target: bool
 ) -> TypedColumn:
     """Return a column with the type that a person chose or that all of its values have.
 
     Args:
         name: the column's name.
-        columns: the table's, as they were read.
-        request: what a person has stated about it.
-        decimal: the decimal sign of a file of text; None for formats whose columns have types.
+        columns: the table's columns.
+        request: the rules that a person has stated about it.
+        table: as it was read.
         is_target: whether it is the target.
 
     Raises:
@@ -41,60 +37,60 @@ def read_column(
     """
     texts = ColumnTexts.of(columns, name)
     if texts is None:
-        return _read_values(name, columns[name], request, decimal)
-    original, sign = texts, decimal or "."
+        return _read_values(name, columns[name], request, table)
+    # Formats whose columns have types also have missing values, so no word needs to be one.
+    is_text_file = table.dialect is not None
+    sign: DecimalSign = table.dialect.decimal if table.dialect is not None else "."
+    original = texts
     if request.gap_words is not None:
         texts = texts.without(request.gap_words)
     kind = request.type or ("number" if request.number_format is not None else None)
-    numbers = NumberTexts(name, texts, request, sign)
+    numbers = NumberTexts(name, texts, request, sign, is_target=is_target)
     if kind in ("number", "integer"):
-        read = numbers.requested(kind)
-        return TypedColumn(
-            convert(read.values, kind, name) if read.values is not None else columns[name],
-            kind,
-            read.format,
-            request.gap_words,
-            read.misfits,
-            read.findings,
-            read.offers,
-        )
-    findings: tuple[str, ...] = ()
-    offers: tuple[Offer, ...] = ()
+        return numbers.requested(kind)
     if kind is None:
-        tried = numbers.proposed(is_target=is_target)
-        if tried.values is not None:
-            return TypedColumn(tried.values, "number", tried.format, request.gap_words, offers=tried.offers)
-        findings, offers = tried.findings, tried.offers
-        typed = _recognized(texts)
+        typed = _proposed(texts, numbers.proposed())
+        if typed.type == "number":
+            return typed
     elif kind in ("category", "text"):
-        typed = TypedColumn(None, kind)
+        typed = TypedColumn(None, kind, gap_words=request.gap_words)
     else:
         typed = TypedColumn(convert(texts.spread(texts.values), kind, name), kind)
+        typed = typed._replace(gap_words=request.gap_words)
     if request.role == "weight" and typed.type not in WEIGHTS:
         # The message of the conversion names the first value that is no number.
         return TypedColumn(convert(texts.spread(texts.values), "number", name), "number")
-    typed = typed._replace(gap_words=request.gap_words, findings=findings, offers=offers)
     if typed.type not in ("category", "text"):
         return typed
     if request.gap_words is None:
-        gaps = decide_gaps(name, texts, may_be_gaps=decimal is not None, is_target=is_target)
+        gaps = decide_gaps(name, texts, may_be_gaps=is_text_file, is_target=is_target)
         texts = gaps.texts
-        typed = typed._replace(gap_words=gaps.words, offers=(*offers, *gaps.offers))
+        typed = typed._replace(gap_words=gaps.words, offers=(*typed.offers, *gaps.offers))
         if kind is None and gaps.words and not texts.first():
             return typed._replace(values=np.full(texts.rows, np.nan), type="number")
     is_same = texts.values is original.values
     return typed._replace(values=None if is_same else texts.spread(texts.values))
 
 
-def _recognized(texts: ColumnTexts) -> TypedColumn:
-    if (words := texts.words) is None:
-        return recognize(texts.values)
-    return recognize_words(words)
+def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
+    """Return a column with the type of its values.
+
+    Args:
+        texts: its texts.
+        numbers: the column as numbers, or without values if it has other texts.
+    """
+    if numbers.values is not None:
+        return numbers
+    words = texts.words
+    typed = recognize(texts.values) if words is None else recognize_words(words)
+    return typed._replace(
+        gap_words=numbers.gap_words,
+        findings=(*typed.findings, *numbers.findings),
+        offers=(*typed.offers, *numbers.offers),
+    )
 
 
-def _read_values(
-    name: str, column: Array, request: ColumnRequest, decimal: DecimalSign | None
-) -> TypedColumn:
+def _read_values(name: str, column: Array, request: ColumnRequest, table: Table) -> TypedColumn:
     """Return a column that has no texts."""
     if request.number_format is not None:
         raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
@@ -105,9 +101,9 @@ def _read_values(
         kind = "number"
     if request.type is not None or kind != recognized:
         values = convert(values, kind, name)
-    form = _format_of_reader(decimal) if decimal is not None and column.dtype.kind in "if" else None
+    form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
     offers: tuple[Offer, ...] = ()
-    if form == NumberFormat() and kind == "number" and _may_be_thousands(values):
+    if form == NumberFormat() and kind == "number" and _may_be_thousands(name, values, table):
         offers = (_offer_thousands(name, values, form),)
     return TypedColumn(
         None if values is column else values,
@@ -132,8 +128,10 @@ def _without_numbers(column: Array, words: tuple[str, ...]) -> Array:
     return np.where(is_gap, np.nan, column) if is_gap.any() else column
 
 
-def _may_be_thousands(column: Array) -> bool:
+def _may_be_thousands(name: str, column: Array, table: Table) -> bool:
     """Return whether all numbers have three decimals, as 1.234 has, which may be 1,234."""
+    if table.three_decimals is not None:
+        return name in table.three_decimals
     if column.dtype.kind != "f":
         return False
     for part in (column[:FIRST_ROWS], column):
@@ -149,6 +147,7 @@ def _may_be_thousands(column: Array) -> bool:
 
 
 def _offer_thousands(name: str, column: Array, form: NumberFormat) -> Offer:
-    first = column[np.flatnonzero(~np.isnan(column))[0]]
+    is_marked = column != np.round(column)
+    first = column[np.flatnonzero(is_marked & ~np.isnan(column))[0]]
     other = NumberFormat(decimal=",", thousands=".")
     return offer_other_reading(name, f"{first:.3f}", form, other)
