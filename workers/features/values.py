@@ -58,7 +58,7 @@ class TextRule(NamedTuple):
         return number
 
     def described(self, kind: ColumnType) -> str:
-        """Return what a column of this type takes, for messages."""
+        """Describe the values that a column of this type takes, for messages."""
         if self.number_format is None or kind not in ("number", "integer"):
             return _TAKES[kind]
         return f"{_TAKES[kind]}, or texts such as {self.number_format.example!r}"

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
+import numpy as np
+
 from jobs.spec.data.dialect import (
     CODECS,
     SAMPLE_BYTES,
@@ -133,7 +135,7 @@ def read_csv(
         columns,
         dialect=dialect,
         bad_rows=len(bad.rows),
-        gap_words={name: words for name in of_floats if (words := gap_counts(arrow[name]))},
+        gap_words={name: gap_counts(arrow[name]) for name in of_floats if np.isnan(columns[name]).any()},
         three_decimals=frozenset(name for name in of_floats if has_one_group(arrow[name])),
     )
 

@@ -19,6 +19,7 @@ LEADING_ZERO = r"^[+-]?0[0-9]"
 DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?$"
 MAYBE_THOUSANDS = r"^[+-]?([1-9][0-9]{0,2}[.,][0-9]{3}|[0-9]+)$"
 """Numbers whose only mark may divide thousands or precede decimals."""
+NO_GROUP = r"[.,]([0-9]{0,2}$|[0-9]{4})|[^0-9.,+-]"
 FIRST = 100
 
 
@@ -94,10 +95,11 @@ def _numbers_of(name: str, texts: Any, dialect: Dialect) -> Array | None:
 
 def has_one_group(fields: Any) -> bool:
     """Return whether all fields that are numbers have one mark with three digits behind it, or no mark."""
-    texts = cleaned(fields).drop_null()
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
-    are_marked = all(all_match(part, MAYBE_THOUSANDS) for part in (texts[:FIRST], texts))
-    return are_marked and any_match(texts, r"[.,]")
+    if any_match(cleaned(fields[:FIRST]), NO_GROUP):
+        return False
+    texts = cleaned(fields)
+    return any_match(texts, r"[.,]") and all_match(texts, MAYBE_THOUSANDS)
 
 
 def gap_counts(fields: Any) -> dict[str, int]:

@@ -38,7 +38,7 @@ class NumberTexts:
     Args:
         name: the column's name.
         texts: its texts.
-        request: what a person has stated about it.
+        request: the rules that a person has stated for it.
         decimal: the file's decimal sign.
         is_target: whether it is the target.
     """

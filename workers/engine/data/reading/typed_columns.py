@@ -28,7 +28,7 @@ def read_column(
     Args:
         name: the column's name.
         columns: the table's columns.
-        request: the rules that a person has stated about it.
+        request: the rules that a person has stated for it.
         table: as it was read.
         is_target: whether it is the target.
 
