@@ -106,8 +106,9 @@ def propose(
         column = _typed(name, typed, request, table, is_target=name == target)
         if column.values is not None:
             typed[name] = column.values
-        findings.extend(column.findings)
-        offers.extend(column.offers)
+        if request.role != "ignore":
+            findings.extend(column.findings)
+            offers.extend(column.offers)
         schema[name] = replace(
             _role(name, typed, column.type, request.role, target, features),
             number_format=column.number_format,

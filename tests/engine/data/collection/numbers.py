@@ -70,6 +70,7 @@ THOUSANDS = (
     numbers_of(
         "thin_blanks.csv", ["1\u202f234", "1\u00a0234\u00a0567", "1\u2009234"], 1234.0, 1234567.0, 1234.0
     ),
+    numbers_of("blanks_and_decimals.csv", ["1 000,50", "2 000,10"], 1000.5, 2000.1),
     numbers_of("apostrophes.csv", ["1'234", "1\u2019234\u2019567.5", "12"], 1234.0, 1234567.5, 12.0),
     numbers_of("decimal_commas_between_quotes.csv", ["12,50", "3,4", "0,125"], 12.5, 3.4, 0.125),
     column_of(
@@ -168,6 +169,27 @@ NEARLY = (
         columns={"x": ExpectedColumn("number", "feature", missing=2, values=(1.0, None, 3.5, None, 5.0))},
         requests=(ColumnRequest(name="x", type="number"),),
         findings=("Column 'x': 2 of 5 values are no numbers and count as missing; row 2 has 'len'.",),
+    ),
+    column_of(
+        "still_nearly_numeric.csv",
+        [*DIGITS, "len"],
+        columns={"x": ExpectedColumn("category", "feature", missing=0)},
+        requests=(ColumnRequest(name="x", role="feature", type="category"),),
+        offers=(("x", {"type": "number"}),),
+    ),
+    column_of(
+        "ignored_by_a_person.csv",
+        [*DIGITS, "len"],
+        columns={"x": ExpectedColumn("category", "ignore", missing=0)},
+        requests=(ColumnRequest(name="x", role="ignore"),),
+        absent=("'len'",),
+    ),
+    column_of(
+        "numbers_as_words_on_request.csv",
+        ["$5", "$6", "$7"],
+        columns={"x": ExpectedColumn("category", values=("$5", "$6", "$7"))},
+        requests=(ColumnRequest(name="x", type="category"),),
+        absent=("$",),
     ),
     column_of(
         "no_numbers_on_request.csv",

@@ -134,6 +134,8 @@ def is_certain(seen: Seen, form: NumberFormat, decimal: DecimalSign) -> bool:
     """
     if form.currency or form.unit or form.percent:
         return True
+    if form.thousands and any(form.decimal in core for core in seen.cores):
+        return True
     if form.thousands == " " and len(seen.with_blank) == 1 and seen.with_blank.total() == seen.rows > 1:
         return False
     if form.decimal == "," != decimal and not form.thousands:

@@ -53,7 +53,11 @@ def read_column(
         if typed.type == "number":
             return typed
     elif kind in ("category", "text"):
+        tried = numbers.proposed()
         typed = TypedColumn(None, kind, gap_words=request.gap_words)
+        if tried.values is None:
+            # The form of a version states every type again, also one that nobody chose.
+            typed = typed._replace(findings=tried.findings, offers=tried.offers)
     else:
         typed = TypedColumn(convert(texts.spread(texts.values), kind, name), kind)
         typed = typed._replace(gap_words=request.gap_words)
