@@ -36,6 +36,7 @@ FORMATS = {
     "kilograms": NumberFormat(unit="kg"),
     "percents": NumberFormat(percent=True),
 }
+GIFTS = ["true", "False", "NA", ""]
 SOURCES = ("csv", "json_lines", "parquet")
 
 
@@ -99,10 +100,14 @@ def test_stored_rows_and_requests_with_their_texts_have_the_same_input(
 ) -> None:
     texts = [written(cents, form) for cents in random_cents(7)]
     texts[3], texts[8], texts[11] = "n/a", "", "-"
-    columns = {"x": texts, "plan": ["NA", "pro", "free", "None"] * 10, "y": ["yes", "no"] * 20}
+    columns = {
+        "x": texts,
+        "plan": ["NA", "pro", "free", "None"] * 10,
+        "gift": GIFTS * 10,
+        "y": ["yes", "no"] * 20,
+    }
     pipeline, stored = pipeline_over(tmp_path, source, columns)
-    (feature, _) = pipeline.features.columns
-    assert feature.type == "number"
+    assert pipeline.columns == {"x": "number", "plan": "category", "gift": "boolean"}
     expected = pipeline.of_stored(stored)
     sent = {name: columns[name] for name in pipeline.columns}
     np.testing.assert_array_equal(pipeline.of_json(sent, len(texts)), expected)

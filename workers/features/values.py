@@ -35,13 +35,14 @@ class TextRule(NamedTuple):
 
     Attributes:
         number_format: how texts are numbers; None if a number column takes no texts.
-        gap_words: words that are missing values; None for the usual ones between numbers, and no other.
+        gap_words: words that are missing values; None for the usual ones between numbers, and no other, and
+            if a boolean column takes no texts.
     """
 
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
 
-    def value_of(self, text: str, kind: ColumnType) -> str | float | None:
+    def value_of(self, text: str, kind: ColumnType) -> str | float | bool | None:
         """Return the value that a text is; None if it is missing.
 
         Raises:
@@ -49,6 +50,8 @@ class TextRule(NamedTuple):
         """
         if self.gap_words is not None and text.strip() in self.gap_words:
             return None
+        if kind == "boolean" and self.gap_words is not None:
+            return BOOLEANS.get(text.strip().lower(), text)
         if self.number_format is None or kind not in ("number", "integer"):
             return text
         if not text.strip() or (self.gap_words is None and is_gap(text)):
@@ -65,6 +68,8 @@ class TextRule(NamedTuple):
 
 
 NO_RULE = TextRule()
+BOOLEANS = {"true": True, "false": False, "": None}
+"""Texts in lower case."""
 
 
 def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:

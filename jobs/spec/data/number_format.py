@@ -4,6 +4,7 @@ A profile decides the format by all texts of a column; requests to a served mode
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, Self
 
@@ -86,36 +87,42 @@ def core_pattern(decimal: str, thousands: str) -> str:
     return rf"(?:(?:{whole})(?:{sign}[0-9]*)?|{sign}[0-9]+)"
 
 
-@lru_cache(maxsize=4096)
 def _pattern(form: NumberFormat) -> re.Pattern[str]:
     currency = rf"(?:{re.escape(form.currency)} *)?" if form.currency else ""
     endings = [re.escape(text) for text in (form.currency, form.unit, "%" if form.percent else "") if text]
     behind = rf"(?: *(?:{'|'.join(endings)}))?" if endings else ""
     number = rf"(?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?"
-    signed = rf"(?P<sign>[+-]?) *{currency}(?P<inner>[+-]?)(?P<number>{number}){behind}"
+    signed = rf"([+-]?) *{currency}([+-]?)({number}){behind}"
     if not form.parentheses:
         return re.compile(signed)
-    inside = rf"\( *{currency}(?P<negative>{number}){behind} *\){behind}"
+    inside = rf"\( *{currency}({number}){behind} *\){behind}"
     return re.compile(rf"{signed}|{currency}{inside}")
 
 
 def read_number(text: str, form: NumberFormat) -> float | None:
     """Return the number in a text; None if the text has another form."""
-    if len(text) > LONGEST:
-        return None
-    match = _pattern(form).fullmatch(plain_signs(text))
-    if match is None:
-        return None
-    parts = match.groupdict()
-    if (digits := parts.get("negative")) is not None:
-        return -_value(digits, form)
-    if parts["sign"] and parts["inner"]:
-        return None
-    value = _value(parts["number"], form)
-    return -value if "-" in (parts["sign"], parts["inner"]) else value
+    return reader_of(form)(text)
 
 
-def _value(digits: str, form: NumberFormat) -> float:
-    if form.thousands:
-        digits = digits.replace(form.thousands, "")
-    return float(digits.replace(",", "."))
+@lru_cache(maxsize=4096)
+def reader_of(form: NumberFormat) -> Callable[[str], float | None]:
+    """Return the function that reads a text in a format; see `read_number`."""
+    fullmatch, thousands, decimal = _pattern(form).fullmatch, form.thousands, form.decimal
+
+    def value_of(digits: str) -> float:
+        if thousands:
+            digits = digits.replace(thousands, "")
+        return float(digits.replace(",", ".") if decimal == "," else digits)
+
+    def read(text: str) -> float | None:
+        if len(text) > LONGEST or (match := fullmatch(plain_signs(text))) is None:
+            return None
+        sign, inner, number, *negative = match.groups()
+        if number is None:
+            return -value_of(negative[0])
+        if sign and inner:
+            return None
+        value = value_of(number)
+        return -value if sign == "-" or inner == "-" else value
+
+    return read

@@ -36,7 +36,7 @@ class Column(Frozen):
     gap_words: tuple[str, ...] | None = Field(
         default=None,
         description="The words that are missing values. Null: the usual words between numbers and dates, and "
-        "none between other words.",
+        "none between other words; of a boolean column also that its values were no texts.",
     )
     distinct: int | None = None
     frequent: int | None = Field(default=None, description="Values of a category in five rows or more.")

@@ -47,8 +47,9 @@ def propose_images(
         read = _typed(name, table, is_target=name == target)
         typed[name] = column if read.values is None else read.values
         schema[name] = ColumnSchema("ignore", read.type, WHOLE_INPUT)
-        # Types in an archive are fixed, so other readings are no offers.
-        findings.extend((*read.findings, *(offer.finding for offer in read.offers)))
+        if name == target:
+            # Types in an archive are fixed, so other readings are no offers.
+            findings.extend((*read.findings, *(offer.finding for offer in read.offers)))
     schema[IMAGE] = ColumnSchema("feature", "image")
     schema[FILE] = ColumnSchema("id", "category", "it is the path of each image")
     schema[target] = ColumnSchema("target", schema[target].type)

@@ -16,7 +16,7 @@ from jobs.spec.data.number_format import (
     ThousandsMark,
     core_pattern,
     plain_signs,
-    read_number,
+    reader_of,
 )
 from workers.engine.arrays import Array
 
@@ -69,25 +69,30 @@ class Seen(NamedTuple):
 
 def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
     """Return the parts of texts, given with the number of their rows."""
-    seen = Seen(0, Counter(), Counter(), Counter(), 0, Counter())
+    cores: Counter[str] = Counter()
+    prefixes: Counter[str] = Counter()
+    suffixes: Counter[str] = Counter()
+    with_blank: Counter[int] = Counter()
     rows = parentheses = 0
+    fullmatch = PARTS.fullmatch
     for text, count in counted:
-        match = PARTS.fullmatch(plain_signs(text)) if len(text) <= LONGEST else None
+        match = fullmatch(plain_signs(text)) if len(text) <= LONGEST else None
         if match is None or match["suffix"] in NO_UNITS:
             continue
+        opened, _, prefix, behind, _, core, _, suffix, closed = match.groups()
         rows += count
-        core = match["core"]
         # Digits are equal, since only their places and a zero at the begin matter.
-        seen.cores[core[:1] + core[1:].translate(_NINES)] += count
-        if match["prefix"]:
-            seen.currencies[match["prefix"]] += count
-        if (suffix := match["suffix"]) is not None:
-            (seen.currencies if _is_currency(suffix) else seen.units)[suffix] += count
-        if (match["open"] or match["opened"]) and match["close"]:
+        cores[core[:1] + core[1:].translate(_NINES)] += count
+        if prefix is not None:
+            prefixes[prefix] += count
+        if suffix is not None:
+            suffixes[suffix] += count
+        if closed and (opened or behind):
             parentheses += count
         if " " in core and text.isascii():
-            seen.with_blank[len(core)] += count
-    return seen._replace(rows=rows, parentheses=parentheses)
+            with_blank[len(core)] += count
+    units = Counter({suffix: count for suffix, count in suffixes.items() if not _is_currency(suffix)})
+    return Seen(rows, cores, prefixes + (suffixes - units), units, parentheses, with_blank)
 
 
 def _is_currency(text: str) -> bool:
@@ -191,10 +196,11 @@ def read_numbers(texts: Array, form: NumberFormat, is_gap: Callable[[str], bool]
     """
     numbers = np.full(len(texts), np.nan)
     misfits = []
+    read = reader_of(form)
     for place, text in enumerate(texts.tolist()):
         if not text:
             continue
-        if (number := read_number(text, form)) is not None:
+        if (number := read(text)) is not None:
             numbers[place] = number
         elif not is_gap(text):
             misfits.append(place)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest
+from jobs.spec.data.gap_words import PROGRAM_WORDS
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
@@ -56,7 +57,7 @@ def read_column(
         tried = numbers.proposed()
         typed = TypedColumn(None, kind, gap_words=request.gap_words)
         if tried.values is None:
-            # The form of a version states every type again, also one that nobody chose.
+            # The form of a version states every type again, also one that no person chose.
             typed = typed._replace(findings=tried.findings, offers=tried.offers)
     else:
         typed = TypedColumn(convert(texts.spread(texts.values), kind, name), kind)
@@ -64,6 +65,9 @@ def read_column(
     if request.role == "weight" and typed.type not in WEIGHTS:
         # The message of the conversion names the first value that is no number.
         return TypedColumn(convert(texts.spread(texts.values), "number", name), "number")
+    if typed.type == "boolean" and request.gap_words is None:
+        words = tuple(word for word in texts.gap_words() if word in PROGRAM_WORDS)
+        return typed._replace(gap_words=words)
     if typed.type not in ("category", "text"):
         return typed
     if request.gap_words is None:
