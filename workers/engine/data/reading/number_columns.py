@@ -57,6 +57,11 @@ class NumberTexts:
         # Stated words are empty texts by now.
         self._is_gap: Callable[[str], bool] = is_gap if request.gap_words is None else lambda text: not text
 
+    @property
+    def gap_words(self) -> tuple[str, ...] | None:
+        """Return the stated words for missing values."""
+        return self._request.gap_words
+
     def proposed(self) -> TypedColumn:
         """Return the numbers if all values are some; else no values, and offers if most of them are."""
         head = self._texts.first(lambda text: not self._is_gap(text))

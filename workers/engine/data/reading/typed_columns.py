@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest
+from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest, ColumnType
 from jobs.spec.data.gap_words import PROGRAM_WORDS
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
 from jobs.spec.data.offers import Offer
@@ -39,29 +39,15 @@ def read_column(
     texts = ColumnTexts.of(columns, name)
     if texts is None:
         return _read_values(name, columns[name], request, table)
-    # Formats whose columns have types also have missing values, so no word needs to be one.
-    is_text_file = table.dialect is not None
     sign: DecimalSign = table.dialect.decimal if table.dialect is not None else "."
     original = texts
     if request.gap_words is not None:
         texts = texts.without(request.gap_words)
-    kind = request.type or ("number" if request.number_format is not None else None)
     numbers = NumberTexts(name, texts, request, sign, is_target=is_target)
+    kind = request.type or ("number" if request.number_format is not None else None)
     if kind in ("number", "integer"):
         return numbers.requested(kind)
-    if kind is None:
-        typed = _proposed(texts, numbers.proposed())
-        if typed.type == "number":
-            return typed
-    elif kind in ("category", "text"):
-        tried = numbers.proposed()
-        typed = TypedColumn(None, kind, gap_words=request.gap_words)
-        if tried.values is None:
-            # The form of a version states every type again, also one that no person chose.
-            typed = typed._replace(findings=tried.findings, offers=tried.offers)
-    else:
-        typed = TypedColumn(convert(texts.spread(texts.values), kind, name), kind)
-        typed = typed._replace(gap_words=request.gap_words)
+    typed = _of_type(name, texts, kind, numbers)
     if request.role == "weight" and typed.type not in WEIGHTS:
         # The message of the conversion names the first value that is no number.
         return TypedColumn(convert(texts.spread(texts.values), "number", name), "number")
@@ -71,13 +57,28 @@ def read_column(
     if typed.type not in ("category", "text"):
         return typed
     if request.gap_words is None:
-        gaps = decide_gaps(name, texts, may_be_gaps=is_text_file, is_target=is_target)
+        # Formats whose columns have types also have missing values, so no word needs to be one.
+        may_be_gaps = table.dialect is not None
+        gaps = decide_gaps(name, texts, may_be_gaps=may_be_gaps, is_target=is_target)
         texts = gaps.texts
         typed = typed._replace(gap_words=gaps.words, offers=(*typed.offers, *gaps.offers))
         if kind is None and gaps.words and not texts.first():
             return typed._replace(values=np.full(texts.rows, np.nan), type="number")
     is_same = texts.values is original.values
     return typed._replace(values=None if is_same else texts.spread(texts.values))
+
+
+def _of_type(name: str, texts: ColumnTexts, kind: ColumnType | None, numbers: NumberTexts) -> TypedColumn:
+    """Return a column with a type that was chosen, or that of its values if `kind` is None."""
+    if kind not in (None, "category", "text"):
+        values = convert(texts.spread(texts.values), kind, name)
+        return TypedColumn(values, kind, gap_words=numbers.gap_words)
+    tried = numbers.proposed()
+    if kind is None:
+        return _proposed(texts, tried)
+    typed = TypedColumn(None, kind, gap_words=numbers.gap_words)
+    # The form of a version states every type again, also one that no person chose.
+    return typed if tried.values is not None else typed._replace(findings=tried.findings, offers=tried.offers)
 
 
 def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
