@@ -172,7 +172,7 @@ def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
 def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
     if kind in ("number", "integer"):
         return _converted_numbers(column, kind, name)
-    accepts, convert_texts = {name: rest for name, *rest in _CONVERSIONS}[kind]
+    accepts, convert_texts = next((check, convert) for name, check, convert in _CONVERSIONS if name == kind)
     converted = convert_texts(column)
     if converted is None:
         is_absent = _is_absent_boolean if kind == "boolean" else is_gap
