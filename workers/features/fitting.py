@@ -134,7 +134,25 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
         origin=str(present[-1]),
         fill=str(present[len(present) // 2]),
         indicator=plan.indicator,
+        date_format=plan.date_format,
     )
+
+
+def with_date_formats(features: Features, plans: Sequence[ColumnPlan]) -> Features:
+    """Return an earlier model's pipeline that reads requests by the date formats of other data.
+
+    Args:
+        features: the pipeline.
+        plans: how the columns of the data become numbers.
+    """
+    formats = {plan.column: plan.date_format for plan in plans if plan.encode == "date"}
+    columns = tuple(
+        feature.model_copy(update={"date_format": formats[feature.column]})
+        if isinstance(feature, DateFeature) and feature.column in formats
+        else feature
+        for feature in features.columns
+    )
+    return features.model_copy(update={"columns": columns})
 
 
 def _frequent(

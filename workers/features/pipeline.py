@@ -47,7 +47,11 @@ class Pipeline:
         ]
         self._widths = [positions_of(feature) for feature in features.columns]
         self._texts = [
-            TextRule(feature.number_format, feature.gap_words)
+            TextRule(
+                feature.number_format,
+                feature.gap_words,
+                feature.date_format if isinstance(feature, DateFeature) else None,
+            )
             for feature in features.columns
             if not isinstance(feature, ImageFeature)
         ]

@@ -44,6 +44,7 @@ class ColumnPlan(NamedTuple):
         image: the arrays that images become; None for all other columns.
         number_format: how its texts are numbers; None if only numbers are taken.
         gap_words: the words that are missing values; None for the usual ones.
+        date_format: how texts are dates; None for ISO 8601 alone.
     """
 
     column: str
@@ -58,6 +59,7 @@ class ColumnPlan(NamedTuple):
     image: ImageShape | None = None
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
+    date_format: str | None = None
 
     @property
     def positions(self) -> int:
@@ -129,7 +131,7 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
                 length=options.length or min(column.length or DEFAULT_LENGTH, DEFAULT_LENGTH),
             )
         case "date":
-            return plan._replace(indicator=_has_indicator(column, options))
+            return plan._replace(indicator=_has_indicator(column, options), date_format=column.date_format)
         case "pixels" if column.image is not None:
             image = column.image
             return plan._replace(image=image, size=image.height * image.width * image.channels)

@@ -14,6 +14,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.columns import (
     MAX_LENGTH,
     ColumnType,
+    DateFormat,
     Encode,
     Float32,
 )
@@ -137,6 +138,12 @@ class DateFeature(_Fitted):
     origin: IsoDate = Field(description="the latest date of the training part, ISO 8601")
     fill: IsoDate = Field(description="the date that replaces a missing one, ISO 8601")
     indicator: bool
+    date_format: DateFormat | None = Field(
+        default=None,
+        # The files of models whose dates have no format stay the same.
+        exclude_if=lambda date_format: date_format is None,
+        description="how texts in requests are dates, as in strptime; ISO 8601 is read too",
+    )
 
 
 class Ngrams(Frozen):

@@ -26,6 +26,11 @@ class Column(Frozen):
     reason: str | None = Field(default=None, description="Why the column is left out.")
     dtype: str
     shape: tuple[int, ...] = Field(default=(), description="Of one row; empty for a scalar.")
+    date_format: str | None = Field(
+        default=None,
+        description="How the texts are dates, as in `strptime`; null for other types, and for dates that "
+        "are no texts in the file.",
+    )
     missing: int = 0
     misfits: Misfits | None = Field(
         default=None, description="Values that do not have the type; they are also counted as missing."

@@ -186,7 +186,10 @@ FORMS: dict[str, dict[str, Any]] = {
             "features": TEXT | {"description": "Column names, separated by commas."},
             "task": TEXT,
             "columns": TEXT
-            | {"description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON.'},
+            | {
+                "description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON; '
+                "`date_format` is how the texts of a column are dates, such as `%d/%m/%Y`."
+            },
             "dialect": TEXT
             | {"description": "`{delimiter, encoding, decimal, header}` as JSON; others are detected."},
             "images": TEXT

@@ -13,6 +13,7 @@ from jobs.actions.data import datasets as actions
 from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion
+from jobs.spec.data.dates.formats import check_date_format
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
 from jobs.spec.data.images import ImageOptions
 from jobs.spec.problems import Problem
@@ -99,7 +100,7 @@ def _columns_read_again(
 def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, Any]]:
     """Return the columns corrected on this page, and the earlier corrections to other columns."""
     profile = version.profile
-    edited = _edited_columns(entries, profile.target if profile is not None else None)
+    edited = _edited_columns(entries, version)
     edited = [{**_rules_of(version, column), **column} for column in edited]
     names = {column["name"] for column in edited}
     others = [column for column in version.request.get("columns", ()) if column["name"] not in names]
@@ -124,18 +125,22 @@ def _rules_of(version: DatasetVersion, column: dict[str, Any]) -> dict[str, Any]
     )
     if before is None or now is None or now.type != column["type"]:
         return {}
-    return {name: value for name, value in before.items() if name not in ("name", "role", "type")}
+    return {name: before[name] for name in ("number_format", "gap_words") if name in before}
 
 
-def _edited_columns(entries: QueryDict, target: str | None) -> list[dict[str, Any]]:
+def _edited_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, Any]]:
     """Return the column roles and types in the table; the button "Include" makes a column a feature.
 
     Raises:
-        BadInput: several columns are the target, or none, although the present one is on this page.
+        BadInput: several columns are the target, or none, although the present one is on this page; or a date
+            format is none.
     """
+    target = version.profile.target if version.profile is not None else None
+    formats = _stated_formats(entries, version)
     lists = (entries.getlist(name) for name in ("column", "role", "type"))
     columns = [
         {"name": name, "role": "feature" if name == entries.get("include") else role, "type": kind}
+        | ({"date_format": formats[name]} if kind == "date" and name in formats else {})
         for name, role, kind in zip(*lists, strict=False)
     ]
     targets = [column["name"] for column in columns if column["role"] == "target"]
@@ -145,6 +150,31 @@ def _edited_columns(entries: QueryDict, target: str | None) -> list[dict[str, An
         message = f"Give exactly one column the role target; now it is {named}."
         raise BadInput(message, [Problem("/role", message)])
     return columns
+
+
+def _stated_formats(entries: QueryDict, version: DatasetVersion) -> dict[str, str]:
+    """Return the date formats that a person has stated, by column; those that were recognized remain so.
+
+    Raises:
+        BadInput: one is no date format.
+    """
+    profile = version.profile
+    recognized = {column.name: column.date_format for column in profile.columns} if profile else {}
+    before = {column["name"] for column in version.request.get("columns", ()) if "date_format" in column}
+    stated = {}
+    kinds = entries.getlist("type")
+    for name, kind, text in zip(
+        entries.getlist("column"), kinds, entries.getlist("date_format"), strict=False
+    ):
+        form = text.strip()
+        if kind != "date" or not form or (form == recognized.get(name) and name not in before):
+            continue
+        try:
+            stated[name] = check_date_format(form)
+        except ValueError as error:
+            message = f"Column {name!r}: {error}."
+            raise BadInput(message, [Problem("/date_format", message)]) from error
+    return stated
 
 
 @action

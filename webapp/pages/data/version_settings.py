@@ -1,9 +1,12 @@
 """The settings on a version's page: the fields with which its file is read again."""
 
+from typing import NamedTuple
+
 from jobs import access
 from jobs.access import Action
 from jobs.models import DatasetVersion
 from jobs.queries.data import datasets as queries
+from jobs.spec.data.dates.formats import EXAMPLE, write_date
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.data.profile import Column, Profile
 from webapp.forms.data import dialects
@@ -14,6 +17,24 @@ from webapp.pages.shortcuts import (
 
 WITH_BAD_ROWS = ("csv", "json_lines", "images")
 """Sources whose rows are left out if they are damaged."""
+
+
+class DateFormatChoice(NamedTuple):
+    """A suggested format with a date that is written so."""
+
+    format: str
+    example: str
+
+
+DATE_FORMATS: tuple[DateFormatChoice, ...] = tuple(
+    DateFormatChoice(form, write_date(EXAMPLE, form))
+    for form in (
+        *("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%y", "%m/%d/%y"),
+        *("%m/%d/%Y %I:%M %p", "%d/%m/%Y %H:%M", "%d-%b-%Y", "%d %B %Y", "%B %d, %Y"),
+        *("%Y%m%d", "%Y-%m", "%YQ%q", "%G-W%V", "%a, %d %b %Y %H:%M:%S %z"),
+    )
+)
+"""Formats that the form of a table suggests; a person may write others."""
 
 
 def image_fields(version: DatasetVersion, profile: Profile | None) -> image_options.ImageFields | None:

@@ -14,9 +14,11 @@ from jobs.spec.data.columns import (
     ColumnRole,
     ColumnType,
 )
+from jobs.spec.data.dates.formats import EXAMPLES
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
+from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
 from workers.engine.data.labels import is_list_column
 from workers.engine.data.reading.column_types import TypedColumn
@@ -42,6 +44,7 @@ class ColumnSchema:
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
     misfits: Misfits | None = None
+    dates: DateFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,7 @@ def propose(
             number_format=column.number_format,
             gap_words=column.gap_words,
             misfits=column.misfits,
+            dates=column.dates,
         )
     _check_lone_roles(schema, requests, features)
     if not any(column.role == "feature" for column in schema.values()):
@@ -147,7 +151,8 @@ def _check_lone_roles(
         if request.role == "time" and (kind := schema[request.name].type) not in ORDERED:
             raise BadData(
                 f"column {request.name!r} of type {kind} has no order in time; the role time needs one of "
-                f"{', '.join(sorted(ORDERED))}"
+                f"{', '.join(sorted(ORDERED))}. If its values are dates, state their date_format, such as "
+                f"{EXAMPLES}"
             )
 
 

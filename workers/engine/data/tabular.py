@@ -24,6 +24,7 @@ from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
+from workers.engine.data.dates.findings import find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
@@ -93,6 +94,7 @@ def make_table_profile(
         check_expanded("the table with its columns encoded", size, limits.of_large_tables())
     duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
+    dates = find_date_issues(table.columns, schema.columns)
     return Profile(
         rows=table.rows,
         kind="vector" if images is None else "image",
@@ -118,6 +120,7 @@ def make_table_profile(
             *left_out(schema.columns),
             *_several_labels(schema, target.task),
             *_in_order_of_time(schema),
+            *dates.sentences,
             *statistics.find_issues(
                 table,
                 target=schema.target,
@@ -128,7 +131,7 @@ def make_table_profile(
                 distinct={column.name: _values_of(column) for column in columns},
             ),
         ),
-        offers=schema.offers[:MOST_OFFERS],
+        offers=(*schema.offers, *dates.offers)[:MOST_OFFERS],
     )
 
 
@@ -199,6 +202,8 @@ def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> C
     """Return a column's role, type and statistics."""
     names = ("role", "type", "reason", "number_format", "gap_words", "misfits")
     described_by = {name: getattr(schema, name) for name in names}
+    if schema.type == "date" and schema.dates is not None:
+        described_by |= {"date_format": schema.dates.format, "misfits": schema.dates.misfits}
     category_words = words(columns, name) if schema.type == "category" else None
     if category_words is not None:
         counts = category_words.counts()

@@ -46,7 +46,7 @@ def propose_images(
     for name, column in table.columns.items():
         read = _typed(name, table, is_target=name == target)
         typed[name] = column if read.values is None else read.values
-        schema[name] = ColumnSchema("ignore", read.type, WHOLE_INPUT)
+        schema[name] = ColumnSchema("ignore", read.type, WHOLE_INPUT, dates=read.dates)
         if name == target:
             # Types in an archive are fixed, so other readings are no offers.
             findings.extend((*read.findings, *(offer.finding for offer in read.offers)))

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -15,14 +16,15 @@ from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
+from workers.engine.data.dates.columns import may_have_dates, recognize_dates
+from workers.engine.data.dates.facts import DateFacts
+from workers.engine.data.dates.numbers import recognize_numbers
+from workers.engine.data.dates.stated import as_arrow, distinct_of, stated_dates
 from workers.engine.data.reading.number_texts import format_of, look_at, read_numbers
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words
 from workers.engine.errors import BadData
 
-DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y")
-"""Formats that are tried after ISO 8601, in this order."""
-DATE_CHARACTERS = range(8, 36)
 TRUE, FALSE = "true", "false"
 MIN_WORDS = 3
 """Texts have on average at least this many words; shorter ones are categories."""
@@ -45,6 +47,7 @@ class TypedColumn(NamedTuple):
         misfits: values that do not have the type, and count as missing.
         findings: sentences about how it was read.
         offers: other readings.
+        dates: how its texts or numbers are dates, or could be, although it has another type.
     """
 
     values: Array | None
@@ -54,20 +57,36 @@ class TypedColumn(NamedTuple):
     misfits: Misfits | None = None
     findings: tuple[str, ...] = ()
     offers: tuple[Offer, ...] = ()
+    dates: DateFacts | None = None
 
 
-def recognize(column: Array) -> TypedColumn:
-    """Return a column, (rows,), with its type, converted from texts if all have that type."""
+def recognize(column: Array, name: str | None = None) -> TypedColumn:
+    """Return a column, (rows,), with its type, converted from texts if all have that type.
+
+    Args:
+        column: as it was read.
+        name: the column's name, since it may show that numbers are dates; None if they cannot be.
+    """
     match column.dtype.kind:
         case "b":
             return TypedColumn(column, "boolean")
         case "i" | "u":
-            return TypedColumn(column, "integer")
+            return with_dates(TypedColumn(column, "integer"), name)
         case "f":
-            return TypedColumn(column, "number")
+            return with_dates(TypedColumn(column, "number"), name)
         case "M":
             return TypedColumn(column, "date")
     return _recognize_texts(column)
+
+
+def with_dates(typed: TypedColumn, name: str | None) -> TypedColumn:
+    """Return a column of numbers as dates if it surely has some, as 20211224; else with possible ones."""
+    if name is None or typed.values is None or (found := recognize_numbers(typed.values, name)) is None:
+        return typed
+    facts = replace(found.column.facts, is_digits=True, is_stated=False)
+    if found.is_sure:
+        return TypedColumn(found.column.moments, "date", dates=facts)
+    return typed._replace(dates=facts)
 
 
 def _recognize_texts(column: Array) -> TypedColumn:
@@ -79,11 +98,15 @@ def _recognize_texts(column: Array) -> TypedColumn:
     for kind, accepts, convert in _CONVERSIONS if head else ():
         if all(map(accepts, head)) and (converted := convert(column)) is not None:
             return TypedColumn(converted, kind)
-    return TypedColumn(column, "text" if _is_prose(present) else "category")
+    dates = recognize_dates(*distinct_of(column)) if may_have_dates(present) else None
+    if dates is not None and dates.facts.are_most_dates:
+        return TypedColumn(dates.moments, "date", dates=dates.facts)
+    kind = "text" if _is_prose(present) else "category"
+    return TypedColumn(column, kind, dates=None if dates is None else dates.facts)
 
 
 def recognize_words(words: Words) -> TypedColumn:
-    """Return a text column with its type; as `recognize` does."""
+    """Return a text column's type and its values; as `recognize` does."""
     is_known = words.values != ""
     if not is_known.any():
         return TypedColumn(np.full(len(words.codes), np.nan), "number")
@@ -91,8 +114,14 @@ def recognize_words(words: Words) -> TypedColumn:
     for kind, accepts, convert in _CONVERSIONS if head else ():
         if all(map(accepts, head)) and (converted := convert(words.values)) is not None:
             return TypedColumn(converted[words.codes], kind)
+    dates = None
+    if may_have_dates(words.values, words.codes[is_known[words.codes]]):
+        dates = recognize_dates(as_arrow(words.values), words.codes)
+        if dates is not None and dates.facts.are_most_dates:
+            return TypedColumn(dates.moments, "date", dates=dates.facts)
     rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
-    return TypedColumn(None, "text" if _is_prose(words.values[is_known], rows) else "category")
+    kind = "text" if _is_prose(words.values[is_known], rows) else "category"
+    return TypedColumn(None, kind, dates=None if dates is None else dates.facts)
 
 
 def _without_gaps(texts: Array) -> list[str]:
@@ -129,27 +158,29 @@ def _is_prose(texts: Array, rows: Array | None = None) -> bool:
     return distinct > MAX_ONE_HOT and distinct > MIN_DISTINCT * count
 
 
-def convert(column: Array, kind: ColumnType, name: str) -> Array:
+def convert(column: Array, kind: ColumnType, name: str, date_format: str | None = None) -> TypedColumn:
     """Return a column with values in the type that a person chose.
 
     Args:
         column: as it was read, (rows,).
         kind: the type.
         name: the column's name, for messages.
+        date_format: the format of dates that a person stated.
 
     Raises:
-        BadData: a value does not have this type; the message names its row.
+        BadData: a value does not have this type; the message names its row. Of dates none is one.
     """
     if kind in ("category", "text"):
-        return column if is_text(column) else text_array(map(_plain, column.tolist()))
+        return TypedColumn(column if is_text(column) else text_array(map(_plain, column.tolist())), kind)
+    if kind == "date" and column.dtype.kind != "M":
+        dates = stated_dates(column, name, date_format)
+        return TypedColumn(dates.moments, "date", dates=dates.facts)
     if is_text(column):
         column = _converted_texts(column, kind, name)
-    if kind == "date" and column.dtype.kind != "M":
-        raise BadData(f"column {name!r} contains numbers, which are not dates; choose number or integer")
     if kind != "date" and column.dtype.kind == "M":
         raise BadData(f"column {name!r} contains dates; choose date or category")
     _check_numbers(column, kind, name)
-    return column
+    return TypedColumn(column, kind)
 
 
 def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
@@ -177,8 +208,7 @@ def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
     if converted is None:
         is_absent = _is_absent_boolean if kind == "boolean" else is_gap
         rows = (row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text))
-        if (row := next(rows, None)) is None:
-            raise BadData(f"column {name!r} is not of type {kind}: no format of dates fits all of its rows")
+        row = next(rows, 0)
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
     return converted
 
@@ -218,25 +248,6 @@ def _as_booleans(column: Array) -> Array | None:
     return np.asarray([text == TRUE for text in texts])
 
 
-def _is_date(text: str) -> bool:
-    return len(text) in DATE_CHARACTERS and text[:1].isdigit() and sum(map(str.isdigit, text)) >= 6
-
-
-def _as_dates(column: Array) -> Array | None:
-    """Return the dates in texts, datetime64 in UTC; None if no single format fits all texts."""
-    import pandas as pd
-
-    texts = pd.Series([None if is_gap(text) else text for text in column.tolist()], dtype=object)
-    for form in ("ISO8601", *DATE_FORMATS):
-        try:
-            moments = pd.to_datetime(texts, format=form, utc=True)
-        except (ValueError, OverflowError):
-            continue
-        return np.asarray(moments.dt.tz_localize(None).to_numpy(dtype="datetime64[us]"))
-    return None
-
-
 _CONVERSIONS: tuple[tuple[ColumnType, Callable[[str], bool], Callable[[Array], Array | None]], ...] = (
     ("boolean", _is_boolean, _as_booleans),
-    ("date", _is_date, _as_dates),
 )

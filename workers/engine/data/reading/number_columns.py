@@ -91,7 +91,7 @@ class NumberTexts:
         form = form or NumberFormat(decimal=self._decimal)
         numbers = read_numbers(self._texts.values, form, self._is_gap)
         misfits = self._texts.misfits(numbers.misfits)
-        values = convert(self._texts.spread(numbers.values), kind, self._name)
+        values = convert(self._texts.spread(numbers.values), kind, self._name).values
         if misfits is None:
             return self._typed(values, form, kind, offers=self._other_readings(seen, form))
         present = self._present()

@@ -10,7 +10,13 @@ from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import ColumnTexts
-from workers.engine.data.reading.column_types import TypedColumn, convert, recognize, recognize_words
+from workers.engine.data.reading.column_types import (
+    TypedColumn,
+    convert,
+    recognize,
+    recognize_words,
+    with_dates,
+)
 from workers.engine.data.reading.gap_evidence import decide_gaps
 from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
 from workers.engine.data.table import Table
@@ -38,19 +44,24 @@ def read_column(
     """
     texts = ColumnTexts.of(columns, name)
     if texts is None:
-        return _read_values(name, columns[name], request, table)
+        return _read_values(name, columns[name], request, table, is_target=is_target)
     sign: DecimalSign = table.dialect.decimal if table.dialect is not None else "."
     original = texts
     if request.gap_words is not None:
         texts = texts.without(request.gap_words)
     numbers = NumberTexts(name, texts, request, sign, is_target=is_target)
-    kind = request.type or ("number" if request.number_format is not None else None)
+    kind = _stated_type(request)
     if kind in ("number", "integer"):
         return numbers.requested(kind)
-    typed = _of_type(name, texts, kind, numbers)
+    typed = _of_type(name, texts, kind, numbers, request.date_format)
+    # Numbers to predict are no dates, and a class that is no date is a class, and no missing target.
+    if kind is None and is_target and typed.type == "date" and typed.dates and typed.dates.misfits:
+        typed = TypedColumn(None, "category")
+    elif kind is None and typed.type == "number" and not is_target:
+        typed = with_dates(typed, name)
     if request.role == "weight" and typed.type not in WEIGHTS:
         # The message of the conversion names the first value that is no number.
-        return TypedColumn(convert(texts.spread(texts.values), "number", name), "number")
+        return convert(texts.spread(texts.values), "number", name)
     if typed.type == "boolean" and request.gap_words is None:
         words = tuple(word for word in texts.gap_words() if word in PROGRAM_WORDS)
         return typed._replace(gap_words=words)
@@ -68,11 +79,24 @@ def read_column(
     return typed._replace(values=None if is_same else texts.spread(texts.values))
 
 
-def _of_type(name: str, texts: ColumnTexts, kind: ColumnType | None, numbers: NumberTexts) -> TypedColumn:
+def _stated_type(request: ColumnRequest) -> ColumnType | None:
+    """Return the type that a person has chosen, also by a format."""
+    if request.date_format is not None:
+        return "date"
+    return request.type or ("number" if request.number_format is not None else None)
+
+
+def _of_type(
+    name: str,
+    texts: ColumnTexts,
+    kind: ColumnType | None,
+    numbers: NumberTexts,
+    date_format: str | None,
+) -> TypedColumn:
     """Return a column with a type that was chosen, or that of its values if `kind` is None."""
     if kind not in (None, "category", "text"):
-        values = convert(texts.spread(texts.values), kind, name)
-        return TypedColumn(values, kind, gap_words=numbers.gap_words)
+        typed = convert(texts.spread(texts.values), kind, name, date_format)
+        return typed._replace(gap_words=numbers.gap_words)
     tried = numbers.proposed()
     if kind is None:
         return _proposed(texts, tried)
@@ -94,32 +118,36 @@ def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
     typed = recognize(texts.values) if words is None else recognize_words(words)
     return typed._replace(
         gap_words=numbers.gap_words,
-        findings=(*typed.findings, *numbers.findings),
-        offers=(*typed.offers, *numbers.offers),
+        findings=typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings),
+        offers=typed.offers if typed.type == "date" else (*typed.offers, *numbers.offers),
     )
 
 
-def _read_values(name: str, column: Array, request: ColumnRequest, table: Table) -> TypedColumn:
+def _read_values(
+    name: str, column: Array, request: ColumnRequest, table: Table, *, is_target: bool
+) -> TypedColumn:
     """Return a column that has no texts."""
     if request.number_format is not None:
         raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
     values = column if request.gap_words is None else _without_numbers(column, request.gap_words)
-    recognized = recognize(values).type
-    kind = request.type or recognized
+    stated = _stated_type(request)
+    # Numbers to predict are no dates.
+    typed = recognize(values, None if is_target or stated is not None else name)
+    kind = stated or typed.type
     if request.role == "weight" and kind not in WEIGHTS:
         kind = "number"
-    if request.type is not None or kind != recognized:
-        values = convert(values, kind, name)
+    if stated is not None or kind != typed.type:
+        typed = convert(values, kind, name, request.date_format)
+    values = values if typed.values is None else typed.values
     form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
     offers: tuple[Offer, ...] = ()
     if form == NumberFormat() and kind == "number" and _may_be_thousands(name, values, table):
         offers = (_offer_thousands(name, values, form),)
-    return TypedColumn(
-        None if values is column else values,
-        kind,
-        form if kind in NUMERIC else None,
-        request.gap_words,
-        offers=offers,
+    return typed._replace(
+        values=None if values is column else values,
+        number_format=form if kind in NUMERIC else None,
+        gap_words=request.gap_words,
+        offers=(*typed.offers, *offers),
     )
 
 
