@@ -235,3 +235,46 @@ def test_a_hundred_thousand_errors_are_not_collected() -> None:
     with pytest.raises(ValidationError) as refused:
         Features.model_validate_json(json.dumps({"columns": [column] * 3}))
     assert refused.value.error_count() <= 2
+
+
+def _one_hot(kind: str, words: list[str], **fields: str) -> Pipeline:
+    feature = {
+        "kind": "one_hot",
+        "column": "a",
+        "type": kind,
+        "words": words,
+        "size": len(words) + 2,
+        **fields,
+    }
+    return Pipeline(Features.model_validate({"columns": [feature]}))
+
+
+def test_the_words_of_earlier_models_are_read_as_before() -> None:
+    earlier = _one_hot("category", ["yes ", "yes"])
+    assert earlier.of_json({"a": ["yes ", "yes", " yes"]}, 3).argmax(axis=1).tolist() == [2, 3, 1]
+    assert "writing" not in earlier.features.model_dump_json()
+    rounded = _one_hot("integer", [str(2**53)])
+    assert rounded.of_json({"a": [2**53 + 1]}, 1).argmax(axis=1).tolist() == [2]
+    assert rounded.of_stored({"a": np.array([2**53 + 1])}).argmax(axis=1).tolist() == [2]
+
+
+def test_whole_numbers_as_words_are_exact() -> None:
+    pipeline = _one_hot("integer", [str(2**53 + 1), "7"], writing="trimmed")
+    assert pipeline.of_json({"a": [2**53 + 1, 2**53, 7.0, None]}, 4).argmax(axis=1).tolist() == [2, 1, 3, 0]
+    assert pipeline.of_stored({"a": np.array([2**53 + 1, 2**53, 7])}).argmax(axis=1).tolist() == [2, 1, 3]
+
+
+def test_all_writings_of_a_folded_word_are_one() -> None:
+    pipeline = _one_hot("category", ["<=50K", "café", "1"], writing="folded")
+    sent = ["<=50k.", " <=50K", "CAFÉ", "cafe\u0301", "01", 1.0, "1.0", "other", "\u00a0"]
+    assert pipeline.of_json({"a": sent}, len(sent)).argmax(axis=1).tolist() == [2, 2, 3, 3, 4, 4, 4, 1, 0]
+
+
+@pytest.mark.parametrize("writing", ["trimmed", "folded"])
+def test_a_hashed_word_has_the_number_of_its_other_writings(writing: str) -> None:
+    feature = {"kind": "hash", "column": "a", "type": "category", "size": 500, "writing": writing}
+    pipeline = Pipeline(Features.model_validate({"columns": [feature]}))
+    numbers = pipeline.of_json({"a": ["Rome", " Rome ", "ROME", ""]}, 4)[:, 0].tolist()
+    assert numbers[0] == numbers[1]
+    assert (numbers[0] == numbers[2]) == (writing == "folded")
+    assert numbers[3] == 0

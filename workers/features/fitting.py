@@ -1,5 +1,6 @@
 """Fits a pipeline to the training rows."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -22,8 +23,9 @@ from jobs.spec.data.features import (
     TokenFeature,
     TwoNgramsFeature,
 )
+from jobs.spec.data.writings import READERS
 from workers.features.ngrams import Analyzer, choose, frequencies, occurrences, vocabulary
-from workers.features.values import DATE, Array, as_words, from_stored
+from workers.features.values import DATE, Array, from_stored, words_from_stored
 
 PART_ROWS = 65_536
 """Words and texts of so many rows are in memory at once."""
@@ -73,12 +75,16 @@ def _fit(plan: ColumnPlan, stored: Column, rows: Array, before_each: Step) -> Fe
             return _fit_date(plan, from_stored(stored[rows], "date", plan.column))
         case "one_hot":
             words = _frequent(plan, stored, rows, before_each, at_least=1)
-            return OneHotFeature(column=plan.column, type=plan.type, words=words, size=plan.size)
+            return OneHotFeature(
+                column=plan.column, type=plan.type, writing=plan.writing, words=words, size=plan.size
+            )
         case "embedding":
             words = _frequent(plan, stored, rows, before_each, at_least=MIN_ROWS)
-            return IndexFeature(column=plan.column, type=plan.type, words=words, size=plan.size)
+            return IndexFeature(
+                column=plan.column, type=plan.type, writing=plan.writing, words=words, size=plan.size
+            )
         case "hash":
-            return HashFeature(column=plan.column, type=plan.type, size=plan.size)
+            return HashFeature(column=plan.column, type=plan.type, writing=plan.writing, size=plan.size)
         case "words" | "characters":
             part = _fit_ngrams(plan, stored, rows, before_each, plan.encode, plan.size)
             return NgramFeature(column=plan.column, type=plan.type, **dict(part))
@@ -162,14 +168,21 @@ def _frequent(
 
     If there are very many, the rarest so far are forgotten; see `ngrams.frequencies`.
     """
-    # As the pipeline reads them: two whole numbers above 2^53 may be one float.
     counts = occurrences(
-        as_words(from_stored(part, plan.type, plan.column)).tolist()
-        for part in _parts(stored, rows, before_each)
+        words_from_stored(part, plan.type, plan.column).tolist() for part in _parts(stored, rows, before_each)
     )
-    counts.pop("", None)
-    often = sorted((-number, word) for word, number in counts.items() if number >= at_least)
+    values = _of_values(counts, READERS[plan.writing])
+    often = sorted((-number, word) for word, number in values.items() if number >= at_least)
     return tuple(word for _, word in often[: plan.size - FIRST_WORD])
+
+
+def _of_values(counts: Counter[str], read: Callable[[str], str]) -> dict[str, int]:
+    """Return in how many rows each value is, by its most frequent writing, without the missing one."""
+    writings: dict[str, str] = {"": ""}
+    values: Counter[str] = Counter()
+    for word, number in counts.most_common():
+        values[writings.setdefault(read(word), word)] += number
+    return {word: number for word, number in values.items() if word}
 
 
 def _fit_two_ngrams(plan: ColumnPlan, stored: Column, rows: Array, before_each: Step) -> TwoNgramsFeature:

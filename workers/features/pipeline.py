@@ -3,6 +3,7 @@
 Each row is computed by itself, so a row gives the same bits alone and among others, in training and serving.
 """
 
+import functools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,10 +28,21 @@ from jobs.spec.data.features import (
     TwoNgramsFeature,
     positions_of,
 )
+from jobs.spec.data.writings import READERS
 from workers.features.dates import positions_of_dates
 from workers.features.images import decode, from_base64
 from workers.features.ngrams import NgramWeights, words_of
-from workers.features.values import Array, BadValue, TextRule, as_words, from_json, from_stored
+from workers.features.numeric_rows import NumericRows
+from workers.features.values import (
+    Array,
+    BadValue,
+    TextRule,
+    as_words,
+    from_json,
+    from_stored,
+    words_from_json,
+    words_from_stored,
+)
 
 
 class Pipeline:
@@ -46,15 +58,15 @@ class Pipeline:
             _encoder(feature) for feature in features.columns if not isinstance(feature, ImageFeature)
         ]
         self._widths = [positions_of(feature) for feature in features.columns]
-        self._texts = [
-            TextRule(
+        self._texts = {
+            feature.column: TextRule(
                 feature.number_format,
                 feature.gap_words,
                 feature.date_format if isinstance(feature, DateFeature) else None,
             )
             for feature in features.columns
             if not isinstance(feature, ImageFeature)
-        ]
+        }
 
     @property
     def columns(self) -> dict[str, ColumnType]:
@@ -77,8 +89,8 @@ class Pipeline:
             return _stored_pixels(columns[image.column], image)
         return self._join(
             [
-                from_stored(columns[name], kind, name, texts)
-                for (name, kind), texts in zip(self.columns.items(), self._texts, strict=True)
+                _from_stored(feature, columns[feature.column], self._texts[feature.column])
+                for feature in self.features.columns
             ]
         )
 
@@ -113,8 +125,8 @@ class Pipeline:
             return _sent_pixels(columns.get(image.column, absent), image)
         return self._join(
             [
-                from_json(columns.get(name, absent), kind, name, texts)
-                for (name, kind), texts in zip(types.items(), self._texts, strict=True)
+                _from_json(feature, columns.get(feature.column, absent), self._texts[feature.column])
+                for feature in self.features.columns
             ]
         )
 
@@ -146,6 +158,11 @@ class Pipeline:
         """Return how many rows one prediction takes: 1 without windows."""
         return 1 if self.features.window is None else self.features.window.rows
 
+    @functools.cached_property
+    def numeric_rows(self) -> NumericRows | None:
+        """Return what encodes rows of numbers at once; None if some columns are no numbers."""
+        return NumericRows.of(self.features)
+
     def of_nothing(self, rows: int) -> Array:
         """Return an input that every pipeline may make: rows without values, or black images."""
         if self.features.image is not None:
@@ -166,6 +183,21 @@ class Pipeline:
             encode(column, out[:, start : start + width])
             start += width
         return out
+
+
+def _reads_words(feature: Feature) -> bool:
+    """Return whether a feature reads its values as words; earlier models read whole numbers as floats."""
+    return isinstance(feature, OneHotFeature | IndexFeature | HashFeature) and feature.writing != "exact"
+
+
+def _from_stored(feature: Feature, column: Array, texts: TextRule) -> Array:
+    read = words_from_stored if _reads_words(feature) else from_stored
+    return read(column, feature.type, feature.column, texts)
+
+
+def _from_json(feature: Feature, values: Sequence[object], texts: TextRule) -> Array:
+    read = words_from_json if _reads_words(feature) else from_json
+    return read(values, feature.type, feature.column, texts)
 
 
 def _stored_pixels(images: Array, feature: ImageFeature) -> Array:
@@ -250,20 +282,23 @@ def _date_encoder(feature: DateFeature) -> Encoder:
     return encode
 
 
-def _indices(words: Sequence[str]) -> Callable[[Array], Array]:
+def _indices(feature: OneHotFeature | IndexFeature) -> Callable[[Array], Array]:
     """Return the function that maps words, or numbers that are categories, to indices, (rows,) int64."""
-    indices = {word: index for index, word in enumerate(words, start=FIRST_WORD)}
-    indices[""] = MISSING
+    read = READERS[feature.writing]
+    exact = {"": MISSING} | {word: index for index, word in enumerate(feature.words, start=FIRST_WORD)}
+    # Most words are as in the training rows, and need not be read.
+    indices = {read(word): index for word, index in exact.items()}
 
     def lookup(column: Array) -> Array:
         words = as_words(column).tolist()
-        return np.fromiter((indices.get(word, OTHER) for word in words), np.int64, len(words))
+        found = (exact[word] if word in exact else indices.get(read(word), OTHER) for word in words)
+        return np.fromiter(found, np.int64, len(words))
 
     return lookup
 
 
 def _one_hot_encoder(feature: OneHotFeature) -> Encoder:
-    lookup = _indices(feature.words)
+    lookup = _indices(feature)
 
     def encode(words: Array, out: Array) -> None:
         out[np.arange(len(words)), lookup(words)] = 1.0
@@ -272,7 +307,7 @@ def _one_hot_encoder(feature: OneHotFeature) -> Encoder:
 
 
 def _index_encoder(feature: IndexFeature) -> Encoder:
-    lookup = _indices(feature.words)
+    lookup = _indices(feature)
 
     def encode(words: Array, out: Array) -> None:
         out[:, 0] = lookup(words)
@@ -281,10 +316,10 @@ def _index_encoder(feature: IndexFeature) -> Encoder:
 
 
 def _hash_encoder(feature: HashFeature) -> Encoder:
-    buckets = feature.size - FIRST_WORD
+    buckets, read = feature.size - FIRST_WORD, READERS[feature.writing]
 
     def encode(words: Array, out: Array) -> None:
-        texts = as_words(words).tolist()
+        texts = map(read, as_words(words).tolist())
         out[:, 0] = [FIRST_WORD + zlib.crc32(text.encode()) % buckets if text else MISSING for text in texts]
 
     return encode

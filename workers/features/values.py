@@ -22,6 +22,8 @@ TEXT = np.dtypes.StringDType()
 MAX_SHOWN = 80
 LARGEST = float(np.finfo(np.float32).max)
 """A model takes 32-bit floats, so a larger number would be infinite."""
+LARGEST_EXACT = 2.0**53
+"""Up to it, each whole number has a float64 of its own."""
 
 
 class BadValue(ValueError):
@@ -112,6 +114,35 @@ def as_words(values: Array) -> Array:
     if values.dtype.kind == "T":
         return values
     return np.asarray([_word(value) for value in values.tolist()], dtype=TEXT)
+
+
+def words_from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
+    """Return a stored column as words, (rows,): whole numbers exactly, also those that no float64 has.
+
+    Raises:
+        BadValue: see `from_stored`.
+    """
+    if kind == "integer" and column.dtype.kind in "iu":
+        return as_words(column)
+    return as_words(from_stored(column, kind, name, texts))
+
+
+def words_from_json(
+    values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE
+) -> Array:
+    """Return JSON values as words, (rows,), as `words_from_stored` returns stored ones.
+
+    Raises:
+        BadValue: see `from_json`.
+    """
+    numbers = from_json(values, kind, column, texts)
+    if kind != "integer" or not (np.abs(numbers) >= LARGEST_EXACT).any():
+        return as_words(numbers)
+    exact = [
+        value if type(value) is int else number
+        for value, number in zip(values, numbers.tolist(), strict=True)
+    ]
+    return np.asarray([_word(value) for value in exact], dtype=TEXT)
 
 
 def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE) -> Array:

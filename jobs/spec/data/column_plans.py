@@ -26,6 +26,7 @@ from jobs.spec.data.features import (
 from jobs.spec.data.images import ImageShape
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.profile import Column, InputBlock
+from jobs.spec.data.writings import Writing
 
 
 class ColumnPlan(NamedTuple):
@@ -45,6 +46,7 @@ class ColumnPlan(NamedTuple):
         number_format: how its texts are numbers; None if only numbers are taken.
         gap_words: the words that are missing values; None for the usual ones.
         date_format: how texts are dates; None for ISO 8601 alone.
+        writing: how the words of a category are compared.
     """
 
     column: str
@@ -60,6 +62,7 @@ class ColumnPlan(NamedTuple):
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
     date_format: str | None = None
+    writing: Writing = "trimmed"
 
     @property
     def positions(self) -> int:
@@ -114,7 +117,12 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
     if refusal := _refusal(column.name, kind, options, encode):
         raise ValueError(refusal)
     plan = ColumnPlan(
-        column.name, kind, encode, number_format=column.number_format, gap_words=column.gap_words
+        column.name,
+        kind,
+        encode,
+        number_format=column.number_format,
+        gap_words=column.gap_words,
+        writing="folded" if column.merge_labels else "trimmed",
     )
     match encode:
         case "one_hot":

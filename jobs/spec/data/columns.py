@@ -118,6 +118,10 @@ class ColumnRequest(Frozen):
         '`%q` is a quarter, and " or " separates several formats.',
         examples=["%d/%m/%Y", "%m/%d/%Y %I:%M %p", "%YQ%q"],
     )
+    merge_labels: bool | None = Field(
+        default=None,
+        description="whether values that differ in their writing only become the most frequent of these",
+    )
 
     @model_validator(mode="after")
     def _has_a_format_of_its_type(self) -> Self:

@@ -20,6 +20,7 @@ from jobs.spec.data.columns import (
 )
 from jobs.spec.data.images import Fit, ImageShape, Side
 from jobs.spec.data.number_format import NumberFormat
+from jobs.spec.data.writings import Writing
 from jobs.spec.signature import InputWindow
 
 MAX_ONE_HOT = 50
@@ -91,7 +92,18 @@ IsoDate = Annotated[
 ]
 
 
-class _Words(_Fitted):
+class _Category(_Fitted):
+    """A column whose values are words, or numbers that are read as words."""
+
+    writing: Writing = Field(
+        default="exact",
+        description="how the words are compared; exact in models of earlier releases",
+        # The files of these models stay the same.
+        exclude_if=lambda writing: writing == "exact",
+    )
+
+
+class _Words(_Category):
     """A column whose words have positions or indices."""
 
     words: tuple[str, ...] = Field(fail_fast=True)
@@ -124,7 +136,7 @@ class IndexFeature(_Words):
     kind: Literal["index"] = "index"
 
 
-class HashFeature(_Fitted):
+class HashFeature(_Category):
     """0 if the word is missing, else 2 + CRC-32 of its UTF-8 bytes modulo the bucket count."""
 
     kind: Literal["hash"] = "hash"

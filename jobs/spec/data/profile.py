@@ -7,6 +7,7 @@ from pydantic import Field
 from jobs.spec.base import Frozen
 from jobs.spec.data.columns import ColumnRole, ColumnType
 from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.images import ImageShape, ImageStatistics
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
@@ -52,6 +53,10 @@ class Column(Frozen):
     )
     values: tuple[str, ...] = Field(
         default=(), description="The most frequent values of a category, or words of a text."
+    )
+    merge_labels: bool = Field(
+        default=False,
+        description="Values that differ in their writing only are one value, in the most frequent writing.",
     )
     image: ImageShape | None = Field(default=None, description="Size of the arrays that images become.")
     min: float | None = Field(default=None, description="Of numbers, and of the characters of a text.")
@@ -105,6 +110,9 @@ class DataSchema(Frozen):
     class_counts: tuple[int, ...] = ()
     columns: tuple[Column, ...]
     dialect: Dialect | None = Field(default=None, description="Of tables of text.")
+    file: FileDescription | None = Field(
+        default=None, description="The format of the file; null in profiles of earlier releases."
+    )
     images: ImageStatistics | None = Field(default=None, description="Of archives of images.")
     bad_rows: int = Field(default=0, description="Rows that were left out, because they could not be read.")
     rows_without_target: int = Field(

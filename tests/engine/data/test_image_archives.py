@@ -223,3 +223,13 @@ def test_an_image_is_the_only_feature(tmp_path: Path) -> None:
 
 
 # Refusals of the archive itself.
+
+
+def test_folders_of_one_class_in_two_writings_are_merged_on_request(tmp_path: Path) -> None:
+    files = {f"{name}/{i}.png": picture() for name in ("cat", "Cat ", "dog") for i in range(4)}
+    kept = read_files(tmp_path, files)
+    assert kept.class_labels == ("Cat", "cat", "dog")
+    (offer,) = kept.offers
+    assert "'Cat' (4 rows" in offer.finding
+    merged = read_files(tmp_path, files, columns=(offer.change,))
+    assert (merged.class_labels, merged.class_counts) == (("Cat", "dog"), (8, 4))

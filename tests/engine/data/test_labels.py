@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jobs.messages.reports.evaluation import EVALUATION
 from jobs.messages.task import DatasetFile
 from jobs.messages.training import TrainTask
+from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.data.profile import Profile
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from tests.present import present
@@ -96,3 +98,27 @@ def test_a_target_that_seems_to_have_several_labels_has_a_hint(tmp_path: Path) -
     file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, "a,tags\n" + rows))
     profile = Profile.model_validate(file.profile)
     assert profile.task == "binary" and "choose the task multilabel" in profile.findings[0]
+
+
+def test_classes_of_arrays_are_merged_as_those_of_tables(tmp_path: Path) -> None:
+    classes = np.asarray(["Cat", "cat ", "CAT", "dog", "cat", "dog"])
+    np.savez(tmp_path / "d.npz", x=np.arange(18.0).reshape(6, 3), y=classes)
+    kept = Profile.model_validate(
+        profiled(tmp_path / "kept", source="npz", path=str(tmp_path / "d.npz")).profile
+    )
+    assert kept.class_labels == ("CAT", "Cat", "cat", "dog")
+    assert [offer.change for offer in kept.offers] == [ColumnRequest(name="y", merge_labels=True)]
+    merging = profiled(
+        tmp_path / "merged",
+        source="npz",
+        path=str(tmp_path / "d.npz"),
+        columns=(ColumnRequest(name="y", merge_labels=True),),
+    )
+    merged = Profile.model_validate(merging.profile)
+    assert (merged.class_labels, merged.class_counts) == (("cat", "dog"), (4, 2))
+
+
+def test_labels_of_divided_texts_that_differ_in_writing_are_found(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{('red;big', 'Red;big', 'blue')[i % 3]}\n" for i in range(30))
+    file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, "a,tags\n" + rows), task="multilabel")
+    assert any(offer.change.merge_labels for offer in Profile.model_validate(file.profile).offers)

@@ -52,11 +52,10 @@ def test_commas_at_the_ends_of_all_lines_are_ignored(tmp_path: Path) -> None:
 
 
 def test_whole_numbers_of_64_bits_without_a_sign_do_not_wrap(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match="column 'a' has whole numbers above 9223372036854775807"):
-        read_csv(Path(csv_file(tmp_path, f"a,y\n{2**64 - 1},0\n3,1\n")))
-    pq.write_table(pa.table({"a": pa.array([2**63, 1], pa.uint64())}), tmp_path / "d.parquet")
-    with pytest.raises(BadData, match="column 'a' has whole numbers above"):
-        read_parquet(tmp_path / "d.parquet")
+    table = read_csv(Path(csv_file(tmp_path, f"a,y\n{2**64 - 1},0\n3,1\n")))
+    assert table.columns["a"].tolist() == [str(2**64 - 1), "3"]
+    pq.write_table(pa.table({"a": pa.array([2**64 - 1, 1], pa.uint64())}), tmp_path / "d.parquet")
+    assert read_parquet(tmp_path / "d.parquet").columns["a"].tolist() == [str(2**64 - 1), "1"]
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,18 @@ def test_columns_by_name_give_the_bits_of_the_training() -> None:
     assert call.arrays[0].tobytes() == STORED.tobytes()
 
 
-def test_the_numbers_behind_the_columns_are_accepted_too() -> None:
+def test_the_encoded_numbers_are_refused_with_the_columns_in_order() -> None:
+    encoded = STORED.tolist()
     for body in (
-        {"instances": STORED.tolist()},
-        {"instances": [{"input": row} for row in STORED.tolist()]},
-        {"inputs": {"input": STORED.tolist()}},
+        {"instances": encoded},
+        {"instances": [{"input": row} for row in encoded]},
+        {"inputs": encoded},
+        {"inputs": {"input": encoded}},
     ):
-        np.testing.assert_array_equal(predicted(body).arrays[0], STORED)
+        with pytest.raises(
+            BadRequest, match=f"row 1 has {WIDTH} values, and the model takes 10 columns in this"
+        ):
+            predicted(body)
 
 
 def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
@@ -90,6 +95,18 @@ def test_binary_tensors_have_texts_after_their_lengths() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        ({}, "Missing 'inputs' or 'instances' key"),
+        ({"instances": {}}, "Expecting 'instances' to be an list/array"),
+        ({"instances": []}, "No values in 'instances' array"),
+        (
+            {"instances": [[1, 2]]},
+            "row 1 has 2 values, and the model takes 10 columns in this order: age, rooms",
+        ),
+        ({"instances": [5]}, "row 1 has 1 value, and the model takes 10 columns"),
+        ({"inputs": []}, "inputs have no rows"),
+        ({"inputs": {}}, "inputs have no rows"),
+        ({"inputs": 5}, "'inputs' must be a list of rows, or an object with the columns age, rooms"),
+        (b'{"instances": [{"input": [1], "input": [2]}]}', 'has the key "input" twice'),
         ({"instances": [{"age": 1}, [1]]}, "Expecting object but got list at item 1"),
         ({"instances": [[1], {"age": 1}]}, "Expecting value/list but got object at item 1"),
         ({"instances": [{"age": "old"}]}, "column 'age' takes numbers, but row 1 has 'old'"),
@@ -165,9 +182,18 @@ def test_only_small_bodies_for_few_columns_are_read_at_once() -> None:
     assert not table_rows.is_quick(b'{"inputs":{"age":[' + b"1," * 600 + b"1]}}", 20)
     assert not table_rows.is_quick(b'{"\\u0069nputs":{"age":[' + b"1," * 600 + b"1]}}", 20)
     assert not table_rows.is_quick(row, size, raw=1500)
-    numbers = json.dumps({"instances": STORED.tolist() * 20}).encode()
-    assert table_rows.is_quick(numbers, 20_000)
+    numbers = json.dumps({"instances": [[0.5] * 20] * 100}).encode()
+    assert len(numbers) > table_rows.MAX_QUICK_BYTES
+    assert table_rows.is_quick(numbers, 20)
+    assert not table_rows.is_quick(numbers[:-1] + b', "id": null}', 20)
+    assert not table_rows.is_quick(numbers, 20_000)
+    assert not table_rows.is_quick(b'{"inputs":[' + b"[1,2],[3,4]," * 2000 + b"[5,6]]}", 2)
     assert table_rows.is_quick(numbers * 9, 0)
+    assert table_rows.is_quick(b'{"instances":[' + b"[1,2],[3,4]" * 50 + b"]}", 2)
+    assert not table_rows.is_quick(b'{"instances":[' + b"null," * 600 + b"1]}", 20)
+    windows = b'{"instances":[{"rows":[' + b"[],[]," * 150 + b"[]]}]}"
+    assert table_rows.is_quick(windows, 10)
+    assert not table_rows.is_quick(windows, 20)
 
 
 def test_a_wide_column_takes_longer() -> None:

@@ -20,6 +20,7 @@ from jobs.spec.problems import Problem
 from webapp.forms.data import dialects
 from webapp.forms.data import images as image_options
 from webapp.pages.data.dataset_lookup import dataset_of, home_of
+from webapp.pages.data.version_settings import has_dialect
 from webapp.pages.shortcuts import Request, action, notify, redirect, url
 
 
@@ -67,17 +68,18 @@ def _chosen_images(entries: QueryDict, version: DatasetVersion) -> ImageOptions 
 
 def _chosen_dialect(entries: QueryDict, version: DatasetVersion) -> DialectRequest | None:
     """Return the dialect in the form if it differs from that with which the version was read; else None."""
-    if version.request.get("source") != "csv" or not any(
-        name.startswith(dialects.PREFIX) for name in entries
-    ):
+    if not has_dialect(version) or not any(name.startswith(dialects.PREFIX) for name in entries):
         return None
     chosen = actions.read_options(dialects.read_dialect(entries)).dialect
     before = ReadOptions.model_validate(version.request.get("reading", {})).dialect
-    detected = version.profile.dialect if version.profile is not None else None
+    profile = version.profile
+    detected: dict[str, Any] = dict(before)
+    if profile is not None:
+        detected |= {**dict(profile.dialect or ()), "sheet": profile.file.sheet if profile.file else None}
     for name in DialectRequest.model_fields:
         value = getattr(chosen, name)
         # Without a choice it is detected, as before if there was none before either.
-        if value != getattr(before if value is None else detected or before, name):
+        if value != (getattr(before, name) if value is None else detected[name]):
             return chosen
     return None
 
@@ -125,7 +127,7 @@ def _rules_of(version: DatasetVersion, column: dict[str, Any]) -> dict[str, Any]
     )
     if before is None or now is None or now.type != column["type"]:
         return {}
-    return {name: before[name] for name in ("number_format", "gap_words") if name in before}
+    return {name: before[name] for name in ("number_format", "gap_words", "merge_labels") if name in before}
 
 
 def _edited_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from webapp.pages.shortcuts import (
     Request,
 )
 
-WITH_BAD_ROWS = ("csv", "json_lines", "images")
+WITH_BAD_ROWS = ("csv", "json_lines", "xlsx", "images")
 """Sources whose rows are left out if they are damaged."""
 
 
@@ -41,8 +41,9 @@ def image_fields(version: DatasetVersion, profile: Profile | None) -> image_opti
     """Return the image size in a version's form; None for other data."""
     if version.request.get("source") != "images":
         return None
-    if profile is not None and profile.images is not None:
-        return image_options.image_fields_of(profile.images.shape)
+    if profile is not None:
+        # An archive may have a table in place of images.
+        return image_options.image_fields_of(profile.images.shape) if profile.images is not None else None
     return image_options.image_fields_of(
         ReadOptions.model_validate(version.request.get("reading", {})).images
     )
@@ -87,14 +88,30 @@ def has_file(version: DatasetVersion) -> bool:
 
 
 def fields_of_dialect(version: DatasetVersion) -> list[dialects.DialectField]:
-    """Return the dialect's selects for a text table; none for other formats and bundled data."""
-    if version.request.get("source") != "csv":
+    """Return the dialect's fields for a text table or a workbook; none for other formats and bundled data."""
+    if not has_dialect(version):
         return []
+    profile = version.profile
+    file = profile.file if profile is not None else None
+    sheet = file.sheet if file is not None else None
+    is_workbook = sheet is not None or (file is None and version.request.get("source") == "xlsx")
     dialect = ReadOptions.model_validate(version.request.get("reading", {})).dialect.model_dump(mode="json")
     chosen = {
         f"{dialects.PREFIX}{name}": _as_text(value) for name, value in dialect.items() if value is not None
     }
-    return dialects.dialect_fields(chosen, version.profile.dialect if version.profile is not None else None)
+    return dialects.dialect_fields(
+        chosen,
+        profile.dialect if profile is not None else None,
+        sheet=sheet,
+        names=dialects.OF_WORKBOOKS if is_workbook else dialects.OF_TEXT,
+    )
+
+
+def has_dialect(version: DatasetVersion) -> bool:
+    """Return whether a version's file is text or a workbook, also one that was in an archive."""
+    if version.profile is not None:
+        return version.profile.dialect is not None
+    return version.request.get("source") in ("csv", "xlsx")
 
 
 def _as_text(value: object) -> str:

@@ -420,7 +420,9 @@ def equal_to(values: Array, value_text: str) -> Array:
         except ValueError:
             return np.zeros(len(values), bool)
         return np.asarray(values.astype(np.float64) == number)
-    return np.array([str(value) == value_text for value in values], bool)
+    # Files are read without blanks around words.
+    text = value_text.strip()
+    return np.array([str(value).strip() == text for value in values], bool)
 
 
 def _reencode(raw: dict[str, Array], profile: Profile, spec: DataSpec) -> tuple[Array, Array, Profile]:

@@ -21,6 +21,11 @@ def is_list_column(column: Array) -> bool:
     return _lists(column) is not None
 
 
+def lists_of(column: Array) -> list[list[str]]:
+    """Return the labels of each row of a column for which `is_list_column` holds."""
+    return _lists(column) or []
+
+
 def several_labels(name: str, column: Array) -> tuple[Array, tuple[str, ...]]:
     """Return each row's labels, (rows, labels) float32 with 0 and 1, and their names, sorted.
 

@@ -1,10 +1,7 @@
 """Proposes a role and a type for each table column, as far as a person has not chosen them."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from jobs.spec.data.columns import (
     LONE_ROLES,
@@ -20,31 +17,49 @@ from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
+from workers.engine.data.identifiers import NO_IDENTIFIER, Judgement, judge
 from workers.engine.data.labels import is_list_column
 from workers.engine.data.reading.column_types import TypedColumn
+from workers.engine.data.reading.exact_numbers import EqualDecimals, equal_decimals_of
 from workers.engine.data.reading.typed_columns import read_column
 from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
+from workers.engine.data.texts import is_text
+from workers.engine.data.writings import Group, find_groups, merge
 from workers.engine.errors import BadData
 
-MIN_ROWS_OF_IDS = 20
-"""In fewer rows, all values of a column may differ by chance."""
 FIRST_ROWS = 10_000
-ID_NAME = re.compile(r"(^|[ _.-])(id|uuid|guid|key|index|row|nr|no|number)$|^unnamed: 0$", re.IGNORECASE)
-ID_NAME_IN_CAMEL_CASE = re.compile(r"[a-z](Id|ID|Key|Index|Nr|No)$")
 
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """A column's role and type, why it is left out of the features, and how its texts were read."""
+    """A column's role and type, why it is left out of the features, and how its texts were read.
+
+    Attributes:
+        role: the role.
+        type: the type.
+        reason: why it is no feature; None for the others.
+        dates: how its values are dates.
+        judgement: whether it identifies rows, unless a person chose its role.
+        has_chosen_type: whether a person chose its type.
+        merge_labels: whether a person chose to merge values that differ in their writing only.
+        merged: these values.
+        number_format: how its texts were numbers.
+        gap_words: the words that were missing values.
+        misfits: the values that do not have its type.
+    """
 
     role: ColumnRole
     type: ColumnType
     reason: str | None = None
+    dates: DateFacts | None = None
+    judgement: Judgement = NO_IDENTIFIER
+    has_chosen_type: bool = False
+    merge_labels: bool | None = None
+    merged: tuple[Group, ...] = ()
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
     misfits: Misfits | None = None
-    dates: DateFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -104,26 +119,65 @@ def propose(
     schema: dict[str, ColumnSchema] = {}
     findings: list[str] = []
     offers: list[Offer] = []
+    decimals = dict(table.equal_decimals)
     for name in table.columns:
         request = chosen.get(name, ColumnRequest(name=name))
         column = _typed(name, typed, request, table, is_target=name == target)
+        is_converted = column.type == "number" and column.values is not None
+        if is_converted and (pair := _equal_decimals(name, typed)) is not None:
+            decimals[name] = pair
         if column.values is not None:
             typed[name] = column.values
         if request.role != "ignore":
             findings.extend(column.findings)
             offers.extend(column.offers)
+        groups = merged_groups(typed, request, column.type)
+        if groups:
+            typed[name] = merge(typed, name, groups)
+        is_index = name in table.index
+        described = _role(name, typed, column.type, request.role, target, features, is_index=is_index)
         schema[name] = replace(
-            _role(name, typed, column.type, request.role, target, features),
+            described,
             number_format=column.number_format,
             gap_words=column.gap_words,
             misfits=column.misfits,
             dates=column.dates,
+            has_chosen_type=request.type is not None,
+            merge_labels=request.merge_labels,
+            merged=groups,
         )
     _check_lone_roles(schema, requests, features)
     if not any(column.role == "feature" for column in schema.values()):
+        # A table may have a single column beside its target.
+        schema = {name: _as_feature(column) for name, column in schema.items()}
+    if not any(column.role == "feature" for column in schema.values()):
+        if len(table.columns) == 1:
+            raise BadData(
+                f"the table has only one column, {target!r}, and a model needs the target and a feature at "
+                "least. If the file has several, name the delimiter between them"
+            )
         reasons = [f"{name!r}: {column.reason}" for name, column in schema.items() if column.reason]
         raise BadData(f"no column can be used as a feature; {some(reasons)}")
-    return Schema(replace(table, columns=typed), schema, target, tuple(findings), tuple(offers))
+    read = replace(table, columns=typed, equal_decimals=decimals)
+    return Schema(read, schema, target, tuple(findings), tuple(offers))
+
+
+def merged_groups(
+    columns: Mapping[str, Array], request: ColumnRequest, kind: ColumnType
+) -> tuple[Group, ...]:
+    """Return the values of a column that a person chose to merge.
+
+    Raises:
+        BadData: the column has no categories.
+    """
+    if not request.merge_labels:
+        return ()
+    if kind != "category" and not is_list_column(columns[request.name]):
+        raise BadData(
+            f"column {request.name!r} is of type {kind}, and merge_labels is for categories; choose the type "
+            "category"
+        )
+    return find_groups(columns, request.name, kind)
 
 
 def with_role(columns: Mapping[str, ColumnSchema], role: ColumnRole) -> str | None:
@@ -165,6 +219,13 @@ def _typed(
     return read_column(name, columns, request, table, is_target=is_target)
 
 
+def _equal_decimals(name: str, columns: Mapping[str, Array]) -> EqualDecimals | None:
+    """Return two decimals of a column of texts that are the same number; None without any."""
+    if (distinct := words(columns, name)) is not None:
+        return equal_decimals_of(distinct.values)
+    return equal_decimals_of(columns[name]) if is_text(columns[name]) else None
+
+
 def _role(
     name: str,
     columns: Mapping[str, Array],
@@ -172,6 +233,8 @@ def _role(
     requested: ColumnRole | None,
     target: str,
     features: Sequence[str] | None,
+    *,
+    is_index: bool,
 ) -> ColumnSchema:
     if name == target:
         return ColumnSchema("target", kind)
@@ -183,27 +246,25 @@ def _role(
     if requested is not None:
         reason = None if requested == "feature" else f"it was given the role {requested}"
         return ColumnSchema("ignore" if requested == "target" else requested, kind, reason)
+    # Dates are information, also as labels.
+    if is_index and kind != "date":
+        return ColumnSchema("id", kind, "it has the labels of the rows, for which the file has no name")
     distinct_words = words(columns, name)
     column = columns[name] if distinct_words is None else distinct_words.values
     if is_list_column(column):
         return ColumnSchema("ignore", kind, "it has lists, which are for a target with several labels")
-    repeats = distinct_words is not None and len(distinct_words.values) < len(distinct_words.codes)
-    if not repeats and (reason := _identifies_rows(name, column, kind)):
-        return ColumnSchema("id", kind, reason)
     # Nearly every column has a value in its first rows, so the whole of it is seldom searched.
     if all(missing(part).all() for part in (column[:FIRST_ROWS], column)):
         return ColumnSchema("ignore", kind, "it has no value in any row")
-    return ColumnSchema("feature", kind)
+    judgement = judge(name, column if distinct_words is None else distinct_words, kind)
+    return ColumnSchema(
+        "feature" if judgement.reason is None else "id", kind, judgement.reason, judgement=judgement
+    )
 
 
-def _identifies_rows(name: str, column: Array, kind: ColumnType) -> str | None:
-    """Return why a column identifies rows instead of describing them; None if it does not."""
-    if len(column) < MIN_ROWS_OF_IDS or kind not in ("integer", "category") or missing(column).any():
-        return None
-    # Whole numbers that all differ may be a measure; of words that all differ nothing can be learnt.
-    if kind == "integer" and not (ID_NAME.search(name) or ID_NAME_IN_CAMEL_CASE.search(name)):
-        return None
-    # Nearly every column repeats a value in its first rows, so the whole of it is seldom compared.
-    if any(len(np.unique(part)) < len(part) for part in (column[:FIRST_ROWS], column)):
-        return None
-    return "it has another value in every row, so it identifies rows"
+def _as_feature(column: ColumnSchema) -> ColumnSchema:
+    """Return a column as a feature if its values alone made it an identifier."""
+    if column.judgement.reason is None or column.judgement.is_named:
+        return column
+    judgement = Judgement(doubt=column.judgement.reason)
+    return replace(column, role="feature", reason=None, judgement=judgement)

@@ -113,6 +113,10 @@ class SpilledColumns(Mapping[str, Array]):
         column = self._columns[name]
         return column[:rows] if isinstance(column, np.ndarray) else texts_of(column.slice(0, rows))
 
+    def is_in_memory(self, name: str) -> bool:
+        """Return whether a column is an array, which may be over a mapped file."""
+        return isinstance(self._columns[name], np.ndarray)
+
     def words(self, name: str) -> Words | None:
         """Return a text column as words; None if it has other values, or too many different ones."""
         column = self._columns[name]

@@ -1,5 +1,6 @@
 """Reads tables with named columns from Parquet, Arrow and NumPy files, with size limits, without pickle."""
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import (
@@ -28,8 +30,12 @@ from workers.engine.data.reading.arrow_lists import (
     word_paths,
 )
 from workers.engine.data.reading.damage import reading
+from workers.engine.data.reading.exact_columns import with_exact_texts
+from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, EqualDecimals, loses_digits
+from workers.engine.data.reading.header import Header
+from workers.engine.data.reading.pandas_index import FrameColumns, frame_columns
 from workers.engine.data.spilled import Spill, SpilledColumns, length
-from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array
+from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array, trimmed
 from workers.engine.errors import BadData
 
 MAX_NAME = 500
@@ -53,6 +59,11 @@ class Table:
         gap_words: of number columns, the words for missing numbers with their rows; None if these are
             unknown.
         three_decimals: the number columns whose numbers all have three decimals; None if this is unknown.
+        findings: sentences on how the file was understood.
+        index: the columns with the labels of the rows, which the file has without a name.
+        renamed: the name in the file and the new one, of each column whose name is not used.
+        file: the file's format, and the place of the table in it; None for bundled data.
+        equal_decimals: for columns in which different decimals became the same number, two of these.
     """
 
     columns: Mapping[str, Array]
@@ -60,6 +71,11 @@ class Table:
     bad_rows: int = 0
     gap_words: Mapping[str, Mapping[str, int]] | None = None
     three_decimals: frozenset[str] | None = None
+    findings: tuple[str, ...] = ()
+    index: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    file: FileDescription | None = None
+    equal_decimals: Mapping[str, EqualDecimals] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lengths = {name: length(self.columns, name) for name in self.columns}
@@ -82,6 +98,17 @@ def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
     Raises:
         BadData: two are equal, or there are too many columns.
     """
+    check_fields(names, file, limits)
+    if "" in names:
+        raise BadData(f"column {names.index('') + 1} of {file} has no name")
+
+
+def check_fields(names: Sequence[str], file: str, limits: FileLimits) -> None:
+    """Check that the names in a file differ; an empty one gets another name.
+
+    Raises:
+        BadData: two are equal, or there are too many columns.
+    """
     check_count(len(names), file, limits)
     if long := next((name for name in names if len(name) > MAX_NAME), None):
         raise BadData(
@@ -90,8 +117,6 @@ def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
         )
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise BadData(f"{file} repeats {repeated[:20]}; every column needs a unique name")
-    if "" in names:
-        raise BadData(f"column {names.index('') + 1} of {file} has no name")
 
 
 def check_count(columns: int, file: str, limits: FileLimits) -> None:
@@ -128,7 +153,7 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
         file = pq.ParquetFile(path)
         check_parquet(path.name, file.metadata, limits)
         # A frame has no column for a name that it has twice.
-        check_names([name.strip() for name in file.schema_arrow.names], path.name, limits)
+        check_fields(file.schema_arrow.names, path.name, limits)
         check_columns(file.schema_arrow)
         check_parquet_lists(path.name, file.metadata, limits)
         for field in file.schema_arrow:
@@ -141,9 +166,12 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
         size = file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_NUMBER
         spill = spill.for_size(max(size, path.stat().st_size)) if spill is not None else None
         if spill is None:
-            return _from_frame(with_json_lists(file.read(), limits).to_pandas(), path, limits)
-        names = _data_columns(file.schema_arrow)
-        return _from_columns(names, lambda name: file.read(columns=[name]), path, limits, spill.folder)
+            return _from_table(_readable(file.read(), limits), path, limits)
+        rows = file.metadata.num_rows
+        columns = frame_columns(file.schema_arrow)
+        return _from_columns(
+            columns, rows, lambda name: file.read(columns=[name]), path, limits, spill.folder
+        )
 
 
 def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | None = None) -> Table:
@@ -167,7 +195,7 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
         pa.memory_map(str(path)) as source,
     ):
         batches = _batches(source)
-        check_names([name.strip() for name in batches.schema.names], path.name, limits)
+        check_fields(batches.schema.names, path.name, limits)
         check_columns(batches.schema)
         parts, size = [], 0
         for batch in batches:
@@ -180,9 +208,10 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
         table = pa.Table.from_batches(parts, batches.schema)
         spill = spill.for_size(size) if spill is not None else None
         if spill is None:
-            return _from_frame(with_json_lists(table, limits).to_pandas(), path, limits)
-        names = _data_columns(batches.schema)
-        return _from_columns(names, lambda name: table.select([name]), path, limits, spill.folder)
+            return _from_table(_readable(table, limits), path, limits)
+        columns = frame_columns(batches.schema)
+        rows = table.num_rows
+        return _from_columns(columns, rows, lambda name: table.select([name]), path, limits, spill.folder)
 
 
 def _bytes_of_views(batch: Any) -> int:
@@ -251,35 +280,43 @@ def _has_variable_width(kind: Any) -> bool:
     return any(getattr(pa.types, f"is_{variant}")(kind) for variant in variants)
 
 
-def _data_columns(schema: Any) -> list[str]:
-    """Return the field names that a frame has as columns, and not as its index."""
-    # An index without a name has a field, whose name is in no frame; a range has no field.
-    described = (schema.pandas_metadata or {}).get("index_columns", ())
-    indices = {index for index in described if isinstance(index, str)}
-    return [name for name in schema.names if name not in indices]
+def _readable(table: Any, limits: FileLimits) -> Any:
+    """Return a table with texts for what no array of numbers or texts can hold."""
+    return with_exact_texts(with_json_lists(table, limits))
 
 
 def _from_columns(
-    names: Sequence[str], read: Callable[[str], Any], path: Path, limits: FileLimits, folder: Path
+    frame: FrameColumns,
+    rows: int,
+    read: Callable[[str], Any],
+    path: Path,
+    limits: FileLimits,
+    folder: Path,
 ) -> Table:
     """Return a table whose columns are read one after the other.
 
     Args:
-        names: the field names.
+        frame: its columns.
+        rows: the row count.
         read: returns an Arrow table that has a field.
         path: the file, for messages.
         limits: the limits for the size with all columns.
         folder: for the columns.
     """
     columns, size = SpilledColumns(folder), 0
-    for field in names:
-        part = with_json_lists(read(field).select([field]), limits)
+    for name, numbers in frame.counted(rows).items():
+        columns[name] = numbers
+    for field, name in frame.names:
+        part = _readable(read(field).select([field]), limits)
         series = _without_index(part).to_pandas().iloc[:, 0]
-        name = field.strip()
         columns[name] = column = _column(name, series, limits)
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return Table(columns)
+    return _with_header(columns, frame.header)
+
+
+def _with_header(columns: Mapping[str, Array], header: Header) -> Table:
+    return Table(columns, findings=header.findings, index=header.labels, renamed=header.renamed)
 
 
 def _without_index(table: Any) -> Any:
@@ -291,15 +328,18 @@ def _without_index(table: Any) -> Any:
     return table.replace_schema_metadata(metadata)
 
 
-def _from_frame(frame: Any, path: Path, limits: FileLimits) -> Table:
-    columns = {}
+def _from_table(table: Any, path: Path, limits: FileLimits) -> Table:
+    """Return a table from an Arrow table that is in memory as a whole."""
+    described = frame_columns(table.schema)
+    frame = _without_index(table).to_pandas()
+    places = {name: place for place, name in enumerate(table.schema.names)}
+    columns = described.counted(len(frame))
     size = 0
-    for label in frame.columns:
-        name = str(label).strip()
-        columns[name] = column = _column(name, frame[label], limits)
+    for field, name in described.names:
+        columns[name] = column = _column(name, frame.iloc[:, places[field]], limits)
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return Table(columns)
+    return _with_header(columns, described.header)
 
 
 def _column(name: str, series: Any, limits: FileLimits) -> Array:
@@ -316,15 +356,12 @@ def _column(name: str, series: Any, limits: FileLimits) -> Array:
         return np.asarray(moments.to_numpy(dtype="datetime64[us]"))
     if pd.api.types.is_numeric_dtype(series.dtype):
         # An integer array cannot represent a missing value.
-        if series.dtype == np.uint64 and series.max() > np.iinfo(np.int64).max:
-            raise BadData(
-                f"column {series.name!r} has whole numbers above {np.iinfo(np.int64).max}, "
-                "the largest integer of 64 bits with a sign; write it with a decimal point, or leave it out"
-            )
         whole = pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any()
+        # `with_exact_texts` left those that float64 has.
+        whole = whole and not (series.dtype == np.uint64 and series.max() > LARGEST_INTEGER)
         return np.asarray(series.to_numpy(dtype=np.int64 if whole else np.float64))
     # As objects, since only they accept "" for a missing value of any type.
-    texts = text_array(map(str, series.astype(object).where(series.notna(), "")))
+    texts = trimmed(text_array(map(str, series.astype(object).where(series.notna(), ""))))
     check_lengths(name, texts, limits.text_characters)
     return texts
 
@@ -332,7 +369,7 @@ def _column(name: str, series: Any, limits: FileLimits) -> Array:
 def _categories(name: str, series: Any, limits: FileLimits) -> Array:
     """Convert a category series to texts."""
     # pandas numbers a missing value -1, which is the index of the last word.
-    words = text_array([*map(str, series.cat.categories), ""])
+    words = trimmed(text_array([*map(str, series.cat.categories), ""]))
     codes = series.cat.codes.to_numpy()
     lengths = np.strings.str_len(words)[codes].astype(np.int64)
     check_expanded(f"column {name!r}", int(lengths.sum()) + BYTES_PER_TEXT * len(codes), limits)
@@ -375,15 +412,21 @@ def _plain(name: str, array: Array, limits: FileLimits) -> Array:
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
     if is_text(array):
-        array = array.astype(TEXT)
+        array = trimmed(array.astype(TEXT))
         check_lengths(name, array, limits.text_characters)
         return array
+    if array.dtype.kind == "u" and array.ndim == 1 and _exceeds_integers(array):
+        return text_array(map(str, array.tolist()))
     if array.dtype.kind not in NUMBERS + "M":
         raise BadData(f"array {name!r} contains {array.dtype} values; supported are numbers, texts and times")
     if array.dtype.kind == "M":
         array = _times(name, array)
     # Numbers of the other byte order are as good, but JAX does not take them.
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _exceeds_integers(numbers: Array) -> bool:
+    return bool(len(numbers)) and int(numbers.max()) > LARGEST_INTEGER and loses_digits(numbers)
 
 
 def _times(name: str, array: Array) -> Array:

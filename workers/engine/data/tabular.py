@@ -19,22 +19,31 @@ from jobs.spec.data.encoding import (
 from jobs.spec.data.features import MAX_NGRAMS, MIN_ROWS
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.images import IMAGE
+from jobs.spec.data.offers import Offer
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.dates.findings import find_date_issues
+from workers.engine.data.doubts import (
+    offers_of_digits,
+    offers_of_roles,
+    offers_of_writings,
+    sentences_on_decimals,
+)
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
+from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
 from workers.engine.data.labels import seems_divided
 from workers.engine.data.row_hashes import count_equal_rows
+from workers.engine.data.row_order import offers_of_row_order
 from workers.engine.data.schema import ColumnSchema, Schema, with_role
 from workers.engine.data.spilled import words
 from workers.engine.data.split import named_parts
-from workers.engine.data.statistics import PART_ROWS
 from workers.engine.data.table import NUMBERS, Table
+from workers.engine.data.writings import count_values
 from workers.engine.errors import BadSpec
 from workers.features.ngrams import MIN_TEXTS, frequencies, words_of
 
@@ -111,16 +120,20 @@ def make_table_profile(
         class_counts=counts,
         columns=tuple(columns),
         dialect=table.dialect,
+        file=table.file,
         bad_rows=table.bad_rows,
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
         findings=(
+            *table.findings,
             *schema.findings,
             *left_out(schema.columns),
+            *find_garbled(schema.table.columns),
             *_several_labels(schema, target.task),
             *_in_order_of_time(schema),
             *dates.sentences,
+            *sentences_on_decimals(schema),
             *statistics.find_issues(
                 table,
                 target=schema.target,
@@ -131,8 +144,24 @@ def make_table_profile(
                 distinct={column.name: _values_of(column) for column in columns},
             ),
         ),
-        offers=(*schema.offers, *dates.offers)[:MOST_OFFERS],
+        offers=(
+            *schema.offers,
+            *dates.offers,
+            *_on_roles(schema, target),
+            *offers_of_digits(schema),
+            *offers_of_writings(schema),
+        )[:MOST_OFFERS],
     )
+
+
+def _on_roles(schema: Schema, target: TableTarget) -> list[Offer]:
+    """Return the offers about roles, one for each column."""
+    in_order = offers_of_row_order(schema, target.y, target.task)
+    named = {offer.change.name for offer in in_order}
+    return [
+        *in_order,
+        *(offer for offer in offers_of_roles(schema.columns) if offer.change.name not in named),
+    ]
 
 
 def _values_of(column: Column) -> int | None:
@@ -202,6 +231,7 @@ def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> C
     """Return a column's role, type and statistics."""
     names = ("role", "type", "reason", "number_format", "gap_words", "misfits")
     described_by = {name: getattr(schema, name) for name in names}
+    described_by["merge_labels"] = bool(schema.merge_labels)
     if schema.type == "date" and schema.dates is not None:
         described_by |= {"date_format": schema.dates.format, "misfits": schema.dates.misfits}
     category_words = words(columns, name) if schema.type == "category" else None
@@ -216,7 +246,7 @@ def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> C
         return _of_numbers(name, column, schema.type).model_copy(update=described_by)
     counted: dict[str, object] = {}
     if schema.type == "category":
-        counted = _of_categories(_counts(column))
+        counted = _of_categories(count_values(column))
     elif schema.type == "text":
         counted = _of_texts(column)
     distinct = counted.get("distinct")
@@ -230,15 +260,6 @@ def _of_numbers(name: str, column: Array, kind: ColumnType) -> Column:
     if kind != "integer":
         return described
     return described.model_copy(update={"frequent": statistics.count_distinct(ordered.values, MIN_ROWS)})
-
-
-def _counts(column: Array) -> Counter[str]:
-    """Return how many rows have each text, ordered by their first rows."""
-    counts: Counter[str] = Counter()
-    # In parts, since a Python object takes more memory than its text.
-    for start in range(0, len(column), PART_ROWS):
-        counts.update(column[start : start + PART_ROWS].tolist())
-    return counts
 
 
 def _of_categories(counts: Counter[str]) -> dict[str, object]:

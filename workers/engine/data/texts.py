@@ -25,6 +25,11 @@ def text_array(texts: Iterable[str]) -> Array:
     return np.asarray(list(texts), dtype=TEXT)
 
 
+def trimmed(column: Array) -> Array:
+    """Return texts, (rows, …), without blanks around them, as requests are read too."""
+    return np.asarray(np.strings.strip(column))
+
+
 def check_lengths(name: str, column: Array, limit: int, first: int = 0) -> None:
     """Check that no text in a column is too long.
 

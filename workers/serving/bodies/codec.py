@@ -65,8 +65,6 @@ class BodyCodec:
         Raises:
             ServingError: it does not fit, or could not be parsed in time.
         """
-        if not prediction.reads_columns:
-            table = None
         json_bytes = None
         if header is not None and prediction.json_bytes is not None:
             json_bytes = prediction.json_bytes(header)

@@ -101,9 +101,9 @@ def test_a_damaged_row_is_found_in_a_file_with_another_order_of_columns(tmp_path
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(b"a,b\n1,\x81\xff\n", id="bytes that are no text"),
+        pytest.param(b"a,b\n1,\x81\xff\x00\x01\x02\x03\n", id="bytes that are no text"),
         pytest.param("a,b\n1,x\n".encode("utf-16")[:-1], id="cut UTF-16"),
-        pytest.param(b"b,a\n\x81\xff,1\n", id="no text in another order"),
+        pytest.param(b"b,a\n\x81\xff\x00\x01\x02\x03,1\n", id="no text in another order"),
     ],
 )
 @pytest.mark.parametrize("is_first", [True, False])
@@ -185,6 +185,18 @@ def test_parquet_files_are_joined_if_their_columns_have_one_kind(tmp_path: Path)
         joined(one, three)
     with pytest.raises(BadData, match="part-4 has other columns than part-1: it lacks 'b'"):
         joined(one, four)
+
+
+def test_long_whole_numbers_are_texts_in_all_parquet_files_if_one_has_a_gap(tmp_path: Path) -> None:
+    long = 2**60 + 1
+    one = parquet({"a": pd.array([long, None], "Int64")})
+    paths = files(
+        tmp_path, parquet({"a": [long, 7]}), one, parquet({"a": [1.0, None]}), parquet({"a": [0.5]})
+    )
+    table = join(paths[:3], read_parquet, FileLimits(), spill(tmp_path))
+    assert rows(table) == {"a": [str(long), "7", str(long), "", "1", ""]}
+    with pytest.raises(BadData, match="column 'a' has texts in part-2, but numbers in part-4"):
+        join([paths[3], paths[1]], read_parquet, FileLimits(), spill(tmp_path, "other"))
 
 
 def arrays(folder: Path, *columns: np.ndarray) -> list[Path]:

@@ -38,7 +38,7 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
         if column.dates is None:
             continue
         sentences = [*_several(name, column, column.dates)]
-        offers = [*_offers(name, column, column.dates, columns[name])]
+        offers = [*_offers(name, column, column.dates, columns)]
         with_doubts += bool(sentences or offers)
         if with_doubts <= MOST_NAMED:
             found.sentences.extend(sentences)
@@ -51,7 +51,9 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
     return found
 
 
-def _offers(name: str, column: ColumnSchema, facts: DateFacts, dates: Array) -> Iterator[Offer]:
+def _offers(
+    name: str, column: ColumnSchema, facts: DateFacts, columns: Mapping[str, Array]
+) -> Iterator[Offer]:
     """Yield the other ways in which a column could be read."""
     if column.type != "date":
         yield from _possible_dates(name, column, facts)
@@ -59,7 +61,9 @@ def _offers(name: str, column: ColumnSchema, facts: DateFacts, dates: Array) -> 
     yield from _orders(name, column, facts)
     yield from _numbers(name, column, facts)
     yield from _misfits(name, column, facts)
-    yield from _short_years(name, column, facts, dates)
+    # A column of a large table is read each time.
+    if "%y" in facts.format and not facts.is_stated:
+        yield from _short_years(name, column, facts, columns[name])
 
 
 def _offer(
@@ -179,8 +183,6 @@ def _several(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]
 
 def _short_years(name: str, column: ColumnSchema, facts: DateFacts, dates: Array) -> Iterator[Offer]:
     """Yield the offer to read years of two digits as spreadsheets do, if that gives other dates."""
-    if facts.is_stated or "%y" not in facts.format:
-        return
     last = np.datetime64(str(SPREADSHEET_YEAR + 100), "Y")
     if not (dates >= last).any():
         return

@@ -10,8 +10,9 @@ from workers.engine.data.image_files.image_labels import FOLDER, LABEL, choose_l
 from workers.engine.data.image_files.images import ImageTable
 from workers.engine.data.reading.column_types import TypedColumn
 from workers.engine.data.reading.typed_columns import read_column
-from workers.engine.data.schema import ColumnSchema, Schema
+from workers.engine.data.schema import ColumnSchema, Schema, merged_groups
 from workers.engine.data.texts import is_text
+from workers.engine.data.writings import merge
 from workers.engine.errors import BadData
 
 WHOLE_INPUT = "the image is the whole input of the model"
@@ -53,6 +54,10 @@ def propose_images(
     schema[IMAGE] = ColumnSchema("feature", "image")
     schema[FILE] = ColumnSchema("id", "category", "it is the path of each image")
     schema[target] = ColumnSchema("target", schema[target].type)
+    for request in requests:
+        if request.name == target and (groups := merged_groups(typed, request, schema[target].type)):
+            typed[target] = merge(typed, target, groups)
+            schema[target] = replace(schema[target], merge_labels=True, merged=groups)
     return Schema(replace(table, columns=typed), schema, target, tuple(findings))
 
 

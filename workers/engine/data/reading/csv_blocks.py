@@ -29,6 +29,7 @@ from workers.engine.data.reading.csv_values import (
     cleaned,
     trimmed,
 )
+from workers.engine.data.reading.exact_numbers import loses_digits
 from workers.engine.data.spilled import MAX_OPEN_COLUMNS, SpilledColumns, writers
 
 BLOCK_BYTES = 8 << 20
@@ -160,6 +161,7 @@ def _read_as(
     """Read the file with these column kinds; see `read_blocks`."""
     rows = size = 0
     gaps: dict[str, list[Array]] = {}
+    inexact: set[str] = set()
 
     convert = _Converter(layout, kinds, limits).convert
     with writers(columns, {name: DTYPES[kinds[name]] for name in layout.names}) as opened:
@@ -170,7 +172,11 @@ def _read_as(
                 opened[name].append(part.columns[place])
                 if len(absent := part.gaps.get(place, ())):
                     gaps.setdefault(name, []).append(rows + absent)
+                if kinds[name] == "integer" and name not in inexact and loses_digits(part.columns[place]):
+                    inexact.add(name)
             rows += part.rows
+        if inexact := inexact & gaps.keys():
+            raise KindsChanged(kinds | dict.fromkeys(inexact, "text"))
     for name, parts in gaps.items():
         columns[name] = _with_gaps(columns[name], np.concatenate(parts))
     return rows
@@ -181,6 +187,18 @@ def _with_gaps(whole: Array, gaps: Array) -> Array:
     numbers = whole.astype(np.float64)
     numbers[gaps] = np.nan
     return numbers
+
+
+def first_texts(layout: CsvLayout) -> Any:
+    """Return the first rows as an Arrow table with the texts of their fields.
+
+    Raises:
+        NotSimple: the file needs the general reader.
+    """
+    texts: dict[str, Kind] = dict.fromkeys(layout.names, "text")
+    for first, is_first in _blocks(layout.path, SAMPLE_BYTES):
+        return _parsed(layout, first, texts, layout.names, is_first=is_first)
+    raise NotSimple
 
 
 def _blocks(path: Path, size: int) -> Iterator[tuple[bytes, bool]]:

@@ -1,24 +1,31 @@
 """Reads JSON Lines: one object a line, whose keys are the columns."""
 
 import codecs
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import orjson
 
 from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.reading.arrow_columns import to_arrow
 from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.reading.exact_numbers import COMPARED, equal_decimals
+from workers.engine.data.reading.header import Header, name_columns
+from workers.engine.data.reading.json_numbers import (
+    WrittenFloat,
+    dtype_of,
+    numbers_of,
+    parsed,
+    with_kinds,
+)
 from workers.engine.data.spilled import MAX_OPEN_COLUMNS, NumberWriter, Spill, SpilledColumns, writers
-from workers.engine.data.table import Table, check_count, check_names, check_size
+from workers.engine.data.table import Table, check_count, check_fields, check_size
 from workers.engine.data.texts import check_lengths, text_array
-from workers.engine.errors import BadData
 
 BYTES_PER_VALUE = 64
 """Memory of a value while the lines are read."""
@@ -48,16 +55,13 @@ def read_json_lines(
     spill = spill.for_size(path.stat().st_size) if spill is not None else None
     kinds, rows = _kinds(path, limits, bad)
     bad.check(rows, path.name)
-    check_names([name.strip() for name in kinds], path.name, limits)
+    header = name_columns([name.strip() for name in kinds])
+    check_fields(header.names, path.name, limits)
+    reader = _Reader(path, kinds, header, limits, bad, {})
     if spill is not None and len(kinds) <= MAX_OPEN_COLUMNS:
-        return Table(_in_parts(path, kinds, limits, bad, spill), bad_rows=len(bad.rows))
+        return reader.table(with_kinds(kinds, lambda: reader.columns_in_parts(spill)))
     check_expanded(path.name, rows * len(kinds) * BYTES_PER_VALUE, limits)
-    columns: dict[str, list[Any]] = {name: [] for name in kinds}
-    for value in _objects(path, bad):
-        for name, values_of_key in columns.items():
-            values_of_key.append(value.get(name))
-    arrays = {name.strip(): _column(name, values, kinds[name], limits) for name, values in columns.items()}
-    return Table(arrays, bad_rows=len(bad.rows))
+    return reader.table(reader.columns())
 
 
 def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[type]], int]:
@@ -87,27 +91,109 @@ def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[
     return kinds, rows
 
 
-def _in_parts(
-    path: Path, kinds: Mapping[str, set[type]], limits: FileLimits, bad: BadRows, spill: Spill
-) -> SpilledColumns:
-    """Return a large file's columns; only some lines are in memory at a time."""
-    columns = SpilledColumns(spill.folder)
-    dtypes = {name.strip(): _dtype(types) for name, types in kinds.items()}
-    first = size = 0
-    with writers(columns, dtypes) as opened:
-        objects = _objects(path, bad)
-        while part := list(islice(objects, PART_ROWS)):
-            for name, types in kinds.items():
-                values = _column(name, [value.get(name) for value in part], types, limits, first)
-                size += values.nbytes
-                writer = opened[name.strip()]
-                if isinstance(writer, NumberWriter):
-                    writer.append(values)
-                else:
-                    writer.append(to_arrow(values))
-            check_expanded(path.name, size, limits)
-            first += len(part)
-    return columns
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the columns of a file whose keys are known.
+
+    Attributes:
+        path: the file.
+        kinds: each key's value types. One is added if numbers turn out not to fit the others.
+        header: the names of the keys as columns, in the same order.
+        limits: the size limits.
+        bad: the lines that are left out.
+        decimals: gets the texts of decimals that are longer than a float64 needs.
+    """
+
+    path: Path
+    kinds: dict[str, set[type]]
+    header: Header
+    limits: FileLimits
+    bad: BadRows
+    decimals: dict[str, list[str]]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the columns' names by key."""
+        return dict(zip(self.kinds, self.header.names, strict=True))
+
+    def table(self, columns: Mapping[str, Array]) -> Table:
+        """Return the table with these columns."""
+        pairs = {name: equal_decimals(texts) for name, texts in self.decimals.items()}
+        equal = {name: pair for name, pair in pairs.items() if pair is not None}
+        return Table(
+            columns,
+            bad_rows=len(self.bad.rows),
+            findings=self.header.findings,
+            index=self.header.labels,
+            renamed=self.header.renamed,
+            equal_decimals=equal,
+        )
+
+    def columns(self) -> dict[str, Array]:
+        """Return all columns."""
+        values: dict[str, list[Any]] = {name: [] for name in self.kinds}
+        for row in self._objects():
+            for name, values_of_key in values.items():
+                values_of_key.append(row.get(name))
+        return {column: self._whole_column(name, values[name]) for name, column in self.names.items()}
+
+    def _whole_column(self, name: str, values: list[Any]) -> Array:
+        return with_kinds(self.kinds, lambda: self._column(name, values))
+
+    def columns_in_parts(self, spill: Spill) -> SpilledColumns:
+        """Return a large file's columns; only some lines are in memory at a time.
+
+        Raises:
+            OtherKind: numbers do not fit the column's types.
+        """
+        columns = SpilledColumns(spill.folder)
+        names = self.names
+        dtypes = {names[name]: dtype_of(types) for name, types in self.kinds.items()}
+        first = size = 0
+        with writers(columns, dtypes) as opened:
+            objects = self._objects()
+            while part := list(islice(objects, PART_ROWS)):
+                for name in self.kinds:
+                    values = self._column(name, [value.get(name) for value in part], first)
+                    size += values.nbytes
+                    writer = opened[names[name]]
+                    if isinstance(writer, NumberWriter):
+                        writer.append(values)
+                    else:
+                        writer.append(to_arrow(values))
+                check_expanded(self.path.name, size, self.limits)
+                first += len(part)
+        return columns
+
+    def _column(self, name: str, values: list[Any], first: int = 0) -> Array:
+        """Return a key's values: numbers or booleans if all are, else texts with "" for missing ones.
+
+        Args:
+            name: the key.
+            values: some values that it has.
+            first: the first row's number.
+
+        Raises:
+            OtherKind: numbers do not fit the column's types.
+        """
+        kinds = self.kinds[name]
+        if (dtype := dtype_of(kinds)) is not None:
+            self._keep_decimals(name, values)
+            return numbers_of(name, values, kinds, dtype)
+        column = text_array(map(_text, values))
+        check_lengths(name, column, self.limits.text_characters, first)
+        return column
+
+    def _keep_decimals(self, name: str, values: list[Any]) -> None:
+        if WrittenFloat in self.kinds[name]:
+            kept = self.decimals.setdefault(self.names[name], [])
+            texts = (value.text for value in values if type(value) is WrittenFloat)
+            kept.extend(islice(texts, COMPARED - len(kept)))
+
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        """Yield the objects in all lines but the bad ones."""
+        left_out = {number for number, _, _ in self.bad.rows}
+        return (parsed(line) for number, line in _lines(self.path) if number not in left_out)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -119,12 +205,6 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-def _objects(path: Path, bad: BadRows) -> Iterator[dict[str, Any]]:
-    """Yield the objects in all lines but the bad ones."""
-    left_out = {number for number, _, _ in bad.rows}
-    return (orjson.loads(line) for number, line in _lines(path) if number not in left_out)
-
-
 def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dict[str, Any] | str:
     """Return a line's object, or the reason why it cannot be read.
 
@@ -134,9 +214,11 @@ def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dic
         lists: the keys whose values are lists, to which new ones are added.
     """
     try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        value = parsed(line)
+    except json.JSONDecodeError as error:
         return f"no JSON ({error.msg})"
+    except (UnicodeDecodeError, RecursionError) as error:
+        return f"no JSON ({error})"
     if not isinstance(value, dict):
         return "no JSON object"
     if nested := next((name for name, key_value in value.items() if _is_nested(key_value)), None):
@@ -164,38 +246,17 @@ def _is_nested(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _dtype(kinds: set[type]) -> np.dtype[Any] | None:
-    """Return the column type for values with these types; None for texts."""
-    types = kinds - {type(None)}
-    if kinds == {bool}:
-        return np.dtype(bool)
-    if types and types <= {int, float}:
-        return np.dtype(np.int64 if kinds == {int} else np.float64)
-    return None
-
-
-def _column(name: str, values: list[Any], kinds: set[type], limits: FileLimits, first: int = 0) -> Array:
-    """Return a key's values: numbers or booleans if all are, else texts with "" for missing ones.
-
-    Args:
-        name: the key.
-        values: some values that it has.
-        kinds: the types that its values have.
-        limits: the limits for the texts.
-        first: the first row's number.
-    """
-    dtype = _dtype(kinds)
-    if dtype is not None:
-        try:
-            return np.asarray(values, dtype)
-        except OverflowError as error:
-            raise BadData(f"column {name!r} has whole numbers outside of 64 bits") from error
-    column = text_array(map(_text, values))
-    check_lengths(name, column, limits.text_characters, first)
-    return column
-
-
 def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    """Return a value among texts, as a request's value is read."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value.strip()
+        case bool():
+            return str(value).lower()
+        case WrittenFloat():
+            return value.text
+        case int() | float():
+            return str(int(value)) if value == int(value) else str(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

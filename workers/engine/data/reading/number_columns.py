@@ -10,6 +10,7 @@ from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
 from workers.engine.data.reading.column_types import TypedColumn, convert
+from workers.engine.data.reading.exact_numbers import were_rounded
 from workers.engine.data.reading.gap_evidence import named_words
 from workers.engine.data.reading.number_texts import (
     Numbers,
@@ -75,6 +76,8 @@ class NumberTexts:
         numbers = read_numbers(self._texts.values, form, self._is_gap)
         if numbers.misfits:
             return self._typed(None, findings=self._mixed(seen), offers=self._nearly(numbers, form))
+        if were_rounded(self._texts.values, numbers.values):
+            return self._typed(None)
         if not is_certain(seen, form, self._decimal) or (self._is_target and self._has_classes(form)):
             return self._typed(None, offers=(self._uncertain(form, head[0]),))
         values = self._texts.spread(numbers.values)
