@@ -147,3 +147,59 @@ EXAMPLES = {
     "an own fit": OWN_FIT,
 }
 """For rows of four numbers and three classes: each is a function `build_model` or a class `Net`."""
+
+WHOLE_GUIDE = '''
+"""A guide with several definitions of one name, data that are loaded, and searches between them."""
+from tensorflow import keras
+from tensorflow.keras import layers
+
+
+def build_model(hp):
+    model = keras.Sequential([layers.Flatten(), layers.Dense(hp.Int("first", 4, 8))])
+    model.compile("adam", "categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+import keras_tuner
+
+build_model(keras_tuner.HyperParameters())
+
+
+def existing(units, rate):
+    model = keras.Sequential([layers.Flatten(), layers.Dense(units), layers.Dense(3, activation="softmax")])
+    model.compile(keras.optimizers.Adam(rate), "categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def build_model(hp):
+    for i in range(hp.Int("layers", 1, 2)):
+        hp.Int(f"units_{i}", 4, 8)
+    return existing(hp.get("units_0"), hp.Float("rate", 1e-4, 1e-2, sampling="log"))
+
+
+tuner = keras_tuner.RandomSearch(
+    hypermodel=build_model,
+    objective="val_accuracy",
+    max_trials=3,
+    executions_per_trial=2,
+    overwrite=True,
+)
+tuner.search_space_summary()
+(x, y), (x_test, y_test) = keras.datasets.mnist.load_data()
+y = keras.utils.to_categorical(y, 10)
+tuner.search(x, y, epochs=2, validation_data=(x_test, y_test))
+models = tuner.get_best_models(num_models=2)
+models[0].summary()
+
+
+class Tuned(keras_tuner.HyperModel):
+    def build(self, hp):
+        return build_model(hp)
+
+    def fit(self, hp, model, *args, **kwargs):
+        return model.fit(*args, shuffle=hp.Boolean("shuffle"), **kwargs)
+
+
+tuner = keras_tuner.RandomSearch(Tuned(), objective="val_accuracy", max_trials=4)
+tuner.search(x, y, epochs=3)
+'''

@@ -74,7 +74,10 @@ class CodeArgument(Frozen):
     off: str | None = Field(None, description="The option that makes it false, such as `--no-cache`.")
     dest: str | None = Field(None, description="The name under which a script reads it, if it has another.")
     nargs: str | None = Field(None, description="How many values it takes: `?`, `*`, `+` or a number.")
-    const: str | None = Field(None, description="Its value if its name is given alone.")
+    const: str | None = Field(
+        None,
+        description="Its value if its name is given alone; of a list the values to which others are added.",
+    )
     words: list[str] = Field([], description="The texts that its type reads as true and as false.")
     separator: str | None = Field(None, description="Between the values of a list that is given as one text.")
     command: str | None = Field(None, description="The command of a script to which it belongs.")

@@ -126,7 +126,9 @@ def _sharing(argument: CodeArgument, arguments: Sequence[CodeArgument]) -> list[
 
 
 def _sets(argument: CodeArgument, value: ScriptArgument) -> bool:
-    """Return whether an option sets this truth value."""
+    """Return whether an option sets this value by its name alone."""
+    if argument.action == "constant":
+        return literal(argument.const) == value
     return isinstance(value, bool) and argument.action == ("true" if value else "false")
 
 

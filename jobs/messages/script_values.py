@@ -49,11 +49,16 @@ def passed_option(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     if argument.action == "constant":
         return _constant(argument, name, value, flag)
     if argument.action == "count":
-        if isinstance(value, int) and value >= 0:
-            return [flag] * int(value)
-        raise ArgumentRefused(name, f"it counts how often {flag} is given: use 0, 1, 2, …, not {value!r}")
+        begins = literal(argument.default) or 0
+        if isinstance(value, int) and isinstance(begins, int) and value >= begins:
+            return [flag] * int(value - begins)
+        raise ArgumentRefused(
+            name, f"it counts how often {flag} is given: use {begins}, {begins + 1}, …, not {value!r}"
+        )
     if argument.nargs == "?" and isinstance(value, bool) and not argument.words:
         return _optional_value(argument, name, value, flag)
+    if argument.action in ("append", "extend"):
+        value = _without_present(argument, name, value)
     texts = passed_values(argument, name, value)
     if argument.action == "append" and not argument.nargs:
         return [part for text in texts for part in named(flag, text)]
@@ -62,6 +67,18 @@ def passed_option(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     if long := next((text for text in texts if text.startswith("-") and not NEGATIVE.fullmatch(text)), None):
         raise ArgumentRefused(name, f"{long!r} begins with a dash, so it would be read as another argument")
     return [flag, *texts]
+
+
+def _without_present(argument: CodeArgument, name: str, value: ScriptArgument) -> ScriptArgument:
+    """Return the values that are added to those that a list has by default."""
+    present, values = literal(argument.const), value if isinstance(value, list) else [value]
+    if not isinstance(present, list | tuple) or not present:
+        return value
+    if list(present) != values[: len(present)]:
+        raise ArgumentRefused(
+            name, f"its values are added to {list(present)!r}, so the script cannot get {value!r} alone"
+        )
+    return values[len(present) :]
 
 
 def _switch(argument: CodeArgument, name: str, value: ScriptArgument, flag: str) -> list[str]:

@@ -22,7 +22,7 @@ from workers.features.images import decode, read_header
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols import oip_infer, table_rows, tfs_examples, tfs_predict
+from workers.serving.protocols import oip_infer, quick_bodies, tfs_examples, tfs_predict
 
 
 def feature(channels: Any = 3) -> ImageFeature:
@@ -150,12 +150,12 @@ def test_a_key_that_is_given_twice_inside_of_an_image_is_refused() -> None:
 
 
 def test_another_process_decodes_every_image() -> None:
-    size = table_rows.size_of(PIPELINE)
+    size = quick_bodies.size_of(PIPELINE)
     body = json.dumps({"instances": [{"image": {"b64": b64(BODIES[0])}}]}).encode()
     assert len(body) < 2048
-    assert not table_rows.is_quick(body, size)
-    assert not table_rows.is_quick(b'{"inputs": []}' + BODIES[0], size, raw=len(BODIES[0]))
-    assert not table_rows.is_quick(b'{"instances": [null]}', size)
+    assert not quick_bodies.is_quick(body, size)
+    assert not quick_bodies.is_quick(b'{"inputs": []}' + BODIES[0], size, raw=len(BODIES[0]))
+    assert not quick_bodies.is_quick(b'{"instances": [null]}', size)
 
 
 def test_a_pipeline_has_an_image_alone() -> None:

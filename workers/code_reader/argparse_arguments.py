@@ -9,6 +9,8 @@ from workers.code_reader.argument_words import words_of
 from workers.code_reader.modules import Module, constant, printable
 
 ADD = "add_argument"
+PARSER = "ArgumentParser"
+GROUPS = ("add_argument_group", "add_mutually_exclusive_group")
 PARSE = ("parse_args", "parse_known_args")
 ACTIONS: dict[str, ArgumentAction] = {
     "store_true": "true",
@@ -43,19 +45,24 @@ class _Parsers:
     """What the calls of a module say about its parsers.
 
     Attributes:
-        commands: the command of each variable that holds the parser of one.
+        commands: for each variable, the lines from which it holds the parser of a command.
         choices: the declarations of commands: the call of `add_subparsers`, and the names of its commands.
         defaults: the sources given to `set_defaults`, by name.
     """
 
-    commands: dict[str, str] = field(default_factory=dict)
+    commands: dict[str, list[tuple[int, str | None]]] = field(default_factory=dict)
     choices: list[tuple[ast.Call, list[str]]] = field(default_factory=list)
     defaults: dict[str, ast.expr] = field(default_factory=dict)
+
+    def command_at(self, call: ast.Call) -> str | None:
+        """Return the command whose parser a call's variable holds; None for the main parser."""
+        held = [command for line, command in self.commands.get(_holder(call), ()) if line <= call.lineno]
+        return held[-1] if held else None
 
 
 def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared | None:
     """Return the arguments whose names are constants; None if the module declares none by argparse."""
-    calls = [node for node in ast.walk(module.tree) if _is_method(node)]
+    calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
     calls.sort(key=lambda node: (node.lineno, node.col_offset))
     added = [call for call in calls if _method(call) == ADD]
     parsers = _parsers_of(module)
@@ -72,40 +79,62 @@ def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared 
             dynamic += 1
         else:
             arguments.append(argument)
-    note = f"{dynamic} argument(s) have names that only running the script shows." if dynamic else ""
-    return Declared(arguments, note)
+    return _declared(calls, arguments, dynamic)
 
 
-def _is_method(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: int) -> Declared:
+    notes = []
+    if dynamic:
+        notes.append(f"{dynamic} argument(s) have names or settings that only running the script shows.")
+    if any(_method(call) == "parse_known_args" for call in calls):
+        notes.append("It accepts further arguments.")
+    if sum(_method(call) == PARSER for call in calls) > 1:
+        notes.append("It has several parsers, whose arguments are listed together.")
+        arguments = [
+            each.model_copy(update={"default": "None"}) if each.default is None else each
+            for each in arguments
+        ]
+    return Declared(arguments, " ".join(notes))
 
 
 def _method(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Name):
+        return call.func.id
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _parsers_of(module: Module) -> _Parsers:
-    """Return what assignments and calls say about the parsers, in their order."""
+    """Return what assignments and calls say about the parsers, in the order of their lines."""
     parsers = _Parsers()
     groups: dict[str, list[str]] = {}
-    for node in ast.walk(module.tree):
-        call = node.value if isinstance(node, ast.Assign | ast.Expr) else None
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-            continue
-        name = node.targets[0].id if _is_named(node) else ""
-        holder = _holder(call)
-        method = call.func.attr
-        if method == "add_subparsers":
-            groups[name] = []
-            parsers.choices.append((call, groups[name]))
-        elif method == "add_parser" and isinstance(command := _first_constant(call), str):
-            groups.get(holder, []).append(command)
-            parsers.commands[name] = command
-        elif method in ("add_argument_group", "add_mutually_exclusive_group") and holder in parsers.commands:
-            parsers.commands[name] = parsers.commands[holder]
+    statements = [node for node in ast.walk(module.tree) if isinstance(node, ast.Assign | ast.Expr)]
+    statements.sort(key=lambda node: node.lineno)
+    made = [(node, node.value) for node in statements if isinstance(node.value, ast.Call)]
+    names = {id(call): _target(node) for node, call in made}
+    for call in ast.walk(module.tree):
+        if isinstance(call, ast.Call) and _method(call) == "add_subparsers":
+            group = groups.setdefault(names.get(id(call), ""), [])
+            parsers.choices.append((call, group))
+    for node, call in made:
+        method, holder, name = _method(call), _holder(call), _target(node)
+        if method == "add_parser" and isinstance(command := _first_constant(call), str):
+            # A function may have another name for the group.
+            group = groups.get(holder, next(iter(groups.values()), []))
+            group.append(command)
+            parsers.commands.setdefault(name, []).append((call.lineno, command))
+        elif method in GROUPS:
+            parsers.commands.setdefault(name, []).append((call.lineno, parsers.command_at(call)))
+        elif method == PARSER:
+            parsers.commands.setdefault(name, []).append((call.lineno, None))
         elif method == "set_defaults":
             parsers.defaults |= {each.arg: each.value for each in call.keywords if each.arg is not None}
     return parsers
+
+
+def _target(node: ast.Assign | ast.Expr) -> str:
+    """Return the one name to which a statement assigns; empty without."""
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    return target.id if isinstance(target, ast.Name) else ""
 
 
 def _first_constant(call: ast.Call) -> object:
@@ -116,10 +145,6 @@ def _holder(call: ast.Call) -> str:
     """Return the variable whose method is called; empty for another expression."""
     holder = call.func.value if isinstance(call.func, ast.Attribute) else None
     return holder.id if isinstance(holder, ast.Name) else ""
-
-
-def _is_named(node: ast.AST) -> bool:
-    return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
 
 
 def _command(call: ast.Call, names: list[str]) -> CodeArgument:
@@ -160,7 +185,8 @@ def _argument(
 ) -> CodeArgument | None:
     names = [constant(argument) for argument in call.args]
     texts = [name for name in names if isinstance(name, str)]
-    if not texts or len(texts) < len(names):
+    has_hidden_settings = any(keyword.arg is None for keyword in call.keywords)
+    if not texts or len(texts) < len(names) or has_hidden_settings:
         return None
     # The long name of an option: `--epochs`, not `-e`.
     name = max(texts, key=len)
@@ -171,7 +197,8 @@ def _argument(
     nargs = constant(keywords.get("nargs"))
     annotation = keywords.get("type")
     long_names = [text for text in texts if text.startswith("--")]
-    default = module.source(keywords.get("default", parsers.defaults.get(dest)))
+    default = module.source(parsers.defaults.get(dest, keywords.get("default")))
+    const = default if action in ("append", "extend") else module.source(keywords.get("const"))
     if default is None and not is_option:
         default = NO_ARGUMENT.get(str(nargs))
     if default is None and is_option and constant(keywords.get("required")) is not True:
@@ -187,9 +214,9 @@ def _argument(
         off=printable(f"--no-{long_names[0][2:]}") if action == "boolean" and long_names else None,
         dest=None if dest == _derived_dest(texts) else printable(dest),
         nargs=None if nargs is None else printable(str(nargs)),
-        const=module.source(keywords.get("const")),
+        const=const,
         words=words_of(module, annotation, modules),
-        command=parsers.commands.get(_holder(call)),
+        command=parsers.command_at(call),
     )
 
 

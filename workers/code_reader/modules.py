@@ -48,7 +48,8 @@ class Module:
         if file.text is None:
             message = "is not text in UTF-8: save it as UTF-8"
             raise Unreadable(CodeProblem(path=file.path, message=message))
-        text, magics = file.text, []
+        text = file.text
+        magics: list[int] = []
         try:
             try:
                 tree = _parsed(text, file.path)

@@ -7,7 +7,7 @@ from jobs.messages.code import CodeNotice
 from workers.code_reader.modules import Module, printable
 
 TENSORFLOW, KERAS = "tensorflow", "keras"
-OF_TENSORFLOW = "tensorflow.keras"
+OF_TENSORFLOW = f"{TENSORFLOW}.{KERAS}"
 EARLIER, TUNER = "kerastuner", "keras_tuner"
 """The earlier name of KerasTuner, and its present one."""
 

@@ -24,8 +24,9 @@ from jobs.spec.data.features import (
     TwoNgramsFeature,
 )
 from jobs.spec.data.writings import READERS
+from workers.features.date_texts import DATE
 from workers.features.ngrams import Analyzer, choose, frequencies, occurrences, vocabulary
-from workers.features.values import DATE, Array, from_stored, words_from_stored
+from workers.features.values import Array, from_stored, words_from_stored
 
 PART_ROWS = 65_536
 """Words and texts of so many rows are in memory at once."""

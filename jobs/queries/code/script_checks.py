@@ -71,8 +71,8 @@ def _problems(
 def _examples(row: Parameter) -> list[Value]:
     """Return values that a search may choose, so that each kind of value occurs."""
     if isinstance(row, FloatParameter):
-        return [row.min + (row.max - row.min) * PART] if row.step is None else list(row.grid())[:3]
-    return [row.min, row.max] if isinstance(row, IntParameter) else list(row.grid())
+        return [row.min + (row.max - row.min) * PART] if row.step is None else [*row.grid()[:3]]
+    return [row.min, row.max] if isinstance(row, IntParameter) else [*row.grid()]
 
 
 def _missing(script: ScriptModel, space: Space, declared: list[CodeArgument]) -> Iterator[Problem]:

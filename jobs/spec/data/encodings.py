@@ -81,6 +81,7 @@ _ALPHABETS: dict[str, str] = {
     "Hungarian": "áéíóöőúüű",
     "Romanian": "ăâîşţ",
     "South Slavic": "čćđšž",
+    "Estonian": "äöüõšž",
     "Turkish": "çğıöşüi̇âîû",
 }
 _OWN_ALPHABETS: tuple[tuple[Encoding, str], ...] = (
@@ -88,6 +89,11 @@ _OWN_ALPHABETS: tuple[tuple[Encoding, str], ...] = (
     ("koi8-r", "[А-яЁё]"),
     ("windows-1253", "[Ά-ώ]"),
 )
+_UNLIKELY = re.compile(r"[^\W\d_]þ|õ(?![eE])")
+"""Icelandic words begin with þ, which is ş in Turkish; Portuguese õ precedes e, and is ő in Hungarian."""
+_SLIGHTLY = 0.01
+_UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+"""Bytes that are no character in Windows-1252."""
 _CLEAR = 0.9
 """Share of the special characters from which an encoding is taken without a comparison with others."""
 _CONTROL = re.compile(rb"[\x02-\x08\x0e-\x19\x1b-\x1e]")
@@ -227,8 +233,9 @@ def _western(body: bytes) -> tuple[Encoding, float]:
     """
     shares = {encoding: _share_of_one_language(body, CODECS[encoding]) for encoding in _WESTERN}
     best = max(_WESTERN, key=lambda encoding: shares[encoding])
-    # Bytes that make no words in any of them are the most usual one's, in which some bytes do not exist.
-    return (best if shares[best] > 1 / 2 else _WESTERN[0]), shares[best]
+    # Words of many languages are the most usual one's, in which some bytes do not exist.
+    is_usual = shares[best] <= 1 / 2 and not _UNDEFINED.search(body)
+    return (_WESTERN[0] if is_usual else best), shares[best]
 
 
 def _share_of_one_language(body: bytes, codec: str) -> float:
@@ -239,12 +246,16 @@ def _share_of_one_language(body: bytes, codec: str) -> float:
     signs = sum(character in _SIGNS for character in special)
     # A sign between letters, as in "Plze³", is a wrongly decoded letter.
     inside = len(re.findall(rf"[^\W\d_][{re.escape(_SIGNS)}][^\W\d_]", text.replace("’", "'")))
+    # So are a closing quotation mark and a dash at the begin of a word.
+    inside += len(re.findall(r"(?<!\w)[»”–][^\W\d_]", text))
     # So is a capital letter after a small one.
     inside += len(re.findall(r"[a-zß-öø-ÿ][À-ÖØ-Þ]", text))
     letters = max(
         sum(character.lower() in alphabet for character in special) for alphabet in _ALPHABETS.values()
     )
-    return (letters + signs - 2 * inside) / len(special)
+    # Of two encodings that are equally likely, these places of letters of the first decide.
+    unlikely = _SLIGHTLY * bool(_UNLIKELY.search(text))
+    return (letters + signs - 2 * inside) / len(special) - unlikely
 
 
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)

@@ -74,6 +74,31 @@ def build_model(hp):
 )
 
 
+LOSSES_OF_LAYERS = (
+    own_code.IMPORTS
+    + """
+class Endpoint(layers.Layer):
+    def call(self, x):
+        self.add_loss(0.01 * keras.ops.sum(keras.ops.square(x)))
+        return x
+
+
+def build_model(hp):
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input((4,))
+    x = Endpoint()(layers.Dense(8, activity_regularizer="l2", kernel_regularizer="l1")(inputs))
+    model = keras.Model(inputs, layers.Dense(3, activation="softmax", name="out")(x))
+    model.compile(
+        "rmsprop",
+        loss="sparse_categorical_crossentropy",
+        loss_weights=0.3,
+        metrics={"out": ["accuracy"]},
+        weighted_metrics=["accuracy"],
+        steps_per_execution=2,
+    )
+    return model
+"""
+)
 BUILT_IN = (
     own_code.IMPORTS
     + """
@@ -161,6 +186,17 @@ def test_all_curves_are_those_of_keras(
     assert ours.keys() == expected.keys()
     for name, values in expected.items():
         np.testing.assert_allclose(ours[name], values, rtol=2e-4, err_msg=name)
+
+
+def test_losses_of_layers_and_metrics_by_output_are_those_of_keras(tmp_path: Path, iris: DatasetFile) -> None:
+    fit = {"batch_size": 28, "epochs": 2}
+    parts = {**fit, "shuffle": False, "class_weights": WEIGHTS}
+    _, report = trial(tmp_path, LOSSES_OF_LAYERS, "build_model", iris, fit=parts)
+    keras_fit = {**fit, "class_weight": dict(enumerate(WEIGHTS.values()))}
+    expected, ours = curves_of_keras(LOSSES_OF_LAYERS, iris, keras_fit, tmp_path / "k"), curves(report)
+    assert ours.keys() == expected.keys() >= {"accuracy", "val_weighted_accuracy"}
+    for name, values in expected.items():
+        np.testing.assert_allclose(ours[name], values, rtol=1e-3, err_msg=name)
 
 
 def test_a_dry_build_accepts_metrics_and_losses_of_a_batch(tmp_path: Path) -> None:

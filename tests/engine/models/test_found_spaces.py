@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.messages.code import ReadRequest, SentFile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.formats import keras_tuner as keras_tuner_format
+from jobs.spec.sections.code_model import CodeModel
 from tests import guide_models, own_code
 from tests.engine.models.test_own_code import IRIS, dry_built, names
+from workers.code_reader.reading import read
 from workers.engine.errors import CodeFailure
 from workers.engine.models import code_space
 from workers.engine.models.code_build import hyperparameters_with
@@ -125,9 +128,25 @@ def test_what_only_a_trial_declares_is_named_on_its_job(
         }
     )
     report = RecordingReport(tmp_path)
+    assert isinstance(spec.model, CodeModel)
     with using_code(code):
         build = build_code(entry_of(spec.model), hyperparameters_with({"units": 4}), IRIS)
         warn_of_unknown(report, spec, build.hyperparameters)
     (((name, message), _),) = report.of("warning")
     assert name == "hyperparameter_not_searched"
     assert "has no 'hidden': it has its default, 0.1, in all trials" in message
+
+
+def test_the_definitions_of_a_whole_guide_have_its_spaces(tmp_path: Path) -> None:
+    sent = tmp_path / "guide"
+    sent.write_text(guide_models.WHOLE_GUIDE)
+    (tmp_path / "kept").mkdir()
+    files = [SentFile(place=str(sent), path="model.py")]
+    reading = read(ReadRequest(files=files, into=str(tmp_path / "kept"), definitions_only=True))
+    assert [(entry.name, entry.note) for entry in reading.found.entries] == [
+        ("build_model", ""),
+        ("Tuned", ""),
+    ]
+    text = (tmp_path / "kept" / "0").read_text()
+    assert names(dry_built(tmp_path / "a", text)) == ["layers", "units_0", "rate", "units_1"]
+    assert names(dry_built(tmp_path / "b", text, "Tuned"))[-1] == "shuffle"

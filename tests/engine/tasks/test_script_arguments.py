@@ -96,6 +96,8 @@ def test_a_boolean_arrives_as_it_is_recorded(tmp_path: Path, declared: str, valu
         ('"--layers", choices=["s", "m"]', "x", "one of s, m"),
         ('"--layers", nargs=2', [1], "takes 2 values"),
         ('"--layers", nargs="+"', ["-a"], "begins with a dash"),
+        ('"--layers", action="append", default=["a"]', ["b"], r"added to \['a'\]"),
+        ('"--layers", action="count", default=2', 1, "use 2, 3"),
     ],
 )
 def test_what_a_parser_cannot_get_is_refused_before_the_script_starts(
@@ -120,6 +122,14 @@ def test_what_a_parser_cannot_get_is_refused_before_the_script_starts(
         ('"--tag", action="extend", nargs="+"', {"tag": ["a", "b"]}, {"tag": ["a", "b"]}),
         ('"-v", "--verbose", action="count", default=0', {"verbose": 3}, {"verbose": 3}),
         ('"--fast", action="store_const", const=5, default=1', {"fast": 5}, {"fast": 5}),
+        (
+            '"--gpu", dest="device", action="store_const", const="gpu", default="cpu"\n'
+            '"--tpu", dest="device", action="store_const", const="tpu"',
+            {"device": "tpu"},
+            {"device": "tpu"},
+        ),
+        ('"--tag", action="append", default=["a"]', {"tag": ["a", "b"]}, {"tag": ["a", "b"]}),
+        ('"-v", "--verbose", action="count", default=1', {"verbose": 3}, {"verbose": 3}),
         ('"-lr", type=float', {"lr": 0.5}, {"lr": 0.5}),
         ('"-e", type=int', {"e": -3}, {"e": -3}),
         ('"--learning-rate", type=float', {"learning_rate": 1e-5}, {"learning_rate": 1e-5}),
@@ -162,6 +172,19 @@ def test_a_command_gets_its_own_arguments(tmp_path: Path) -> None:
         run(tmp_path, {"train.py": text}, {"what": "test", "data": "d.csv"})
 
 
+def test_one_variable_may_hold_the_parsers_of_several_commands(tmp_path: Path) -> None:
+    text = (
+        PARSER
+        + 'def commands(group):\n    p = group.add_parser("fit")\n    p.add_argument("--cache", type=int)\n'
+        + '    p = group.add_parser("test")\n    p.add_argument("--cache", action="store_false")\n'
+        + 'commands(parser.add_subparsers(dest="what"))\n'
+        + READ + TOLD
+    )  # fmt: skip
+    assert run(tmp_path, {"train.py": text}, {"what": "fit", "cache": 3}) == {"what": "fit", "cache": 3}
+    received = run(tmp_path, {"train.py": text}, {"what": "test", "cache": False})
+    assert received == {"what": "test", "cache": False}
+
+
 def test_the_parser_may_be_in_another_file(tmp_path: Path) -> None:
     options = PARSER + 'add("--cache", action="store_false")\n'
     options = options.replace("add(", "parser.add_argument(")
@@ -172,6 +195,17 @@ def test_the_parser_may_be_in_another_file(tmp_path: Path) -> None:
     assert run(
         tmp_path, {**files, "pkg/__init__.py": "", "pkg/go.py": text}, {"cache": True}, "-m pkg.go"
     ) == {"cache": True}
+
+
+def test_a_default_that_is_set_later_counts(tmp_path: Path) -> None:
+    text = PARSER + 'add("--fast", action="store_true")\nparser.set_defaults(fast=True)\n' + READ + TOLD
+    with pytest.raises(ProgramFailed, match="can only make it true"):
+        run(tmp_path, {"train.py": text.replace("add(", "parser.add_argument(")}, {"fast": False})
+
+
+def test_settings_that_only_running_shows_are_not_guessed(tmp_path: Path) -> None:
+    text = PARSER + 'flag = {"action": "store_true"}\nparser.add_argument("--fast", **flag)\n' + READ + TOLD
+    assert run(tmp_path, {"train.py": text}, {"fast": True}) == {"fast": True}
 
 
 def test_a_script_without_known_arguments_gets_them_as_written(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_rows_and_windows_have_the_bits_of_the_general_way(rows: list[Any], key:
         plain = parse_plain_rows(body, pipeline)
         assert plain is not None
         assert plain.key == named
-        general = read_instances(json.loads(body)[named], pipeline, "input")
+        general = read_instances(json.loads(body)[named], pipeline, frozenset())
         assert plain.array.dtype == general.dtype
         assert (plain.array.shape, plain.array.tobytes()) == (general.shape, general.tobytes())
 

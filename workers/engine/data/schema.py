@@ -17,7 +17,8 @@ from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
-from workers.engine.data.identifiers import NO_IDENTIFIER, Judgement, judge
+from workers.engine.data.findings.identifiers import NO_IDENTIFIER, Judgement, judge
+from workers.engine.data.findings.writings import Group, find_groups, merge
 from workers.engine.data.labels import is_list_column
 from workers.engine.data.reading.column_types import TypedColumn
 from workers.engine.data.reading.exact_numbers import EqualDecimals, equal_decimals_of
@@ -25,7 +26,6 @@ from workers.engine.data.reading.typed_columns import read_column
 from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.data.texts import is_text
-from workers.engine.data.writings import Group, find_groups, merge
 from workers.engine.errors import BadData
 
 FIRST_ROWS = 10_000
@@ -257,9 +257,8 @@ def _role(
     if all(missing(part).all() for part in (column[:FIRST_ROWS], column)):
         return ColumnSchema("ignore", kind, "it has no value in any row")
     judgement = judge(name, column if distinct_words is None else distinct_words, kind)
-    return ColumnSchema(
-        "feature" if judgement.reason is None else "id", kind, judgement.reason, judgement=judgement
-    )
+    role: ColumnRole = "feature" if judgement.reason is None else "id"
+    return ColumnSchema(role, kind, judgement.reason, judgement=judgement)
 
 
 def _as_feature(column: ColumnSchema) -> ColumnSchema:

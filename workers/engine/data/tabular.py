@@ -26,24 +26,24 @@ from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.dates.findings import find_date_issues
-from workers.engine.data.doubts import (
+from workers.engine.data.encode import encode_target
+from workers.engine.data.expansion import check_expanded
+from workers.engine.data.findings.doubts import (
     offers_of_digits,
     offers_of_roles,
     offers_of_writings,
     sentences_on_decimals,
 )
-from workers.engine.data.encode import encode_target
-from workers.engine.data.expansion import check_expanded
+from workers.engine.data.findings.row_order import offers_of_row_order
+from workers.engine.data.findings.writings import count_values
 from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
 from workers.engine.data.labels import seems_divided
 from workers.engine.data.row_hashes import count_equal_rows
-from workers.engine.data.row_order import offers_of_row_order
 from workers.engine.data.schema import ColumnSchema, Schema, with_role
 from workers.engine.data.spilled import words
 from workers.engine.data.split import named_parts
 from workers.engine.data.table import NUMBERS, Table
-from workers.engine.data.writings import count_values
 from workers.engine.errors import BadSpec
 from workers.features.ngrams import MIN_TEXTS, frequencies, words_of
 

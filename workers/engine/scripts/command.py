@@ -4,7 +4,8 @@ from collections import OrderedDict
 from pathlib import Path
 
 from jobs.messages.code import CodeArgument
-from jobs.messages.script_command import ArgumentRefused, command_of, path_of
+from jobs.messages.script_command import command_of, path_of
+from jobs.messages.script_values import ArgumentRefused
 from jobs.messages.task import OwnCode
 from jobs.spec.sections.script_model import ScriptModel
 from workers.code_reader.scripts import arguments_of_script

@@ -19,6 +19,7 @@ from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.bundled import load_bundled
 from workers.engine.data.encode import Encoded, array_types, choose_target, encode, encode_target
+from workers.engine.data.findings.writings import merge_target
 from workers.engine.data.image_files.image_schema import propose_images, requested_target
 from workers.engine.data.image_files.images import BadImages, ImageTable, read_images
 from workers.engine.data.overview.overview import of_arrays, of_table
@@ -35,7 +36,6 @@ from workers.engine.data.store import file_digest
 from workers.engine.data.table import Table, read_array, read_arrow, read_npz, read_parquet
 from workers.engine.data.tabular import TableTarget, make_table_profile
 from workers.engine.data.target_gaps import with_target
-from workers.engine.data.writings import merge_target
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.report import Report
 from workers.engine.tasks.overviews import write_overviews

@@ -6,7 +6,7 @@ has them in order.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,32 +38,35 @@ _EXACT = {BRAIN: 2**8, "FP16": 2**11, "FP32": 2**24, "FP64": 2**53}
 """Up to these, a float is the only whole number near it."""
 
 
-def read_tensors(tensors: list[Tensor], raw: memoryview, pipeline: Pipeline, input_name: str) -> Array:
+def read_tensors(
+    tensors: list[Tensor], raw: memoryview, pipeline: Pipeline, input_names: frozenset[str]
+) -> Array:
     """Return the model's input for the columns in an infer request, (rows, …) float32.
 
     Args:
         tensors: each column's name, shape, datatype and data, or one tensor with all columns.
         raw: the binary tensors' bytes, in order.
         pipeline: the version's.
-        input_name: that of the model's input.
+        input_names: see `table_rows.names_of_input`.
 
     Raises:
         BadRequest: a tensor does not fit its column.
         BodyTooLarge: the rows become too many numbers.
     """
     columns: dict[str, object] = {}
+    kinds = pipeline.columns
     for tensor in tensors:
         name = tensor.get("name")
-        names = [*pipeline.columns]
-        if name == input_name and len(tensors) == 1 and name not in names:
-            axes = () if len(names) == 1 and _is_without_axis(tensor, pipeline) else (len(names),)
-        elif not isinstance(name, str) or name not in names:
+        if len(tensors) == 1 and isinstance(name, str) and name in input_names:
+            axes = () if len(kinds) == 1 and _is_without_axis(tensor, pipeline) else (len(kinds),)
+            chosen = kinds
+        elif not isinstance(name, str) or name not in kinds:
             raise BadRequest(f"unexpected input {name!r}; the columns are {names_of(pipeline)}")
         else:
-            names, axes = [name], ()
+            axes, chosen = (), {name: kinds[name]}
         if name in columns:
             raise BadRequest(f"input {name!r} is given twice")
-        read, raw = _read_tensor(tensor, names, axes, raw, pipeline)
+        read, raw = _read_tensor(tensor, chosen, axes, raw, pipeline)
         columns |= read
     if raw:
         raise BadRequest(f"{len(raw)} bytes follow the last binary tensor")
@@ -80,13 +83,17 @@ def _is_without_axis(tensor: Tensor, pipeline: Pipeline) -> bool:
 
 
 def _read_tensor(
-    tensor: Tensor, names: Sequence[str], axes: tuple[int, ...], raw: memoryview, pipeline: Pipeline
+    tensor: Tensor,
+    kinds: Mapping[str, ColumnType],
+    axes: tuple[int, ...],
+    raw: memoryview,
+    pipeline: Pipeline,
 ) -> tuple[Mapping[str, object], memoryview]:
     """Return lists of values by column, and the bytes after the tensor.
 
     Args:
         tensor: its description.
-        names: the columns that it has.
+        kinds: the columns that it has, with their types.
         axes: `(columns,)` if it has an axis of columns, else empty.
         raw: the bytes from its first on.
         pipeline: the version's.
@@ -100,10 +107,10 @@ def _read_tensor(
     is_image = pipeline.features.image is not None
     values, raw = _flat_values(tensor, label, shape, raw, is_image=is_image)
     columns: dict[str, object] = {}
-    for place, name in enumerate(names):
-        column = values[place :: len(names)]
+    for place, (name, kind) in enumerate(kinds.items()):
+        column = values[place :: len(kinds)]
         if isinstance(column, np.ndarray):
-            column = _listed(column, datatype, pipeline.columns[name], name)
+            column = _listed(column, datatype, kind, name)
         size = window.rows if window is not None else 0
         columns[name] = (
             [column[start : start + size] for start in range(0, len(column), size)] if size else column

@@ -43,7 +43,7 @@ from workers.serving.protocols.oip_tensors import (
     shape_of,
     take_raw,
 )
-from workers.serving.protocols.table_rows import check_keys
+from workers.serving.protocols.table_rows import check_keys, names_of_input
 
 Array = npt.NDArray[Any]
 
@@ -94,7 +94,7 @@ def parse_infer(
     tensors = request["inputs"]
     if pipeline is not None:
         check_keys(head, request)
-        arrays = [read_tensors(tensors, raw, pipeline, signature.inputs[0].name)]
+        arrays = [read_tensors(tensors, raw, pipeline, names_of_input(signature, pipeline))]
     else:
         arrays = _read_inputs(tensors, signature, raw, strict=needs_check(head, strings))
     call_id = request.get("id")

@@ -2,19 +2,20 @@
 
 A body has rows (`instances`) or lists by column (`inputs`). A row is an object with the columns' names, or a
 list of values in the columns' order; if there is one column, it may be the value itself. An instance for a
-version that takes windows is a list of rows, or `{"rows": […]}`, and by column a list of values. A row under
-the name of the model's input has all columns.
+version that takes windows is a list of rows, or `{"rows": […]}`, and by column a list of values. A list under
+the name `input`, or the name of the model's input, has all columns, unless a column has this name.
 
 The values are those of the table. The encoded numbers that a pipeline makes of them are never read: they
 could be confused with values.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
+from jobs.spec.signature import Signature
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
 from workers.model_process.errors import BadRequest, BodyTooLarge
@@ -25,32 +26,31 @@ Row = dict[str, Any]
 
 MAX_INPUT_BYTES = 256 * 2**20
 """A row of two bytes may become thousands of numbers."""
-MAX_QUICK_BYTES = 2 * 2**10
-MAX_QUICK_VALUES = 6_000
-"""Rows in a longer body, or with more values, are read by another process: a value takes about 0.2 µs."""
-VALUES_PER_COLUMN = 25
-"""A column takes as long as this many values, however few rows there are."""
-POSITIONS_PER_COLUMN = 1_000
-"""Positions of the input that take as long as a column."""
+INPUT = "input"
+"""The name that means all columns, whatever the name of the model's input is."""
 ROWS = "rows"
 """The key of the rows of a window."""
 BASE64 = "b64"
 """The key of the bytes of an image."""
 _SHOWN_COLUMNS = 20
 _KEY = re.compile(rb'"\s*:')
-_OF_NUMBERS = b"0123456789+-.eE,[] \t\r\n"
-_PLAIN = (b'{"instancs":}', b'{"inputs":}')
-"""Bodies without the characters of numbers and lists: an "e" may belong to a number."""
 
 
-def read_predict(body: Body, request: Mapping[str, Any], pipeline: Pipeline, name: str) -> Array:
+def names_of_input(signature: Signature, pipeline: Pipeline) -> frozenset[str]:
+    """Return the names that mean all columns in their order."""
+    return frozenset({INPUT, signature.inputs[0].name} - pipeline.columns.keys())
+
+
+def read_predict(
+    body: Body, request: Mapping[str, Any], pipeline: Pipeline, input_names: frozenset[str]
+) -> Array:
     """Return the model's input for the rows in a predict body, (rows, …) float32.
 
     Args:
         body: as it was received.
         request: the object in it, which has `instances` or `inputs`.
         pipeline: the version's.
-        name: that of the model's input.
+        input_names: see `names_of_input`.
 
     Raises:
         BadRequest: the rows have unknown columns or wrong types, or a key is given twice.
@@ -63,38 +63,38 @@ def read_predict(body: Body, request: Mapping[str, Any], pipeline: Pipeline, nam
         if not instances:
             raise BadRequest(f"JSON Value: {quote_value(request)} No values in 'instances' array")
         check_keys(body, request)
-        return read_instances(instances, pipeline, name)
+        return read_instances(instances, pipeline, input_names)
     columns = request["inputs"]
     check_keys(body, request)
-    if isinstance(columns, dict) and (columns.keys() != {name} or name in pipeline.columns):
+    if isinstance(columns, dict) and not _has_only(columns, input_names):
         try:
             return read_columns(columns, pipeline)
         except BadValue as error:
             raise BadRequest(str(error)) from None
-    instances = columns[name] if isinstance(columns, dict) else columns
+    instances = _only_value(columns) if isinstance(columns, dict) else columns
     if not isinstance(instances, list):
         raise BadRequest(
             f"'inputs' must be a list of rows, or an object with the columns {names_of(pipeline)}"
         )
     if not instances:
         raise BadRequest("inputs have no rows")
-    return read_instances(instances, pipeline, name)
+    return read_instances(instances, pipeline, input_names)
 
 
-def read_instances(instances: Sequence[Any], pipeline: Pipeline, name: str) -> Array:
+def read_instances(instances: Sequence[Any], pipeline: Pipeline, input_names: frozenset[str]) -> Array:
     """Return the model's input for rows, or for windows of rows, (instances, …) float32.
 
     Args:
         instances: as this module describes them.
         pipeline: the version's.
-        name: that of the model's input.
+        input_names: see `names_of_input`.
 
     Raises:
         BadRequest: the rows have unknown columns, wrong types or the wrong number of values.
         BodyTooLarge: the rows become too many numbers.
     """
-    if name not in pipeline.columns and all(_has_only(instance, name) for instance in instances):
-        instances = [instance[name] for instance in instances]
+    if all(_has_only(instance, input_names) for instance in instances):
+        instances = [_only_value(instance) for instance in instances]
     check_size(len(instances) * pipeline.rows_of_window, pipeline)
     try:
         if pipeline.features.window is not None:
@@ -104,14 +104,19 @@ def read_instances(instances: Sequence[Any], pipeline: Pipeline, name: str) -> A
         raise BadRequest(str(error)) from None
 
 
-def _has_only(value: object, key: str) -> bool:
-    return isinstance(value, dict) and value.keys() == {key}
+def _has_only(value: object, keys: Container[str]) -> bool:
+    """Return whether a value is an object with one key, which is one of these."""
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in keys
+
+
+def _only_value(value: Mapping[str, Any]) -> Any:
+    return next(iter(value.values()))
 
 
 def _windows(instances: Sequence[Any], pipeline: Pipeline) -> list[list[Row]]:
     windows = []
     for number, instance in enumerate(instances, start=1):
-        rows = instance[ROWS] if _has_only(instance, ROWS) else instance
+        rows = instance[ROWS] if _has_only(instance, (ROWS,)) else instance
         if not isinstance(rows, list):
             raise BadRequest(
                 f'instance {number} must be {{"{ROWS}": [{{…}}, …]}} with {pipeline.rows_of_window} rows of '
@@ -147,7 +152,9 @@ def _rows(rows: Sequence[Any], pipeline: Pipeline) -> list[Row]:
 
 def _is_image(value: object, pipeline: Pipeline) -> bool:
     """Return whether a value is the image of the only column, and no row with the name of a column."""
-    return pipeline.features.image is not None and BASE64 not in pipeline.columns and _has_only(value, BASE64)
+    return (
+        pipeline.features.image is not None and BASE64 not in pipeline.columns and _has_only(value, (BASE64,))
+    )
 
 
 def _wrong_number(row: int, count: int, pipeline: Pipeline) -> str:
@@ -239,39 +246,3 @@ def check_size(rows: int, pipeline: Pipeline) -> None:
     most = max(MAX_INPUT_BYTES // (4 * pipeline.features.width), 1)
     if rows > most:
         raise BodyTooLarge(f"{rows} rows are too many for one request; send at most {most}")
-
-
-def size_of(pipeline: Pipeline) -> int:
-    """Return how many columns there are, with wide ones counted several times.
-
-    An image counts as so many that another process reads every request: a body of 2 KiB may be an image of
-    millions of pixels. So do wide rows in windows, because the rows of a window may be single values.
-    """
-    features = pipeline.features
-    if features.image is not None or (features.window is not None and features.width >= POSITIONS_PER_COLUMN):
-        return MAX_QUICK_VALUES
-    return len(pipeline.columns) + features.width // POSITIONS_PER_COLUMN
-
-
-def is_quick(body: Body, size: int, *, raw: int = 0) -> bool:
-    """Return whether a body's rows are so few that they are read at once.
-
-    Args:
-        body: as it was received.
-        size: see `size_of`; 0 without a pipeline.
-        raw: how many of its bytes are binary tensors, of which each may be a row.
-    """
-    if size == 0:
-        return True
-    values = body.count(b",") + 1
-    # Lists of numbers alone have as many values as commas, and no text, whose words take longer.
-    if raw == 0 and body.translate(None, _OF_NUMBERS) in _PLAIN:
-        return values + size * VALUES_PER_COLUMN <= MAX_QUICK_VALUES
-    if len(body) > MAX_QUICK_BYTES:
-        return False
-    # An escape may hide a key.
-    are_by_row = not any(mark in body for mark in (b'"inputs"', b'"examples"', b"\\"))
-    objects, lists = body.count(b"{"), body.count(b"[")
-    # The rows are objects, or lists in windows that are objects. Others have at most one row for each value.
-    rows = max(objects, lists) if are_by_row and objects > 1 else values
-    return size * (raw + rows + VALUES_PER_COLUMN) <= MAX_QUICK_VALUES

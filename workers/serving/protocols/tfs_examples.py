@@ -24,7 +24,7 @@ from workers.serving.protocols.json_tensors import (
     to_array,
     type_name,
 )
-from workers.serving.protocols.table_rows import ROWS, check_keys, read_instances
+from workers.serving.protocols.table_rows import ROWS, check_keys, names_of_input, read_instances
 from workers.serving.protocols.tfs_predict import check_signature_name, parse_object
 
 Array = npt.NDArray[Any]
@@ -78,26 +78,27 @@ def parse_examples(body: Body, signature: Signature, pipeline: Pipeline | None =
     rows = [{**context, **example} for example in examples] if context else examples
     if pipeline is not None:
         check_keys(body, request)
-        return [_read_table(rows, pipeline, signature.inputs[0].name)]
+        return [_read_table(rows, pipeline, names_of_input(signature, pipeline))]
     strict = needs_check(body, strings)
     return [_column(rows, spec, strict=strict) for spec in signature.inputs]
 
 
-def _read_table(examples: list[dict[str, Any]], pipeline: Pipeline, name: str) -> Array:
+def _read_table(examples: list[dict[str, Any]], pipeline: Pipeline, input_names: frozenset[str]) -> Array:
     """Return the input for examples whose features are columns: a value, or a list of the only value.
 
     In windows, each feature is a list with the values of all rows. As in the other bodies, an example may
     have its values, or its rows, in one list under the name of the model's input.
     """
     instances: list[object] = []
+    whole = {*input_names, ROWS} - pipeline.columns.keys()
     for number, example in enumerate(examples):
-        if example.keys() in ({name}, {ROWS}) and not example.keys() <= pipeline.columns.keys():
+        if len(example) == 1 and example.keys() <= whole:
             instances.append(example)
         elif pipeline.features.window is None:
             instances.append({key: _only_value(value) for key, value in example.items()})
         else:
             instances.append(_rows_of_window(example, number))
-    return read_instances(instances, pipeline, name)
+    return read_instances(instances, pipeline, input_names)
 
 
 def _only_value(value: Any) -> Any:

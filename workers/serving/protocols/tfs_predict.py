@@ -19,7 +19,7 @@ from workers.serving.protocols.json_tensors import (
 from workers.serving.protocols.long_numbers import with_exact_numbers
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
 from workers.serving.protocols.plain_rows import parse_plain_rows
-from workers.serving.protocols.table_rows import read_predict
+from workers.serving.protocols.table_rows import names_of_input, read_predict
 
 Array = npt.NDArray[Any]
 SIGNATURE_NAME = "serving_default"
@@ -69,8 +69,8 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
     if "instances" not in request and "inputs" not in request:
         raise BadRequest("Missing 'inputs' or 'instances' key")
     if pipeline is not None:
-        name = signature.inputs[0].name
-        return PredictCall([read_predict(body, request, pipeline, name)], rows="instances" in request)
+        array = read_predict(body, request, pipeline, names_of_input(signature, pipeline))
+        return PredictCall([array], rows="instances" in request)
     strings = len(request) + ("signature_name" in request)
     if "instances" in request:
         columns = _columns_of_rows(request, signature.inputs)

@@ -415,6 +415,10 @@ RUSSIAN = ("город,имя,y", "Москва,Иван,0", "Казань,Ол�
 CHINESE = ("城市,姓名,y", "北京,张伟,0", "上海,王芳,1", "广州,李娜,0")
 JAPANESE = ("店舗,商品,y", "東京,りんご,0", "大阪,みかん,1", "名古屋,バナナ,0")
 CZECH = ("město,jméno,y", "Plzeň,Jiří,0", "Brno,Tomáš,1", "Děčín,Božena,0")
+HUNGARIAN = ("város,név,y", "Győr,Lőrinc,0", "Pécs,Gergő,1", "Szűcsi,Réka,0")
+TURKISH = ("şehir,isim,y", "İstanbul,Ayşe,0", "Muğla,Işıl,1", "Diyarbakır,Çağla,0")
+CHINESE_OF_TAIWAN = ("城市,姓名,y", "臺北,張偉,0", "高雄,王芳,1", "臺中,李娜,0")
+KOREAN = ("도시,이름,y", "서울,김철수,0", "부산,이영희,1", "대구,박민수,0")
 FRENCH = ("ville,nom,y", "Orléans,José,0", "Nîmes,Zoë,1", "Besançon,Andrée,0")
 
 
@@ -437,6 +441,10 @@ ENCODINGS = (
     of_language("windows_1250.csv", CZECH, "cp1250", "windows-1250", "Windows-1250"),
     of_language("latin_1.csv", FRENCH, "cp1252", "latin-1", "Latin-1"),
     of_language("mac_roman.csv", FRENCH, "mac_roman", "mac-roman", "Mac Roman"),
+    of_language("windows_1250_of_hungary.csv", HUNGARIAN, "cp1250", "windows-1250"),
+    of_language("windows_1254.csv", TURKISH, "cp1254", "windows-1254"),
+    of_language("big5.csv", CHINESE_OF_TAIWAN, "big5", "big5"),
+    of_language("euc_kr.csv", KOREAN, "euc-kr", "euc-kr"),
     of_language("utf_8_with_a_mark.csv", RUSSIAN, "utf-8-sig", "utf-8"),
     of_language("utf_16.csv", RUSSIAN, "utf-16", "utf-16"),
     case(

@@ -265,6 +265,12 @@ ROLES = (
         offers=(("customer_id", {"role": "group"}),),
     ),
     TableCase(
+        "measures_with_names_like_numbers.csv",
+        csv_rows("NO2,house_number,y", *(f"{row * 31 % 97},{row * 7 % 89},{row % 2}" for row in range(400))),
+        {"NO2": ExpectedColumn("integer", "feature"), "house_number": ExpectedColumn("integer", "feature")},
+        absent=("identifier",),
+    ),
+    TableCase(
         "addresses_with_several_rows.csv",
         csv_of("mail", [f"person{row % 8}@example.org" for row in range(ROWS)]),
         {"mail": ExpectedColumn("category", "feature")},

@@ -16,7 +16,7 @@ from jobs.spec.data.features import OneHotFeature
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.signature import InputColumn, Signature, TensorSpec
 from tests.engine.data.collection import identifiers, labels
-from tests.engine.data.collection.case import TableCase
+from tests.engine.data.collection.case import TableCase, csv_rows
 from tests.engine.helpers import profiled
 from workers.engine.data.dataset import columns_of
 from workers.engine.data.store import read_arrays
@@ -119,7 +119,7 @@ def sent_as_tensors(pipeline: Pipeline, columns: dict[str, list[Any]]) -> Any:
     return oip_infer.parse_infer(body, None, signature_of(pipeline), pipeline).arrays[0]
 
 
-CITY = labels.csv_rows(
+CITY = csv_rows(
     "city,size,y",
     *(
         f"{name},{row}.5,{row % 2}"
@@ -152,7 +152,7 @@ def test_a_category_that_is_not_merged_reads_its_own_writing_without_blanks(tmp_
 def test_whole_numbers_that_are_encoded_as_words_stay_apart(tmp_path: Path) -> None:
     first = 2**53
     rows = (f"{first + row % 2},{row}.5,{row % 2}" for row in range(40))
-    case = TableCase("codes.csv", labels.csv_rows("code,size,y", *rows))
+    case = TableCase("codes.csv", csv_rows("code,size,y", *rows))
     pipeline = fitted(tmp_path, case, code=ColumnOptions(encode="one_hot")).pipeline
     codes = pipeline.of_json({"code": [first, first + 1], "size": [1, 1]}, 2)
     assert (codes[0] != codes[1]).any()

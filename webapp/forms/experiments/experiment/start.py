@@ -21,7 +21,8 @@ from jobs.spec.sections.version_model import VERSION
 from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.spec.templates import TEMPLATES
 from jobs.spec.templates.info import TemplateInfo
-from webapp.forms.experiments.experiment import described_search, fine_tuning
+from webapp.forms.experiments import described_search
+from webapp.forms.experiments.experiment import fine_tuning
 from webapp.forms.experiments.experiment.rows import FIT_RANGES
 from webapp.forms.experiments.experiment.schema import VARIANTS, Variant, options_of
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.data.images import FILE, IMAGE
 from workers.engine.arrays import Array
+from workers.engine.data.findings.writings import merge
 from workers.engine.data.image_files.image_labels import FOLDER, LABEL, choose_label
 from workers.engine.data.image_files.images import ImageTable
 from workers.engine.data.reading.column_types import TypedColumn
 from workers.engine.data.reading.typed_columns import read_column
 from workers.engine.data.schema import ColumnSchema, Schema, merged_groups
 from workers.engine.data.texts import is_text
-from workers.engine.data.writings import merge
 from workers.engine.errors import BadData
 
 WHOLE_INPUT = "the image is the whole input of the model"

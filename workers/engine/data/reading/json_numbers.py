@@ -65,6 +65,7 @@ class WrittenFloat(float):
     """
 
     __slots__ = ("text",)
+    text: str
 
     def __new__(cls, text: str) -> "WrittenFloat":
         """Return a decimal's number."""

@@ -222,7 +222,7 @@ def _copied(
     copy = folder / "plain" / path.name
     copy.parent.mkdir(exist_ok=True)
     width = max((len(row) for row in rows), default=0)
-    # A person who says so means all lines with the sign.
+    # A person who chose it means all lines with the sign.
     copying = Copying(path, dialect, 0 if request.comments else width, footer.lines)
     delimiter: Delimiter = dialect.delimiter if dialect.delimiter in SAFE_DELIMITERS else "\t"
     with copy.open("w", newline="", encoding="utf-8") as target:

@@ -42,25 +42,14 @@ MIN_GROUPS = 50
 _ID_WORDS = frozenset(
     {
         *("id", "ids", "pid", "uid", "uuid", "guid", "oid", "sid", "cid", "tid", "rid", "gid", "eid", "pk"),
-        *("key", "index", "row", "rowid", "rownum", "rn", "nr", "no", "num", "number", "serial", "unnamed"),
-        *(
-            "hash",
-            "md5",
-            "sha1",
-            "sha256",
-            "email",
-            "mail",
-            "ean",
-            "upc",
-            "isbn",
-            "imei",
-            "iban",
-            "ssn",
-            "vin",
-        ),
-        *("phone", "telephone"),
+        *("rowid", "unnamed", "hash", "md5", "sha1", "sha256", "email", "mail", "phone", "telephone"),
+        *("ean", "upc", "isbn", "imei", "iban", "ssn", "vin"),
     }
 )
+_NUMBER_WORDS = frozenset({"index", "key", "no", "nr", "num", "number", "rn", "row", "rownum", "serial"})
+"""They may also name a measure: `NO2`, the number of a house."""
+_MEASURE_WORDS = frozenset({"index"})
+"""Of these only the word alone names a row: a price index is a measure."""
 _ENDS = re.compile(r"[a-z]{2,}(id|nummer|number)")
 """The end of a word such as `customerid`."""
 _WORDS_IN_ID = frozenset(
@@ -138,12 +127,24 @@ def judge(name: str, column: Array | Words, kind: ColumnType) -> Judgement:
 def has_id_name(name: str) -> bool:
     """Return whether a name is that of an identifier, such as `customerid`, `PID` or `order no`."""
     words = _words(name)
-    if not words:
+    if not words or (words[-1] in _MEASURE_WORDS and len(words) > 1):
         return False
-    last = words[-1] if not words[-1].isdigit() or len(words) == 1 else words[-2]
-    if last in _ID_WORDS or words[0] == "id":
-        return True
-    return _ENDS.fullmatch(last) is not None and last not in _WORDS_IN_ID
+    return _names_things(name) or words[-1] in _NUMBER_WORDS or _has_end(words[-1])
+
+
+def _names_things(name: str) -> bool:
+    """Return whether a name is that of an identifier, and not of a number or a measure."""
+    words = _words(name)
+    if len(words) > 1 and words[-1].isdigit():
+        # As pandas names an index: `Unnamed: 0`.
+        words = words[:-1]
+    return bool(words) and (
+        words[0] == "id" or words[-1] in _ID_WORDS or (words[-1].endswith("id") and _has_end(words[-1]))
+    )
+
+
+def _has_end(word: str) -> bool:
+    return _ENDS.fullmatch(word) is not None and word not in _WORDS_IN_ID
 
 
 def _words(name: str) -> list[str]:
@@ -226,7 +227,7 @@ def _judge_numbers(name: str, present: Array, *, is_named: bool, is_integer: boo
             return Judgement("it has another value in every row, so it identifies rows")
         if different >= MIN_DIFFERENT * rows:
             return Judgement(_mostly_different(different, rows))
-        if different > MIN_GROUPS:
+        if different > MIN_GROUPS and _names_things(name):
             doubt = (
                 f"its name is that of an identifier, and {rows:,} rows have {different:,} different values"
             )
@@ -236,12 +237,12 @@ def _judge_numbers(name: str, present: Array, *, is_named: bool, is_integer: boo
         return NO_IDENTIFIER
     if set(_words(name)) & _TIME_WORDS:
         return NO_IDENTIFIER
-    doubt = Judgement(doubt="it has another whole number in every row") if is_integer else NO_IDENTIFIER
+    doubtful = Judgement(doubt="it has another whole number in every row") if is_integer else NO_IDENTIFIER
     low, high = int(ordered[0]), int(ordered[-1])
     if high - low + 1 <= MAX_SPAN * rows:
         return Judgement(f"its whole numbers from {low} to {high} number the rows", is_named=False)
     if _has_order(present) or _chance(rows, high - low + 1) > MAX_CHANCE:
-        return doubt
+        return doubtful
     return Judgement(
         f"its whole numbers from {low} to {high} never repeat, as measured ones would, so they identify rows",
         is_named=False,

@@ -5,11 +5,11 @@ from itertools import islice
 
 from jobs.spec.data.columns import NUMERIC, ColumnRequest
 from jobs.spec.data.offers import Offer
+from workers.engine.data.findings.writings import find_groups, offer_to_divide, offer_to_merge
 from workers.engine.data.labels import is_list_column
 from workers.engine.data.reading.exact_numbers import inexact_number
 from workers.engine.data.schema import ColumnSchema, Schema
 from workers.engine.data.spilled import words
-from workers.engine.data.writings import find_groups, offer_to_divide, offer_to_merge
 
 MOST_OFFERS = 30
 """Offers of one kind for the columns of a table."""
