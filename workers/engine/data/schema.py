@@ -241,8 +241,8 @@ def _role(
     if features is not None:
         if name in features:
             return ColumnSchema("feature", kind)
-        role = "ignore" if requested in (None, "feature", "target") else requested
-        return ColumnSchema(role, kind, "it was not chosen as a feature")
+        other = "ignore" if requested in (None, "feature", "target") else requested
+        return ColumnSchema(other, kind, "it was not chosen as a feature")
     if requested is not None:
         reason = None if requested == "feature" else f"it was given the role {requested}"
         return ColumnSchema("ignore" if requested == "target" else requested, kind, reason)

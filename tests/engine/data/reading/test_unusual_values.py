@@ -51,7 +51,8 @@ def test_a_postal_code_with_a_gap_stays_a_text(tmp_path: Path) -> None:
 
 
 def test_a_word_for_a_missing_number_is_a_gap_where_a_person_chose_the_type(tmp_path: Path) -> None:
-    assert np.isnan(convert(text_array(["1.5", "k.A."]), "number", "size").values[1])
+    values = convert(text_array(["1.5", "k.A."]), "number", "size").values
+    assert values is not None and np.isnan(values[1])
     with pytest.raises(BadData, match="row 2 has -"):
         convert(text_array(["true", "-"]), "boolean", "gift")
 

@@ -87,7 +87,7 @@ def read_csv_files(
     request: DialectRequest,
     bad: BadRows,
     spill: Spill,
-    texts: Collection[str] = (),
+    stay_texts: Collection[str] = (),
 ) -> Table:
     """Read text tables. They are written as the first one, but may have another encoding.
 
@@ -97,7 +97,7 @@ def read_csv_files(
         request: the known dialect settings.
         bad: which rows may be left out; it gets those that are.
         spill: where a large table's columns are.
-        texts: the columns whose numbers stay texts.
+        stay_texts: the columns whose numbers stay texts.
 
     Raises:
         TooLarge: the files are above the limit.
@@ -134,7 +134,7 @@ def read_csv_files(
         comments=False,
     )
     try:
-        table = read_csv(joined.path, limits, request, bad, spill, texts)
+        table = read_csv(joined.path, limits, request, bad, spill, stay_texts)
     except BadData as error:
         raise joined.explained(error) from error
     joined.locate(bad)
