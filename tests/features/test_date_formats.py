@@ -19,7 +19,7 @@ from workers.engine.data.dates.families import FAMILIES
 from workers.engine.data.dates.values import dates_of, iso_dates_of
 from workers.features.fitting import fit, with_date_formats
 from workers.features.pipeline import Pipeline
-from workers.features.values import BadValue, from_json
+from workers.features.values import BadValue, TextRule, from_json
 
 FORMATS = sorted(
     {form for family in FAMILIES for form in family.orders}
@@ -35,7 +35,7 @@ def in_file(text: str, form: str) -> Any:
 
 
 def in_request(text: str, form: str | None) -> Any:
-    return from_json([text], "date", "day", form)[0]
+    return from_json([text], "date", "day", TextRule(date_format=form))[0]
 
 
 @settings(deadline=None)
@@ -115,16 +115,18 @@ def test_a_text_that_fits_neither_names_the_format_and_an_example(text: str) -> 
 
 
 def test_a_column_of_digits_takes_numbers_too() -> None:
-    days = from_json([20211224, 20211224.0, "20211224", None], "date", "day", "%Y%m%d")
+    days = from_json([20211224, 20211224.0, "20211224", None], "date", "day", TextRule(date_format="%Y%m%d"))
     assert [str(day)[:10] for day in days] == ["2021-12-24"] * 3 + ["NaT"]
-    assert from_json([1122021], "date", "day", "%d%m%Y")[0] == np.datetime64("2021-12-01")
+    assert from_json([1122021], "date", "day", TextRule(date_format="%d%m%Y"))[0] == np.datetime64(
+        "2021-12-01"
+    )
     for wrong, form in ((20211224.5, "%Y%m%d"), (True, "%Y%m%d"), (20211224, "%d/%m/%Y"), (20211224, None)):
         with pytest.raises(BadValue, match="column 'day' takes dates"):
-            from_json([wrong], "date", "day", form)
+            from_json([wrong], "date", "day", TextRule(date_format=form))
 
 
 def test_a_word_for_a_gap_is_missing_in_a_request_as_in_a_file() -> None:
-    assert np.isnat(from_json(["n/a", "", "-", None], "date", "day", "%d/%m/%Y")).all()
+    assert np.isnat(from_json(["n/a", "", "-", None], "date", "day", TextRule(date_format="%d/%m/%Y"))).all()
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,12 @@ def fit(
     fitted = []
     for plan in plans:
         before_each()
-        fitted.append(_fit(plan, columns[plan.column], rows, before_each))
+        feature = _fit(plan, columns[plan.column], rows, before_each)
+        if plan.encode != "pixels":
+            # The texts of requests are read by the same rules as the data.
+            rules = {"number_format": plan.number_format, "gap_words": plan.gap_words}
+            feature = feature.model_copy(update=rules)
+        fitted.append(feature)
     return Features(columns=tuple(fitted))
 
 

@@ -36,6 +36,7 @@ from workers.features.numeric_rows import NumericRows
 from workers.features.values import (
     Array,
     BadValue,
+    TextRule,
     as_words,
     from_json,
     from_stored,
@@ -57,6 +58,15 @@ class Pipeline:
             _encoder(feature) for feature in features.columns if not isinstance(feature, ImageFeature)
         ]
         self._widths = [positions_of(feature) for feature in features.columns]
+        self._texts = {
+            feature.column: TextRule(
+                feature.number_format,
+                feature.gap_words,
+                feature.date_format if isinstance(feature, DateFeature) else None,
+            )
+            for feature in features.columns
+            if not isinstance(feature, ImageFeature)
+        }
 
     @property
     def columns(self) -> dict[str, ColumnType]:
@@ -78,7 +88,10 @@ class Pipeline:
         if (image := self.features.image) is not None:
             return _stored_pixels(columns[image.column], image)
         return self._join(
-            [_from_stored(feature, columns[feature.column]) for feature in self.features.columns]
+            [
+                _from_stored(feature, columns[feature.column], self._texts[feature.column])
+                for feature in self.features.columns
+            ]
         )
 
     def of_rows(self, rows: Sequence[Mapping[str, object]]) -> Array:
@@ -111,7 +124,10 @@ class Pipeline:
         if (image := self.features.image) is not None:
             return _sent_pixels(columns.get(image.column, absent), image)
         return self._join(
-            [_from_json(feature, columns.get(feature.column, absent)) for feature in self.features.columns]
+            [
+                _from_json(feature, columns.get(feature.column, absent), self._texts[feature.column])
+                for feature in self.features.columns
+            ]
         )
 
     def of_windows(self, instances: Sequence[Sequence[Mapping[str, object]]]) -> Array:
@@ -174,16 +190,14 @@ def _reads_words(feature: Feature) -> bool:
     return isinstance(feature, OneHotFeature | IndexFeature | HashFeature) and feature.writing != "exact"
 
 
-def _from_stored(feature: Feature, column: Array) -> Array:
+def _from_stored(feature: Feature, column: Array, texts: TextRule) -> Array:
     read = words_from_stored if _reads_words(feature) else from_stored
-    return read(column, feature.type, feature.column)
+    return read(column, feature.type, feature.column, texts)
 
 
-def _from_json(feature: Feature, values: Sequence[object]) -> Array:
-    if _reads_words(feature):
-        return words_from_json(values, feature.type, feature.column)
-    date_format = feature.date_format if isinstance(feature, DateFeature) else None
-    return from_json(values, feature.type, feature.column, date_format)
+def _from_json(feature: Feature, values: Sequence[object], texts: TextRule) -> Array:
+    read = words_from_json if _reads_words(feature) else from_json
+    return read(values, feature.type, feature.column, texts)
 
 
 def _stored_pixels(images: Array, feature: ImageFeature) -> Array:

@@ -6,7 +6,7 @@ one.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from jobs.spec.data.columns import NUMERIC, ColumnType
 from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
 from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.number_format import NumberFormat, read_number
 from workers.features.date_texts import DATE, FIRST_DATE, LAST_DATE, NO_DATE, iso_moment, read_dates
 
 Array = npt.NDArray[Any]
@@ -29,13 +30,58 @@ class BadValue(ValueError):
     """A value does not have its column's type."""
 
 
-def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
+class TextRule(NamedTuple):
+    """How a column's texts were read in the data, and so are read in requests.
+
+    Attributes:
+        number_format: how texts are numbers; None if a number column takes no texts.
+        gap_words: words that are missing values; None for the usual ones between numbers, and no other, and
+            if a boolean column takes no texts.
+        date_format: how texts are dates in addition to ISO 8601, and numbers if it has digits alone.
+    """
+
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+    date_format: str | None = None
+
+    def value_of(self, text: str, kind: ColumnType) -> str | float | bool | None:
+        """Return the value that a text is; None if it is missing.
+
+        Raises:
+            ValueError: it is no number in this format.
+        """
+        if self.gap_words is not None and text.strip() in self.gap_words:
+            return None
+        if kind == "boolean" and self.gap_words is not None:
+            return BOOLEANS.get(text.strip().lower(), text)
+        if self.number_format is None or kind not in ("number", "integer"):
+            return text
+        if not text.strip() or (self.gap_words is None and is_gap(text)):
+            return None
+        if (number := read_number(text, self.number_format)) is None:
+            raise ValueError
+        return number
+
+    def described(self, kind: ColumnType) -> str:
+        """Describe the values that a column of this type takes, for messages."""
+        if self.number_format is None or kind not in ("number", "integer"):
+            return _TAKES[kind]
+        return f"{_TAKES[kind]}, or texts such as {self.number_format.example!r}"
+
+
+NO_RULE = TextRule()
+BOOLEANS = {"true": True, "false": False, "": None}
+"""Texts in lower case."""
+
+
+def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
     """Return a stored column as values with its type, (rows,).
 
     Args:
         column: as a profile stored it, (rows,).
         kind: the column type.
         name: the column's name, for messages.
+        texts: how its texts are read. Other data may keep words that are missing values here.
 
     Raises:
         BadValue: the values have another type, for example because another data version stored them.
@@ -50,7 +96,10 @@ def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
         dates = column.astype(DATE)
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
     if kind in ("category", "text") and stored in "TU":
-        return column.astype(TEXT)
+        words = column.astype(TEXT)
+        for gap in texts.gap_words or ():
+            words[words == gap] = ""
+        return words
     if kind == "category" and stored in "iuf":
         return np.asarray([_word(value) for value in column.tolist()], dtype=TEXT)
     raise BadValue(f"column {name!r} takes {_TAKES[kind]}, but these data have {column.dtype} values")
@@ -67,7 +116,7 @@ def as_words(values: Array) -> Array:
     return np.asarray([_word(value) for value in values.tolist()], dtype=TEXT)
 
 
-def words_from_stored(column: Array, kind: ColumnType, name: str) -> Array:
+def words_from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
     """Return a stored column as words, (rows,): whole numbers exactly, also those that no float64 has.
 
     Raises:
@@ -75,16 +124,18 @@ def words_from_stored(column: Array, kind: ColumnType, name: str) -> Array:
     """
     if kind == "integer" and column.dtype.kind in "iu":
         return as_words(column)
-    return as_words(from_stored(column, kind, name))
+    return as_words(from_stored(column, kind, name, texts))
 
 
-def words_from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
+def words_from_json(
+    values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE
+) -> Array:
     """Return JSON values as words, (rows,), as `words_from_stored` returns stored ones.
 
     Raises:
         BadValue: see `from_json`.
     """
-    numbers = from_json(values, kind, column)
+    numbers = from_json(values, kind, column, texts)
     if kind != "integer" or not (np.abs(numbers) >= LARGEST_EXACT).any():
         return as_words(numbers)
     exact = [
@@ -94,29 +145,28 @@ def words_from_json(values: Sequence[object], kind: ColumnType, column: str) -> 
     return np.asarray([_word(value) for value in exact], dtype=TEXT)
 
 
-def from_json(
-    values: Sequence[object], kind: ColumnType, column: str, date_format: str | None = None
-) -> Array:
+def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE) -> Array:
     """Return JSON values as column values, (rows,).
 
     Args:
         values: one for each row; None for a missing one.
         kind: the column type.
         column: its name, for messages.
-        date_format: how texts are dates in addition to ISO 8601, and numbers if it has digits alone.
+        texts: how its texts are read.
 
     Raises:
         BadValue: a value has another type; the message names column and row.
     """
     if kind == "date":
-        return _dates(values, column, date_format)
+        plain = [texts.value_of(value, kind) if isinstance(value, str) else value for value in values]
+        return _dates(plain, column, texts.date_format)
     read = _READERS[kind]
     converted = []
     for row, value in enumerate(values):
         try:
-            converted.append(read(value))
+            converted.append(read(texts.value_of(value, kind) if isinstance(value, str) else value))
         except ValueError as error:
-            raise _bad(column, _TAKES[kind], row, value) from error
+            raise _bad(column, texts.described(kind), row, value) from error
     if kind in NUMERIC:
         return np.asarray(converted, dtype=np.float64)
     try:

@@ -147,13 +147,19 @@ class Roles:
             columns=(*unchanged, *changes.columns),
         )
 
+    def with_change(self, change: ColumnRequest) -> "Roles":
+        """Return these roles with the fields that are set in a change of one column."""
+        before = next((column for column in self.columns if column.name == change.name), None)
+        changed = (before or ColumnRequest(name=change.name)).changed_by(change)
+        return self.changed_by(Roles(columns=(changed,)))
+
     def as_request(self) -> dict[str, Any]:
         """Return the roles that are set, as JSON."""
         roles = {
             "target": self.target,
             "features": list(self.features or ()),
             "task": self.task,
-            "columns": [column.model_dump(exclude_none=True) for column in self.columns],
+            "columns": [column.model_dump(mode="json", exclude_none=True) for column in self.columns],
             "rows_without_target": "leave_out" if self.rows_without_target == "leave_out" else None,
         }
         return {name: value for name, value in roles.items() if value}

@@ -66,7 +66,9 @@ def _is_divided_by_blanks(text: str, delimiter: Delimiter) -> bool:
     """Return whether blanks divide all rows alike, and a delimiter leaves several numbers in one field: it is
     a decimal comma, or a tab before the last field.
     """
-    if len({len(row.fields) for row in parsed(text, BLANK)}) != 1:
+    widths = {len(row.fields) for row in parsed(text, BLANK)}
+    # Blanks between quotes divide nothing.
+    if len(widths) != 1 or widths == {1}:
         return False
     bodies = [row.fields for row in parsed(text, delimiter)][1:]
     numbers = ([field.split() for field in fields] for fields in bodies)

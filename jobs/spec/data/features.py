@@ -19,6 +19,7 @@ from jobs.spec.data.columns import (
     Float32,
 )
 from jobs.spec.data.images import Fit, ImageShape, Side
+from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.writings import Writing
 from jobs.spec.signature import InputWindow
 
@@ -60,6 +61,16 @@ class _Fitted(Frozen):
 
     column: str = Field(max_length=500)
     type: ColumnType
+    number_format: NumberFormat | None = Field(
+        default=None,
+        exclude_if=lambda form: form is None,
+        description="How texts are numbers. Without it, only numbers are taken.",
+    )
+    gap_words: tuple[str, ...] | None = Field(
+        default=None,
+        exclude_if=lambda words: words is None,
+        description="Words that are missing values. Without it, the usual ones between numbers, else none.",
+    )
 
     @model_validator(mode="after")
     def _has_single_values(self) -> Self:

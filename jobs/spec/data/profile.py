@@ -9,6 +9,7 @@ from jobs.spec.data.columns import ColumnRole, ColumnType
 from jobs.spec.data.dialect import Dialect
 from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.images import ImageShape, ImageStatistics
+from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
 from jobs.spec.sections.data import Task
 
@@ -34,6 +35,14 @@ class Column(Frozen):
     missing: int = 0
     misfits: Misfits | None = Field(
         default=None, description="Values that do not have the type; they are also counted as missing."
+    )
+    number_format: NumberFormat | None = Field(
+        default=None, description="How its texts were numbers; null for columns of other types and formats."
+    )
+    gap_words: tuple[str, ...] | None = Field(
+        default=None,
+        description="The words that are missing values. Null: the usual words between numbers and dates, and "
+        "none between other words; of a boolean column also that its values were no texts.",
     )
     distinct: int | None = None
     frequent: int | None = Field(default=None, description="Values of a category in five rows or more.")

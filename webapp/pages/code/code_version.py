@@ -265,7 +265,12 @@ def _source_context(version: CodeVersion, file: CodeFile) -> CodeSource:
 
 
 def _describe_entry(version: CodeVersion, entry: CodeEntry) -> tuple[CodeEntry, str, str]:
-    return entry, KINDS[entry.kind], line_address(version, entry.path, entry.line)
+    kind = (
+        "method that builds a model"
+        if "." in entry.name and entry.kind in CODE_ENTRIES
+        else KINDS[entry.kind]
+    )
+    return entry, kind, line_address(version, entry.path, entry.line)
 
 
 urls = [

@@ -86,7 +86,7 @@ def _chosen_dialect(entries: QueryDict, version: DatasetVersion) -> DialectReque
 
 def _columns_read_again(
     entries: QueryDict, version: DatasetVersion, dialect: DialectRequest
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     """Return the corrections that remain if the file is read with another dialect.
 
     Types are always proposed again. Another delimiter, encoding or header may give the columns other names,
@@ -99,14 +99,12 @@ def _columns_read_again(
     return [{name: value for name, value in column.items() if name != "type"} for column in columns]
 
 
-def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, str]]:
+def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, Any]]:
     """Return the columns corrected on this page, and the earlier corrections to other columns."""
     profile = version.profile
     edited = _edited_columns(entries, version)
+    edited = [{**_rules_of(version, column), **column} for column in edited]
     names = {column["name"] for column in edited}
-    # The table has roles and types alone.
-    kept = {column["name"]: column for column in version.request.get("columns", ())}
-    edited = [{**kept.get(column["name"], {}), **column} for column in edited]
     others = [column for column in version.request.get("columns", ()) if column["name"] not in names]
     if edited and profile is not None and profile.target not in names:
         # The target is on another page of the table. It keeps its role unless another column has it now. The
@@ -117,7 +115,22 @@ def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict
     return [*others, *edited]
 
 
-def _edited_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, str]]:
+def _rules_of(version: DatasetVersion, column: dict[str, Any]) -> dict[str, Any]:
+    """Return how a column's texts are read, as chosen earlier, if its type stays.
+
+    The form has no fields for these rules.
+    """
+    described = version.profile.columns if version.profile is not None else ()
+    now = next((each for each in described if each.name == column["name"]), None)
+    before = next(
+        (each for each in version.request.get("columns", ()) if each["name"] == column["name"]), None
+    )
+    if before is None or now is None or now.type != column["type"]:
+        return {}
+    return {name: before[name] for name in ("number_format", "gap_words", "merge_labels") if name in before}
+
+
+def _edited_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, Any]]:
     """Return the column roles and types in the table; the button "Include" makes a column a feature.
 
     Raises:
@@ -177,7 +190,22 @@ def leave_out_gaps(request: Request, slug: str, number: int) -> HttpResponse:
     return redirect(url("dataset_version", slug, new_version.number, project=home_of(dataset)))
 
 
+@action
+def accept_offer(request: Request, slug: str, number: int, position: int) -> HttpResponse:
+    """Create a version from the same file with the change that a finding offers."""
+    dataset = dataset_of(request, slug, Action.WRITE)
+    version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
+    new_version = dataset_roles.accept_offer(version, position, by=request.user)
+    notify(request, f"{new_version} is read with this change by a worker.")
+    return redirect(url("dataset_version", slug, new_version.number, project=home_of(dataset)))
+
+
 urls = [
     path("datasets/<slug:slug>/versions/<int:number>/roles", set_roles, name="dataset_roles"),
     path("datasets/<slug:slug>/versions/<int:number>/gaps", leave_out_gaps, name="dataset_gaps"),
+    path(
+        "datasets/<slug:slug>/versions/<int:number>/offers/<int:position>",
+        accept_offer,
+        name="dataset_offer",
+    ),
 ]

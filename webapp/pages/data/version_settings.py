@@ -57,6 +57,13 @@ def may_edit_roles(request: Request, version: DatasetVersion) -> bool:
     return access.can(request.user, version.dataset.project, Action.WRITE)
 
 
+def may_accept_offers(request: Request, version: DatasetVersion) -> bool:
+    """Return whether findings have their buttons, each of which reads the file again."""
+    if version.state != DatasetVersion.State.READY or not has_file(version):
+        return False
+    return access.can(request.user, version.dataset.project, Action.WRITE)
+
+
 def array_of_two_axes(profile: Profile | None) -> Column | None:
     """Return the feature whose rows may be images or sequences; None for other data."""
     if profile is None or profile.has_pipeline:

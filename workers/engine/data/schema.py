@@ -7,20 +7,22 @@ from jobs.spec.data.columns import (
     LONE_ROLES,
     ORDERED,
     SPLIT_ROLES,
-    WEIGHTS,
     ColumnRequest,
     ColumnRole,
     ColumnType,
 )
 from jobs.spec.data.dates.formats import EXAMPLES
+from jobs.spec.data.number_format import NumberFormat
+from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
 from workers.engine.data.findings.identifiers import NO_IDENTIFIER, Judgement, judge
 from workers.engine.data.findings.writings import Group, find_groups, merge
 from workers.engine.data.labels import is_list_column
-from workers.engine.data.reading.column_types import TypedWords, convert, recognize, recognize_words
+from workers.engine.data.reading.column_types import TypedColumn
 from workers.engine.data.reading.exact_numbers import EqualDecimals, equal_decimals_of
+from workers.engine.data.reading.typed_columns import read_column
 from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.data.texts import is_text
@@ -31,7 +33,7 @@ FIRST_ROWS = 10_000
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """A column's role and type, and why it is left out of the features.
+    """A column's role and type, why it is left out of the features, and how its texts were read.
 
     Attributes:
         role: the role.
@@ -42,6 +44,9 @@ class ColumnSchema:
         has_chosen_type: whether a person chose its type.
         merge_labels: whether a person chose to merge values that differ in their writing only.
         merged: these values.
+        number_format: how its texts were numbers.
+        gap_words: the words that were missing values.
+        misfits: the values that do not have its type.
     """
 
     role: ColumnRole
@@ -52,6 +57,9 @@ class ColumnSchema:
     has_chosen_type: bool = False
     merge_labels: bool | None = None
     merged: tuple[Group, ...] = ()
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+    misfits: Misfits | None = None
 
 
 @dataclass(frozen=True)
@@ -62,11 +70,15 @@ class Schema:
         table: the columns.
         columns: role and type by name.
         target: the target column's name.
+        findings: sentences about how columns were read.
+        offers: other readings.
     """
 
     table: Table
     columns: Mapping[str, ColumnSchema]
     target: str
+    findings: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -105,15 +117,20 @@ def propose(
     target = choose_target(table, target or (targets[0] if targets else None))
     typed = editable(table.columns)
     schema: dict[str, ColumnSchema] = {}
+    findings: list[str] = []
+    offers: list[Offer] = []
     decimals = dict(table.equal_decimals)
     for name in table.columns:
         request = chosen.get(name, ColumnRequest(name=name))
-        column = _typed(name, typed, request, is_target=name == target)
+        column = _typed(name, typed, request, table, is_target=name == target)
         is_converted = column.type == "number" and column.values is not None
         if is_converted and (pair := _equal_decimals(name, typed)) is not None:
             decimals[name] = pair
         if column.values is not None:
             typed[name] = column.values
+        if request.role != "ignore":
+            findings.extend(column.findings)
+            offers.extend(column.offers)
         groups = merged_groups(typed, request, column.type)
         if groups:
             typed[name] = merge(typed, name, groups)
@@ -121,6 +138,9 @@ def propose(
         described = _role(name, typed, column.type, request.role, target, features, is_index=is_index)
         schema[name] = replace(
             described,
+            number_format=column.number_format,
+            gap_words=column.gap_words,
+            misfits=column.misfits,
             dates=column.dates,
             has_chosen_type=request.type is not None,
             merge_labels=request.merge_labels,
@@ -138,7 +158,8 @@ def propose(
             )
         reasons = [f"{name!r}: {column.reason}" for name, column in schema.items() if column.reason]
         raise BadData(f"no column can be used as a feature; {some(reasons)}")
-    return Schema(replace(table, columns=typed, equal_decimals=decimals), schema, target)
+    read = replace(table, columns=typed, equal_decimals=decimals)
+    return Schema(read, schema, target, tuple(findings), tuple(offers))
 
 
 def merged_groups(
@@ -189,27 +210,13 @@ def _check_lone_roles(
             )
 
 
-def _typed(name: str, columns: Mapping[str, Array], request: ColumnRequest, *, is_target: bool) -> TypedWords:
-    """Return a column's type, and its values; None for those that it has."""
-    kind: ColumnType | None = "date" if request.date_format is not None else request.type
-    if kind is not None:
-        return _converted(name, columns, kind, request.date_format)
-    # Numbers to predict are no dates.
-    known_name = None if is_target else name
-    if (distinct := words(columns, name)) is not None:
-        typed = recognize_words(distinct, known_name)
-    else:
-        column = columns[name]
-        recognized = recognize(column, known_name)
-        typed = TypedWords(*recognized)
-        if recognized.values is column:
-            typed = typed._replace(values=None)
-    # The message of the conversion names the first value that is no number.
-    if request.role == "weight" and typed.type not in WEIGHTS:
-        return _converted(name, columns, "number")
-    # A class that is no date is a class, and no missing target.
-    is_class = is_target and typed.dates is not None and typed.dates.misfits is not None
-    return _converted(name, columns, "category") if is_class and typed.type == "date" else typed
+def _typed(
+    name: str, columns: Mapping[str, Array], request: ColumnRequest, table: Table, *, is_target: bool
+) -> TypedColumn:
+    """Return a column with its type."""
+    if request.type in ("image", "sequence"):
+        raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {request.type}")
+    return read_column(name, columns, request, table, is_target=is_target)
 
 
 def _equal_decimals(name: str, columns: Mapping[str, Array]) -> EqualDecimals | None:
@@ -217,16 +224,6 @@ def _equal_decimals(name: str, columns: Mapping[str, Array]) -> EqualDecimals | 
     if (distinct := words(columns, name)) is not None:
         return equal_decimals_of(distinct.values)
     return equal_decimals_of(columns[name]) if is_text(columns[name]) else None
-
-
-def _converted(
-    name: str, columns: Mapping[str, Array], kind: ColumnType, date_format: str | None = None
-) -> TypedWords:
-    if kind in ("image", "sequence"):
-        raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {kind}")
-    column = columns[name]
-    typed = TypedWords(*convert(column, kind, name, date_format))
-    return typed._replace(values=None) if typed.values is column else typed
 
 
 def _role(
@@ -244,8 +241,8 @@ def _role(
     if features is not None:
         if name in features:
             return ColumnSchema("feature", kind)
-        role = "ignore" if requested in (None, "feature", "target") else requested
-        return ColumnSchema(role, kind, "it was not chosen as a feature")
+        other = "ignore" if requested in (None, "feature", "target") else requested
+        return ColumnSchema(other, kind, "it was not chosen as a feature")
     if requested is not None:
         reason = None if requested == "feature" else f"it was given the role {requested}"
         return ColumnSchema("ignore" if requested == "target" else requested, kind, reason)
@@ -260,8 +257,8 @@ def _role(
     if all(missing(part).all() for part in (column[:FIRST_ROWS], column)):
         return ColumnSchema("ignore", kind, "it has no value in any row")
     judgement = judge(name, column if distinct_words is None else distinct_words, kind)
-    role: ColumnRole = "feature" if judgement.reason is None else "id"
-    return ColumnSchema(role, kind, judgement.reason, judgement=judgement)
+    proposed: ColumnRole = "feature" if judgement.reason is None else "id"
+    return ColumnSchema(proposed, kind, judgement.reason, judgement=judgement)
 
 
 def _as_feature(column: ColumnSchema) -> ColumnSchema:

@@ -55,6 +55,8 @@ MIN_ROWS_OF_SERIES = 20
 ROWS_IN_ORDER = 1_000
 """The order of the first rows is checked first: nearly every column fails there."""
 WORDS_OF_A_TEXT = 20
+MOST_OFFERS = 200
+"""A profile has a limited size, and no person reads more."""
 USUAL_LENGTH = 95
 """Percentile of the numbers of words of texts: longer ones are cut if words are read in their order."""
 
@@ -125,6 +127,7 @@ def make_table_profile(
         duplicates=duplicates,
         findings=(
             *table.findings,
+            *schema.findings,
             *left_out(schema.columns),
             *find_garbled(schema.table.columns),
             *_several_labels(schema, target.task),
@@ -142,11 +145,12 @@ def make_table_profile(
             ),
         ),
         offers=(
+            *schema.offers,
             *dates.offers,
             *_on_roles(schema, target),
             *offers_of_digits(schema),
             *offers_of_writings(schema),
-        ),
+        )[:MOST_OFFERS],
     )
 
 
@@ -225,12 +229,9 @@ def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
 
 def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> Column:
     """Return a column's role, type and statistics."""
-    described_by: dict[str, object] = {
-        "role": schema.role,
-        "type": schema.type,
-        "reason": schema.reason,
-        "merge_labels": bool(schema.merge_labels),
-    }
+    names = ("role", "type", "reason", "number_format", "gap_words", "misfits")
+    described_by = {name: getattr(schema, name) for name in names}
+    described_by["merge_labels"] = bool(schema.merge_labels)
     if schema.type == "date" and schema.dates is not None:
         described_by |= {"date_format": schema.dates.format, "misfits": schema.dates.misfits}
     category_words = words(columns, name) if schema.type == "category" else None

@@ -171,7 +171,7 @@ def _read_file(task: ProfileTask, file: PlainFile, bad: BadRows, spill: Spill, r
                 progress=lambda done: report.progress(done, STEPS, "steps"),
             )
         case "csv":
-            return read_csv(file.path, limits, file.request, bad, spill)
+            return read_csv(file.path, limits, file.request, bad, spill, _with_rules(task))
         case "json_lines":
             return read_json_lines(file.path, limits, bad, spill)
         case "parquet" | "arrow":
@@ -185,7 +185,7 @@ def _read_files(task: ProfileTask, files: list[PlainFile], bad: BadRows, spill: 
     limits, paths, source = _limits(task, files, spill), [file.path for file in files], files[0].source
     match source:
         case "csv":
-            return read_csv_files(paths, limits, files[0].request, bad, spill)
+            return read_csv_files(paths, limits, files[0].request, bad, spill, _with_rules(task))
         case "json_lines":
             return read_json_files(paths, limits, bad, spill)
         case "parquet" | "arrow":
@@ -195,6 +195,15 @@ def _read_files(task: ProfileTask, files: list[PlainFile], bad: BadRows, spill: 
         case _:
             read = READERS[source]
             return join(paths, lambda path, rest, _: read(path, rest), limits, spill)
+
+
+def _with_rules(task: ProfileTask) -> frozenset[str]:
+    """Return the columns for whose texts a person has stated a rule."""
+    return frozenset(
+        column.name
+        for column in task.columns
+        if column.number_format is not None or column.gap_words is not None
+    )
 
 
 def _limits(task: ProfileTask, files: Sequence[PlainFile], spill: Spill) -> FileLimits:

@@ -85,6 +85,16 @@ def test_blocks_of_a_csv_file_give_the_columns_of_the_whole(tmp_path: Path, spil
     assert_same(table, expected)
 
 
+def test_numbers_stay_texts_where_a_person_has_stated_their_rule(tmp_path: Path, spill: Spill) -> None:
+    path = Path(csv_file(tmp_path, lines("1.234", "-999", "", "2.5")))
+    expected = read_csv(path, texts=["a"])
+    assert expected.columns["a"].tolist()[-4:] == ["1.234", "-999", "", "2.5"]
+    text = plain_text(path, DialectRequest(), DEFAULT_LIMITS, spill.folder, whole=False)
+    table = csv_reader._in_blocks(text, DEFAULT_LIMITS, spill, ["a"])
+    assert table is not None
+    assert_same(table, expected)
+
+
 GENERAL = {
     "plus signs": lines("1", "+7"),
     "hexadecimal numbers": lines("1", "", "0x1F"),

@@ -173,6 +173,8 @@ def _describe_code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -
     """Return a code version with its entries that build models, and the data set that it has loaded."""
     dataset_version = loaded.get(version.digest)
     entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
+    # The first one is chosen; one with a note cannot be used.
+    entries.sort(key=lambda entry: bool(entry.note))
     names = [entry.name for entry in entries]
     return {
         "digest": version.digest,

@@ -3,10 +3,12 @@
 import csv
 import re
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 from jobs.spec.data.dialect import Dialect, DialectRequest
 from jobs.spec.data.encodings import CODECS
@@ -14,7 +16,7 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_csv, check_expanded
 from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, first_texts, read_blocks
-from workers.engine.data.reading.csv_values import MISSING, column_of
+from workers.engine.data.reading.csv_values import column_of, gap_counts, has_one_group
 from workers.engine.data.reading.damage import reading
 from workers.engine.data.reading.exact_numbers import EqualDecimals, equal_decimals_in
 from workers.engine.data.reading.plain_text import PlainText, plain_text
@@ -82,6 +84,7 @@ def read_csv(
     request: DialectRequest | None = None,
     bad: BadRows | None = None,
     spill: Spill | None = None,
+    texts: Collection[str] = (),
 ) -> Table:
     """Read a text table.
 
@@ -91,6 +94,7 @@ def read_csv(
         request: the known dialect settings; the others are detected.
         bad: which rows may be left out; none by default. It gets those that are.
         spill: where a large file's columns are; without it they are in memory.
+        texts: the columns whose numbers stay texts.
 
     Raises:
         BadData: the file is too large, its header is empty or repeats a name, or a row has more or fewer
@@ -109,7 +113,7 @@ def read_csv(
         text = plain_text(path, request, limits, Path(folder), whole=spill is None)
         _check_header(text, path.name, limits)
         if spill is not None:
-            if (table := _in_blocks(text, limits, spill)) is not None:
+            if (table := _in_blocks(text, limits, spill, texts)) is not None:
                 return table
             text = plain_text(path, request, limits, Path(folder))
             _check_header(text, path.name, limits)
@@ -124,12 +128,17 @@ def read_csv(
     size = 0
     decimals = {}
     for name in names:
-        columns[name] = column = column_of(name, arrow[name], text.dialect, limits)
+        columns[name] = column = column_of(name, arrow[name], text.dialect, limits, stays_text=name in texts)
         if column.dtype.kind == "f" and (pair := equal_decimals_in(arrow[name])) is not None:
             decimals[name] = pair
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return _table(columns, text, bad, decimals)
+    of_floats = [name for name in names if head(columns, name, 1).dtype.kind == "f"]
+    return replace(
+        _table(columns, text, bad, decimals),
+        gap_words={name: gap_counts(arrow[name]) for name in of_floats if np.isnan(columns[name]).any()},
+        three_decimals=frozenset(name for name in of_floats if has_one_group(arrow[name])),
+    )
 
 
 def _table(
@@ -151,11 +160,13 @@ def _check_header(text: PlainText, file: str, limits: FileLimits) -> None:
     check_names(text.header.names, file, limits)
 
 
-def _in_blocks(text: PlainText, limits: FileLimits, spill: Spill) -> Table | None:
+def _in_blocks(
+    text: PlainText, limits: FileLimits, spill: Spill, stay_texts: Collection[str] = ()
+) -> Table | None:
     """Return a large file's table if the file has the usual form; None if it needs the general way."""
     names, fields = text.header.names, text.header.fields
     columns = SpilledColumns(spill.folder)
-    layout = CsvLayout(text.path, text.dialect, names, fields, _empty_lines(text.start))
+    layout = CsvLayout(text.path, text.dialect, names, fields, _empty_lines(text.start), stay_texts)
     try:
         read_blocks(layout, columns, limits, spill.threads)
         texts = first_texts(layout)
@@ -180,7 +191,7 @@ def _read(
     spill: Spill | None,
     limits: FileLimits,
 ) -> Any:
-    """Return the rows as a pyarrow table with texts, null for missing ones.
+    """Return the rows as a pyarrow table with texts as they are in the file.
 
     Args:
         path: the file.
@@ -212,8 +223,6 @@ def _read(
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types={name: string() for name in fields},
-                null_values=list(MISSING),
-                strings_can_be_null=True,
             ),
         )
         if spill is not None:

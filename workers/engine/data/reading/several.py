@@ -82,7 +82,12 @@ class _Joined:
 
 
 def read_csv_files(
-    paths: Sequence[Path], limits: FileLimits, request: DialectRequest, bad: BadRows, spill: Spill
+    paths: Sequence[Path],
+    limits: FileLimits,
+    request: DialectRequest,
+    bad: BadRows,
+    spill: Spill,
+    stay_texts: Collection[str] = (),
 ) -> Table:
     """Read text tables. They are written as the first one, but may have another encoding.
 
@@ -92,6 +97,7 @@ def read_csv_files(
         request: the known dialect settings.
         bad: which rows may be left out; it gets those that are.
         spill: where a large table's columns are.
+        stay_texts: the columns whose numbers stay texts.
 
     Raises:
         TooLarge: the files are above the limit.
@@ -128,7 +134,7 @@ def read_csv_files(
         comments=False,
     )
     try:
-        table = read_csv(joined.path, limits, request, bad, spill)
+        table = read_csv(joined.path, limits, request, bad, spill, stay_texts)
     except BadData as error:
         raise joined.explained(error) from error
     joined.locate(bad)
@@ -272,7 +278,8 @@ def _with_equal_types(name: str, parts: list[Array]) -> list[Array]:
     numbers = (part[np.isfinite(part)] for part in parts if part.dtype.kind == "f")
     if any((part != np.round(part)).any() for part in numbers) or not all(map(inexact_number, texts)):
         return parts
-    return [convert(part, "category", name).values for part in parts]
+    converted = (convert(part, "category", name).values for part in parts)
+    return [values for values in converted if values is not None]
 
 
 def _read_each(

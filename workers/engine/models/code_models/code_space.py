@@ -20,8 +20,9 @@ from pydantic import TypeAdapter
 from jobs.spec.formats import keras_tuner as keras_tuner_format
 from jobs.spec.formats.reading import FormatError, Item
 from jobs.spec.space.search_space import Space, Value
-from workers.engine.errors import CodeBuildFailure, CodeFailure
+from workers.engine.errors import CodeFailure
 from workers.engine.models.build_memory import small_enough
+from workers.engine.models.code_models.code_rows import UnusableSpace, merged_rows, why_unusable
 from workers.engine.models.code_models.code_values import spread_values_of, values_of
 
 MAX_BUILDS = 150
@@ -42,12 +43,6 @@ Pair = tuple[tuple[str, str], tuple[str, str]]
 """Two hyperparameters, each with one of its values."""
 
 _SPACE: TypeAdapter[Space] = TypeAdapter(Space)
-
-
-class UnusableSpace(CodeBuildFailure):
-    """The declared hyperparameters cannot be searched."""
-
-    code = "bad_space"
 
 
 class SpaceExplorer:
@@ -212,65 +207,11 @@ class SpaceExplorer:
         if not config["space"]:
             return ()
         try:
-            search_format = keras_tuner_format.read(Item({"space": _merged(config["space"])}, ""))
+            search_format = keras_tuner_format.read(Item({"space": merged_rows(config["space"])}, ""))
         except FormatError as error:
-            raise UnusableSpace(_why_unusable(error, _merged(config["space"]))) from error
+            raise UnusableSpace(why_unusable(error, merged_rows(config["space"]))) from error
         self.notes += search_format.notes
         return _SPACE.validate_python(search_format.search["space"])
-
-
-def _merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a space's rows with each name once.
-
-    KerasTuner has a row for each list of conditions under which code declares a hyperparameter.
-
-    Raises:
-        UnusableSpace: two rows of a name cannot be one.
-    """
-    by_name: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        name = row["config"]["name"]
-        by_name[name] = _joined(by_name[name], row) if name in by_name else row
-    return list(by_name.values())
-
-
-def _why_unusable(error: FormatError, rows: list[dict[str, Any]]) -> str:
-    """Return why hyperparameters cannot be searched, with the name of each."""
-    reasons: dict[str, None] = {}
-    for problem in error.problems:
-        place = problem.pointer.split("/")[2:3]
-        name = rows[int(place[0])]["config"]["name"] if place and place[0].isdecimal() else ""
-        is_named = not name or repr(name) in problem.message
-        reasons[problem.message if is_named else f"{name!r}: {problem.message}"] = None
-    return f"the hyperparameters of the code cannot be searched: {'; '.join(reasons)}"
-
-
-def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    name, conditions = first["config"]["name"], [row["config"]["conditions"] for row in (first, second)]
-    values = [{**row["config"], "conditions": []} for row in (first, second)]
-    if first["class_name"] != second["class_name"] or values[0] != values[1]:
-        raise UnusableSpace(
-            f"the code declares the hyperparameter {name!r} twice, with different values under different "
-            "conditions; give each its own name"
-        )
-    pairs = list(zip(*conditions, strict=False))
-    different = [number for number, (one, other) in enumerate(pairs) if one != other]
-    if len(conditions[0]) != len(conditions[1]):
-        # Under the fewer conditions, it is active under the further ones too.
-        fewer = min(conditions, key=len)
-        if not different:
-            return {**first, "config": {**first["config"], "conditions": fewer}}
-    elif len(different) == 1:
-        one, other = (entry["config"] for entry in pairs[different[0]])
-        if one["name"] == other["name"]:
-            both = list(conditions[0])
-            union = [*one["values"], *(value for value in other["values"] if value not in one["values"])]
-            both[different[0]] = {**both[different[0]], "config": {**one, "values": union}}
-            return {**first, "config": {**first["config"], "conditions": both}}
-    raise UnusableSpace(
-        f"the code declares the hyperparameter {name!r} twice under conditions that no single row can have; "
-        "give each its own name"
-    )
 
 
 def _key(point: Mapping[str, Value]) -> frozenset[tuple[str, str]]:
