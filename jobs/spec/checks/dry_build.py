@@ -69,7 +69,7 @@ class BuiltModel(Frozen):
         one_hot: whether its loss takes one number for each class, not the number of the class.
         parameters: with the defaults of all hyperparameters.
         custom_objects: layers, losses and metrics that are not of Keras.
-        builds: how often the model was built.
+        builds: how often the model was built to find hyperparameters.
         most_builds: how often it would be built at most.
         notes: sentences about the space.
         unsaved: why the model cannot be saved or loaded again, with the remedy; empty if it can.

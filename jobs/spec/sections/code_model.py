@@ -24,7 +24,7 @@ FIT = "fit/"
 
 _BUILT = "the code builds the model"
 MEASURES = ("/fit/loss", "/fit/metrics")
-"""Fields that say how validation rows are measured."""
+"""Fields with the measures of validation rows."""
 COMPILED: Mapping[str, str] = dict.fromkeys((*OPTIMIZER_FIELDS, *MEASURES), "the code compiles its model")
 """Fields without effect on a model that its code compiles, with the reason."""
 OWN_FIT: Mapping[str, str] = dict.fromkeys(

@@ -80,9 +80,11 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
             metrics = tuple(name for name in metrics if not name.startswith("val_"))
     elif code_build.is_plain and code_build.is_compiled:
         metrics = _compiled_metrics(code_build, explorer)
+    # Those that follow try whether the model can be saved, beside the budget of the search for the space.
+    builds = explorer.builds
     unsaved = _why_unsaved(explorer, hypermodel, shape, Path(report.folder))
     space = explorer.space()
-    report.log(f"{len(space)} hyperparameters in {explorer.builds} builds")
+    report.log(f"{len(space)} hyperparameters in {builds} builds")
     model = code_build.model
     return BuiltModel(
         space=space,
@@ -101,7 +103,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         one_hot=code_build.one_hot,
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
-        builds=explorer.builds,
+        builds=builds,
         most_builds=code_space.MAX_BUILDS,
         notes=(*((unsaved,) if unsaved else ()), *notes(), *explorer.notes, *_notes_of(code_build)),
         unsaved=unsaved,
