@@ -266,7 +266,7 @@ PLAIN = {
     "logits": _of(_LOGITS_NET, _NEW, _LOSS_OF_LOGITS),
     "lazily built layers": _of(_LAZY_LAYER, "Net(hp.Choice('units', [8, 16]))", _LOSS),
     "lazily built weights": _of(_LAZY_WEIGHTS, "Net()", _LOSS),
-    "lazily built sublayers": _of(_LAZY_SUBLAYERS, "Net()", _LOSS),
+    "layers created in build": _of(_LAZY_SUBLAYERS, "Net()", _LOSS),
     "models inside a model": _of(_NESTED, "Net(hp.Int('units', 4, 8, step=4))", _LOSS),
     "an added loss": _of(_ADDED_LOSS, "Net(hp.Int('units', 4, 8, step=4))", _LOSS),
     "a dictionary as input": _of(_PARTS, "Net()", _LOSS),
