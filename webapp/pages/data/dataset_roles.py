@@ -1,7 +1,6 @@
 """Creates a version from the same file with other column roles and types, or another dialect."""
 
 from dataclasses import replace
-from typing import Any
 
 from django.http import HttpResponse, QueryDict
 from django.urls import path
@@ -13,14 +12,12 @@ from jobs.actions.data import datasets as actions
 from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion
-from jobs.spec.data.dates.formats import check_date_format
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
 from jobs.spec.data.images import ImageOptions
 from jobs.spec.problems import Problem
 from webapp.forms.data import dialects
 from webapp.forms.data import images as image_options
 from webapp.pages.data.dataset_lookup import dataset_of, home_of
-from webapp.pages.data.version_settings import has_dialect
 from webapp.pages.shortcuts import Request, action, notify, redirect, url
 
 
@@ -68,18 +65,17 @@ def _chosen_images(entries: QueryDict, version: DatasetVersion) -> ImageOptions 
 
 def _chosen_dialect(entries: QueryDict, version: DatasetVersion) -> DialectRequest | None:
     """Return the dialect in the form if it differs from that with which the version was read; else None."""
-    if not has_dialect(version) or not any(name.startswith(dialects.PREFIX) for name in entries):
+    if version.request.get("source") != "csv" or not any(
+        name.startswith(dialects.PREFIX) for name in entries
+    ):
         return None
     chosen = actions.read_options(dialects.read_dialect(entries)).dialect
     before = ReadOptions.model_validate(version.request.get("reading", {})).dialect
-    profile = version.profile
-    detected: dict[str, Any] = dict(before)
-    if profile is not None:
-        detected |= {**dict(profile.dialect or ()), "sheet": profile.file.sheet if profile.file else None}
+    detected = version.profile.dialect if version.profile is not None else None
     for name in DialectRequest.model_fields:
         value = getattr(chosen, name)
         # Without a choice it is detected, as before if there was none before either.
-        if value != (getattr(before, name) if value is None else detected[name]):
+        if value != getattr(before if value is None else detected or before, name):
             return chosen
     return None
 
@@ -102,11 +98,8 @@ def _columns_read_again(
 def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, str]]:
     """Return the columns corrected on this page, and the earlier corrections to other columns."""
     profile = version.profile
-    edited = _edited_columns(entries, version)
+    edited = _edited_columns(entries, profile.target if profile is not None else None)
     names = {column["name"] for column in edited}
-    # The table has roles and types alone.
-    kept = {column["name"]: column for column in version.request.get("columns", ())}
-    edited = [{**kept.get(column["name"], {}), **column} for column in edited]
     others = [column for column in version.request.get("columns", ()) if column["name"] not in names]
     if edited and profile is not None and profile.target not in names:
         # The target is on another page of the table. It keeps its role unless another column has it now. The
@@ -117,19 +110,15 @@ def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict
     return [*others, *edited]
 
 
-def _edited_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, str]]:
+def _edited_columns(entries: QueryDict, target: str | None) -> list[dict[str, str]]:
     """Return the column roles and types in the table; the button "Include" makes a column a feature.
 
     Raises:
-        BadInput: several columns are the target, or none, although the present one is on this page; or a date
-            format is none.
+        BadInput: several columns are the target, or none, although the present one is on this page.
     """
-    target = version.profile.target if version.profile is not None else None
-    formats = _stated_formats(entries, version)
     lists = (entries.getlist(name) for name in ("column", "role", "type"))
     columns = [
         {"name": name, "role": "feature" if name == entries.get("include") else role, "type": kind}
-        | ({"date_format": formats[name]} if kind == "date" and name in formats else {})
         for name, role, kind in zip(*lists, strict=False)
     ]
     targets = [column["name"] for column in columns if column["role"] == "target"]
@@ -139,31 +128,6 @@ def _edited_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[st
         message = f"Give exactly one column the role target; now it is {named}."
         raise BadInput(message, [Problem("/role", message)])
     return columns
-
-
-def _stated_formats(entries: QueryDict, version: DatasetVersion) -> dict[str, str]:
-    """Return the date formats that a person has stated, by column; those that were recognized remain so.
-
-    Raises:
-        BadInput: one is no date format.
-    """
-    profile = version.profile
-    recognized = {column.name: column.date_format for column in profile.columns} if profile else {}
-    before = {column["name"] for column in version.request.get("columns", ()) if "date_format" in column}
-    stated = {}
-    kinds = entries.getlist("type")
-    for name, kind, text in zip(
-        entries.getlist("column"), kinds, entries.getlist("date_format"), strict=False
-    ):
-        form = text.strip()
-        if kind != "date" or not form or (form == recognized.get(name) and name not in before):
-            continue
-        try:
-            stated[name] = check_date_format(form)
-        except ValueError as error:
-            message = f"Column {name!r}: {error}."
-            raise BadInput(message, [Problem("/date_format", message)]) from error
-    return stated
 
 
 @action
