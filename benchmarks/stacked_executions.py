@@ -73,7 +73,9 @@ def compare(case: Case, count: int, pairs: int) -> None:
     program, batches = case_training.program, case_training.batches
     validation_x = batches.x[:VALIDATION_ROWS].astype(np.float32)
     shared = SharedInputs(
-        *map(jax.device_put, (batches.x, batches.y, validation_x)), program.initial_metrics()
+        *map(jax.device_put, (batches.x, batches.y)),
+        (jax.device_put(validation_x),),
+        program.initial_metrics(),
     )
     sides = [
         training(program.vmapped, inputs_of(program, case, count), shared, at_once) for at_once in (1, count)

@@ -19,8 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from tests.flow import rows
 from tests.flow.yard import RunningYard, open_yard
+from workers.engine.data.store import read_arrays
 
 SPEC = {
     "version": 1,
@@ -34,8 +37,7 @@ os.environ["KERAS_BACKEND"] = "jax"
 import keras
 import numpy as np
 data = np.load(sys.argv[1])
-features = [f"column_{i}" for i, name in enumerate(data["columns"]) if name != "species"]
-x, y = np.column_stack([data[each] for each in features])[:90].astype("float32"), data["y"][:90]
+x, y = data["x"][:90], data["y"][:90]
 inputs = keras.Input(x.shape[1:])
 normalize = keras.layers.Normalization()
 normalize.adapt(x)
@@ -90,6 +92,14 @@ def row_times(job: int) -> list[float]:
     attempt = Attempt.objects.select_related("job").filter(job=job).earliest("pk")
     moments = (attempt.job.queued, attempt.assigned, attempt.claimed)
     return [moment.timestamp() for moment in moments if moment is not None]
+
+
+def write_rows(version: Path, path: Path) -> None:
+    """Write the rows of a dataset version to a file that the plain script can read."""
+    arrays = read_arrays(version)
+    features = [f"column_{i}" for i, name in enumerate(arrays["columns"]) if name != "species"]
+    x = np.column_stack([arrays[name] for name in features]).astype(np.float32)
+    np.savez(path, x=x, y=arrays["y"])
 
 
 def data_file() -> str:
@@ -154,7 +164,8 @@ def compare(rounds: int, folder: Path) -> tuple[list[float], list[Hops], list[Ho
         yard_with(folder / "cold", TRAINYARD_STANDBY="0") as (cold, cold_experiment),
         yard_with(folder / "warm", TRAINYARD_NODE_STANDBY_PATIENCE="1") as (warm, warm_experiment),
     ):
-        data = Path(cold.call("benchmarks.submit_to_first_step", "data_file"))
+        data = folder / "rows.npz"
+        write_rows(Path(cold.call("benchmarks.submit_to_first_step", "data_file")), data)
         measure(cold, cold_experiment)  # starts the fork server
         measure(warm, warm_experiment)  # fills the compile cache
         for _ in range(rounds):

@@ -48,7 +48,7 @@ def build_model(hp):
     outputs = layers.Dense(3)(x)
     model = keras.Model(inputs, outputs)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(0.03), loss, ["accuracy"])
+    model.compile(keras.optimizers.Adam(0.03), loss, metrics=["accuracy"])
     return model
 '''
 )

@@ -72,13 +72,14 @@ class ReaderEnded(Exception):
 
 @contextmanager
 def check_files(
-    received: Sequence[tuple[Path, str]], field: str
+    received: Sequence[tuple[Path, str]], field: str, *, definitions_only: bool = False
 ) -> Iterator[tuple[list[CheckedFile], CodeFound]]:
     """Yield a version's files, which exist until the block ends, and the findings about them.
 
     Args:
         received: single files, or one archive: each with the path that its sender gave it.
         field: the form's field, which a refusal names.
+        definitions_only: whether statements that run on import are left out.
 
     Raises:
         BadInput: a file is refused, or reading them took too much time or memory.
@@ -88,7 +89,8 @@ def check_files(
         sent = [SentFile(place=str(place), path=path) for place, path in received]
         try:
             with _place_in(_uploads, UPLOAD_WAIT_SECONDS):
-                answer = _ask(ReadRequest(files=sent, into=folder), Reading)
+                request = ReadRequest(files=sent, into=folder, definitions_only=definitions_only)
+                answer = _ask(request, Reading)
         except ReaderEnded as error:
             raise _refused("it takes too much time or memory to read these files", field) from error
         if isinstance(answer, ReaderRefusal):

@@ -14,8 +14,9 @@ BLOCK = 1 << 18
 
 def describe_download(kind: str) -> dict[str, Any]:
     """Return the OpenAPI description for a download with the media type `kind`."""
-    content = {kind: {"schema": {"type": "string", "format": "binary"}}}
-    return {"responses": {200: {"content": content}}}
+    # Text is no binary: generated clients read it as a string.
+    binary = {} if kind.startswith("text/") else {"format": "binary"}
+    return {"responses": {200: {"content": {kind: {"schema": {"type": "string", **binary}}}}}}
 
 
 def attachment(request: HttpRequest, path: Path, name: str) -> StreamingHttpResponse:
@@ -38,10 +39,12 @@ def _read(path: Path) -> Iterator[bytes]:
 def stream_download(
     request: HttpRequest, blocks: Iterator[bytes], *, name: str, kind: str
 ) -> StreamingHttpResponse:
-    """Return generated blocks as a download under `name`."""
+    """Return generated blocks as a download under `name`. Text is UTF-8."""
     content = _as_async(blocks) if isinstance(request, ASGIRequest) else blocks
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingHttpResponse(content, content_type=kind, headers=headers)
+    # Without it, clients read text as Latin-1.
+    charset = "; charset=utf-8" if kind.startswith("text/") else ""
+    return StreamingHttpResponse(content, content_type=f"{kind}{charset}", headers=headers)
 
 
 async def _as_async(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -51,6 +51,15 @@ type EntryKind = Literal[
     "script",
 ]
 
+ArgumentAction = Literal[
+    "store", "true", "false", "boolean", "constant", "count", "append", "extend", "command"
+]
+"""How a script's argument gets its value.
+
+`true`, `false`: its name alone sets this value. `boolean`: it has one name for each. `command`: it chooses
+one of the script's commands.
+"""
+
 
 class CodeArgument(Frozen):
     """An argument of a function, of a constructor, or of a script."""
@@ -60,6 +69,24 @@ class CodeArgument(Frozen):
     annotation: str | None = Field(None, description="Its type, as it is written in the code.")
     help: str | None = Field(None, description="Of an argument of a script.")
     choices: str | None = Field(None, description="Of an argument of a script, as written in the code.")
+    action: ArgumentAction = Field("store", description="How an option of a script gets its value.")
+    flags: list[str] = Field([], description="All names of an option of a script, with their dashes.")
+    off: str | None = Field(None, description="The option that makes it false, such as `--no-cache`.")
+    dest: str | None = Field(None, description="The name under which a script reads it, if it has another.")
+    nargs: str | None = Field(None, description="How many values it takes: `?`, `*`, `+` or a number.")
+    const: str | None = Field(
+        None,
+        description="Its value if its name is given alone; of a list the values to which others are added.",
+    )
+    words: list[str] = Field([], description="The texts that its type reads as true and as false.")
+    separator: str | None = Field(None, description="Between the values of a list that is given as one text.")
+    command: str | None = Field(None, description="The command of a script to which it belongs.")
+
+    @property
+    def takes_several(self) -> bool:
+        """Return whether a list is its value."""
+        is_list = self.nargs not in (None, "?") or self.separator is not None
+        return is_list or self.action in ("append", "extend")
 
 
 class CodeEntry(Frozen):
@@ -87,6 +114,47 @@ class CodeProblem(Frozen):
     message: str
 
 
+class CodeNotice(Frozen):
+    """A place in the code, or a file, that a person should know of before the code is used."""
+
+    path: str
+    line: int | None = None
+    message: str
+
+
+class CallbackOfCode(Frozen):
+    """Early stopping as code asks for it, with the names that a spec has."""
+
+    monitor: str | None = None
+    patience: int = 0
+    min_delta: float = 0.0
+    restore_best: bool = False
+
+
+class CodeSearch(Frozen):
+    """The search that a pasted file describes by a tuner of KerasTuner and its call of `search`."""
+
+    path: str
+    line: int
+    tuner: str = Field(description="The class of the tuner.")
+    entry: str | None = Field(None, description="The function or class that it tunes.")
+    metric: str | None = Field(None, description="Of the objective; of the first of several.")
+    direction: Literal["min", "max"] | None = None
+    max_trials: int | None = None
+    executions: int | None = None
+    seed: int | None = None
+    max_epochs: int | None = Field(None, description="Of Hyperband.")
+    factor: int | None = Field(None, description="Of Hyperband.")
+    iterations: int | None = Field(None, description="Of Hyperband.")
+    epochs: int | None = None
+    batch_size: int | None = None
+    validation_split: float | None = None
+    early_stopping: CallbackOfCode | None = None
+    left_out: list[str] = Field(
+        [], description="Arguments without a field in a spec, or without a constant value."
+    )
+
+
 class CodePackages(Frozen):
     """The packages that the code asks for."""
 
@@ -107,6 +175,9 @@ class CodeFound(Frozen):
     python: str = Field("", description="The version of Python whose grammar was used.")
     entries: list[CodeEntry] = []
     problems: list[CodeProblem] = []
+    notices: list[CodeNotice] = []
+    runs: list[CodeNotice] = Field([], description="Statements that do more than define, as in a notebook.")
+    search: CodeSearch | None = Field(None, description="The search that such statements describe.")
     packages: CodePackages | None = None
     left_out: int = Field(0, description="Files that were not kept: hidden ones, compiled ones and caches.")
 
@@ -132,6 +203,7 @@ class ReadRequest(Frozen):
     kind: Literal["read"] = "read"
     files: list[SentFile]
     into: str
+    definitions_only: bool = Field(False, description="Whether statements that run on import are left out.")
 
 
 class HighlightRequest(Frozen):

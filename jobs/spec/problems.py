@@ -1,6 +1,7 @@
 """Converts pydantic's errors to messages with JSON pointers into the request body."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -10,6 +11,17 @@ MAX_PROBLEMS = 100
 """The most problems that are reported for one input, which may have a hundred thousand wrong fields."""
 MAX_ITEMS = 10_000
 """The most pydantic errors that are read; one refused value may have several."""
+TYPES = {
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "int_type": "a number",
+    "int_parsing": "a number",
+    "int_from_float": "a number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "string_type": "a text",
+}
+"""The nouns for the types of single values, by the errors of pydantic."""
 PLAIN = ("missing", "value_error", "extra_forbidden")
 """Error types whose message is complete; the received value is appended to all others."""
 
@@ -38,8 +50,29 @@ def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") 
     # The places that have an error inside.
     above = {item["loc"][:depth] for item in items for depth in range(len(item["loc"]))}
     # A list is "too short" only because its items were refused.
-    innermost = (item for item in items if item["type"] != "too_short" or item["loc"] not in above)
-    return [_problem(item, body, prefix) for item in islice(innermost, MAX_PROBLEMS)]
+    innermost = [item for item in items if item["type"] != "too_short" or item["loc"] not in above]
+    return list(islice(_one_for_each_value(innermost, body, prefix), MAX_PROBLEMS))
+
+
+def _one_for_each_value(items: Sequence[Mapping[str, Any]], body: Any, prefix: str) -> Iterator[Problem]:
+    """Yield the problems; a value that may have several types has one problem, not one for each type."""
+    place = 0
+    while place < len(items):
+        last = place + 1
+        if items[place]["type"] in TYPES:
+            above = items[place]["loc"][:-1]
+            while last < len(items) and items[last]["type"] in TYPES and items[last]["loc"][:-1] == above:
+                last += 1
+        # The last part of each location is the name of the type.
+        nouns = dict.fromkeys(TYPES[item["type"]] for item in items[place:last] if item["type"] in TYPES)
+        problem = _problem(items[place], body, prefix)
+        if len(nouns) > 1:
+            given = json.dumps(items[place].get("input"), default=repr)
+            *others, final = nouns
+            message = f"expected {', '.join(others)} or {final} (got {given})"[:500]
+            problem = problem._replace(message=message)
+        yield problem
+        place = last if len(nouns) > 1 else place + 1
 
 
 def first(error: ValidationError) -> Problem:

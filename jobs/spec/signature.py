@@ -47,7 +47,8 @@ class Signature(Frozen):
     columns: tuple[InputColumn, ...] = Field(
         default=(),
         exclude_if=lambda columns: not columns,
-        description="The columns of a table that the model takes instead of its input.",
+        description="The columns of a table that the model takes instead of its input. A row that is a list "
+        "has their values in this order.",
     )
     window: InputWindow | None = Field(
         default=None,

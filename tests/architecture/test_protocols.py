@@ -14,7 +14,7 @@ from workers.serving.protocols.table import PROTOCOLS
 SERVING = "workers.serving."
 PROTOCOL_MODULES = "workers.serving.protocols."
 SHARED = {
-    f"{PROTOCOL_MODULES}{name}" for name in ("catalog_view", "protocol", "table", "table_rows", "target")
+    f"{PROTOCOL_MODULES}{name}" for name in ("catalog_view", "protocol", "quick_bodies", "table", "target")
 }
 """The modules in the folder of protocols that belong to none."""
 DRIVEN = (

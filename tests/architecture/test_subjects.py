@@ -20,6 +20,7 @@ EXCEPTIONS = {
     "webapp/api/shapes": "types of all request bodies",
     "webapp/api/site": "builds the API",
     "webapp/api/throttle": "limits all requests",
+    "webapp/forms/experiments/described_search": "begins the form of an experiment with a search in code",
     "webapp/pages/people/account": "a person's own page; its reads and writes are those of people and tokens",
     "webapp/api/people/account": "the caller; its reads are those of people",
     "webapp/pages/data/dataset_columns": "the part of the page of a version with its columns",

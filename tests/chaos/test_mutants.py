@@ -30,6 +30,11 @@ FORMATS = {
     ".zip",
     ".tar",
     ".gz",
+    ".bz2",
+    ".xz",
+    ".zst",
+    ".xlsx",
+    ".json",
 }
 
 

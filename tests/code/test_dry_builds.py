@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from jobs.actions.runs import attempt_end
-from jobs.models import CodeVersion, Job
+from jobs.models import CodeVersion, DatasetVersion, Job
 from jobs.spec.checks.dry_build import BuiltModel
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.code_model import CodeModel
@@ -17,6 +17,7 @@ from tests.code.same_time import before_lock
 from tests.jobs.yard import PretendWorker
 from tests.markup import one_line, text_of
 from tests.people import People, browser_of
+from tests.present import present
 
 SPACE: list[dict[str, Any]] = [
     {"name": "units", "kind": "int", "min": 8, "max": 32, "step": 8},
@@ -258,3 +259,51 @@ def test_code_without_the_entry_or_of_another_project_is_refused(api: Client, co
     assert pointers(created(api, wrong)) == ["/spec/model/entry"]
     wrong = spec_of("f" * 64)
     assert pointers(created(api, wrong)) == ["/spec/model/digest"]
+
+
+def test_a_person_adds_a_hyperparameter_that_the_dry_build_has_not_found(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    ask(api, code)
+    finish(worker)
+    row = {
+        "name": "momentum",
+        "kind": "float",
+        "min": 0.1,
+        "max": 0.9,
+        "when": {"name": "dropout", "in": [True]},
+    }
+    rows = [{"name": "dropout", "kind": "boolean"}, row]
+    answer = created(api, spec_of(code, space=rows))
+    assert answer.status_code == 201, answer.content
+    names = [each["name"] for each in answer.json()["spec"]["search"]["space"]]
+    assert names == ["units", "rate", "dropout", "momentum"]
+    body = {"project": "yard", "spec": spec_of(code, space=rows)}
+    checked = api.post("/api/v1/experiments/validate", body, content_type="application/json").json()
+    (warned,) = [w["message"] for w in checked["plan"]["warnings"] if "momentum" in w["message"]]
+    assert "has not found 'momentum', so it has no effect unless the code asks for it" in warned
+    spec = ExperimentSpec.model_validate(answer.json()["spec"])
+    trial = apply_values(spec, {"units": 8, "momentum": 0.5})
+    assert isinstance(trial.model, CodeModel)
+    assert trial.model.hyperparameters == {"units": 8, "momentum": 0.5}
+    fixed = spec_of(code)
+    fixed["model"]["hyperparameters"] = {"momentum": 0.5}
+    space = created(api, fixed).json()["spec"]["search"]["space"]
+    assert space[-1] == {"name": "momentum", "kind": "fixed", "value": 0.5}
+
+
+def test_results_of_earlier_rules_are_found_for_their_jobs_and_built_again_for_new_ones(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    from jobs.queries.code import dry_builds
+
+    ask(api, code)
+    finish(worker)
+    job = Job.objects.get(kind="dry_build")
+    spec = ExperimentSpec.model_validate({**spec_of(code), "model": job.payload_json["model"]})
+    version = DatasetVersion.objects.get()
+    request = dry_builds.dry_build_request(present(job.project), spec, version, present(version.profile))
+    assert request.payload.key == job.payload_json["key"]
+    Job.objects.filter(pk=job.pk).update(payload_json={**job.payload_json, "key": request.earlier_key})
+    assert dry_builds.build_result(request) is None
+    assert ask(api, code).json()["state"] == "queued"

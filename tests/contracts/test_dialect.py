@@ -46,7 +46,7 @@ def test_a_character_that_the_end_of_the_sample_divides_is_still_utf_8() -> None
     assert detect_dialect(text[:-2], is_all=True).dialect.encoding == "latin-1"
 
 
-@pytest.mark.parametrize("start", [b"", b"a", b"a,b\n1,2\n", b"\xff", b"\xd8\x00\xd8"])
+@pytest.mark.parametrize("start", [b"", b"a", b"#", b"#a\n\n", b"a,b\n1,2\n", b"\xff", b"\xd8\x00\xd8"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
 @pytest.mark.parametrize("is_all", [True, False])
 def test_any_bytes_have_a_dialect_in_any_encoding(start: bytes, encoding: str, is_all: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from jobs.messages.script_command import command_of
 from jobs.spec.checks import settings as spec_checks
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, problems
@@ -47,7 +48,7 @@ def test_a_script_needs_no_data_but_a_template_does() -> None:
 
 def command(spec: ExperimentSpec) -> list[str]:
     assert isinstance(spec.model, ScriptModel)
-    return spec.model.command()
+    return command_of(spec.model, ())
 
 
 def test_the_values_of_a_trial_are_arguments() -> None:
@@ -68,7 +69,7 @@ def test_the_values_of_a_trial_are_arguments() -> None:
         ({"entry": "notes.txt"}, "/spec/model/entry", "give the path of a .py file"),
         ({"entry": "-m shop/train"}, "/spec/model/entry", "names no module"),
         ({"args": {"--rate": 1}}, "/spec/model/args", "leave out the dashes"),
-        ({"args": {"rate": [1]}}, "/spec/model/args/rate", "a number, a text, true or false"),
+        ({"args": {"rate": [[1]]}}, "/spec/model/args/rate/0", "a number, a text, true or false"),
         ({"args": {"rate": "a\0b"}}, "/spec/model/args/rate", "the character NUL"),
         ({"env": {"PYTHONPATH": "x"}}, "/spec/model/env/PYTHONPATH", "is set by Trainyard"),
         ({"env": {"WANDB_API_KEY": "x"}}, "/spec/model/env/WANDB_API_KEY", "seems to be a secret"),

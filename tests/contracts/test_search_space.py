@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import problems
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space import size as space_size
 from jobs.spec.space.search_space import (
@@ -80,7 +82,7 @@ def test_the_grid_has_these_values_and_samples_are_among_them(
             {"min": 1, "max": 8, "step": 1, "sampling": "log"},
             "step 1 must be above 1: it is a factor under log sampling",
         ),
-        ("int", {"min": 16, "max": 64, "default": 65}, "default 65 is outside 16 to 64"),
+        ("int", {"min": 16, "max": 64, "default": 65}, "is outside 16 to 64"),
         ("int", {"min": 16, "max": 64, "step": 16, "default": 40}, "not on a step; the nearest value is 32"),
         ("int", {"min": 2, "max": 32, "step": 2, "sampling": "log", "default": 15}, "nearest value is 16"),
         ("int", {"min": 0, "max": 10**30}, "less than or equal to 9007199254740991"),
@@ -93,7 +95,7 @@ def test_the_grid_has_these_values_and_samples_are_among_them(
         ("choice", {"values": [1, "a"]}, "mix types"),
         ("choice", {"values": [1, True]}, "mix types"),
         ("choice", {"values": [1, 1]}, "contain a value twice"),
-        ("choice", {"values": [1, 0], "default": True}, "default True is not among [1, 0]"),
+        ("choice", {"values": [1, 0], "default": True}, "is not among [1, 0]"),
         ("choice", {"values": [float("inf"), 1.0]}, "finite"),
     ],
 )
@@ -253,3 +255,21 @@ def test_a_value_outside_the_range_is_rejected_with_a_message(value: Any) -> Non
     ).space
     with pytest.raises(ValueError, match="'units' must be int from 1 to 9, got"):
         check_values(space, {"units": value})
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"kind": "choice", "values": [None, 16]}, "expected true or false, a number or a text (got null)"),
+        ({"kind": "choice", "values": [[1, 2]]}, "expected true or false, a number or a text (got [1, 2])"),
+        ({"kind": "fixed", "value": None}, "expected true or false, a number or a text (got null)"),
+        ({"name": "num layers", "kind": "boolean"}, "for example 'num_layers'"),
+    ],
+)
+def test_one_wrong_value_has_one_problem(row: Json, message: str) -> None:
+    sent = {"search": {"space": [{"name": "size", **row}]}, "data": {"dataset": "a"}}
+    sent["model"] = {"kind": "template", "template": "mlp"}
+    with pytest.raises(ValidationError) as caught:
+        ExperimentSpec.model_validate(sent)
+    (problem,) = problems(caught.value, sent)
+    assert message in problem.message

@@ -92,6 +92,26 @@ def test_an_upload_whose_key_a_repetition_took_over_writes_nothing(
     assert IdempotencyKey.objects.exists(), "it is that of the repetition"
 
 
+@pytest.mark.parametrize("features", ['age, "dist, km"', ["age", '"dist, km"'], 'age\n"dist, km"'])
+def test_a_feature_with_a_comma_in_its_name_is_in_quotes(api: Client, features: str | list[str]) -> None:
+    assert send(api, features=features).status_code == 201
+    version = DatasetVersion.objects.get(dataset__slug="people")
+    assert version.request["features"] == ["age", "dist, km"]
+
+
+def test_a_list_of_features_that_cannot_be_read_is_refused_with_the_form_of_one(api: Client) -> None:
+    answer = send(api, features='age, "dist, km')
+    assert answer.status_code == 422, answer.content
+    (problem,) = answer.json()["errors"]
+    assert problem["pointer"] == "/features"
+    assert 'put a name with a comma in quotes: "dist, km"' in problem["message"]
+
+
+def test_a_field_with_one_value_that_is_sent_twice_is_refused(api: Client) -> None:
+    answer = send(api, target=["age", "bmi"])
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/target")
+
+
 def test_an_upload_is_stored_unchanged_and_profiled_by_a_worker(api: Client) -> None:
     answer = send(api, target="progression", features="age, bmi")
     assert answer.status_code == 201, answer.content
@@ -122,9 +142,9 @@ def test_a_taken_slug_is_a_conflict(api: Client) -> None:
     [
         ("people.exe", CSV),
         ("people.csv", b""),
-        ("people.csv", archive()),
-        ("people.csv", b"a,b\n\x00\x01"),
-        ("people.csv", b"a,b\0\n"),
+        ("people.csv", b"a,b\n\x02\x03"),
+        ("people.csv", b"a,b" + bytes(20)),
+        ("people.csv", b"SQLite format 3\0"),
         ("people.npz", CSV),
         ("people.parquet", b"PAR1 but then nothing"),
     ],

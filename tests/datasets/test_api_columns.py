@@ -39,9 +39,32 @@ def test_roles_and_types_of_columns_are_corrected_with_the_upload(api: Client) -
     assert Job.objects.filter(profiles_of(version.pk)).get().kind == "profile"
 
 
+def test_a_date_format_is_stated_with_the_upload_or_later(api: Client) -> None:
+    columns = [{"name": "age", "role": "time", "date_format": "%Y"}, {"name": "bmi", "type": "date"}]
+    assert send(api, columns=json.dumps(columns)).status_code == 201
+    version = DatasetVersion.objects.latest("pk")
+    assert version.request["columns"] == columns
+    make_ready(version, SHOP)
+    body = {"columns": [{"name": "bought", "date_format": "%m/%d/%Y"}]}
+    address = "/api/v1/datasets/people/versions/1/read?project=yard"
+    answer = api.post(address, body, content_type="application/json")
+    assert answer.status_code in (200, 201, 202), answer.content
+    assert body["columns"][0] in DatasetVersion.objects.latest("pk").request["columns"]
+
+
 @pytest.mark.parametrize(
     ("columns", "pointer", "message"),
     [
+        (
+            '[{"name": "age", "date_format": "DD/MM/YYYY"}]',
+            "/columns/0/date_format",
+            "it may mean '%d/%m/%Y'",
+        ),
+        (
+            '[{"name": "age", "type": "text", "date_format": "%Y"}]',
+            "/columns/0/date_format",
+            "is for columns of type date",
+        ),
         ("{", "/columns", ""),
         ('{"age": "number"}', "/columns", "columns must be a list"),
         ('[{"name": "age", "type": "colour"}]', "/columns/0/type", "colour"),

@@ -56,6 +56,40 @@ def test_a_person_corrects_roles_and_types_in_a_new_version(browser: Client) -> 
     assert version.request["columns"][2] == {"name": "bought", "role": "target", "type": "text"}
 
 
+def test_a_person_states_how_dates_are_written(browser: Client) -> None:
+    page = squeezed(shop_page(browser))
+    assert 'aria-label="date format of bought"' in page
+    assert '<option value="%d/%m/%Y">24/12/2021</option>' in page
+    formats = ["", "", "%m/%d/%Y", "%Y"]
+    edited(browser, role=["id", "feature", "time", "target"], date_format=formats)
+    version = DatasetVersion.objects.latest("pk")
+    expected = {"name": "bought", "role": "time", "type": "date", "date_format": "%m/%d/%Y"}
+    assert version.request["columns"][2] == expected
+    assert "date_format" not in version.request["columns"][3], "a column of another type has no format"
+
+
+def test_a_format_that_was_recognized_is_not_stated_by_another_change(browser: Client) -> None:
+    columns = [
+        column | ({"date_format": "%m/%d/%Y"} if column["name"] == "bought" else {})
+        for column in SHOP["columns"]
+    ]
+    address = upload(browser)
+    make_ready(DatasetVersion.objects.latest("pk"), SHOP | {"columns": columns})
+    assert 'value="%m/%d/%Y"' in browser.get(address).content.decode()
+    edited(browser, date_format=["", "", "%m/%d/%Y", ""])
+    assert "date_format" not in DatasetVersion.objects.latest("pk").request["columns"][2]
+
+
+def test_a_date_format_that_is_none_is_refused_with_an_example(browser: Client) -> None:
+    shop_page(browser)
+    answer = edited(browser, date_format=["", "", "DD/MM/YYYY", ""])
+    assert DatasetVersion.objects.latest("pk").number == 1
+    page = text_of(browser.get("/datasets/some-people/versions/1?project=yard"))
+    message = answer.content.decode() + page
+    assert "Column &#x27;bought&#x27;" in message or "Column 'bought'" in message
+    assert "it may mean" in message and "%d/%m/%Y" in message
+
+
 def test_a_column_that_was_left_out_is_included_by_its_button(browser: Client) -> None:
     shop_page(browser)
     edited(browser, include=["id"])

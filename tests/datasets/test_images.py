@@ -45,7 +45,7 @@ def pets(browser: Client, **fields: Any) -> DatasetVersion:
     return version
 
 
-@pytest.mark.parametrize("name", ["pets.zip", "pets", "pets.dat", "pets.tar.gz"])
+@pytest.mark.parametrize("name", ["pets.zip", "pets", "pets.dat", "pets.data", "pets.tar.gz"])
 @pytest.mark.parametrize("kind", ["zip", "w", "w:gz"])
 def test_an_archive_is_recognized_by_its_content(
     browser: Client, tmp_path: Path, name: str, kind: str
@@ -59,7 +59,8 @@ def test_an_archive_is_recognized_by_its_content(
 @pytest.mark.parametrize(
     ("name", "body", "message"),
     [("pets.zip", b"a,b", "does not contain zip or tar data"),
-     ("pets.csv", archive(), "does not contain CSV data")],
+     ("pets.parquet", b"a,b", "does not contain Parquet data"),
+     ("pets.html", b"a,b", "is a page of HTML, which is not read")],
 )  # fmt: skip
 def test_a_name_alone_makes_no_archive(browser: Client, name: str, body: bytes, message: str) -> None:
     answer = upload(browser, name, body)

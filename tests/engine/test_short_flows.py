@@ -106,6 +106,27 @@ def rents() -> bytes:
     return "\n".join(lines).encode("cp1252")
 
 
+def test_dates_of_america_are_read_by_one_rule_from_the_file_to_the_answer(yard: ShortYard) -> None:
+    version = yard.upload("sales", "sales.csv", sales())
+    assert roles_of(version)["sold"] == ("feature", "date")
+    (sold,) = [column for column in version["schema"]["columns"] if column["name"] == "sold"]
+    assert sold["date_format"] == "%m/%d/%Y"
+    yard.train(spec("sales", model=TREES, fit={"epochs": 15}, after=registered("sales")))
+    asked = [{"sold": day} for day in ("03/04/2025 4:30 PM", "2025-03-04T16:30:00", "09/04/2025 8:00 AM")]
+    (march,), (same,), (september,), _ = yard.answers("sales", [*asked, yard.example("sales")])
+    assert march == same
+    assert march < 0.5 < september
+
+
+def sales() -> bytes:
+    """Return sales, which are returned in the second half of the year."""
+    start, lines = datetime.datetime(2025, 1, 1, 8), ["sold,returned"]
+    for row in range(360):
+        moment = start + datetime.timedelta(days=row, minutes=97 * (row % 7))
+        lines.append(f"{moment:%m/%d/%Y %I:%M %p},{'yes' if moment.month > 6 else 'no'}")
+    return "\n".join(lines).encode()
+
+
 def test_a_classification_of_texts_in_json_lines(yard: ShortYard) -> None:
     columns = json.dumps([{"name": "title", "role": "ignore"}])
     content = json_lines(240).encode()

@@ -7,11 +7,12 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from jobs.models import CodeVersion, Experiment, Job
+from jobs.models import CodeVersion, Experiment, Job, Trial
 from jobs.spec.sections.pruning import MedianPruner
 from jobs.spec.space.search_space import ChoiceParameter, FloatParameter, When
 from tests.code.making import zipped
 from tests.datasets.making import bundle
+from tests.factories import make_trials
 from tests.markup import squeezed
 from tests.people import People, browser_of
 from tests.present import present
@@ -83,7 +84,7 @@ def test_the_page_of_the_code_leads_to_the_form_with_the_declared_arguments(
     answer = browser.get(address(code))
     rows = [form.initial for form in answer.context["arguments"]]
     assert [(row["name"], row["use"]) for row in rows] == [
-        ("rate", "omit"), ("epochs", "set"), ("optimizer", "omit"), ("fast", "omit")
+        ("rate", "omit"), ("epochs", "set"), ("optimizer", "omit"), ("fast", "omit"), ("folder", "omit"),
     ]  # fmt: skip
     assert (rows[0]["text"], rows[2]["text"], rows[3]["text"]) == ("0.1", "sgd, adam", "false")
     assert browser_of(people.member).get(address(code)).status_code == 403
@@ -169,6 +170,74 @@ def test_a_draft_is_saved_and_edited_in_the_same_form(browser: Client, code: Cod
     assert answer.status_code == 303
     assert Job.objects.get(kind="search").experiment == experiment
     assert "train.py" in browser.get(f"/p/yard/experiments/{experiment.pk}").content.decode()
+
+
+SWITCHES = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("data")
+parser.add_argument("--cache", action=argparse.BooleanOptionalAction, default=True)
+parser.add_argument("--no-shuffle", dest="shuffle", action="store_false")
+parser.add_argument("--fast", action="store_true", default=True)
+parser.add_argument("--layers", type=int, nargs="+", default=[64, 32])
+args = parser.parse_args()
+"""
+
+
+def test_each_row_names_how_its_value_is_passed_and_lists_are_read(browser: Client) -> None:
+    file = SimpleUploadedFile("train.py", SWITCHES.encode())
+    assert browser.post("/code/new", {"project": "yard", "file": file}).status_code == 303
+    where = address(CodeVersion.objects.get())
+    page = browser.get(where)
+    hows = {row.initial["name"]: row.initial["how"] for row in page.context["arguments"]}
+    assert hows == {
+        "data": "", "cache": "true passes --cache, false passes --no-cache",
+        "shuffle": "false passes --no-shuffle, true passes nothing",
+        "fast": "true passes --fast, false cannot be passed",
+        "layers": "several values, separated by spaces or commas",
+    }  # fmt: skip
+    assert "false passes --no-cache" in page.content.decode()
+    fields = with_rows(
+        entries(page),
+        data={"use": "set", "text": "rows.csv"},
+        cache={"use": "set", "text": "false"},
+        shuffle={"use": "values", "text": "true, false"},
+        layers={"use": "set", "text": "8 4"},
+    )
+    fields |= {"metric": "loss", "direction": "min"}
+    refused = browser.post(
+        where, with_rows(dict(fields), fast={"use": "set", "text": "false"}) | {"do": "submit"}
+    )
+    assert refused.status_code == 422
+    assert "can only make it true" in refused.content.decode()
+    assert browser.post(where, {**fields, "do": "submit"}).status_code == 303
+    job = Job.objects.get(kind="search")
+    spec = present(job.revision).spec
+    assert spec.model.args == {"data": "rows.csv", "cache": False, "layers": [8, 4]}
+    (trial,) = make_trials(job, 1)
+    Trial.objects.filter(pk=trial.pk).update(values={"shuffle": False})
+    shown = browser.get(f"/jobs/{job.pk}/trials/1").content.decode()
+    assert "train.py rows.csv --no-cache --layers 8 4 --no-shuffle" in shown
+
+
+@pytest.mark.parametrize(
+    ("args", "pointer", "reason"),
+    [
+        ({}, "/spec/model/args", "needs the argument 'data'"),
+        ({"data": "a", "cashe": True}, "/spec/model/args/cashe", "did you mean 'cache'?"),
+        ({"data": "a", "fast": False}, "/spec/model/args/fast", "the script cannot get false"),
+        ({"data": "a", "layers": "big"}, "/spec/model/args/layers", "takes a whole number, not 'big'"),
+    ],
+)
+def test_a_spec_is_refused_if_the_script_would_get_something_else(
+    browser: Client, args: dict[str, Any], pointer: str, reason: str
+) -> None:
+    browser.post("/code/new", {"project": "yard", "file": SimpleUploadedFile("train.py", SWITCHES.encode())})
+    model = {"kind": "script", "digest": CodeVersion.objects.get().digest, "entry": "train.py", "args": args}
+    body = {"project": "yard", "spec": {"version": 1, "model": model}}
+    answer = browser.post("/api/v1/experiments/validate", json.dumps(body), content_type="application/json")
+    (problem,) = answer.json()["errors"]
+    assert (problem["pointer"], reason in problem["message"]) == (pointer, True), problem
 
 
 def test_code_without_arguments_begins_with_one_empty_row(browser: Client, code: CodeVersion) -> None:

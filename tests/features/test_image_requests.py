@@ -22,7 +22,7 @@ from workers.features.images import decode, read_header
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols import oip_infer, table_rows, tfs_predict
+from workers.serving.protocols import oip_infer, quick_bodies, tfs_examples, tfs_predict
 
 
 def feature(channels: Any = 3) -> ImageFeature:
@@ -78,10 +78,40 @@ def test_stored_images_and_those_of_requests_give_equal_bits() -> None:
     assert {array.tobytes() for array in arrays} == {BITS}
 
 
-def test_the_pixels_themselves_are_accepted_too() -> None:
-    body = {"instances": STORED.tolist()}
-    request = tfs_predict.parse_predict(json.dumps(body).encode(), SIGNATURE, PIPELINE)
-    assert request.arrays[0].tobytes() == BITS
+def test_an_image_is_the_same_in_every_form_of_a_request() -> None:
+    images = [{"b64": b64(body)} for body in BODIES]
+    whole = {"name": "input", "datatype": "BYTES"}
+    raw = b"".join(struct.pack("<I", len(body)) + body for body in BODIES)
+    for body in (
+        {"instances": images},
+        {"instances": [[image] for image in images]},
+        {"instances": [{"input": image} for image in images]},
+        {"inputs": images},
+        {"inputs": {"input": images}},
+    ):
+        call = tfs_predict.parse_predict(json.dumps(body).encode(), SIGNATURE, PIPELINE)
+        assert call.arrays[0].tobytes() == BITS, body.keys()
+    for shape in ([3], [3, 1]):
+        data = [b64(body) for body in BODIES]
+        assert inferred({**whole, "shape": shape, "data": data}).tobytes() == BITS
+        sized = {**whole, "shape": shape, "parameters": {"binary_data_size": len(raw)}}
+        assert inferred(sized, raw).tobytes() == BITS
+    for feature in ("image", "input"):
+        examples = {"examples": [{feature: image} for image in images]}
+        arrays = tfs_examples.parse_examples(json.dumps(examples).encode(), SIGNATURE, PIPELINE)
+        assert arrays[0].tobytes() == BITS
+
+
+def test_base64_may_have_line_breaks() -> None:
+    lines = base64.encodebytes(BODIES[0]).decode()
+    for text in (lines, lines.replace("\n", "\r\n"), f"  {lines}\t"):
+        assert PIPELINE.of_rows([{"image": {"b64": text}}]).tobytes() == BITS[: len(BITS) // 3]
+
+
+@pytest.mark.parametrize("rows", [STORED.tolist(), [[row] for row in STORED.tolist()]])
+def test_pixels_are_refused_with_the_form_that_is_accepted(rows: list[Any]) -> None:
+    with pytest.raises(BadRequest, match=r'\{"b64": "…"\}'):
+        tfs_predict.parse_predict(json.dumps({"instances": rows}).encode(), SIGNATURE, PIPELINE)
 
 
 @pytest.mark.parametrize(
@@ -120,12 +150,12 @@ def test_a_key_that_is_given_twice_inside_of_an_image_is_refused() -> None:
 
 
 def test_another_process_decodes_every_image() -> None:
-    size = table_rows.size_of(PIPELINE)
+    size = quick_bodies.size_of(PIPELINE)
     body = json.dumps({"instances": [{"image": {"b64": b64(BODIES[0])}}]}).encode()
     assert len(body) < 2048
-    assert not table_rows.is_quick(body, size)
-    assert not table_rows.is_quick(b'{"inputs": []}' + BODIES[0], size, raw=len(BODIES[0]))
-    assert table_rows.is_quick(json.dumps({"instances": STORED.tolist()}).encode()[:2000], size)
+    assert not quick_bodies.is_quick(body, size)
+    assert not quick_bodies.is_quick(b'{"inputs": []}' + BODIES[0], size, raw=len(BODIES[0]))
+    assert not quick_bodies.is_quick(b'{"instances": [null]}', size)
 
 
 def test_a_pipeline_has_an_image_alone() -> None:

@@ -65,7 +65,7 @@ FAILURES: dict[str, tuple[Any, str]] = {
     "less than announced": (file(CSV, length=len(CSV) + 10), "wrong_size"),
     "an error": (file(b"", status="503 Unavailable"), "source_refused"),
     "an empty file": (file(b""), "invalid"),
-    "another format": (file(b"PAR1" + bytes(100) + b"PAR1"), "invalid"),
+    "another format": (file(b"SQLite format 3\0" + bytes(100)), "invalid"),
 }
 
 

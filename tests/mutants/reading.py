@@ -239,6 +239,7 @@ def run(seed: int, numbers: Iterable[int], folder: Path, *, load: bool) -> None:
     sys.addaudithook(watch.check)
     # Some mutants are archives with two members of one name.
     warnings.simplefilter("ignore")
+    _clear(work)
     for at in range(len(SEEDS)):
         content(at)
     _warm_up(work, load=load)

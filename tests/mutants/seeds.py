@@ -3,19 +3,24 @@
 Each file is small and the same in every run.
 """
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import pickle
+import re
 import tarfile
 import zipfile
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -325,6 +330,44 @@ def tarred(members: dict[str, bytes]) -> bytes:
     return file.getvalue()
 
 
+def zstd(body: bytes) -> bytes:
+    """Return bytes compressed by zstd."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(body)
+    return bytes(sink.getvalue())
+
+
+def workbook() -> bytes:
+    """Return a workbook with numbers, texts, dates, errors and formulas, the same in every run."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["Report"])
+    sheet.append(["a", "day", "ok", "text", "y"])
+    for i in range(ROWS):
+        value = "#DIV/0!" if i == 3 else f"=A{i}" if i == 5 else i * 1.5
+        sheet.append([value, datetime(2026, 11, i % 28 + 1), i % 3 == 0, COLOURS[i % 4], i % 2])
+    book.create_sheet("Other").append(["x"])
+    book.properties.created = book.properties.modified = datetime(2026, 11, 1)
+    file = io.BytesIO()
+    book.save(file)
+    with zipfile.ZipFile(file) as written:
+        # With fixed times.
+        members = {name: written.read(name) for name in written.namelist()}
+    return archive(
+        {
+            name: re.sub(rb"<dcterms:modified.*?</dcterms:modified>", b"", body)
+            for name, body in members.items()
+        }
+    )
+
+
+def unpacked(packed: bytes) -> bytes:
+    """Return a zip archive without compression, so that mutations change its content."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as written:
+        return archive({name: written.read(name) for name in written.namelist()}, method=zipfile.ZIP_STORED)
+
+
 def pictures() -> list[bytes]:
     kinds = [picture(kind) for kind in ("PNG", "JPEG", "BMP", "GIF", "WEBP")]
     return [*kinds, picture("PNG", "P"), picture("JPEG", "CMYK"), picture("PNG", "I;16")]
@@ -349,6 +392,28 @@ SEEDS: list[Seed] = [
     Seed("csv-numbers", "t.csv", lambda: lines("a,p,y", lambda i: f'"1,{i:03}.5",{i} %,{i * 3}')),
     Seed("tsv", "t.tsv", lambda: text("\t").encode()),
     Seed("tsv-bars", "t.txt", lambda: text("|").encode()),
+    Seed("csv-titles", "t.csv", lambda: b"Report\n\n# note\n" + text().encode() + b"\nSource: x\n"),
+    Seed("csv-index", "t.csv", lambda: lines(",a,a,,y", lambda i: f"{i},{i},{i},x,{i % 2}")),
+    Seed("csv-cyrillic", "t.csv", lambda: text().replace("red", "Москва").encode("cp1251", "ignore")),
+    Seed("csv-japanese", "t.csv", lambda: text().replace("red", "東京").encode("cp932", "ignore")),
+    Seed("csv-wide-characters", "t.csv", lambda: text().encode("utf-16-le")),
+    Seed("txt-blanks", "t.data", lambda: lines("a b   y", lambda i: f'{i}  "w {i}" {i % 2}')),
+    Seed("txt-colons", "t.dat", lambda: text("::").encode()),
+    Seed("csv-gzip", "t.csv.gz", lambda: gzip.compress(text().encode(), mtime=0)),
+    Seed("csv-bzip2", "t.csv.bz2", lambda: bz2.compress(text().encode())),
+    Seed("csv-xz", "t.csv.xz", lambda: lzma.compress(text().encode())),
+    Seed("csv-zstd", "t.csv.zst", lambda: zstd(text().encode())),
+    Seed("csv-zip", "t.zip", lambda: archive({"train.csv": text().encode(), "README.md": b"x"})),
+    Seed("csv-parts", "t.zip", lambda: archive({"1.csv": text().encode(), "2.csv": text().encode()})),
+    Seed("csv-tar", "t.tar.gz", lambda: gzip.compress(tarred({"t.csv": text().encode()}), mtime=0)),
+    Seed("xlsx", "t.xlsx", workbook),
+    Seed("xlsx-stored", "t.xlsx", lambda: unpacked(workbook())),
+    Seed("json-array", "t.json", lambda: json.dumps(table_rows(), indent=1).encode()),
+    Seed("json-columns", "t.json", lambda: json.dumps(columns()).encode()),
+    Seed("json-pandas", "t.json", lambda: json.dumps({name: dict(enumerate(values))
+         for name, values in columns().items()}).encode()),
+    Seed("parquet-index", "t.parquet", lambda: parquet(pa.Table.from_pandas(
+         arrow_table().to_pandas().set_index(["colour", "n"])))),
     Seed("parquet", "t.parquet", lambda: parquet(arrow_table())),
     Seed("parquet-gzip", "t.parquet", lambda: parquet(arrow_table(), compression="gzip", row_group_size=16)),
     Seed("parquet-zstd", "t.parquet", lambda: parquet(arrow_table(), compression="zstd",

@@ -1,11 +1,11 @@
-"""A listening server in the tests' process, whose only model doubles its inputs."""
+"""A listening server in the tests' process. Its model doubles its inputs, unless a test gives another one."""
 
 import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy.typing as npt
 import uvicorn
@@ -30,6 +30,7 @@ from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.response import Headers
 from workers.serving.settings import Limits
+from workers.serving.table import ServedTable
 from workers.serving.traffic import Traffic
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import Answered, ChildFailed
@@ -44,12 +45,25 @@ SIGNATURE = Signature(
 )
 
 
+class Served(NamedTuple):
+    """The model that is served, the pipeline in front of it, and its class labels."""
+
+    signature: Signature
+    compute: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    table: ServedTable | None = None
+    class_labels: tuple[str, ...] = ()
+
+
+DOUBLING = Served(SIGNATURE, lambda x: x * 2)
+
+
 class Child:
-    """Doubles its inputs; while `is_holding`, only when the test calls `answer`."""
+    """Computes the model; while `is_holding`, only when the test calls `answer`."""
 
     is_compiling = False
 
-    def __init__(self) -> None:
+    def __init__(self, served: Served) -> None:
+        self.served = served
         self.is_holding = False
         self.failure: ChildFailed | None = None
         self.held: list[tuple[Answered, Arrays]] = []
@@ -63,7 +77,7 @@ class Child:
 
     def answer(self) -> None:
         answered, tensors = self.held.pop(0)
-        answered(self.failure or Frame({}, [tensors[0] * 2]))
+        answered(self.failure or Frame({}, [self.served.compute(tensors[0])]))
 
     def kill(self) -> None:
         raise AssertionError
@@ -72,10 +86,11 @@ class Child:
 class Version:
     """A version as the application uses it, with a real queue."""
 
-    table = None
-
     def __init__(self, child: Child) -> None:
-        self.approved = ReleasedVersion(number=3, digest="ab", bytes=0, signature={})
+        self.served, self.table = child.served, child.served.table
+        self.approved = ReleasedVersion(
+            number=3, digest="ab", bytes=0, signature={}, class_labels=child.served.class_labels
+        )
         self.headers: Headers = [(b"x-trainyard-model-version", b"3")]
         self.batcher = Batcher(BatchLimits(max_batch=4, queue_rows=16))
         self.batcher.attach(child)
@@ -85,7 +100,7 @@ class Version:
         return self.batcher.waiting_rows
 
     def signature_now(self) -> Signature:
-        return SIGNATURE
+        return self.served.signature
 
     async def predict(self, arrays: Arrays, _request: object, _deadline: float) -> Outputs:
         future: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
@@ -125,8 +140,9 @@ class Serving:
         limits: Limits,
         authenticator: TokenAuthenticator | None = None,
         protocols: Sequence[Protocol] = PROTOCOLS,
+        served: Served = DOUBLING,
     ) -> None:
-        self.child, self.metrics, self.direct = Child(), Metrics(), 0
+        self.child, self.metrics, self.direct = Child(served), Metrics(), 0
         catalog, traffic = cast(Catalog, Models(self.child)), Traffic(1)
         self.workers = BodyWorkers(1)
         bodies, hosts = BodyCodec(self.workers), ("localhost",)

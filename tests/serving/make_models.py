@@ -75,6 +75,16 @@ def normalized() -> keras.Model:
     return keras.Model(inputs, keras.layers.Dense(1, name="y")(hidden))
 
 
+def sales() -> keras.Model:
+    """Takes the index of a store and an amount; an index beyond its embedding gives NaN."""
+    inputs = keras.Input((2,), name="input")
+    store = keras.layers.Embedding(8, 4, embeddings_initializer="random_normal")(
+        keras.ops.cast(inputs[:, 0], "int32")
+    )
+    joined = keras.layers.Concatenate()([store, inputs[:, 1:]])
+    return keras.Model(inputs, keras.layers.Dense(3, activation="softmax", name="output")(joined))
+
+
 def folded() -> keras.Model:
     """Accepts any length by its signature, but computes only length 2."""
     inputs = keras.Input((None, 4), name="x")
@@ -82,7 +92,7 @@ def folded() -> keras.Model:
 
 
 def main(folder: Path) -> None:
-    for build in (recurrent, convolution_1d, convolution_2d, attention, normalized, folded):
+    for build in (recurrent, convolution_1d, convolution_2d, attention, normalized, folded, sales):
         build().save(folder / f"{build.__name__}.keras")
     for version in (1, 2):
         telling(version).save(folder / f"telling-{version}.keras")

@@ -404,3 +404,13 @@ class TestWithTokens:
         heads = [(await client.ask(request(Authorization="Bearer ty_known")))[0] for _ in range(3)]
         assert serving.direct == 0
         assert len({head.split(b"\r\n")[0] for head in heads}) == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/models/m:predict", "/v2/health/live"])
+async def test_http_1_0_without_a_host_is_answered(serving: Serving, client: Client, path: str) -> None:
+    content = json.dumps(ONE).encode()
+    method = "POST" if path.endswith(":predict") else "GET"
+    sent = content if method == "POST" else b""
+    client.writer.write(f"{method} {path} HTTP/1.0\r\nContent-Length: {len(sent)}\r\n\r\n".encode() + sent)
+    head, _ = await client.response()
+    assert head.startswith(b"HTTP/1.1 200 ")

@@ -15,13 +15,13 @@ ENVIRONMENT = {
 HOSTS = parse(REQUIRED, ENVIRONMENT).hosts
 
 
-def request(host: str | None) -> Request:
+def request(host: str | None, http: str = "1.1") -> Request:
     headers = [] if host is None else [(b"host", host.encode())]
 
     async def nothing() -> dict[str, object]:
         return {}
 
-    return Request({"method": "GET", "raw_path": b"/", "headers": headers}, nothing)
+    return Request({"method": "GET", "raw_path": b"/", "headers": headers, "http_version": http}, nothing)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,14 @@ def test_own_names_are_answered(host: str) -> None:
 def test_other_names_are_refused(host: str | None) -> None:
     with pytest.raises(BadRequest):
         check_host(request(host), HOSTS or ())
+
+
+def test_a_request_by_http_1_0_needs_no_host() -> None:
+    check_host(request(None, "1.0"), HOSTS or ())
+    with pytest.raises(BadRequest):
+        check_host(request("evil.example", "1.0"), HOSTS or ())
+    with pytest.raises(BadRequest):
+        check_host(request("", "1.0"), HOSTS or ())
 
 
 def test_a_server_beyond_loopback_answers_to_any_name() -> None:

@@ -105,7 +105,7 @@ def test_the_analysis_process_returns_the_importance_of_hyperparameters() -> Non
 
 def downloaded(browser: Client, path: str, **query: Any) -> list[dict[str, str]]:
     answer = browser.get(path, query)
-    assert answer["Content-Type"] == "text/csv"
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
     return list(csv.DictReader(io.StringIO(b"".join(answer).decode())))
 
 
@@ -130,6 +130,24 @@ def test_downloaded_curves_contain_repeated_epochs_once(search: Job, browser: Cl
     rows = downloaded(browser, f"/api/v1/jobs/{search.pk}/metrics.csv")
     assert [(row["x"], row["value"]) for row in rows] == [("1.0", "1.0"), ("2.0", "2.0"), ("3.0", "")]
     assert {row["metric"] for row in rows} == {"'=loss"}, "a spreadsheet would evaluate it"
+
+
+def test_a_metric_with_a_comma_in_its_name_is_asked_for_in_quotes(search: Job, browser: Client) -> None:
+    for name in ("top 1, top 5", "loss"):
+        series = MetricSeries.objects.create(
+            job=search, trial=search.trials.get(number=2), execution=1, attempt=1, name=name, count=1
+        )
+        points = pack_columns(np.array([[1.0], [0.5], [0.0]]))
+        MetricChunk.objects.create(series=series, first_x=1.0, last_x=1.0, count=1, data=points)
+    path = f"/api/v1/jobs/{search.pk}/metrics"
+    (row,) = downloaded(browser, f"{path}.csv", names='"top 1, top 5"')
+    assert row["metric"] == "top 1, top 5"
+    read = browser.get(path, {"names": '"top 1, top 5", loss'}).json()["series"]
+    assert {series["name"] for series in read} == {"top 1, top 5", "loss"}
+    refused = browser.get(path, {"names": '"top 1, top 5'})
+    assert (refused.status_code, "in quotes" in refused.content.decode()) == (422, True)
+    page = browser.get(f"/jobs/{search.pk}/trials/2").content.decode()
+    assert "[[&quot;loss&quot;], [&quot;top 1, top 5&quot;]]" in page
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1"])

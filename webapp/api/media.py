@@ -49,15 +49,27 @@ def form_text(request: HttpRequest, name: str, default: str | None = None) -> st
     """Return a text field in a multipart form.
 
     Raises:
-        BadInput: the field is missing and has no default, or contains a NUL character.
+        BadInput: the field is missing and has no default, is given twice, or contains a NUL character.
     """
-    value = request.POST.get(name, default)
-    if value is None:
+    values = form_texts(request, name)
+    if len(values) > 1:
+        raise BadInput(f"The form has {name!r} {len(values)} times.", [Problem(f"/{name}", "Send it once")])
+    if not values and default is None:
         raise BadInput(f"The form lacks {name!r}.", [Problem(f"/{name}", "Field required")])
+    return values[0] if values else str(default)
+
+
+def form_texts(request: HttpRequest, name: str) -> list[str]:
+    """Return the texts of a field in a multipart form that may be given several times.
+
+    Raises:
+        BadInput: one contains a NUL character.
+    """
+    values = request.POST.getlist(name)
     # PostgreSQL's columns accept no NUL.
-    if "\0" in value:
+    if any("\0" in value for value in values):
         raise nul_refused([f"/{name}"])
-    return value
+    return values
 
 
 class FiniteRenderer(JSONRenderer):

@@ -1,12 +1,14 @@
 """Filters that show values: numbers, sizes, durations, mappings and JSON. Templates need no `{% load %}`."""
 
 import datetime as dt
+import json
 import re
-from collections.abc import ItemsView, Mapping
+from collections.abc import ItemsView, Iterable, Mapping
 from typing import Any
 
 from django import template
 
+from jobs.spec.name_lists import write_names
 from webapp.templatetags import words
 
 register = template.Library()
@@ -67,6 +69,18 @@ def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
 def pairs(mapping: Mapping[Any, Any] | None) -> ItemsView[Any, Any]:
     """Return a mapping's keys and values. In a template, `.items` would be the value under that key."""
     return (mapping or {}).items()
+
+
+@register.filter
+def as_names(names: str | Iterable[str]) -> str:
+    """Show a name, or several, as `read_names` reads them."""
+    return write_names([names] if isinstance(names, str) else names)
+
+
+@register.filter
+def as_json(value: Any) -> str:
+    """Show a value as JSON, for an attribute that a script reads."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 @register.filter

@@ -5,19 +5,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jobs.messages.code import MAX_TEXT, CodeArgument, CodeEntry, EntryKind
-from workers.code_reader.modules import Module, constant, printable
+from workers.code_reader.builders import (
+    HYPERPARAMETERS,
+    Callable,
+    builder_methods,
+    called_names,
+    named_builders,
+    statements_of,
+)
+from workers.code_reader.functions import (
+    arguments_of,
+    function_entry,
+    is_classmethod,
+    registered_name,
+    why_not_callable,
+)
+from workers.code_reader.modules import Module
 from workers.code_reader.scripts import script_of
 
-type Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-FUNCTIONS: dict[str, tuple[EntryKind, str]] = {
-    "build_model": ("build_model", "hp"),
-    "load_data": ("load_data", "split"),
-    "preprocess": ("preprocess", "…"),
-}
-"""By the name of a function: its kind, and its one argument."""
-MAY_HAVE_NONE = frozenset({"load_data"})
-"""Functions that may have no argument: such a `load_data` returns all parts, as those of Keras do."""
 HYPERMODEL = "HyperModel"
 KERAS_CLASSES: dict[str, EntryKind] = {
     "Layer": "layer",
@@ -46,8 +51,6 @@ KERAS = ("tensorflow.keras.", "tf_keras.", "keras.")
 TUNER = ("keras_tuner.", "kerastuner.")
 TUNER_APPLICATIONS = ("keras_tuner.applications", "kerastuner.applications")
 METHODS = ("build", "fit")
-REGISTER = "register_keras_serializable"
-DEFAULT_PACKAGE = "Custom"
 MOST_BASES = 20
 """Classes between a class and a base that is looked for."""
 MOST_IMPORTS = 5
@@ -64,37 +67,89 @@ class Definitions:
     """The classes in all modules of a version, so that bases in other files are found."""
 
     def __init__(self, modules: list[Module]) -> None:
-        self._modules = {_dotted(module.path): module for module in modules}
+        self._modules = {module.dotted: module for module in modules}
+        self._files = {module.path: module for module in modules}
         self._classes: dict[tuple[str, str], _Class] = {}
         self._by_name: dict[str, _Class] = {}
+        self._called = called_names(modules)
         for module in modules:
-            for node in module.tree.body:
+            for node in statements_of(module.tree):
                 if isinstance(node, ast.ClassDef):
                     defined = _Class(module, node)
-                    self._classes.setdefault((module.path, node.name), defined)
+                    # As in Python, the last definition of a name counts.
+                    self._classes[(module.path, node.name)] = defined
                     self._by_name.setdefault(node.name, defined)
 
     def entries_of(self, module: Module) -> list[CodeEntry]:
         """Return one module's entries, ordered by their lines."""
-        entries = list(self._in(module))
-        if (script := script_of(module)) is not None:
+        by_name: dict[str, CodeEntry] = {}
+        for entry in self._in(module):
+            by_name.pop(entry.name, None)
+            by_name[entry.name] = entry
+        entries = sorted(by_name.values(), key=lambda entry: entry.line)
+        if (script := script_of(module, self._files)) is not None:
             entries.append(script)
         return entries
 
     def _in(self, module: Module) -> Iterator[CodeEntry]:
-        for node in module.tree.body:
+        builders = {
+            id(node): (name, function, given) for name, node, function, given in named_builders(module)
+        }
+        for node in statements_of(module.tree):
+            entry: CodeEntry | None = None
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                if (function := _function(module, node)) is not None:
-                    yield function
+                entry = function_entry(module, node)
             elif isinstance(node, ast.ClassDef):
+                yield from self._methods(module, node)
                 entry = self._class(module, node)
-                if entry is not None:
-                    yield entry
+            if entry is None and id(node) in builders:
+                entry = self._builder(module, node, *builders[id(node)])
+            if entry is not None:
+                yield entry
+
+    def _builder(
+        self, module: Module, node: ast.stmt, name: str, function: Callable, given: int
+    ) -> CodeEntry | None:
+        """Return a function that takes hyperparameters; None for a helper of others, which needs more."""
+        note = why_not_callable(function, HYPERPARAMETERS, name=name, given=given)
+        if note and name in self._called:
+            return None
+        return CodeEntry(
+            kind="build_model",
+            name=name[:MAX_TEXT],
+            path=module.path,
+            line=node.lineno,
+            arguments=arguments_of(module, function),
+            note=note,
+        )
+
+    def _methods(self, module: Module, node: ast.ClassDef) -> Iterator[CodeEntry]:
+        """Yield the methods of an ordinary class that take hyperparameters, as `Class.method`."""
+        lineage = self._lineage(_Class(module, node))
+        if self._kind(lineage) is not None:
+            return
+        for method, needs_instance in builder_methods(module, node):
+            name = f"{node.name}.{method.name}"
+            first = 1 if needs_instance or is_classmethod(module, method) else 0
+            note = why_not_callable(method, HYPERPARAMETERS, name=name, given=first)
+            if note and method.name in self._called:
+                continue
+            yield CodeEntry(
+                kind="hypermodel" if needs_instance else "build_model",
+                name=name[:MAX_TEXT],
+                path=module.path,
+                line=method.lineno,
+                arguments=self._constructor(lineage)
+                if needs_instance
+                else arguments_of(module, method)[first:],
+                methods=["build"] if needs_instance else [],
+                note=note,
+            )
 
     def _class(self, module: Module, node: ast.ClassDef) -> CodeEntry | None:
         lineage = self._lineage(_Class(module, node))
         kind = self._kind(lineage)
-        registered = _registered(module, node)
+        registered = registered_name(module, node)
         if kind is None and registered is None:
             return None
         methods = sorted({name for base in lineage for name in _methods(base.node)} & set(METHODS))
@@ -178,11 +233,6 @@ class Definitions:
         return []
 
 
-def _dotted(path: str) -> str:
-    """Return the name under which a file is imported."""
-    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-
-
 def _folder(module: Module) -> str:
     return module.path.rpartition("/")[0].replace("/", ".")
 
@@ -202,77 +252,3 @@ def _kind_of(name: str) -> EntryKind | None:
 
 def _methods(node: ast.ClassDef) -> set[str]:
     return {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
-
-
-def _function(module: Module, node: Function) -> CodeEntry | None:
-    registered = _registered(module, node)
-    if node.name in FUNCTIONS:
-        kind, argument = FUNCTIONS[node.name]
-        note = _why_not_callable(node, argument)
-    elif registered is not None:
-        kind, note = "object", ""
-    else:
-        return None
-    return CodeEntry(
-        kind=kind,
-        name=node.name[:MAX_TEXT],
-        path=module.path,
-        line=node.lineno,
-        arguments=arguments_of(module, node),
-        registered=registered,
-        note=note,
-    )
-
-
-def _why_not_callable(node: Function, argument: str) -> str:
-    """Return why a function cannot be called with one argument; empty if it can."""
-    arguments = node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    required = len(positional) - len(arguments.defaults)
-    missing = [None for default in arguments.kw_defaults if default is None]
-    if isinstance(node, ast.AsyncFunctionDef):
-        return "It is async; an ordinary function is needed."
-    has_none = not positional and arguments.vararg is None and node.name not in MAY_HAVE_NONE
-    if has_none or required > 1 or missing:
-        return f"It must be callable with one argument: {node.name}({argument})."
-    return ""
-
-
-def arguments_of(module: Module, node: Function) -> list[CodeArgument]:
-    """Return a function's arguments, with defaults and annotations as they are written."""
-    signature = node.args
-    positional = [*signature.posonlyargs, *signature.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(signature.defaults))
-    pairs = [
-        *zip(positional, [*defaults, *signature.defaults], strict=True),
-        *zip(signature.kwonlyargs, signature.kw_defaults, strict=True),
-    ]
-    arguments = [_argument(module, argument, default) for argument, default in pairs]
-    for stars, more in (("*", signature.vararg), ("**", signature.kwarg)):
-        if more is not None:
-            arguments.append(_argument(module, more, None, stars))
-    return arguments
-
-
-def _argument(module: Module, node: ast.arg, default: ast.expr | None, stars: str = "") -> CodeArgument:
-    return CodeArgument(
-        name=f"{stars}{node.arg}"[:MAX_TEXT],
-        default=module.source(default),
-        annotation=module.source(node.annotation),
-    )
-
-
-def _registered(module: Module, node: Function | ast.ClassDef) -> str | None:
-    """Return the name under which Keras saves an object that is decorated so."""
-    for decorator in node.decorator_list:
-        call = decorator if isinstance(decorator, ast.Call) else None
-        name = module.full_name(call.func if call else decorator)
-        if name.rpartition(".")[2] != REGISTER:
-            continue
-        keywords = {} if call is None else {keyword.arg: keyword.value for keyword in call.keywords}
-        positional = [] if call is None else call.args
-        package = constant(positional[0] if positional else keywords.get("package"))
-        registered_name = constant(positional[1] if len(positional) > 1 else keywords.get("name"))
-        home = package if isinstance(package, str) else DEFAULT_PACKAGE
-        return printable(f"{home}>{registered_name if isinstance(registered_name, str) else node.name}")
-    return None

@@ -1,6 +1,7 @@
 """Collects a version's files: single ones, those in a folder, and those inside an archive."""
 
 import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from jobs.messages.code import (
     SentFile,
 )
 from jobs.messages.code_text import lines_of
+from workers.code_reader.notebook_files import NOTEBOOK, code_of_notebook
 from workers.system.archives import (
     Archive,
     BadArchive,
@@ -62,8 +64,12 @@ class SourceFile:
         return None if self.text is None else len(lines_of(self.text))
 
 
-def collect(sent: list[SentFile]) -> tuple[list[SourceFile], int]:
+def collect(sent: list[SentFile], *, keeps_paths: bool = False) -> tuple[list[SourceFile], int]:
     """Return a version's files, sorted by their paths, and how many were left out.
+
+    Args:
+        sent: single files, or one archive.
+        keeps_paths: whether the files are those of a version, whose paths stay.
 
     Raises:
         BadArchive: a file is refused, they are too many or too large, or there is no Python file.
@@ -72,7 +78,9 @@ def collect(sent: list[SentFile]) -> tuple[list[SourceFile], int]:
         bodies, left_out = _unpacked(sent[0])
     else:
         bodies, left_out = _single(sent)
-    bodies = _without_common_folder(bodies)
+    bodies = {path: body for name in bodies for path, body in _as_python(name, bodies)}
+    if not keeps_paths:
+        bodies = _without_common_folder(bodies)
     _check(bodies)
     files = [SourceFile(path, body, text_of(body)) for path, body in sorted(bodies.items())]
     return files, left_out
@@ -118,6 +126,17 @@ def _single(sent: list[SentFile]) -> tuple[dict[str, bytes], int]:
     return bodies, left_out
 
 
+def _as_python(path: str, bodies: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield a file; of a notebook its cells of code, as a Python file."""
+    if not path.endswith(NOTEBOOK):
+        yield path, bodies[path]
+        return
+    python = f"{path.removesuffix(NOTEBOOK)}.py"
+    if python in bodies:
+        raise BadArchive(f"{path!r} would become {python!r}, which is there too; leave one of them out")
+    yield python, code_of_notebook(path, bodies[path])
+
+
 def _short(path: str) -> str:
     if not path:
         raise BadArchive("a file has no name")
@@ -138,7 +157,7 @@ def _check_count(count: int) -> None:
 
 def _check(bodies: dict[str, bytes]) -> None:
     if not any(path.endswith(".py") for path in bodies):
-        raise BadArchive("there is no Python file: the name of one ends in .py")
+        raise BadArchive("there is no Python file: the name of one ends in .py, or in .ipynb for a notebook")
     for path in bodies:
         parts = path.split("/")
         for depth in range(1, len(parts)):

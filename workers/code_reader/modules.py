@@ -1,11 +1,15 @@
 """Parses one Python file, and resolves the names that it imports."""
 
 import ast
+import re
 import warnings
 from dataclasses import dataclass, field
 
 from jobs.messages.code import MAX_TEXT, CodeProblem
 from workers.code_reader.files import SourceFile
+
+MAGIC = re.compile(r"^\s*([!%?]|[\w, ]+=\s*[!%])")
+"""A line of a notebook that is no Python: a command of the shell, or of IPython."""
 
 
 class Unreadable(Exception):
@@ -25,12 +29,14 @@ class Module:
         tree: its syntax tree.
         imported: each imported name's full name, such as `HM` → `keras_tuner.HyperModel`. Names from the
             version itself begin with its outermost folder if they are imported with dots.
+        magics: the lines that a notebook alone understands. They are no Python.
     """
 
     path: str
     tree: ast.Module
     imported: dict[str, str]
     _lines: list[bytes] = field(repr=False)
+    magics: list[int] = field(default_factory=list)
 
     @classmethod
     def parse(cls, file: SourceFile) -> "Module":
@@ -42,10 +48,16 @@ class Module:
         if file.text is None:
             message = "is not text in UTF-8: save it as UTF-8"
             raise Unreadable(CodeProblem(path=file.path, message=message))
+        text = file.text
+        magics: list[int] = []
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(file.text, filename=file.path)
+            try:
+                tree = _parsed(text, file.path)
+            except SyntaxError:
+                text, magics = without_magics(file.text)
+                if not magics:
+                    raise
+                tree = _parsed(text, file.path)
         except SyntaxError as error:
             problem = CodeProblem(
                 path=file.path, line=error.lineno, column=error.offset, message=printable(error.msg)
@@ -54,7 +66,21 @@ class Module:
         except (RecursionError, MemoryError, ValueError) as error:
             message = "is nested too deeply, or too large, to be parsed"
             raise Unreadable(CodeProblem(path=file.path, message=message)) from error
-        return cls(file.path, tree, _imports(tree, file.path), file.text.encode().splitlines(keepends=True))
+        lines = text.encode().splitlines(keepends=True)
+        return cls(file.path, tree, _imports(tree, file.path), lines, magics)
+
+    @property
+    def dotted(self) -> str:
+        """Return the name under which the file is imported."""
+        return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+    def lines(self) -> list[str]:
+        """Return the lines, with their ends; a line that is no Python is an empty statement."""
+        return [line.decode("utf-8", "replace") for line in self._lines]
+
+    def line(self, number: int) -> str:
+        """Return a line, without its end."""
+        return self.lines()[number - 1].rstrip() if number <= len(self._lines) else ""
 
     def source(self, node: ast.expr | None) -> str | None:
         """Return an expression as it is written, on one line; None without one."""
@@ -78,6 +104,23 @@ class Module:
         if not isinstance(node, ast.Name):
             return ""
         return ".".join([self.imported.get(node.id, node.id), *reversed(parts)])[:MAX_TEXT]
+
+
+def _parsed(text: str, path: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, filename=path)
+
+
+def without_magics(text: str) -> tuple[str, list[int]]:
+    """Return a text in which the lines of a notebook that are no Python do nothing, and their numbers."""
+    lines, numbers = text.splitlines(keepends=True), []
+    for place, line in enumerate(lines):
+        if MAGIC.match(line):
+            numbers.append(place + 1)
+            indent = line[: len(line) - len(line.lstrip())]
+            lines[place] = f"{indent}pass  # {line.strip()}\n"
+    return "".join(lines), numbers
 
 
 def _imports(tree: ast.Module, path: str) -> dict[str, str]:

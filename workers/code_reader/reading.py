@@ -10,17 +10,23 @@ from jobs.messages.code import (
     MAX_PARSED_BYTES,
     CodeEntry,
     CodeFound,
+    CodeNotice,
     CodePackages,
     CodeProblem,
+    CodeSearch,
     KeptFile,
     Reading,
     ReadRequest,
 )
 from workers.code_reader import packages
+from workers.code_reader.builders import LOOKED_FOR
 from workers.code_reader.definitions import Definitions
+from workers.code_reader.described_search import search_of
 from workers.code_reader.files import SourceFile, collect
 from workers.code_reader.limits import Budget
 from workers.code_reader.modules import Module, Unreadable
+from workers.code_reader.notebooks import Notebook
+from workers.code_reader.tensorflow_imports import TENSORFLOW, notices_of_tensorflow, with_keras
 
 PARSE_SECONDS = 10.0
 """Files that come after so much processor time are kept unread."""
@@ -32,7 +38,9 @@ def read(request: ReadRequest) -> Reading:
     Raises:
         BadArchive: a file is refused; the message names it and the reason.
     """
-    files, left_out = collect(request.files)
+    files, left_out = collect(request.files, keeps_paths=request.definitions_only)
+    if request.definitions_only:
+        files = [_with_definitions_only(file) for file in files]
     folder = Path(request.into)
     for number, file in enumerate(files):
         # Never by the name that the sender gave.
@@ -48,10 +56,17 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     modules, problems = _parse([file for file in files if file.is_python])
     entries = _entries(modules, problems)
     code_packages = _packages(files, problems)
+    runs, search, lost = _notebooks(modules, entries, code_packages)
+    if not entries and modules:
+        message = f"nothing that Trainyard can use was found; it looks for {LOOKED_FOR}"
+        lost.append(CodeNotice(path=modules[0].path, message=message))
     return CodeFound(
         python=".".join(platform.python_version_tuple()[:2]),
         entries=_bounded(entries[:MAX_FOUND]),
         problems=problems[:MAX_FOUND],
+        notices=lost[:MAX_FOUND],
+        runs=runs[:MAX_FOUND],
+        search=search,
         packages=code_packages,
         left_out=left_out,
     )
@@ -79,11 +94,66 @@ def _entries(modules: list[Module], problems: list[CodeProblem]) -> list[CodeEnt
     entries: list[CodeEntry] = []
     for module in modules:
         try:
-            entries += definitions.entries_of(module)
+            found = definitions.entries_of(module)
+            entries += [_of_notebook(entry) for entry in found] if module.magics else found
         except (RecursionError, MemoryError):
             message = "is nested too deeply to look for anything in it"
             problems.append(CodeProblem(path=module.path, message=message))
     return entries
+
+
+def _of_notebook(entry: CodeEntry) -> CodeEntry:
+    """Return an entry of a file that Python cannot read before its other lines are left out."""
+    note = entry.note or "Its file has lines that only a notebook understands: keep the definitions alone."
+    return entry.model_copy(update={"note": note})
+
+
+def _with_definitions_only(file: SourceFile) -> SourceFile:
+    """Return a file without the statements that run when it is imported, if it has such."""
+    if not file.is_python or len(file.body) > MAX_PARSED_BYTES:
+        return file
+    try:
+        module = Module.parse(file)
+    except Unreadable:
+        return file
+    if any(notices_of_tensorflow(module)):
+        text = with_keras(module)
+        file = SourceFile(file.path, text.encode(), text)
+        module = Module.parse(file)
+    notebook = Notebook(module)
+    if not notebook.runs and not module.magics:
+        return file
+    text = notebook.text()
+    return SourceFile(file.path, text.encode(), text)
+
+
+def _notebooks(
+    modules: list[Module], entries: list[CodeEntry], packages: CodePackages | None
+) -> tuple[list[CodeNotice], CodeSearch | None, list[CodeNotice]]:
+    """Return the statements that run, the search that they describe, and names that are lost with them.
+
+    A file with a script alone is started to run, and not imported.
+    """
+    imported = {entry.path for entry in entries if entry.kind != "script"}
+    wanted = packages.requirements if packages is not None else []
+    brings_tensorflow = any(line.lower().startswith(TENSORFLOW) for line in wanted)
+    runs: list[CodeNotice] = []
+    lost: list[CodeNotice] = []
+    search: CodeSearch | None = None
+    for module in modules:
+        if module.path not in imported and not module.magics:
+            continue
+        try:
+            notebook = Notebook(module)
+            if not brings_tensorflow:
+                runs += notices_of_tensorflow(module)
+            if notebook.runs or module.magics:
+                runs += notebook.notices()
+                lost += notebook.lost_names()
+                search = search or search_of(module)
+        except (RecursionError, MemoryError):
+            continue
+    return runs, search, lost
 
 
 def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:

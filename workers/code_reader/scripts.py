@@ -1,35 +1,62 @@
-"""Finds scripts, and the arguments that they declare by argparse."""
+"""Finds scripts, and the arguments that they declare."""
 
 import ast
+from collections.abc import Iterable, Iterator, Mapping
 
 from jobs.messages.code import CodeArgument, CodeEntry
-from workers.code_reader.modules import Module, constant, printable
+from workers.code_reader.argparse_arguments import PARSE, Declared, declared_by_argparse
+from workers.code_reader.argument_libraries import declared_by_library, library_of
+from workers.code_reader.files import SourceFile
+from workers.code_reader.modules import Module, Unreadable, constant
 
-ADD = "add_argument"
-PARSE = ("parse_args", "parse_known_args")
-NO_VALUE = {"store_true": "False", "store_false": "True", "count": "0"}
-"""The default of an option without a value, by its action."""
-
-NO_ARGUMENT = {"?": "None", "*": "[]"}
-"""The default of an argument without a name that may be left out, by its number of values."""
+MOST_IMPORTED = 20
+"""Modules of the version that are searched for the arguments of a script that declares none itself."""
 
 
-def script_of(module: Module) -> CodeEntry | None:
+def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None:
     """Return a module as a script; None if it does nothing when it is started.
 
     It has `if __name__ == "__main__":`, or reads its arguments outside functions.
+
+    Args:
+        module: the file.
+        modules: all of the version by their paths, since a script may import its parser.
     """
-    start = next((node for node in module.tree.body if _is_start(node) or _reads_arguments(node)), None)
+    start = next((node for node in module.tree.body if is_start(node) or _reads_arguments(node)), None)
     if start is None:
         return None
-    arguments, dynamic = _arguments(module)
-    note = f"{dynamic} argument(s) have names that only running the script shows." if dynamic else ""
+    declared = _declared(module, modules)
     return CodeEntry(
-        kind="script", name=module.path, path=module.path, line=start.lineno, arguments=arguments, note=note
+        kind="script",
+        name=module.path,
+        path=module.path,
+        line=start.lineno,
+        arguments=declared.arguments,
+        note=declared.note,
     )
 
 
-def _is_start(node: ast.stmt) -> bool:
+def arguments_of_script(texts: Mapping[str, str], path: str) -> list[CodeArgument]:
+    """Return the arguments that a script declares; none if it cannot be parsed.
+
+    Args:
+        texts: the Python files of the version, by their paths.
+        path: the script's.
+    """
+    modules: dict[str, Module] = {}
+    for name, text in texts.items():
+        try:
+            modules[name] = Module.parse(SourceFile(name, b"", text))
+        except Unreadable:
+            continue
+    try:
+        return _declared(modules[path], modules).arguments if path in modules else []
+    except (RecursionError, MemoryError):
+        return []
+
+
+def is_start(node: ast.stmt) -> bool:
+    """Return whether a statement is `if __name__ == "__main__":`."""
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
         return False
     if not isinstance(node.test.ops[0], ast.Eq):
@@ -50,42 +77,34 @@ def _reads_arguments(node: ast.stmt) -> bool:
     )
 
 
-def _arguments(module: Module) -> tuple[list[CodeArgument], int]:
-    """Return the arguments whose names are constants, and how many others there are."""
-    calls = [
-        node
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == ADD
-    ]
-    calls.sort(key=lambda node: (node.lineno, node.col_offset))
-    arguments, dynamic = [], 0
-    for call in calls:
-        argument = _argument(module, call)
-        if argument is None:
-            dynamic += 1
-        else:
-            arguments.append(argument)
-    return arguments, dynamic
-
-
-def _argument(module: Module, call: ast.Call) -> CodeArgument | None:
-    names = [constant(argument) for argument in call.args]
-    texts = [name for name in names if isinstance(name, str)]
-    if not texts or len(texts) < len(names):
-        return None
-    # The long name of an option: `--epochs`, not `-e`.
-    name = max(texts, key=len)
-    keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
-    default = module.source(keywords.get("default"))
-    if default is None and not name.startswith("-"):
-        default = NO_ARGUMENT.get(str(constant(keywords.get("nargs"))))
-    if default is None and name.startswith("-") and constant(keywords.get("required")) is not True:
-        default = NO_VALUE.get(str(constant(keywords.get("action"))), "None")
-    described = constant(keywords.get("help"))
-    return CodeArgument(
-        name=printable(name),
-        default=default,
-        annotation=module.source(keywords.get("type")),
-        help=printable(described) if isinstance(described, str) else None,
-        choices=module.source(keywords.get("choices")),
+def _declared(module: Module, modules: Mapping[str, Module]) -> Declared:
+    """Return a script's arguments: its own, else those of the first imported module that has some."""
+    library = ""
+    for each in _with_imported(module, modules):
+        declared = declared_by_argparse(each, modules.values()) or declared_by_library(each)
+        if declared is not None:
+            return declared
+        library = library or library_of(each)
+    if not library:
+        return Declared([])
+    return Declared(
+        [], f"Its arguments are read by {library}, whose declarations are not read: add them in the form."
     )
+
+
+def _with_imported(module: Module, modules: Mapping[str, Module]) -> Iterator[Module]:
+    """Yield a module, and then those of the version that it imports, directly or through another one."""
+    waiting, seen = [module], {module.path}
+    while waiting and len(seen) <= MOST_IMPORTED:
+        yield (here := waiting.pop(0))
+        for other in _imported(here, modules.values()):
+            if other.path not in seen:
+                seen.add(other.path)
+                waiting.append(other)
+
+
+def _imported(module: Module, modules: Iterable[Module]) -> list[Module]:
+    folder = module.path.rpartition("/")[0].replace("/", ".")
+    names = {name for full in module.imported.values() for name in (full, full.rpartition(".")[0]) if name}
+    names |= {f"{folder}.{name}" for name in names if folder}
+    return [other for other in modules if other.path != module.path and other.dotted in names]

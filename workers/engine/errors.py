@@ -2,6 +2,7 @@
 
 import errno
 
+from jobs.spec.error_codes import CODE_FATAL
 from jobs.spec.sections.data import TARGET_GAPS
 
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
@@ -78,6 +79,12 @@ class CodeFitFailure(CodeFailure):
     """The code failed while it trained or evaluated its model."""
 
     code = "code_fit"
+
+
+class CodeFatalFailure(CodeFailure):
+    """The code raised a `FatalError` of KerasTuner, which ends the search."""
+
+    code = CODE_FATAL
 
 
 class CodeDataFailure(CodeFailure):

@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from jobs.spec.data.features import DATE_POSITIONS
-from workers.features.values import DATE, Array
+from workers.features.date_texts import DATE
+from workers.features.values import Array
 
 SECONDS_PER_DAY = 86_400
 DAYS_PER_YEAR, DAYS_PER_WEEK, MINUTES_PER_DAY = 366, 7, 1_440

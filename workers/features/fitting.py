@@ -24,8 +24,9 @@ from jobs.spec.data.features import (
     TwoNgramsFeature,
 )
 from jobs.spec.data.writings import READERS
+from workers.features.date_texts import DATE
 from workers.features.ngrams import Analyzer, choose, frequencies, occurrences, vocabulary
-from workers.features.values import DATE, Array, from_stored, words_from_stored
+from workers.features.values import Array, from_stored, words_from_stored
 
 PART_ROWS = 65_536
 """Words and texts of so many rows are in memory at once."""
@@ -58,7 +59,12 @@ def fit(
     fitted = []
     for plan in plans:
         before_each()
-        fitted.append(_fit(plan, columns[plan.column], rows, before_each))
+        feature = _fit(plan, columns[plan.column], rows, before_each)
+        if plan.encode != "pixels":
+            # The texts of requests are read by the same rules as the data.
+            rules = {"number_format": plan.number_format, "gap_words": plan.gap_words}
+            feature = feature.model_copy(update=rules)
+        fitted.append(feature)
     return Features(columns=tuple(fitted))
 
 
@@ -135,7 +141,25 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
         origin=str(present[-1]),
         fill=str(present[len(present) // 2]),
         indicator=plan.indicator,
+        date_format=plan.date_format,
     )
+
+
+def with_date_formats(features: Features, plans: Sequence[ColumnPlan]) -> Features:
+    """Return an earlier model's pipeline that reads requests by the date formats of other data.
+
+    Args:
+        features: the pipeline.
+        plans: how the columns of the data become numbers.
+    """
+    formats = {plan.column: plan.date_format for plan in plans if plan.encode == "date"}
+    columns = tuple(
+        feature.model_copy(update={"date_format": formats[feature.column]})
+        if isinstance(feature, DateFeature) and feature.column in formats
+        else feature
+        for feature in features.columns
+    )
+    return features.model_copy(update={"columns": columns})
 
 
 def _frequent(

@@ -46,6 +46,7 @@ READ_AHEAD = 2
 """A JPEG is decoded at a fraction of its size that is at least this many times the final size."""
 NO_IMAGE = "no image in one of the formats JPEG, PNG, BMP, GIF and WebP"
 _RIFF, _WEBP = b"RIFF", b"WEBP"
+_NO_SPACE = str.maketrans("", "", " \t\r\n")
 
 
 class Header(NamedTuple):
@@ -99,11 +100,12 @@ def decode(body: bytes, shape: ImageShape) -> Array:
 
 
 def from_base64(text: str) -> bytes:
-    """Return an image's bytes from a request.
+    """Return an image's bytes from a request. Programs such as `base64` break it into lines.
 
     Raises:
         BadValue: they are no base64, or too many.
     """
+    text = text.translate(_NO_SPACE)
     if len(text) > 4 * (MAX_IMAGE_BYTES // 3 + 1):
         raise BadValue(_too_many_bytes(len(text) * 3 // 4))
     try:

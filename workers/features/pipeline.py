@@ -3,6 +3,7 @@
 Each row is computed by itself, so a row gives the same bits alone and among others, in training and serving.
 """
 
+import functools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -31,9 +32,11 @@ from jobs.spec.data.writings import READERS
 from workers.features.dates import positions_of_dates
 from workers.features.images import decode, from_base64
 from workers.features.ngrams import NgramWeights, words_of
+from workers.features.numeric_rows import NumericRows
 from workers.features.values import (
     Array,
     BadValue,
+    TextRule,
     as_words,
     from_json,
     from_stored,
@@ -55,6 +58,15 @@ class Pipeline:
             _encoder(feature) for feature in features.columns if not isinstance(feature, ImageFeature)
         ]
         self._widths = [positions_of(feature) for feature in features.columns]
+        self._texts = {
+            feature.column: TextRule(
+                feature.number_format,
+                feature.gap_words,
+                feature.date_format if isinstance(feature, DateFeature) else None,
+            )
+            for feature in features.columns
+            if not isinstance(feature, ImageFeature)
+        }
 
     @property
     def columns(self) -> dict[str, ColumnType]:
@@ -76,7 +88,10 @@ class Pipeline:
         if (image := self.features.image) is not None:
             return _stored_pixels(columns[image.column], image)
         return self._join(
-            [_from_stored(feature, columns[feature.column]) for feature in self.features.columns]
+            [
+                _from_stored(feature, columns[feature.column], self._texts[feature.column])
+                for feature in self.features.columns
+            ]
         )
 
     def of_rows(self, rows: Sequence[Mapping[str, object]]) -> Array:
@@ -109,7 +124,10 @@ class Pipeline:
         if (image := self.features.image) is not None:
             return _sent_pixels(columns.get(image.column, absent), image)
         return self._join(
-            [_from_json(feature, columns.get(feature.column, absent)) for feature in self.features.columns]
+            [
+                _from_json(feature, columns.get(feature.column, absent), self._texts[feature.column])
+                for feature in self.features.columns
+            ]
         )
 
     def of_windows(self, instances: Sequence[Sequence[Mapping[str, object]]]) -> Array:
@@ -140,6 +158,11 @@ class Pipeline:
         """Return how many rows one prediction takes: 1 without windows."""
         return 1 if self.features.window is None else self.features.window.rows
 
+    @functools.cached_property
+    def numeric_rows(self) -> NumericRows | None:
+        """Return what encodes rows of numbers at once; None if some columns are no numbers."""
+        return NumericRows.of(self.features)
+
     def of_nothing(self, rows: int) -> Array:
         """Return an input that every pipeline may make: rows without values, or black images."""
         if self.features.image is not None:
@@ -167,14 +190,14 @@ def _reads_words(feature: Feature) -> bool:
     return isinstance(feature, OneHotFeature | IndexFeature | HashFeature) and feature.writing != "exact"
 
 
-def _from_stored(feature: Feature, column: Array) -> Array:
+def _from_stored(feature: Feature, column: Array, texts: TextRule) -> Array:
     read = words_from_stored if _reads_words(feature) else from_stored
-    return read(column, feature.type, feature.column)
+    return read(column, feature.type, feature.column, texts)
 
 
-def _from_json(feature: Feature, values: Sequence[object]) -> Array:
+def _from_json(feature: Feature, values: Sequence[object], texts: TextRule) -> Array:
     read = words_from_json if _reads_words(feature) else from_json
-    return read(values, feature.type, feature.column)
+    return read(values, feature.type, feature.column, texts)
 
 
 def _stored_pixels(images: Array, feature: ImageFeature) -> Array:

@@ -5,38 +5,83 @@ variable width with "" for a missing one; dates are datetime64 in UTC microsecon
 one.
 """
 
-import datetime
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from jobs.spec.data.columns import NUMERIC, ColumnType
+from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
+from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.number_format import NumberFormat, read_number
+from workers.features.date_texts import DATE, FIRST_DATE, LAST_DATE, NO_DATE, iso_moment, read_dates
 
 Array = npt.NDArray[Any]
 TEXT = np.dtypes.StringDType()
-DATE = np.dtype("datetime64[us]")
 MAX_SHOWN = 80
 LARGEST = float(np.finfo(np.float32).max)
 """A model takes 32-bit floats, so a larger number would be infinite."""
 LARGEST_EXACT = 2.0**53
 """Up to it, each whole number has a float64 of its own."""
-FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us")
-"""The dates that a request and a fitted pipeline can have."""
 
 
 class BadValue(ValueError):
     """A value does not have its column's type."""
 
 
-def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
+class TextRule(NamedTuple):
+    """How a column's texts were read in the data, and so are read in requests.
+
+    Attributes:
+        number_format: how texts are numbers; None if a number column takes no texts.
+        gap_words: words that are missing values; None for the usual ones between numbers, and no other, and
+            if a boolean column takes no texts.
+        date_format: how texts are dates in addition to ISO 8601, and numbers if it has digits alone.
+    """
+
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+    date_format: str | None = None
+
+    def value_of(self, text: str, kind: ColumnType) -> str | float | bool | None:
+        """Return the value that a text is; None if it is missing.
+
+        Raises:
+            ValueError: it is no number in this format.
+        """
+        if self.gap_words is not None and text.strip() in self.gap_words:
+            return None
+        if kind == "boolean" and self.gap_words is not None:
+            return BOOLEANS.get(text.strip().lower(), text)
+        if self.number_format is None or kind not in ("number", "integer"):
+            return text
+        if not text.strip() or (self.gap_words is None and is_gap(text)):
+            return None
+        if (number := read_number(text, self.number_format)) is None:
+            raise ValueError
+        return number
+
+    def described(self, kind: ColumnType) -> str:
+        """Describe the values that a column of this type takes, for messages."""
+        if self.number_format is None or kind not in ("number", "integer"):
+            return _TAKES[kind]
+        return f"{_TAKES[kind]}, or texts such as {self.number_format.example!r}"
+
+
+NO_RULE = TextRule()
+BOOLEANS = {"true": True, "false": False, "": None}
+"""Texts in lower case."""
+
+
+def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
     """Return a stored column as values with its type, (rows,).
 
     Args:
         column: as a profile stored it, (rows,).
         kind: the column type.
         name: the column's name, for messages.
+        texts: how its texts are read. Other data may keep words that are missing values here.
 
     Raises:
         BadValue: the values have another type, for example because another data version stored them.
@@ -51,7 +96,10 @@ def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
         dates = column.astype(DATE)
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
     if kind in ("category", "text") and stored in "TU":
-        return column.astype(TEXT)
+        words = column.astype(TEXT)
+        for gap in texts.gap_words or ():
+            words[words == gap] = ""
+        return words
     if kind == "category" and stored in "iuf":
         return np.asarray([_word(value) for value in column.tolist()], dtype=TEXT)
     raise BadValue(f"column {name!r} takes {_TAKES[kind]}, but these data have {column.dtype} values")
@@ -68,7 +116,7 @@ def as_words(values: Array) -> Array:
     return np.asarray([_word(value) for value in values.tolist()], dtype=TEXT)
 
 
-def words_from_stored(column: Array, kind: ColumnType, name: str) -> Array:
+def words_from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
     """Return a stored column as words, (rows,): whole numbers exactly, also those that no float64 has.
 
     Raises:
@@ -76,16 +124,18 @@ def words_from_stored(column: Array, kind: ColumnType, name: str) -> Array:
     """
     if kind == "integer" and column.dtype.kind in "iu":
         return as_words(column)
-    return as_words(from_stored(column, kind, name))
+    return as_words(from_stored(column, kind, name, texts))
 
 
-def words_from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
+def words_from_json(
+    values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE
+) -> Array:
     """Return JSON values as words, (rows,), as `words_from_stored` returns stored ones.
 
     Raises:
         BadValue: see `from_json`.
     """
-    numbers = from_json(values, kind, column)
+    numbers = from_json(values, kind, column, texts)
     if kind != "integer" or not (np.abs(numbers) >= LARGEST_EXACT).any():
         return as_words(numbers)
     exact = [
@@ -95,33 +145,80 @@ def words_from_json(values: Sequence[object], kind: ColumnType, column: str) -> 
     return np.asarray([_word(value) for value in exact], dtype=TEXT)
 
 
-def from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
+def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE) -> Array:
     """Return JSON values as column values, (rows,).
 
     Args:
         values: one for each row; None for a missing one.
         kind: the column type.
         column: its name, for messages.
+        texts: how its texts are read.
 
     Raises:
         BadValue: a value has another type; the message names column and row.
     """
+    if kind == "date":
+        plain = [texts.value_of(value, kind) if isinstance(value, str) else value for value in values]
+        return _dates(plain, column, texts.date_format)
     read = _READERS[kind]
     converted = []
     for row, value in enumerate(values):
         try:
-            converted.append(read(value))
+            converted.append(read(texts.value_of(value, kind) if isinstance(value, str) else value))
         except ValueError as error:
-            raise BadValue(
-                f"column {column!r} takes {_TAKES[kind]}, but row {row + 1} has {_shown(value)}"
-            ) from error
+            raise _bad(column, texts.described(kind), row, value) from error
     if kind in NUMERIC:
         return np.asarray(converted, dtype=np.float64)
     try:
-        return np.asarray(converted, dtype=DATE if kind == "date" else TEXT)
+        return np.asarray(converted, dtype=TEXT)
     # Half of a pair of UTF-16, which JSON can write.
     except UnicodeEncodeError as error:
         raise BadValue(f"column {column!r} has a text that is not valid Unicode") from error
+
+
+def _bad(column: str, takes: str, row: int, value: object) -> BadValue:
+    return BadValue(f"column {column!r} takes {takes}, but row {row + 1} has {_shown(value)}")
+
+
+def _dates(values: Sequence[object], column: str, date_format: str | None) -> Array:
+    """Return the dates of JSON values, (rows,); see `from_json`."""
+    dates = np.full(len(values), NO_DATE, DATE)
+    takes = (
+        _TAKES["date"] if date_format is None else f'dates such as {example_of(date_format)}, or "2021-12-24"'
+    )
+    texts = {}
+    for row, value in enumerate(values):
+        text = _text_of_date(value, date_format)
+        if text is None:
+            raise _bad(column, takes, row, value)
+        if not is_gap(text):
+            texts[row] = text
+    if not texts:
+        return dates
+    if date_format is None:
+        moments = np.asarray([iso_moment(text) for text in texts.values()], DATE)
+    else:
+        moments = read_dates([*texts.values()], date_format)
+    if (gaps := np.isnat(moments)).any():
+        row = [*texts][int(gaps.argmax())]
+        raise _bad(column, takes, row, values[row])
+    dates[[*texts]] = moments
+    return dates
+
+
+def _text_of_date(value: object, date_format: str | None) -> str | None:
+    """Return a JSON value as the text of a date, empty for a missing one; None if it is neither."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if date_format is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # As in a file, 20211224 may be a number.
+    digits = [pattern for form in formats_of(date_format) if (pattern := pattern_of(form)).is_digits]
+    if not digits or not (isinstance(value, int) or value.is_integer()):
+        return None
+    return f"{int(value):0{digits[0].width}}"
 
 
 def _shown(value: object) -> str:
@@ -180,28 +277,12 @@ def _text(value: object) -> str:
     return value
 
 
-def _date(value: object) -> np.datetime64:
-    if value is None or value == "":
-        return np.datetime64("NaT", "us")
-    if not isinstance(value, str):
-        raise ValueError
-    moment = datetime.datetime.fromisoformat(value)
-    if moment.tzinfo is not None:
-        try:
-            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-        # In UTC it is before the year 1 or after the year 9999.
-        except OverflowError as error:
-            raise ValueError from error
-    return np.datetime64(moment, "us")
-
-
 _READERS: dict[ColumnType, Callable[[object], Any]] = {
     "number": _number,
     "integer": _integer,
     "boolean": _boolean,
     "category": _word,
     "text": _text,
-    "date": _date,
 }
 _TAKES: dict[ColumnType, str] = {
     "number": "numbers",

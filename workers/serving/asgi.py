@@ -27,10 +27,11 @@ class Request:
     Attributes:
         version: the version that was chosen to answer; 0 until then.
         access: the access that its token gives; None if no token is needed.
+        http: the version of HTTP, such as `1.1`.
         held: how many bytes of its body `BodyMemory` counts.
     """
 
-    __slots__ = ("_receive", "access", "arrived", "headers", "held", "method", "path", "version")
+    __slots__ = ("_receive", "access", "arrived", "headers", "held", "http", "method", "path", "version")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.arrived = time.monotonic()
@@ -38,6 +39,7 @@ class Request:
         self.held = 0
         self.access: Access | None = None
         self.method: str = scope["method"]
+        self.http: str = scope.get("http_version", "1.1")
         # Undecoded: a %2F or %3A inside a model name must not count as a separator
         self.path: str = scope["raw_path"].decode("ascii", "replace")
         self.headers: Headers = scope["headers"]

@@ -27,8 +27,8 @@ from workers.serving.protocols.protocol import (
     Protocol,
     protocol_of,
 )
+from workers.serving.protocols.quick_bodies import is_quick
 from workers.serving.protocols.table import PROTOCOLS
-from workers.serving.protocols.table_rows import is_quick
 from workers.serving.protocols.target import Target
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion

@@ -32,10 +32,15 @@ def allowed_hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
 def check_host(request: Request, allowed: Collection[str]) -> None:
     """Check a request's host name; `.example.com` allows all names below it.
 
+    HTTP/1.0 has none, and no browser sends it.
+
     Raises:
         BadRequest: it is missing, malformed or not allowed.
     """
-    header = request.header(b"host") or ""
+    header = request.header(b"host")
+    if header is None and request.http == "1.0":
+        return
+    header = header or ""
     match = _HOST.fullmatch(header)
     name = match[1].strip("[]").lower().removesuffix(".") if match else ""
     is_allowed = any(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from jobs.spec.signature import InputColumn, InputWindow
 from workers.features.files import read_features
 from workers.features.pipeline import Pipeline
-from workers.serving.protocols.table_rows import size_of
+from workers.serving.protocols.quick_bodies import size_of
 
 
 class ServedTable(NamedTuple):
@@ -16,7 +16,7 @@ class ServedTable(NamedTuple):
     Attributes:
         pipeline: ready to be executed.
         path: the version's file.
-        size: how many columns it takes, with wide ones counted several times (`table_rows.size_of`).
+        size: how many columns it takes, with wide ones counted several times (`quick_bodies.size_of`).
     """
 
     pipeline: Pipeline

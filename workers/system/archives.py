@@ -9,6 +9,7 @@ import gzip
 import io
 import os
 import re
+import shutil
 import stat
 import tarfile
 import unicodedata
@@ -186,19 +187,54 @@ class Archive:
                 f"{self.path.name} is neither a zip archive nor a tar archive, also not a tar.gz"
             )
 
-    def _in_zip(self) -> Iterator[ArchiveFile]:
+    def unpack(self, folder: Path) -> Iterator[tuple[str, Path]]:
+        """Yield the path in the archive of each file, and the file itself in a folder, one after the other.
+
+        Args:
+            folder: an empty folder, in which the files are numbered.
+
+        Raises:
+            BadArchive, DamagedArchive: as `files`.
+        """
+        with self.path.open("rb") as file:
+            is_zip = file.read(4) in ZIP
+        files = self._streamed() if is_zip else ((name, io.BytesIO(body)) for name, body in self.files())
+        for number, (name, content) in enumerate(files):
+            path = folder / str(number) / name.rpartition("/")[2]
+            path.parent.mkdir()
+            with path.open("wb") as target, _damage("zip"):
+                shutil.copyfileobj(content, target)
+            yield name, path
+
+    def _streamed(self) -> Iterator[tuple[str, IO[bytes]]]:
+        """Yield the path and the content of each file in a zip archive, which need not fit into memory."""
+        self._seen.clear()
+        with self._opened_zip() as (archive, entries):
+            for entry, name in entries:
+                # `zipfile` reads no more bytes than the directory states.
+                with _damage("zip"):
+                    content = archive.open(entry)
+                with content:
+                    yield name, content
+
+    @contextlib.contextmanager
+    def _opened_zip(self) -> Iterator[tuple[zipfile.ZipFile, list[tuple[zipfile.ZipInfo, str]]]]:
+        """Open a zip archive, and check all of its entries before the first is unpacked."""
         with contextlib.ExitStack() as stack:
             with _damage("zip"):
                 size = self.limits.entries * DIRECTORY_BYTES_PER_FILE
                 archive = stack.enter_context(open_zip(self.path, directory_bytes=size))
             entries = archive.infolist()
             self._check_count(len(entries))
-            # All of them before the first is unpacked.
             named_entries = [
                 (entry, name) for entry in entries if (name := self._check_entry(_zip_entry(entry)))
             ]
             self._check_total(sum(entry.file_size for entry, _ in named_entries))
-            for entry, name in named_entries:
+            yield archive, named_entries
+
+    def _in_zip(self) -> Iterator[ArchiveFile]:
+        with self._opened_zip() as (archive, entries):
+            for entry, name in entries:
                 with _damage("zip"):
                     body = _zip_body(archive, entry)
                 yield self._check_body(name, body)

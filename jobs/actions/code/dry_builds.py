@@ -40,7 +40,7 @@ def request_dry_build(request: DryBuildRequest, *, by: User, again: bool = False
         BadInput: the code has no such entry, or its constructor no such arguments.
         QuotaReached: the project has too many unfinished jobs.
     """
-    project, payload = request
+    project, payload = request.project, request.payload
     access.require(by, project, access.Action.RUN_CODE)
     if problems := list(dry_builds.model_problems(project, payload.model)):
         raise BadInput(

@@ -1,5 +1,6 @@
 """Changes how a version's file is read, by a new version with the same file."""
 
+from dataclasses import replace
 from typing import TypedDict
 
 from django.db import transaction
@@ -8,7 +9,9 @@ from jobs import access
 from jobs.actions.data import datasets, fetches
 from jobs.actions.data.datasets import Roles
 from jobs.actions.data.fetch_addresses import check_address, seal_address, url_of
+from jobs.errors import NotFound, StaleState
 from jobs.models import DatasetVersion, Fetch, User
+from jobs.spec.data.columns import NUMERIC
 from jobs.spec.data.dialect import DialectRequest
 from jobs.spec.data.fetching import FetchRequest
 from jobs.spec.data.images import ImageOptions
@@ -76,6 +79,38 @@ def set_roles(
         return fetches.new_version(
             dataset, address, request, roles, reading, by=by, unchanged_since=f"v{version.number}"
         )
+
+
+def accept_offer(version: DatasetVersion, position: int, *, by: User) -> DatasetVersion:
+    """Read a version's file as an offer of its profile proposes, in a new version.
+
+    Rows whose target becomes missing are left out, since accepting is the consent to it.
+
+    Args:
+        version: the version, which stays as it is.
+        position: the offer's place in the profile, counted from 0.
+        by: who accepts it.
+
+    Raises:
+        Forbidden: `by` may not write in the project.
+        StaleState: the version is not ready.
+        NotFound: there is no such offer.
+        Conflict: the data set is bundled, or the version has no file.
+        QuotaReached: the project has too many uploads in progress.
+    """
+    access.require(by, version.dataset.project, access.Action.WRITE)
+    profile = version.profile
+    if profile is None or version.state != DatasetVersion.State.READY:
+        raise StaleState(f"{version} is {version.state}; its offers can be accepted when it is ready")
+    if not 0 <= position < len(profile.offers):
+        raise NotFound(
+            f"{version} has {len(profile.offers)} offers, counted from 0; there is no offer {position}"
+        )
+    change = profile.offers[position].change
+    roles = Roles.requested_for(version).with_change(change)
+    if change.name == profile.target and (change.gap_words or change.type in NUMERIC):
+        roles = replace(roles, rows_without_target="leave_out")
+    return set_roles(version, roles, by=by)
 
 
 def _note_same_file(row: Fetch, version: DatasetVersion) -> None:

@@ -26,6 +26,7 @@ from jobs.queries.data.datasets import profile_jobs
 from jobs.spec.data.columns import LONE_ROLES, WEIGHTS, ColumnRequest
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
 from jobs.spec.data.images import ImageOptions
+from jobs.spec.name_lists import read_names
 from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.data import RowsWithoutTarget, Slug, Task
 from jobs.store import sha256_of, store
@@ -85,17 +86,17 @@ class Roles:
         columns: Sequence[Mapping[str, Any]] = (),
         rows_without_target: str = "",
     ) -> "Roles":
-        """Parse the roles from text, as forms send them; features may be separated by commas.
+        """Parse the roles from text, as forms send them.
 
         Args:
             target: name of the target column, or empty.
-            features: names of the features, or empty.
+            features: names of the features, or empty; as a text, see `read_names`.
             task: kind of prediction, or empty.
             columns: corrected roles and types of columns.
             rows_without_target: whether rows without a target are refused or left out, or empty.
 
         Raises:
-            BadInput: there is no such task, role or type, or no such choice.
+            BadInput: there is no such task, role or type, or no such choice, or a quote is not closed.
         """
         if task and task not in get_args(Task):
             tasks = ", ".join(get_args(Task))
@@ -105,7 +106,10 @@ class Roles:
             raise BadInput(
                 "Rows without a target have no such choice.", [Problem("/rows_without_target", message)]
             )
-        names = features.split(",") if isinstance(features, str) else features
+        try:
+            names = read_names(features) if isinstance(features, str) else features
+        except ValueError as error:
+            raise BadInput("The features cannot be read.", [Problem("/features", str(error))]) from error
         chosen = tuple(name.strip() for name in names if name.strip())
         requests = _column_requests(columns)
         without_target: RowsWithoutTarget = "leave_out" if rows_without_target == "leave_out" else "refuse"
@@ -143,13 +147,19 @@ class Roles:
             columns=(*unchanged, *changes.columns),
         )
 
+    def with_change(self, change: ColumnRequest) -> "Roles":
+        """Return these roles with the fields that are set in a change of one column."""
+        before = next((column for column in self.columns if column.name == change.name), None)
+        changed = (before or ColumnRequest(name=change.name)).changed_by(change)
+        return self.changed_by(Roles(columns=(changed,)))
+
     def as_request(self) -> dict[str, Any]:
         """Return the roles that are set, as JSON."""
         roles = {
             "target": self.target,
             "features": list(self.features or ()),
             "task": self.task,
-            "columns": [column.model_dump(exclude_none=True) for column in self.columns],
+            "columns": [column.model_dump(mode="json", exclude_none=True) for column in self.columns],
             "rows_without_target": "leave_out" if self.rows_without_target == "leave_out" else None,
         }
         return {name: value for name, value in roles.items() if value}
@@ -215,7 +225,7 @@ def combine_uploads(files: Sequence[StoredUpload]) -> StoredUpload:
     if len(files) > MOST_FILES:
         raise _bad_file(f"a version has at most {MOST_FILES} files, not {len(files)}")
     if others and first.source == "images":
-        raise _bad_file("images come in one archive: put the folders of all files into one zip or tar")
+        raise _bad_file("an archive comes alone: put all images or tables into one zip or tar")
     for other in others:
         if other.source != first.source:
             here, there = map(upload_formats.format_label, (first.source, other.source))

@@ -21,6 +21,7 @@ from jobs.kinds import PIPELINE
 from jobs.models import Attempt, Job, TrialDecision
 from jobs.queries.runs import steps
 from jobs.queries.search import outcomes
+from jobs.spec.error_codes import CODE_FATAL
 from jobs.states import (
     FINAL,
     OPEN,
@@ -100,6 +101,13 @@ def trials_keep_failing(root: Job, limit: int) -> bool:
     # A trial that was promoted since then has no end now, but it had not failed.
     since = newest[-1][1]
     return not TrialDecision.objects.filter(trial__job=root, trial__finished=None, time__gt=since).exists()
+
+
+def fatal_error(root: Job) -> JobError | None:
+    """Return the fatal error in a search's code since the search was queued; None if there is none."""
+    failed = root.trials.filter(state=TrialState.FAILED, error__code=CODE_FATAL)
+    newest = failed.filter(finished__gte=root.queued or root.created).order_by("finished").first()
+    return None if newest is None else newest.error
 
 
 def give_up(root: Job) -> None:

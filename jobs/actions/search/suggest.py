@@ -101,7 +101,7 @@ def _possible_attempts(root: Job, search: SearchSpec) -> int:
 def _suggestions_to_request(root: Job, search: SearchSpec) -> int:
     """Count the suggestions that are needed now. With rungs, promotions follow after the last new trial."""
     new_trials = _trials_to_create(root, search)
-    if search.info.has_rungs:
+    if search.info.has_rungs or new_trials <= 0:
         return new_trials
     return min(new_trials, outcomes.trials_planned(root) - trial_totals.count_suggested(root))
 

@@ -3,7 +3,14 @@
 from pydantic import Field
 
 from jobs.answers.base import Answer, CauseOut, Stored, Time
-from jobs.messages.code import CodeEntry, CodePackages, CodeProblem, FileDifference
+from jobs.messages.code import (
+    CodeEntry,
+    CodeNotice,
+    CodePackages,
+    CodeProblem,
+    CodeSearch,
+    FileDifference,
+)
 from jobs.spec.checks.dry_build import BuiltModel
 
 
@@ -28,6 +35,11 @@ class CodeVersionOut(CodeSummaryOut):
     python: str = Field(description="The version of Python whose grammar was used.")
     found: Stored[list[CodeEntry]] = Field(description="Functions, classes and scripts.")
     unreadable: Stored[list[CodeProblem]] = Field(description="Syntax errors, and files that are not text.")
+    notices: Stored[list[CodeNotice]] = Field(description="What to know before the code is used.")
+    runs: Stored[list[CodeNotice]] = Field(
+        description="Statements that load data or train when the file is imported, as in a notebook."
+    )
+    search: Stored[CodeSearch | None] = Field(description="The search that these statements describe.")
     requirements: Stored[CodePackages | None] = Field(
         description="The packages of `requirements.txt` or `pyproject.toml`."
     )

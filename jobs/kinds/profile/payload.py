@@ -37,7 +37,7 @@ class ProfileTask(Task):
     """Read an upload or a bundled data set, write it as an Arrow file, and describe it."""
 
     kind: Literal["profile"] = "profile"
-    source: Literal["bundled", "csv", "json_lines", "npz", "npy", "parquet", "arrow", "images"]
+    source: Literal["bundled", "csv", "json_lines", "npz", "npy", "parquet", "arrow", "xlsx", "images"]
     path: OptionalInputPath = None
     more: tuple[FurtherFile, ...] = Field(default=(), description="files whose rows follow, in this order")
     bundled: str | None = None

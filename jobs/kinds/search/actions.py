@@ -57,6 +57,8 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
         if root.payload.finishing:
             pipeline.stop_waiting_trials(root)
             self._follow(root)
+        elif (error := pipeline.fatal_error(root)) is not None:
+            pipeline.fail(root, error)
         elif pipeline.trials_keep_failing(root, search.max_consecutive_failures):
             pipeline.give_up(root)
         elif not suggest.algorithm_has_ended(root, search):

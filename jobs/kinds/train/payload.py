@@ -48,6 +48,7 @@ class TrainResult(RootResult):
         choice: which epoch was chosen.
         measured: a retrained model's objective by data part: the first phase's on validation rows, the final
             model's on test rows.
+        command: that started a script.
     """
 
     score: float | None = None
@@ -59,3 +60,4 @@ class TrainResult(RootResult):
     parameters: int | None = None
     bytes: int | None = None
     train_rows: int | None = None
+    command: tuple[str, ...] = ()

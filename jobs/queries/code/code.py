@@ -14,7 +14,7 @@ from jobs.answers.code.code import (
     CodeVersionOut,
 )
 from jobs.errors import Conflict, NotFound
-from jobs.messages.code import MAX_SHOWN_BYTES
+from jobs.messages.code import MAX_SHOWN_BYTES, CodeSearch
 from jobs.models import CodeFile, CodeVersion, Project, User
 from jobs.store import store
 
@@ -106,6 +106,15 @@ def version_of_draft(project: Project, digest: object) -> CodeVersion:
     return version
 
 
+def described_search(project: Project, digest: str, entry: str) -> CodeSearch | None:
+    """Return the search that a version describes for an entry; None without one."""
+    version = CodeVersion.objects.filter(project=project, digest=digest).first()
+    search = version.findings.search if version is not None else None
+    if search is None or search.entry not in (None, entry.rpartition(":")[2]):
+        return None
+    return search
+
+
 def versions_to_choose(version: CodeVersion) -> list[CodeVersion]:
     """Return a form's choices: a project's newest versions and this one."""
     rows = CodeVersion.objects.filter(project=version.project).defer("found_json").order_by("-pk")
@@ -147,6 +156,9 @@ def version_out(version: CodeVersion) -> CodeVersionOut:
         python=findings.python,
         found=findings.entries,
         unreadable=findings.problems,
+        notices=findings.notices,
+        runs=findings.runs,
+        search=findings.search,
         requirements=findings.packages,
         left_out=findings.left_out,
     )

@@ -1,6 +1,7 @@
 """Checks that a project has the code that a spec names, with the script in it."""
 
 from jobs.models import CodeVersion, Project
+from jobs.queries.code import script_checks
 from jobs.spec.checks.near_names import near_names
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
@@ -17,7 +18,12 @@ def code_problems(project: Project, spec: ExperimentSpec) -> list[Problem]:
         return [
             Problem("/model/digest", f"{project.slug} has no code {digest[:8]}; upload it, or name another")
         ]
-    return _script_problems(version, spec.model) if isinstance(spec.model, ScriptModel) else []
+    if not isinstance(spec.model, ScriptModel):
+        return []
+    return [
+        *_script_problems(version, spec.model),
+        *script_checks.argument_problems(version, spec, spec.model),
+    ]
 
 
 def _script_problems(version: CodeVersion, script: ScriptModel) -> list[Problem]:

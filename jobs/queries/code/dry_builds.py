@@ -12,25 +12,34 @@ from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
-from jobs.spec.checks.dry_build import BuiltModel, DataShape
+from jobs.spec.checks.dry_build import BuiltModel, DataShape, unused_problems
 from jobs.spec.checks.near_names import near_names
 from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped
-from jobs.spec.sections.code_model import CODE_ENTRIES, CodeModel
+from jobs.spec.sections.code_model import CODE_ENTRIES, OWN_FIT, CodeModel
 from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, WAITING, JobState
 
+EXPLORATION = 2
+"""The version of the rules that find hyperparameters. A dry build of another version is done again."""
 NONE = "none"
 """The state if no dry build was requested."""
 
 
 class DryBuildRequest(NamedTuple):
-    """A model that own code builds, and the project that has the code."""
+    """A model that own code builds, and the project that has the code.
+
+    Attributes:
+        project: has the code.
+        payload: the model.
+        earlier_key: under which earlier releases have stored their dry builds of the same.
+    """
 
     project: Project
     payload: DryBuildPayload
+    earlier_key: str = ""
 
     @property
     def title(self) -> str:
@@ -76,8 +85,7 @@ def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
     # `code_checks` reports it.
     if version is None:
         return
-    entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
-    named = [e for e in entries if e.name == model.name and model.path in ("", e.path)]
+    entries, named = _entries_of(version, model)
     if len(named) != 1:
         yield Problem("/model/entry", _why_no_entry(version, model, entries, named))
         return
@@ -85,6 +93,20 @@ def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
     if entry.note:
         yield Problem("/model/entry", f"{model.entry} cannot build a model: {entry.note}")
     yield from _argument_problems(model, entry)
+
+
+def _entries_of(version: CodeVersion, model: CodeModel) -> tuple[list[CodeEntry], list[CodeEntry]]:
+    """Return the entries that build models, and those of them that a model names."""
+    entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
+    return entries, [e for e in entries if e.name == model.name and model.path in ("", e.path)]
+
+
+def settings_problems(project: Project, spec: ExperimentSpec, model: CodeModel) -> list[Problem]:
+    """Return the settings without effect, as far as findings about the code show them, before a dry build."""
+    version = CodeVersion.objects.filter(project=project, digest=model.digest).first()
+    named = _entries_of(version, model)[1] if version is not None else []
+    has_fit = any("fit" in entry.methods for entry in named)
+    return list(unused_problems(spec, OWN_FIT)) if has_fit else []
 
 
 def _why_no_entry(
@@ -138,7 +160,7 @@ def dry_build_request(
     built_for: object = (
         shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
     )
-    key = hashlib.sha256(json.dumps([model.model_dump(), built_for], sort_keys=True).encode()).hexdigest()
+    key = _digest([model.model_dump(), built_for, EXPLORATION])
     payload = DryBuildPayload(
         dataset_version=version.pk,
         model=model,
@@ -147,12 +169,23 @@ def dry_build_request(
         texts=spec.texts,
         key=key,
     )
-    return DryBuildRequest(project, payload)
+    return DryBuildRequest(project, payload, earlier_key=_digest([model.model_dump(), built_for]))
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def build_result(request: DryBuildRequest) -> BuiltModel | None:
     """Return a dry build's result; None if none is completed."""
     row = request.jobs.filter(state=JobState.COMPLETED).first()
+    return None if row is None else result_of_job(row)
+
+
+def _earlier_result(request: DryBuildRequest) -> BuiltModel | None:
+    """Return the result of an earlier release, with which jobs of that time have run."""
+    same = Job.objects.filter(dry_builds_of(request.earlier_key), project=request.project)
+    row = same.filter(state=JobState.COMPLETED).order_by("-pk").first()
     return None if row is None else result_of_job(row)
 
 
@@ -176,7 +209,8 @@ def built_model(job: Job) -> BuiltModel | None:
     profile = version.profile if version is not None else None
     if version is None or profile is None:
         return None
-    return build_result(dry_build_request(job.project, spec, version, profile))
+    request = dry_build_request(job.project, spec, version, profile)
+    return build_result(request) or _earlier_result(request)
 
 
 def declared_space(search: Job) -> Space:

@@ -142,7 +142,8 @@ def _check_code(
     request = dry_builds.dry_build_request(project, spec, version, profile)
     built = dry_builds.build_result(request)
     if built is None:
-        return _Checked(spec, dry_builds.failure_problems(request))
+        of_findings = dry_builds.settings_problems(project, spec, model)
+        return _Checked(spec, [*dry_builds.failure_problems(request), *of_findings])
     spec_problems = list(dry_build.problems_of(spec, built))
     return _Checked(spec if spec_problems else dry_build.complete_spec(spec, built), spec_problems, built)
 

@@ -13,6 +13,7 @@ from jobs.messages.training import Choice, Measured
 from jobs.models import Job, Trial
 from jobs.queries.runs import steps
 from jobs.queries.search import outcomes
+from jobs.spec.name_lists import write_names
 from jobs.spec.sections import monitors
 from jobs.spec.sections.monitors import Monitor
 from jobs.spec.sections.search import Objective
@@ -105,9 +106,9 @@ class ChosenEpoch(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Name the curves that decide, separated by commas."""
+        """Name the curves that decide, as `read_names` reads them."""
         metrics = (self.best.metric, *((self.stop.metric,) if self.stop is not None else ()))
-        return ",".join(dict.fromkeys(metrics))
+        return write_names(dict.fromkeys(metrics))
 
 
 def chosen_epoch(job: Job) -> ChosenEpoch | None:

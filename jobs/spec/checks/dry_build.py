@@ -1,6 +1,8 @@
 """Declares a dry build's result: the built model and its declared hyperparameters."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Literal, Self
 
 from pydantic import ValidationError
@@ -8,16 +10,23 @@ from pydantic import ValidationError
 from jobs.spec.base import Frozen
 from jobs.spec.data.profile import DataKind, DataSchema
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.problems import Problem, escaped, problems
-from jobs.spec.sections.code_model import COMPILED, FIT, ONE_CALL, OWN_FIT, CodeModel
+from jobs.spec.problems import Problem, escaped, problems, warning
+from jobs.spec.sections import measures
+from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
+from jobs.spec.sections.monitors import TRAINING_LOSS
+from jobs.spec.sections.search import Objective
 from jobs.spec.space.narrowing import NotNarrower, narrow_space
-from jobs.spec.space.search_space import Parameter, Space, value_errors
+from jobs.spec.space.search_space import FixedParameter, Parameter, Space, value_errors
 
 EMPTY_SPACE = (
     "the code declares no hyperparameters, so there is nothing to search: leave out search, add hp.…, or "
     "search a field of fit, such as fit/batch_size"
 )
+
+DIGITS = re.compile(r"\d+")
+SLIP = 0.85
+"""Names that are at least so much alike are taken for one name, which a person has mistyped."""
 
 type Output = Literal["probabilities", "logits", "two_probabilities", "two_logits", "numbers"]
 """The meaning of a model's outputs. `two_…`: one output for each of two classes."""
@@ -48,6 +57,10 @@ class BuiltModel(Frozen):
             with its own steps. It cannot be continued.
         loss: the name of its loss; empty if the code does not compile the model.
         metrics: the names of the values that a training has for each epoch, as far as they are known.
+        measures_all: whether an objective is one of them. Otherwise the class's fit returns one number, which
+            is the objective.
+        task: of the data.
+        replaced: the arguments that the class's fit sets itself, or does not take.
         input_shape: of the model, without the batch; null: any size.
         output_shape: likewise.
         output: the meaning of the outputs.
@@ -55,6 +68,7 @@ class BuiltModel(Frozen):
         parameters: with the defaults of all hyperparameters.
         custom_objects: layers, losses and metrics that are not of Keras.
         builds: how often the model was built.
+        most_builds: how often it would be built at most.
         notes: sentences about the space.
     """
 
@@ -64,6 +78,10 @@ class BuiltModel(Frozen):
     one_call: bool = False
     loss: str = ""
     metrics: tuple[str, ...] = ()
+    measures_all: bool = False
+    task: Task | None = None
+    # Those of earlier dry builds are not known.
+    replaced: tuple[str, ...] = ("batch_size", "shuffle")
     input_shape: tuple[int | None, ...]
     output_shape: tuple[int | None, ...]
     output: Output
@@ -71,29 +89,38 @@ class BuiltModel(Frozen):
     parameters: int
     custom_objects: tuple[str, ...] = ()
     builds: int
+    most_builds: int = 100
     notes: tuple[str, ...] = ()
 
     @property
     def unused(self) -> Mapping[str, str]:
         """Map the pointers of `fit` fields without effect to the reason."""
         if self.own_fit:
-            return OWN_FIT
+            sets = {f"/fit/{name}": f"its fit sets {name}" for name in FIT_ARGUMENTS if name in self.replaced}
+            return {**OWN_FIT, **sets}
         compiled = COMPILED if self.is_compiled else {}
         return {**compiled, **ONE_CALL} if self.one_call else compiled
 
 
 def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     """Yield the settings that do not fit the model that an experiment's own code builds."""
-    yield from _problems_of_settings(spec, built)
+    yield from unused_problems(spec, built.unused)
     if isinstance(spec.model, CodeModel):
         yield from _problems_of_values(spec.model, built.space)
-    yield from _problems_of_fields(spec, built)
+    yield from _problems_of_names(built)
+    yield from _problems_of_monitors(spec, built)
     if spec.search is None:
         return
     if not _whole_space(spec, built):
         yield Problem("/search", EMPTY_SPACE)
         return
-    yield from _problems_of_objectives(spec, built)
+    if spec.search.info.has_rungs and built.own_fit and "epochs" in built.replaced:
+        message = (
+            f"{spec.search.algorithm} compares trials after some epochs, but the fit of "
+            f"{spec.model.info.name} sets epochs itself; choose random or bayesian, or pass on the epochs "
+            "that fit gets"
+        )
+        yield Problem("/search/algorithm", message)
     try:
         complete_spec(spec, built)
     except NotNarrower as error:
@@ -102,43 +129,68 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
         yield from problems(error, spec.to_json())
 
 
-def _problems_of_settings(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield settings without effect that differ from their default."""
-    for pointer, reason in built.unused.items():
+def unused_problems(spec: ExperimentSpec, unused: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield settings without effect that differ from their default, and searched ones.
+
+    Args:
+        spec: the experiment.
+        unused: pointers of fields without effect, with the reason.
+    """
+    for pointer, reason in unused.items():
         section, _, field = pointer[1:].partition("/")
         holder = getattr(spec, section)
         default = type(holder).model_fields[field].get_default(call_default_factory=True)
         if getattr(holder, field) != default:
             yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
+    for i, row in enumerate(spec.search.space if spec.search is not None else ()):
+        if (searched := spec.model.info.why_unused(row.name, unused)) is not None:
+            message = f"{row.name!r} has no effect on {spec.model.info.name}, since {searched}; leave it out"
+            yield Problem(f"/search/space/{i}/name", message)
 
 
-def _problems_of_objectives(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield objectives that the code does not measure."""
-    # The metrics of a custom fit are known only after a whole training.
-    if not built.metrics or built.own_fit:
-        return
-    for pointer, objective in spec.placed_objectives():
-        if objective.metric not in built.metrics:
-            measured = ", ".join(built.metrics)
-            message = f"{objective.metric!r} is not measured; the code has {measured}"
-            yield Problem(f"{pointer}/metric", message)
+def _problems_of_monitors(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield objectives and other measures that no epoch has."""
+    measured = _measured(spec, built)
+    for pointer, name in _monitors(spec) if measured else ():
+        if name not in measured:
+            yield Problem(pointer, f"{name!r} is not measured; the code has {', '.join(measured)}")
 
 
-def _problems_of_fields(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield searched `fit` fields without effect, and hyperparameters in the code with such names."""
+def _measured(spec: ExperimentSpec, built: BuiltModel) -> Sequence[str]:
+    """Return the names that an objective may have; none if they are unknown."""
+    if built.own_fit and not built.measures_all:
+        return ()
+    if built.is_compiled or built.one_call:
+        return built.metrics
+    return measures.validation_names(spec.fit.metrics, built.task) if built.task is not None else ()
+
+
+def _monitors(spec: ExperimentSpec) -> Iterator[tuple[str, str]]:
+    """Yield the pointer and the name of each measure that chooses a trial or an epoch, or ends a training."""
+    yield from ((f"{pointer}/metric", objective.metric) for pointer, objective in spec.placed_objectives())
+    early, retrain = spec.fit.early_stopping, spec.after.retrain
+    if early is not None and early.monitor not in (None, TRAINING_LOSS):
+        yield "/fit/early_stopping/monitor", str(early.monitor)
+    elif spec.search is None:
+        # It chooses the epoch of a training without a search.
+        yield "/fit/early_stopping/monitor", Objective().metric
+    if retrain is not None and retrain.monitor is not None:
+        yield "/after/retrain/monitor", retrain.monitor
+
+
+def _problems_of_names(built: BuiltModel) -> Iterator[Problem]:
+    """Yield hyperparameters in the code that have the name of a `fit` field."""
     for name in (parameter.name for parameter in built.space if parameter.name.startswith(FIT)):
         message = f"the code declares {name!r}; names that begin with {FIT} are fields of fit: rename it"
         yield Problem("/model/entry", message)
-    for i, row in enumerate(spec.search.space if spec.search is not None else ()):
-        if (reason := spec.model.info.why_unused(row.name, built.unused)) is not None:
-            message = f"{row.name!r} has no effect on {spec.model.info.name}, since {reason}; leave it out"
-            yield Problem(f"/search/space/{i}/name", message)
 
 
 def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:
     declared = {parameter.name: parameter for parameter in space}
     for name, value in model.hyperparameters.items():
         here = f"/model/hyperparameters/{escaped(name)}"
+        if is_addition(name, space):
+            continue
         if name not in declared:
             yield Problem(here, f"the code declares no {name!r}; it has {', '.join(declared) or 'none'}")
             continue
@@ -174,9 +226,55 @@ def complete_spec(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
 
 
 def _whole_space(spec: ExperimentSpec, built: BuiltModel) -> Space:
-    """Return the space that the code declares, and then the fit fields that the experiment searches."""
+    """Return the space that the code declares, and then the rows of the experiment beside it.
+
+    They are fields of fit, and hyperparameters that the dry build has not found.
+    """
     rows = spec.search.space if spec.search is not None else ()
-    return (*built.space, *(row for row in rows if row.name.startswith(FIT)))
+    beside = [row for row in rows if row.name.startswith(FIT) or is_addition(row.name, built.space)]
+    values = spec.model.hyperparameters if isinstance(spec.model, CodeModel) else {}
+    fixed = [
+        FixedParameter(name=name, kind="fixed", value=value)
+        for name, value in values.items()
+        if is_addition(name, built.space) and name not in {row.name for row in beside}
+    ]
+    return (*built.space, *beside, *fixed)
+
+
+def is_addition(name: str, declared: Space) -> bool:
+    """Return whether a hyperparameter may be one that the dry build has not found: its name is no slip."""
+    names = [parameter.name for parameter in declared]
+    if name in names or name.startswith(FIT):
+        return False
+    # `unit` is a slip for `units`, and `units_3` is none for `units_2`.
+    letters = DIGITS.sub("", name)
+    others = {DIGITS.sub("", declared_name) for declared_name in names}
+    return letters in others or not any(
+        SequenceMatcher(None, letters, other).ratio() >= SLIP for other in others
+    )
+
+
+def warnings_of(spec: ExperimentSpec, built: BuiltModel) -> list[Problem]:
+    """Return the hyperparameters that a person has added to those that the dry build has found."""
+    if not isinstance(spec.model, CodeModel):
+        return []
+    # The rows that were sent may be others than those of the whole space.
+    rows = spec.search.space if spec.search is not None else ()
+    places = [("/search/space", row.name) for row in rows]
+    places += [(f"/model/hyperparameters/{escaped(name)}", name) for name in spec.model.hyperparameters]
+    return [
+        warning(
+            pointer,
+            f"the dry build has not found {name!r}, so it has no effect unless the code asks for it",
+            f"Leave it out if the code has no such hyperparameter; found are {_names(built.space)}",
+        )
+        for pointer, name in places
+        if is_addition(name, built.space)
+    ]
+
+
+def _names(space: Space) -> str:
+    return ", ".join(parameter.name for parameter in space) or "none"
 
 
 def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:

@@ -24,6 +24,7 @@ from jobs.spec.data.features import (
     SIZED,
 )
 from jobs.spec.data.images import ImageShape
+from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.profile import Column, InputBlock
 from jobs.spec.data.writings import Writing
 
@@ -42,6 +43,9 @@ class ColumnPlan(NamedTuple):
         length: the words that are read from a text in their order, each as a position.
         words: the number of word n-grams, if character n-grams follow.
         image: the arrays that images become; None for all other columns.
+        number_format: how its texts are numbers; None if only numbers are taken.
+        gap_words: the words that are missing values; None for the usual ones.
+        date_format: how texts are dates; None for ISO 8601 alone.
         writing: how the words of a category are compared.
     """
 
@@ -55,6 +59,9 @@ class ColumnPlan(NamedTuple):
     length: int = 0
     words: int = 0
     image: ImageShape | None = None
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+    date_format: str | None = None
     writing: Writing = "trimmed"
 
     @property
@@ -109,7 +116,14 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
     encode = options.encode or _default_encoding(column, texts)
     if refusal := _refusal(column.name, kind, options, encode):
         raise ValueError(refusal)
-    plan = ColumnPlan(column.name, kind, encode, writing="folded" if column.merge_labels else "trimmed")
+    plan = ColumnPlan(
+        column.name,
+        kind,
+        encode,
+        number_format=column.number_format,
+        gap_words=column.gap_words,
+        writing="folded" if column.merge_labels else "trimmed",
+    )
     match encode:
         case "one_hot":
             return plan._replace(size=FIRST_WORD + (column.distinct or 0))
@@ -125,7 +139,7 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
                 length=options.length or min(column.length or DEFAULT_LENGTH, DEFAULT_LENGTH),
             )
         case "date":
-            return plan._replace(indicator=_has_indicator(column, options))
+            return plan._replace(indicator=_has_indicator(column, options), date_format=column.date_format)
         case "pixels" if column.image is not None:
             image = column.image
             return plan._replace(image=image, size=image.height * image.width * image.channels)

@@ -2,9 +2,11 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.data.dates.formats import MAX_FORMAT, MAX_FORMATS, check_date_format
+from jobs.spec.data.number_format import NumberFormat
 
 ColumnRole = Literal["feature", "target", "id", "weight", "group", "time", "split", "ignore"]
 ColumnType = Literal["number", "integer", "boolean", "category", "text", "date", "image", "sequence"]
@@ -88,13 +90,63 @@ class ColumnOptions(Frozen):
         return self
 
 
+GapWords = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=100)], ...], Field(max_length=100)]
+"""Words that are missing values."""
+DateFormat = Annotated[
+    str, Field(max_length=MAX_FORMATS * (MAX_FORMAT + 4)), AfterValidator(check_date_format)
+]
+"""How texts are dates, by the directives of `strptime`; see `jobs.spec.data.dates.formats`."""
+
+
 class ColumnRequest(Frozen):
     """The role and type of a column as a person corrects them; those without a value are proposed."""
 
     name: str = Field(max_length=500)
     role: ColumnRole | None = None
     type: ColumnType | None = None
+    number_format: NumberFormat | None = Field(
+        default=None, description="How its texts are numbers; null if this is decided by all of them."
+    )
+    gap_words: GapWords | None = Field(
+        default=None,
+        description="The words that are missing values in this column; every other word is a value. Null if "
+        "this is decided by the column.",
+    )
+    date_format: DateFormat | None = Field(
+        default=None,
+        description="How the values are dates, as in `strptime`; a column with one has the type date. "
+        '`%q` is a quarter, and " or " separates several formats.',
+        examples=["%d/%m/%Y", "%m/%d/%Y %I:%M %p", "%YQ%q"],
+    )
     merge_labels: bool | None = Field(
         default=None,
         description="whether values that differ in their writing only become the most frequent of these",
     )
+
+    @model_validator(mode="after")
+    def _has_a_format_of_its_type(self) -> Self:
+        if self.number_format is not None and self.type not in (None, "number", "integer"):
+            raise ValueError(f"number_format belongs to the types number and integer, not to {self.type}")
+        if self.number_format is not None and self.date_format is not None:
+            raise ValueError("number_format and date_format exclude each other; leave one of them out")
+        if self.date_format is not None and self.type not in (None, "date"):
+            raise ValueError(
+                f"date_format is for columns of type date, but {self.name!r} is given the type {self.type}; "
+                "leave one of them out"
+            )
+        return self
+
+    def changed_by(self, change: "ColumnRequest") -> "ColumnRequest":
+        """Return this request with the fields that are set in `change`.
+
+        A format belongs to a type, so another type is read by a format of its own.
+        """
+        before = self.model_dump(exclude_none=True)
+        if change.type is not None and change.type != self.type:
+            before.pop("number_format", None)
+            before.pop("date_format", None)
+        if change.date_format is not None or change.number_format is not None:
+            # The type follows from the format.
+            for name in ("type", "number_format", "date_format"):
+                before.pop(name, None)
+        return ColumnRequest.model_validate({**before, **change.model_dump(exclude_none=True)})

@@ -1,44 +1,27 @@
 """Declares how a table is written as text, and detects it from a file's first bytes.
 
-Only the standard library is used: the web server shows a detected dialect while a person chooses the file,
+Nothing of the engine is used: the web server shows a detected dialect while a person chooses the file,
 and a worker detects it again when it reads the whole file.
 """
 
 import codecs
-import csv
-import io
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import Field
 
 from jobs.spec.base import Frozen
-from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.delimiters import ROWS, Delimiter
+from jobs.spec.data.encodings import Encoding, codec_of, encoding_of
 from jobs.spec.data.images import ImageOptions
+from jobs.spec.data.text_headers import has_header
+from jobs.spec.data.text_rows import Rows, find_rows
 
-Delimiter = Literal[",", ";", "\t", "|"]
-Encoding = Literal["utf-8", "utf-16", "latin-1"]
 Decimal = Literal[".", ","]
-DELIMITERS: tuple[Delimiter, ...] = (",", ";", "\t", "|")
-CODECS: dict[Encoding, str] = {
-    "utf-8": "utf-8-sig",
-    "utf-16": "utf-16",
-    # What spreadsheets write as Latin-1 is Windows-1252, which has the euro sign.
-    "latin-1": "cp1252",
-}
-"""Python's codecs. The one for UTF-8 skips a byte order mark."""
-ROWS = 50
-"""Rows from which a dialect is detected."""
 SAMPLE_BYTES = 64 << 10
 """Bytes from which a dialect is detected."""
-_MARKS: tuple[tuple[bytes, Encoding], ...] = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}([.,]\d{3})+)([.,]\d+)?([eE][+-]?\d+)?")
+MAX_SKIPPED = 10_000
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*(\.\d{3})*,\d+([eE][+-]?\d+)?( ?%)?")
 _DECIMAL_POINT = re.compile(r"[+-]?\d*(,\d{3})*\.\d+([eE][+-]?\d+)?( ?%)?")
 _MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
@@ -52,6 +35,16 @@ class Dialect(Frozen):
     encoding: Encoding = "utf-8"
     decimal: Decimal = Field(default=".", description="before the decimals of a number")
     header: bool = Field(default=True, description="whether the first row has the names of the columns")
+    skip_lines: int = Field(
+        default=0,
+        exclude_if=lambda lines: lines == 0,
+        description="lines above the header that are no part of the table",
+    )
+    comments: bool = Field(
+        default=False,
+        exclude_if=lambda comments: not comments,
+        description="whether lines with # are left out",
+    )
 
 
 class DialectRequest(Frozen):
@@ -61,6 +54,13 @@ class DialectRequest(Frozen):
     encoding: Encoding | None = None
     decimal: Decimal | None = None
     header: bool | None = None
+    skip_lines: int | None = Field(
+        default=None, ge=0, le=MAX_SKIPPED, description="lines above the header that are no part of the table"
+    )
+    comments: bool | None = Field(default=None, description="whether lines that begin with # are left out")
+    sheet: str | None = Field(
+        default=None, max_length=255, description="the sheet of a workbook that is read"
+    )
 
 
 class ReadOptions(Frozen):
@@ -94,66 +94,32 @@ def detect_dialect(start: bytes, *, is_all: bool, request: DialectRequest | None
     """
     request = request or DialectRequest()
     encoding = request.encoding or encoding_of(start, is_all=is_all)
-    text = decode_start(start, encoding)
+    rows = first_rows(start, encoding, is_all=is_all, request=request)
+    fields = rows.fields[:ROWS]
+    dialect = Dialect(
+        delimiter=rows.delimiter,
+        encoding=encoding,
+        decimal=request.decimal or _decimal_of(fields, rows.delimiter),
+        header=request.header if request.header is not None else rows.commented_header or has_header(fields),
+        skip_lines=rows.skipped,
+        comments=rows.comments,
+    )
+    return Sample(dialect, fields)
+
+
+def first_rows(start: bytes, encoding: Encoding, *, is_all: bool, request: DialectRequest) -> Rows:
+    """Return the rows at a file's start; see `detect_dialect`."""
+    # Programs that fill fields with zero bytes write them beside the text.
+    text = decode_start(start, encoding).replace("\0", "")
     if not is_all:
         # The last row may be incomplete.
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-    delimiter = request.delimiter or _delimiter_of(text)
-    rows = rows_of(text, delimiter)
-    decimal = request.decimal or _decimal_of(rows, delimiter)
-    header = request.header if request.header is not None else _has_header(rows)
-    return Sample(Dialect(delimiter=delimiter, encoding=encoding, decimal=decimal, header=header), rows)
-
-
-def encoding_of(start: bytes, *, is_all: bool) -> Encoding:
-    """Detect a text's encoding: by its byte order mark, else UTF-8 if it is valid, else Latin-1."""
-    for mark, encoding in _MARKS:
-        if start.startswith(mark):
-            return encoding
-    try:
-        # Incremental, since the last character of a part may be incomplete.
-        codecs.getincrementaldecoder("utf-8")().decode(start, final=is_all)
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "utf-8"
+    return find_rows(text, request.delimiter, request.skip_lines, request.comments)
 
 
 def decode_start(start: bytes, encoding: Encoding) -> str:
     """Decode a file's first bytes, without a byte order mark."""
-    codec = CODECS[encoding]
-    if encoding == "utf-16" and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        # Its decoder raises an error without the mark. Who chose it by mistake sees wrong characters.
-        codec = "utf-16-le"
-    return codecs.getincrementaldecoder(codec)(errors="replace").decode(start)
-
-
-def rows_of(text: str, delimiter: str, count: int = ROWS) -> list[list[str]]:
-    """Return a text's first rows, without empty ones."""
-    rows: list[list[str]] = []
-    try:
-        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True):
-            if row:
-                rows.append([field.strip() for field in row])
-            if len(rows) == count:
-                break
-    # A quote that never ends makes a field longer than the reader's limit.
-    except csv.Error:
-        pass
-    return rows
-
-
-def _delimiter_of(text: str) -> Delimiter:
-    """Return the delimiter that divides most rows into equally many fields, more than one."""
-    best, most = DELIMITERS[0], (0.0, 0)
-    for delimiter in DELIMITERS:
-        widths = Counter(len(row) for row in rows_of(text, delimiter))
-        if not widths:
-            continue
-        width, rows = widths.most_common(1)[0]
-        score = (rows / widths.total(), width)
-        if width > 1 and score > most:
-            best, most = delimiter, score
-    return best
+    return codecs.getincrementaldecoder(codec_of(encoding, start))(errors="replace").decode(start)
 
 
 def _decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> Decimal:
@@ -172,40 +138,3 @@ def _decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> Decimal:
         if commas or points:
             return "," if commas > points else "."
     return "."
-
-
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row has names: some numeric column does not begin with a number.
-
-    A table without numeric columns has a header, since most files do.
-    """
-    if len(rows) < 2:
-        return True
-    first, others = rows[0], rows[1:]
-    begins = [
-        _is_number(first[column])
-        for column in range(len(first))
-        if not _is_gap_of_values(first[column], others)
-        and _are_numbers([row[column] for row in others if column < len(row)])
-    ]
-    return not begins or not all(begins)
-
-
-def _is_gap_of_values(field: str, others: Sequence[Sequence[str]]) -> bool:
-    """Return whether a field in the first row marks a missing value, such as "k.A.".
-
-    A word with letters only that is nowhere else may be a name: sodium is Na.
-    """
-    if not field or not is_gap(field):
-        return False
-    return not field.isalpha() or any(field in row for row in others)
-
-
-def _is_number(field: str) -> bool:
-    return _NUMBER.fullmatch(field) is not None
-
-
-def _are_numbers(fields: Sequence[str]) -> bool:
-    """Return whether all fields with a value, of which there are some, are numbers."""
-    values = [field for field in fields if not is_gap(field)]
-    return bool(values) and all(map(_is_number, values))

@@ -14,10 +14,12 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.columns import (
     MAX_LENGTH,
     ColumnType,
+    DateFormat,
     Encode,
     Float32,
 )
 from jobs.spec.data.images import Fit, ImageShape, Side
+from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.writings import Writing
 from jobs.spec.signature import InputWindow
 
@@ -59,6 +61,16 @@ class _Fitted(Frozen):
 
     column: str = Field(max_length=500)
     type: ColumnType
+    number_format: NumberFormat | None = Field(
+        default=None,
+        exclude_if=lambda form: form is None,
+        description="How texts are numbers. Without it, only numbers are taken.",
+    )
+    gap_words: tuple[str, ...] | None = Field(
+        default=None,
+        exclude_if=lambda words: words is None,
+        description="Words that are missing values. Without it, the usual ones between numbers, else none.",
+    )
 
     @model_validator(mode="after")
     def _has_single_values(self) -> Self:
@@ -138,6 +150,12 @@ class DateFeature(_Fitted):
     origin: IsoDate = Field(description="the latest date of the training part, ISO 8601")
     fill: IsoDate = Field(description="the date that replaces a missing one, ISO 8601")
     indicator: bool
+    date_format: DateFormat | None = Field(
+        default=None,
+        # The files of models whose dates have no format stay the same.
+        exclude_if=lambda date_format: date_format is None,
+        description="how texts in requests are dates, as in strptime; ISO 8601 is read too",
+    )
 
 
 class Ngrams(Frozen):

@@ -2,15 +2,19 @@
 
 GAP_WORDS = frozenset(
     {
-        *("-", "--", "---", "–", "—", ".", "..", "...", "…", "?", "/", "*", "#n/a", "#na"),
-        *("na", "n/a", "n.a.", "n. a.", "n.a", "nan", "null", "none", "nil", "nd", "n.d.", "n/d"),
+        *("-", "--", "---", "–", "—", ".", "..", "...", "…", "?", "/", "*", "#n/a", "#na", "<na>"),
+        *("na", "n/a", "n.a.", "n. a.", "n.a", "nan", "-nan", "null", "none", "nil", "nd", "n.d.", "n/d"),
         *("missing", "unknown", "not available", "not applicable", "no answer", "no data"),
         *("k.a.", "k. a.", "k.a", "ka", "k/a", "keine angabe", "keine angaben", "unbekannt", "fehlt"),
         *("n.v.", "n. v.", "n/v", "nicht verfügbar", "entfällt", "s.o.", "s.d.", "s/d", "n.c."),
     }
 )
-"""In lower case. Between numbers or dates they are missing values; between other words they are words, since
-`none` and `missing` may be categories."""
+"""In lower case. Between numbers or dates they are missing values. Between other words, `gap_evidence` of the
+engine decides, since `none` and `missing` may be categories."""
+MARKERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "<NA>")
+"""Words that programs write for a missing value of any type."""
+PROGRAM_WORDS = (*MARKERS, "None")
+"""With the word of Python, which is also an English word, and so often a category."""
 LONGEST = max(map(len, GAP_WORDS))
 
 

@@ -20,3 +20,9 @@ class Misfits(Frozen):
     count: int
     rows: tuple[int, ...] = Field(default=(), description="The first of their rows; the first row is 1.")
     examples: tuple[str, ...] = Field(default=(), description="The texts in these rows.")
+
+    @property
+    def named(self) -> str:
+        """Return the first rows with their texts, for people."""
+        places = [f"row {row} has {text!r}" for row, text in zip(self.rows, self.examples, strict=False)]
+        return ", ".join(places) + (" …" if self.count > len(places) else "")

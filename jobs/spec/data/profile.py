@@ -7,7 +7,9 @@ from pydantic import Field
 from jobs.spec.base import Frozen
 from jobs.spec.data.columns import ColumnRole, ColumnType
 from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.images import ImageShape, ImageStatistics
+from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
 from jobs.spec.sections.data import Task
 
@@ -25,9 +27,22 @@ class Column(Frozen):
     reason: str | None = Field(default=None, description="Why the column is left out.")
     dtype: str
     shape: tuple[int, ...] = Field(default=(), description="Of one row; empty for a scalar.")
+    date_format: str | None = Field(
+        default=None,
+        description="How the texts are dates, as in `strptime`; null for other types, and for dates that "
+        "are no texts in the file.",
+    )
     missing: int = 0
     misfits: Misfits | None = Field(
         default=None, description="Values that do not have the type; they are also counted as missing."
+    )
+    number_format: NumberFormat | None = Field(
+        default=None, description="How its texts were numbers; null for columns of other types and formats."
+    )
+    gap_words: tuple[str, ...] | None = Field(
+        default=None,
+        description="The words that are missing values. Null: the usual words between numbers and dates, and "
+        "none between other words; of a boolean column also that its values were no texts.",
     )
     distinct: int | None = None
     frequent: int | None = Field(default=None, description="Values of a category in five rows or more.")
@@ -95,6 +110,9 @@ class DataSchema(Frozen):
     class_counts: tuple[int, ...] = ()
     columns: tuple[Column, ...]
     dialect: Dialect | None = Field(default=None, description="Of tables of text.")
+    file: FileDescription | None = Field(
+        default=None, description="The format of the file; null in profiles of earlier releases."
+    )
     images: ImageStatistics | None = Field(default=None, description="Of archives of images.")
     bad_rows: int = Field(default=0, description="Rows that were left out, because they could not be read.")
     rows_without_target: int = Field(

@@ -77,13 +77,11 @@ def parse_parameter(
 
 
 def _message(item: Any) -> str:
-    if item["type"] == "string_pattern_mismatch":
-        name = repr(item["input"])
-        return f"{name} is not a valid name: use letters, digits, _ . / - and begin with a letter or _"
     # The first part is the kind, which pydantic adds as the tag of the union.
     where = [str(part) for part in item["loc"][1:]]
     message = message_of(item)
-    return f"{'.'.join(where)}: {message}" if where else message
+    is_complete = not where or where == ["name"]
+    return message if is_complete else f"{'.'.join(where)}: {message}"
 
 
 def choice_values(item: Item) -> list[Value]:

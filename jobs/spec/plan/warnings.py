@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from jobs.spec.checks import patterns
 from jobs.spec.checks.devices import describe_missing, lacks
-from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.checks.dry_build import BuiltModel, warnings_of
 from jobs.spec.checks.settings import tried_templates
 from jobs.spec.data.encoding import NUMBER_BYTES, encoded, width_in_memory
 from jobs.spec.data.file_limits import GIB
@@ -25,7 +25,13 @@ MOST_NAMES = 20
 
 
 def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
-    """Yield the warning that a training by own code cannot be continued."""
+    """Yield the warnings about own code: it sets its epochs, cannot be continued, or lacks a name."""
+    if built is not None and built.own_fit and "epochs" in built.replaced:
+        yield warning(
+            f"/model/{spec.model.named_by}",
+            "its fit sets epochs itself, so trainings have other numbers of epochs than this plan",
+            "Leave it if the fit searches the epochs, else pass on the epochs that it gets",
+        )
     if built is not None and built.one_call:
         yield warning(
             f"/model/{spec.model.named_by}",
@@ -33,12 +39,15 @@ def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Pr
             "the loss of a worker a training begins again, and its epochs so far are lost",
             "Leave it if trainings are short, else build and compile the model without a fit of its own",
         )
+    if built is not None:
+        yield from warnings_of(spec, built)
 
 
 def search_warnings(spec: ExperimentSpec, space: SpaceSize | None) -> Iterator[Problem]:
     """Yield the warnings about the number of trials and about the pruner."""
     if spec.search is not None and space is not None:
         yield from _trial_warnings(spec.search, space)
+        yield from _rung_warnings(spec.search, spec.fit.epochs)
         yield from _pruner_warnings(spec.search, spec.fit.epochs)
 
 
@@ -59,6 +68,23 @@ def _trial_warnings(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
             "repeats some",
             f"Set max_trials to {size}, or widen the search space",
         )
+
+
+def _rung_warnings(search: SearchSpec, epochs: int) -> Iterator[Problem]:
+    """Warn if trials are never compared before their last epoch."""
+    if not search.info.has_rungs:
+        return
+    options, trials = search.rung_options(), search.trials_planned(epochs)
+    if len(options.rung_epochs(epochs)) > 1 and trials > 1:
+        return
+    last, enough = options.max_epochs or epochs, options.min_epochs * options.factor
+    effect = "one trial alone" if trials == 1 else f"{trials} trials, of which none is stopped early"
+    yield warning(
+        "/fit/epochs" if options.max_epochs is None else "/search/options/max_epochs",
+        f"{search.algorithm} with at most {last} epochs, a first rung after {options.min_epochs} and the "
+        f"factor {options.factor} is a search of {effect}",
+        f"Use {enough} epochs or more and at least {options.factor} trials, or an algorithm such as random",
+    )
 
 
 def _pruner_warnings(search: SearchSpec, epochs: int) -> Iterator[Problem]:

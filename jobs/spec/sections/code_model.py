@@ -14,8 +14,9 @@ from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
 
 CODE_ENTRIES = ("build_model", "hypermodel")
 """The entry kinds that build models."""
-ENTRY = r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}$"
-"""An entry's name; after its file's path and a colon if several files have this name."""
+ENTRY = r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}(\.[A-Za-z_]\w*)?$"
+"""An entry's name, such as `Class.method`; after its file's path and a colon if several files have it."""
+MAX_ENTRY = 700
 MAX_ARGUMENTS = 100
 
 FIT = "fit/"
@@ -26,14 +27,12 @@ COMPILED: Mapping[str, str] = dict.fromkeys(
     (*OPTIMIZER_FIELDS, "/fit/loss", "/fit/metrics"), "the code compiles its model"
 )
 """Fields without effect on a model that its code compiles, with the reason."""
-OWN_FIT: Mapping[str, str] = {
-    **dict.fromkeys(COMPILED, "the class trains the model by its own fit"),
-    **dict.fromkeys(
-        ("/fit/batch_size", "/fit/shuffle", "/fit/steps_per_execution", "/fit/class_weights"),
-        "the class trains the model by its own fit",
-    ),
-}
+OWN_FIT: Mapping[str, str] = dict.fromkeys(
+    (*COMPILED, "/fit/steps_per_execution", "/fit/class_weights"), "the class trains the model by its own fit"
+)
 """Fields without effect if the model's class trains it by its own `fit`, with the reason."""
+FIT_ARGUMENTS = ("batch_size", "epochs", "shuffle")
+"""Fields that are arguments of a class's own `fit`, which may set them itself."""
 ONE_CALL: Mapping[str, str] = {"/fit/steps_per_execution": "one call of Keras' fit trains the model"}
 """Fields without effect on a model that one call of Keras' `fit` trains, with the reason."""
 
@@ -60,8 +59,8 @@ class CodeModel(ModelBase):
 
     Attributes:
         digest: of the version of code.
-        entry: a function `build_model`, or a HyperModel class; after a path and a colon if several files have
-            one of this name.
+        entry: a function that takes hyperparameters, a HyperModel class, or `Class.method`; after a path and
+            a colon if several files have one of this name.
         args: of the constructor of the class.
         hyperparameters: values of hyperparameters that the code declares; others have the code's defaults.
     """
@@ -72,7 +71,11 @@ class CodeModel(ModelBase):
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="of a version of code")
     entry: str = Field(
         pattern=ENTRY,
-        description="build_model or a HyperModel class; path:name if several files have this name",
+        max_length=MAX_ENTRY,
+        description=(
+            "a function that takes hp, a HyperModel class, or a method as Class.method; path:name if several "
+            "files have this name"
+        ),
     )
     args: Annotated[dict[str, Argument], Field(max_length=MAX_ARGUMENTS)] = Field(
         default_factory=dict, description="of the constructor of a HyperModel class"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from jobs.spec.base import Frozen
 from jobs.spec.data.profile import Profile
@@ -22,6 +22,8 @@ MODULE = "-m "
 MAX_ARGUMENTS = 100
 MAX_VARIABLES = 50
 MAX_TEXT = 4_000
+MAX_VALUES = 1_000
+"""Values of one argument."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _MODULE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -112,7 +114,7 @@ def _text(value: Any) -> Any:
     return value
 
 
-def _arguments(args: dict[str, Value]) -> dict[str, Value]:
+def _arguments(args: dict[str, Any]) -> dict[str, Any]:
     for name in args:
         if (reason := name_refusal(name)) is not None:
             raise ValueError(reason)
@@ -146,12 +148,17 @@ def _variable_refusal(name: str) -> str | None:
     return None
 
 
-ScriptValue = Annotated[
+ScriptScalar = Annotated[
     bool | int | float | Annotated[str, Field(max_length=MAX_TEXT)],
     BeforeValidator(_scalar),
     AfterValidator(_text),
 ]
-"""An argument's value. `true` passes the name alone, as a flag; `false` leaves it out."""
+ScriptArgument = Annotated[
+    Annotated[ScriptScalar, Tag("of a value")]
+    | Annotated[list[ScriptScalar], Field(max_length=MAX_VALUES), Tag("of a list")],
+    Discriminator(lambda value: "of a list" if isinstance(value, list) else "of a value"),
+]
+"""An argument's value, or the values of one that takes several, such as `nargs="+"`."""
 
 
 class ScriptModel(ModelBase):
@@ -160,7 +167,7 @@ class ScriptModel(ModelBase):
     Attributes:
         digest: of the version of code.
         entry: the path of a `.py` file of the version, or `-m` and a module.
-        args: passed as `--name value`; hyperparameters replace or add arguments.
+        args: passed as the script's parser wants them; hyperparameters replace or add arguments.
         env: environment variables. Everyone who sees the experiment can read them.
     """
 
@@ -171,10 +178,13 @@ class ScriptModel(ModelBase):
     entry: Annotated[str, AfterValidator(_path_or_module)] = Field(
         max_length=300, description="the path of a .py file of the version, or -m and a module"
     )
-    args: Annotated[dict[str, ScriptValue], AfterValidator(_arguments)] = Field(
+    args: Annotated[dict[str, ScriptArgument], AfterValidator(_arguments)] = Field(
         default_factory=dict,
         max_length=MAX_ARGUMENTS,
-        description="each is passed as --name value; true passes the name alone, false leaves it out",
+        description=(
+            "each is passed as the script declares it; others as --name value, where true passes the name "
+            "alone and false leaves it out"
+        ),
     )
     env: Annotated[
         dict[str, Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(_text)]],
@@ -216,18 +226,3 @@ class ScriptModel(ModelBase):
             pydantic.ValidationError: a name or a value is none that a script can get.
         """
         return ScriptModel.model_validate({**dict(self), "args": {**self.args, **values}})
-
-    def command(self) -> list[str]:
-        """Return the interpreter's arguments: the script or module with its own arguments."""
-        module = self.entry.removeprefix(MODULE) if self.entry.startswith(MODULE) else ""
-        arguments = ["-m", module] if module else [self.entry]
-        for name, value in self.args.items():
-            if value is False:
-                continue
-            arguments += [f"--{name}"] if value is True else _passed(name, str(value))
-        return arguments
-
-
-def _passed(name: str, value: str) -> list[str]:
-    # argparse takes a value that begins with a dash for another argument, unless it is joined to its name.
-    return [f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value]

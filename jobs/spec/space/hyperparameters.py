@@ -5,11 +5,12 @@ Values, scales and steps follow KerasTuner; `docs/search-spaces.md` lists the in
 
 import math
 import random
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.spec.base import Frozen
 from jobs.spec.space.ranges import (
@@ -26,6 +27,7 @@ from jobs.spec.space.ranges import (
 Value = bool | int | float | str
 Values = Mapping[str, Value]
 
+NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_./-]{0,99}$")
 MAX_INTEGER = 2**53 - 1
 """Programs that read JSON numbers as doubles, such as browsers, round larger integers."""
 
@@ -48,8 +50,19 @@ class When(Frozen):
         return frozenset(self.in_)
 
 
+def _usable_name(name: object) -> object:
+    if isinstance(name, str) and not NAME.fullmatch(name):
+        usable = re.sub(r"[^A-Za-z0-9_./-]", "_", name)[:100]
+        hint = f", for example {usable!r}" if NAME.fullmatch(usable) else ""
+        raise ValueError(
+            f"{name[:100]!r} is not a valid name: use up to 100 letters, digits, _ . / - and begin with a "
+            f"letter or _{hint}"
+        )
+    return name
+
+
 class _Hyperparameter(Frozen):
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]{0,99}$")
+    name: Annotated[str, Field(pattern=NAME.pattern), BeforeValidator(_usable_name)]
     when: When | Annotated[tuple[When, ...], Field(max_length=50)] | None = None
 
     def conditions(self) -> tuple[When, ...]:
@@ -95,12 +108,14 @@ class _Range(_Hyperparameter):
         if step is not None and self.sampling != "linear" and step <= 1:
             raise ValueError(f"step {step} must be above 1: it is a factor under {self.sampling} sampling")
         if default is not None and not low <= default <= high:
-            raise ValueError(f"default {default} is outside {low} to {high}")
+            raise ValueError(f"default {default} of {self.name!r} is outside {low} to {high}")
 
     def _check_default(self, default: float, nearest: float) -> None:
         """Check that a default lies on a step; call after `_check_range`."""
         if default != nearest:
-            raise ValueError(f"default {default} is not on a step; the nearest value is {nearest}")
+            raise ValueError(
+                f"default {default} of {self.name!r} is not on a step; the nearest value is {nearest}"
+            )
 
 
 class IntParameter(_Range):
@@ -243,7 +258,7 @@ class ChoiceParameter(_Hyperparameter):
         if len(set(self.values)) < len(self.values):
             raise ValueError(f"values {list(self.values)!r} contain a value twice")
         if self.default is not None and not self.takes(self.default):
-            raise ValueError(f"default {self.default!r} is not among {list(self.values)!r}")
+            raise ValueError(f"default {self.default!r} of {self.name!r} is not among {list(self.values)!r}")
         return self
 
     def grid(self) -> Sequence[Value]:

@@ -6,6 +6,7 @@ import time
 from trainyard_client import AuthenticatedClient, models
 from trainyard_client.api.experiments import create_experiment, submit_experiment
 from trainyard_client.api.jobs import get_job
+from trainyard_client.api.trials import download_trials
 
 url, token, project = sys.argv[1:]
 client = AuthenticatedClient(base_url=url, token=token)
@@ -23,3 +24,6 @@ while isinstance(job := get_job.sync(submitted.job, client=client), models.JobOu
     time.sleep(0.2)
 if isinstance(job, models.JobOut) and (best := job.results.best_trial):
     print(best.number, best.values.to_dict(), round(best.score or 0, 4))
+table = download_trials.sync(submitted.job, client=client)
+assert isinstance(table, str), table
+print(table.partition(",")[0])

@@ -105,7 +105,7 @@ def test_the_generated_client_runs_an_experiment(
         printed, _ = script.communicate(timeout=PATIENCE)
     finally:
         script.kill()
-    assert (script.returncode, printed.strip()) == (0, "4 {'units': 64} 0.94")
+    assert (script.returncode, printed.strip()) == (0, "4 {'units': 64} 0.94\ntrial")
 
 
 def complete(script: "subprocess.Popen[Any]") -> None:

@@ -121,3 +121,38 @@ def test_roles_and_types_are_corrected_in_the_table_of_columns(
         {"name": "city", "role": "feature", "type": "text"},
         {"name": "bought", "role": "ignore", "type": "date"},
     ]
+
+
+def test_an_offer_is_accepted_with_the_keyboard_and_is_readable_in_both_themes_and_widths(
+    people: People, shop: DatasetVersion, open_as: Open, look: Look
+) -> None:
+    finding = "Column 'city': 'NA' in 3 of 40 rows counts as missing."
+    offers = [
+        {
+            "finding": "Column 'bought': 39 of 40 values are numbers; row 7 has 'len'.",
+            "label": "Read as numbers; the other value counts as missing",
+            "change": {"name": "bought", "type": "number"},
+        },
+        {
+            "finding": finding,
+            "label": "Keep 'NA' as a value",
+            "change": {"name": "city", "gap_words": []},
+        },
+    ]
+    rules = {
+        "number_format": {"thousands": ",", "currency": "$"},
+        "misfits": {"count": 2, "rows": [7, 9], "examples": ["len", "90+"]},
+    }
+    columns = [*SHOP["columns"][:3], SHOP["columns"][3] | rules]
+    profile = Profile.model_validate({**SHOP, "offers": offers, "columns": columns})
+    shop.profile_json = profile.model_dump(mode="json")
+    shop.save(update_fields=["profile_json"])
+    page = open_as(people.member, f"/datasets/shop/versions/1?project={people.project.slug}")
+    button = page.get_by_role("button", name="Keep 'NA' as a value")
+    expect(button).to_have_accessible_description(finding)
+    look(page, "dataset-offers")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="shop v2")).to_be_visible()
+    changed = DatasetVersion.objects.get(dataset=shop.dataset, number=2)
+    assert changed.request["columns"] == [{"name": "city", "gap_words": []}]

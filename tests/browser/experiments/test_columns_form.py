@@ -102,6 +102,18 @@ def test_a_column_that_is_no_longer_a_feature_loses_its_options(form: Page) -> N
     assert {*chosen(page)} == {"city"}
 
 
+def test_a_feature_with_a_comma_in_its_name_is_in_quotes(form: Page) -> None:
+    page, text = form, form.locator(".ef-text")
+    features = at(page, "/data/features")
+    features.fill('city, "dist, km"')
+    features.blur()
+    spec = json.loads(text.input_value())
+    assert spec["data"]["features"] == ["city", "dist, km"]
+    spec["data"]["features"] = ["dist, km", '"quoted"', "city"]
+    text.fill(json.dumps(spec))
+    expect(features).to_have_value('"dist, km", """quoted""", city')
+
+
 @pytest.mark.parametrize("name", ["__proto__", "a/b~c"])
 def test_a_column_may_have_any_name(form: Page, name: str) -> None:
     page = form

@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from workers.engine.data.row_hashes import RowHashes, bits_of
-from workers.engine.data.statistics import count_distinct, describe_column, standard_deviation
+from workers.engine.data.statistics import count_distinct, describe_column, preview, standard_deviation
+from workers.engine.data.table import Table
 from workers.engine.data.texts import text_array
 
 NAN, INF = np.nan, np.inf
+
+
+def test_the_preview_of_an_array_has_null_in_place_of_nan() -> None:
+    table = Table({"x": np.array([[1.0, NAN], [2.0, INF]]), "y": np.array([0, 1])})
+    assert preview(table) == ({"x": [1.0, None], "y": 0}, {"x": [2.0, None], "y": 1})
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from jobs.messages.script_command import command_of
 from jobs.models import Alias
 from jobs.queries.experiments import base_versions
 from jobs.spec.experiment import ExperimentSpec
@@ -57,7 +58,7 @@ def base_version(spec: ExperimentSpec, yard: Yard) -> Any:
 def command(spec: ExperimentSpec, _: Files) -> Any:
     """Return a script's command line and variables."""
     assert isinstance(spec.model, ScriptModel)
-    return spec.model.command(), spec.model.env
+    return command_of(spec.model, ()), spec.model.env
 
 
 def code(spec: ExperimentSpec, _: Files) -> Any:

@@ -130,3 +130,127 @@ def test_a_fit_that_returns_nothing_is_refused(tmp_path: Path) -> None:
     text = own_code.TUNED_FIT.replace("return model.fit", "model.fit")
     with pytest.raises(CodeFailure, match="fit returned nothing"):
         dry_built(tmp_path, text, "TunedFit")
+
+
+ENTRIES = """
+import functools
+
+SIZE = 4
+
+def preprocess(x):
+    return x / 2
+
+def make(hp, size):
+    model = keras.Sequential([layers.Dense(hp.Int("units", size, 8)), layers.Dense(3, activation="softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model
+
+partial = functools.partial(make, size=SIZE)
+short = lambda hp: make(hp, SIZE)
+
+def outer(size):
+    def inner(params):
+        return make(params, size)
+    return inner
+
+made = outer(4)
+
+class Maker:
+    def __init__(self, size=4):
+        self.size = size
+
+    def model(self, hp):
+        return make(hp, self.size)
+
+    @staticmethod
+    def plain(hp):
+        return make(hp, 4)
+"""
+
+
+@pytest.mark.parametrize("entry", ["partial", "short", "made", "Maker.model", "Maker.plain"])
+def test_functions_with_any_name_and_methods_build_models(tmp_path: Path, entry: str) -> None:
+    built = dry_built(tmp_path, own_code.IMPORTS + ENTRIES, entry)
+    assert names(built) == ["units"]
+
+
+def test_a_method_gets_the_arguments_of_its_class(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, own_code.IMPORTS + ENTRIES, "Maker.model", args={"size": 6})
+    assert built.space[0].grid()[0] == 6
+
+
+def test_a_definition_after_the_line_that_failed_is_not_replaced_by_an_earlier_one(tmp_path: Path) -> None:
+    earlier = "\ndef make(hp):\n    return keras.Sequential([layers.Dense(3)])\n"
+    text = own_code.IMPORTS + earlier + "\nraise ValueError('no data')\n" + earlier
+    with pytest.raises(CodeFailure, match="make is defined after that line; keep the definitions"):
+        dry_built(tmp_path, text, "make")
+
+
+COMPILED = '\n    model.compile("adam", "sparse_categorical_crossentropy")\n    return model\n'
+DENSE = "    model = keras.Sequential([layers.Dense(3, activation='softmax')])" + COMPILED
+FIT_OF_CLASS = """
+class Net(keras_tuner.HyperModel):
+    def build(self, hp):
+        model = keras.Sequential([layers.Dense(3, activation="softmax")])
+        model.compile("adam", "LOSS")
+        return model
+
+    def fit(self, hp, model, x, y, **kwargs):
+        return model.fit(x, TARGETS, **kwargs)
+"""
+TARGETS = "leave out to_categorical and argmax in fit"
+IMAGES = DataShape(kind="image", task="multiclass", input_shape=(8, 8, 1), outputs=3)
+SEQUENCES = DataShape(kind="sequence", task="multiclass", input_shape=(4, 3), outputs=3)
+MESSAGES: dict[str, tuple[str, str, DataShape, str]] = {
+    "tensorflow": ("from tensorflow import keras\ndef make(hp): ...\n", "make", IRIS, "use `import keras`"),
+    "torch": ("import torch\ndef make(hp): ...\n", "make", IRIS, "torch is not installed: list its package"),
+    "a default off its step": (
+        "def make(hp):\n    hp.Int('depth', 1, 2)\n"
+        f"    hp.Int('units', 32, 512, step=32, default=50)\n{DENSE}", "make", IRIS,
+        "default 50 of 'units' is not on a step; the nearest value is 64",
+    ),
+    "a choice with null": (
+        f"def make(hp):\n    hp.Choice('size', [None, 16])\n{DENSE}", "make", IRIS,
+        "{'none': None, '16': 16}",
+    ),
+    "a choice of lists": (
+        f"def make(hp):\n    hp.Choice('size', [[1], [2, 3]])\n{DENSE}", "make", IRIS, "look its value up",
+    ),
+    "a name with a space": (
+        f"def make(hp):\n    hp.Int('num layers', 1, 3)\n{DENSE}", "make", IRIS, "for example 'num_layers'",
+    ),
+    "one-hot targets of a sparse loss": (
+        FIT_OF_CLASS.replace("LOSS", "sparse_categorical_crossentropy").replace(
+            "TARGETS", "keras.utils.to_categorical(y, 3)"
+        ), "Net", IRIS, TARGETS,
+    ),
+    "one-hot targets twice": (
+        FIT_OF_CLASS.replace("LOSS", "categorical_crossentropy").replace(
+            "TARGETS", "keras.utils.to_categorical(y)"
+        ), "Net", IRIS, TARGETS,
+    ),
+    "class numbers of class numbers": (
+        FIT_OF_CLASS.replace("LOSS", "sparse_categorical_crossentropy").replace(
+            "TARGETS", "np.argmax(y, axis=1)"
+        ), "Net", IRIS, TARGETS,
+    ),
+    "a crop in fit": (
+        "def make(hp):\n    inputs = keras.Input((hp.Int('size', 4, 8),) * 2 + (1,))\n"
+        "    model = keras.Model(inputs, layers.Dense(3, activation='softmax')(layers.Flatten()(inputs)))"
+        + COMPILED, "make", IMAGES, "or by a function preprocess(x)",
+    ),
+    "a stateful layer": (
+        "def make(hp):\n    model = keras.Sequential([layers.LSTM(4, stateful=True), layers.Dense(3)])"
+        + COMPILED, "make", SEQUENCES, "so use stateful=False",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "entry", "shape", "remedy"), MESSAGES.values(), ids=MESSAGES)
+def test_a_message_names_the_remedy(
+    tmp_path: Path, text: str, entry: str, shape: DataShape, remedy: str
+) -> None:
+    imports = "" if text.startswith(("from tensorflow", "import torch")) else own_code.IMPORTS
+    with pytest.raises(CodeFailure) as failure:
+        dry_built(tmp_path, imports + text, entry, shape)
+    assert remedy in str(failure.value), str(failure.value)

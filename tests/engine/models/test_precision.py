@@ -86,3 +86,13 @@ def test_bfloat16_needs_no_scale(trained: Callable[..., tuple[Any, Any]]) -> Non
     assert type(model.optimizer).__name__ == "Adam"
     assert model.get_layer("dense_1").compute_dtype == "bfloat16"
     assert {str(v.dtype) for v in model.trainable_variables} == {"float32"}
+
+
+def test_layers_that_compute_in_float16_by_an_override_have_their_loss_scaled(
+    trained: Callable[..., tuple[Any, Any]],
+) -> None:
+    model, result = trained(overrides=[{"match": "dense", "policy": "mixed_float16"}])
+    assert model.get_layer("dense_1").compute_dtype == "float16"
+    assert type(model.optimizer).__name__ == "LossScaleOptimizer" and result.metrics["loss_scale"] >= 1
+    model, _ = trained(overrides=[{"match": "dense", "policy": "mixed_float16"}], loss_scale="none")
+    assert type(model.optimizer).__name__ == "Adam"

@@ -74,10 +74,14 @@ def test_the_pages_of_a_trial_of_a_single_run_and_of_the_experiment_are_shown(
     experiment = make_experiment(project=people.project, by=people.owner, spec=alone)
     run = make_job(
         experiment=experiment, by=people.owner, kind="train", state="completed",
-        results={"metrics": {"reported": {"reward": 0.75}}, "best_epoch": 3, "epochs": 3},
+        results={
+            "metrics": {"reported": {"reward": 0.75}}, "best_epoch": 3, "epochs": 3,
+            "command": ["train.py", "--epochs", "3", "--no-cache"],
+        },
     )  # fmt: skip
     page = text_of(browser.get(f"/jobs/{run.pk}"))
     assert "Reported by the script reward 0.75" in page
+    assert "Started with train.py --epochs 3 --no-cache" in page
     assert "starts again from its beginning" in page
     assert chosen_epoch(run) is None
     assert browser.get(f"/api/v1/jobs/{run.pk}").status_code == 200

@@ -266,3 +266,20 @@ def test_a_job_can_be_cloned_and_ordered(installation: Yard) -> None:
     job = installation.submit()
     control.change(job, priority=90, by=installation.owner)
     assert job.priority == 90
+
+
+def test_code_that_raises_a_fatal_error_ends_its_search_at_once(
+    installation: Yard, worker: PretendWorker
+) -> None:
+    job, (first, second) = placed_search(installation, worker)
+    fatal = {"code": "code_fatal", "message": "building the model ended the search: FatalError: no data"}
+    attempt_end.finish(first.pk, Outcome.FAILED, error=fatal)
+    pipeline.advance_all()
+    attempt_end.finish(second.pk, Outcome.STOPPED)
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert (job.state, job.error, job.trials.count()) == ("failed", fatal, 2)
+    # The cause may have been outside of the code.
+    control.retry(job, by=installation.owner)
+    until_final(worker, job)
+    assert job.state == "completed"

@@ -143,8 +143,8 @@ def test_a_script_that_ignores_sigterm_is_killed_and_this_is_told(tmp_path: Path
     report = StoppingReport(tmp_path)
     assert isinstance(task.spec.model, ScriptModel)
     plan = Plan(
-        script=task.spec.model, code=present(task.code), folder=tmp_path / "run", seed=0, steps=1,
-        objective=None, bounds=OF_RUN, grace=0.3,
+        script=task.spec.model, command=("train.py",), code=present(task.code), folder=tmp_path / "run",
+        seed=0, steps=1, objective=None, bounds=OF_RUN, grace=0.3,
     )  # fmt: skip
     with pytest.raises(TaskInterrupted):
         run_script(plan, report)

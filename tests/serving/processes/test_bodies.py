@@ -21,7 +21,7 @@ from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.bodies.pool import BodyWorkers
 from workers.serving.metrics import Metrics
-from workers.serving.protocols import oip_infer, tfs_predict
+from workers.serving.protocols import oip_infer, oip_outputs, tfs_predict
 from workers.serving.protocols.open_inference import INFER
 from workers.serving.protocols.protocol import AnsweringVersion
 from workers.serving.protocols.target import Target
@@ -155,7 +155,7 @@ async def test_large_answers_are_encoded_by_a_worker(codec: BodyCodec) -> None:
     by_row = tfs_predict.PredictCall([], rows=True)
     answer = await codec.encode(PREDICT, by_row, [VALUES], version, soon())
     assert bytes(answer.body) == tfs_predict.encode_predict([VALUES], ONE, rows=True)
-    call = oip_infer.InferCall([], [oip_infer.RequestedOutput(0, False)], "an id")
+    call = oip_infer.InferCall([], [oip_outputs.RequestedOutput(0, False)], "an id")
     answer = await codec.encode(INFER, call, [VALUES], version, soon())
     assert bytes(answer.body) == oip_infer.encode_infer(call, [VALUES], "m", 3, ONE).body
     assert len(processes()) == 1
@@ -167,7 +167,7 @@ async def test_the_open_inference_protocol_is_parsed_by_a_worker(codec: BodyCode
     body = json.dumps({"id": "an id", "inputs": [tensor], "outputs": asked}).encode()
     call = await codec.parse(INFER, body, None, ONE, soon())
     np.testing.assert_array_equal(call.arrays[0], VALUES)
-    assert (call.outputs, call.id) == ([oip_infer.RequestedOutput(0, True)], "an id")
+    assert (call.outputs, call.id) == ([oip_outputs.RequestedOutput(0, True)], "an id")
 
 
 async def test_raw_tensors_need_no_worker(codec: BodyCodec) -> None:

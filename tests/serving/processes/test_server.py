@@ -3,10 +3,12 @@
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
 import zlib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 import numpy as np
@@ -51,6 +53,17 @@ def test_a_child_of_a_tiny_model_shares_most_of_its_memory(server: ServerProcess
     child = present(until(lambda: server.child_of("telling", 2)))
     memory = child.memory_full_info()
     assert memory.uss < 60 * 2**20 < memory.rss
+
+
+def test_http_1_0_without_a_host_is_answered(server: ServerProcess) -> None:
+    address = urlsplit(server.url)
+    content = b'{"instances": [[1, 2, 3, 4]]}'
+    head = b"POST %b HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (PREDICT.encode(), len(content))
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=30) as connection:
+        connection.sendall(head + content)
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b'{"predictions":[[20.0,2.0]]}')
 
 
 def test_rows_and_columns_are_answered_with_the_version_in_headers(

@@ -120,6 +120,17 @@ def test_invalid_json_is_a_bad_request(body: bytes) -> None:
         parse(body)
 
 
+@pytest.mark.parametrize("coding", ["utf-16", "utf-32", "latin-1"])
+def test_json_in_another_coding_is_refused(coding: str) -> None:
+    """The checks of a body search its bytes: a true in UTF-16 would become 1."""
+    with pytest.raises(BadRequest, match="JSON Parse error"):
+        parse('{"ä": [true, 1.5]}'.encode(coding))
+
+
+def test_a_mark_of_utf_8_before_the_json_is_ignored() -> None:
+    assert parse("\ufeff[1]".encode()) == [1]
+
+
 def test_floats_are_written_in_their_shortest_form_and_whole_ones_keep_their_point() -> None:
     array = np.array([[0.1, 1435774336, 3e-5]], np.float32)
     assert dump({"p": array}) == b'{"p":[[0.1,1435774300.0,0.00003]]}'

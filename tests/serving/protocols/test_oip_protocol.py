@@ -8,7 +8,8 @@ import pytest
 
 from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols.oip_infer import InferCall, RequestedOutput, encode_infer, parse_infer
+from workers.serving.protocols.oip_infer import InferCall, encode_infer, parse_infer
+from workers.serving.protocols.oip_outputs import RequestedOutput
 from workers.serving.protocols.open_inference import encode_metadata, model_route
 from workers.serving.protocols.target import Target
 
@@ -20,6 +21,7 @@ SIGNATURE = Signature(
     ),
 )
 A = {"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
+RAW_A = {key: value for key, value in A.items() if key != "data"}
 B = {"name": "b", "shape": [1], "datatype": "INT32", "data": [5]}
 OUTPUTS = [np.array([[1, np.pi]], np.float32), np.array([3], np.float32)]
 
@@ -100,7 +102,21 @@ def test_values_that_are_not_finite_are_null_in_json_and_kept_in_raw_tensors() -
         (infer(inputs=[A | {"shape": [2, 2]}, B]), "2 values do not fit"),
         (infer(inputs=[A | {"shape": [0, 2], "data": []}, B | {"shape": [0], "data": []}]), "at least 1"),
         (infer(inputs=[A, B | {"shape": [2], "data": [1, 2]}]), "same first dimension"),
-        (infer(inputs=[A | {"parameters": {"binary_data_size": 8}}, B]), "binary_data_size 8 does not fit"),
+        (
+            infer(inputs=[RAW_A | {"parameters": {"binary_data_size": 8}}, B]),
+            "binary_data_size 8 does not fit",
+        ),
+        (
+            infer(inputs=[RAW_A | {"parameters": {"binary_data_size": 8}}, B]),
+            "Inference-Header-Content-Length",
+        ),
+        (infer(inputs=[A | {"parameters": {"binary_data_size": 8}}, B]), "either data or binary_data_size"),
+        (infer(inputs=[A | {"parameters": 1}, B]), "'parameters' must be an object"),
+        (infer(inputs=[A | {"parameters": {"shared_memory_region": "r"}}, B]), "shared_memory_region"),
+        (infer(outputs=[{"name": "p", "parameters": {"shared_memory_region": "r"}}]), "shared_memory_region"),
+        (infer(outputs=[{"name": "p", "parameters": {"classification": 2}}]), "'classification' is not"),
+        (infer(outputs=[{"name": "p", "parameters": {"binary_data": 1}}]), "must be true or false, not 1"),
+        (infer(parameters={"binary_data_output": "yes"}), 'must be true or false, not "yes"'),
         (infer(outputs=[{"name": "z"}]), "unexpected output 'z'"),
         (infer(id=5), "'id' must be a string"),
         (infer(id="i" * 1001), "'id' must be a string of at most 1000 characters"),
@@ -110,6 +126,10 @@ def test_values_that_are_not_finite_are_null_in_json_and_kept_in_raw_tensors() -
         (infer(inputs=[A, B | {"datatype": ["INT32"]}]), "the model takes INT32"),
         (infer(outputs=[{"name": "p"}, {"name": "p"}]), "output 'p' is requested twice"),
         (infer(inputs=[A | {"data": ["1", 2]}, B]), "is not of expected type: float"),
+        (
+            infer(inputs=[A | {"data": [[1, 2], [3, 4]]}, B]),
+            r"lists of shape \[2, 2\] do not fit shape \[1, 2\]",
+        ),
     ],
 )
 def test_wrong_bodies_are_bad_requests(body: bytes, message: str) -> None:
@@ -121,6 +141,55 @@ def test_wrong_bodies_are_bad_requests(body: bytes, message: str) -> None:
 def test_a_wrong_header_length_is_a_bad_request(length: str) -> None:
     with pytest.raises(BadRequest, match="Inference-Header-Content-Length"):
         parse_infer(infer(), length, SIGNATURE)
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe\x00\x40" * 2, b"abcdefgh"], ids=["no text", "text"])
+def test_a_binary_body_without_the_length_of_its_json_names_the_header(raw: bytes) -> None:
+    head = infer(inputs=[RAW_A | {"parameters": {"binary_data_size": 8}}, B])
+    with pytest.raises(
+        BadRequest, match="send the header Inference-Header-Content-Length with the length of"
+    ):
+        parse_infer(head + raw, None, SIGNATURE)
+    with pytest.raises(
+        BadRequest, match="the first 10 bytes of the body, by Inference-Header-Content-Length"
+    ):
+        parse_infer(head + raw, "10", SIGNATURE)
+
+
+@pytest.mark.parametrize("datatype", ["FP16", "BF16"])
+@pytest.mark.parametrize("binary", [False, True])
+def test_floats_of_16_bits_are_accepted_for_other_floats(datatype: str, binary: bool) -> None:
+    tensor: dict[str, Any] = {"name": "a", "shape": [1, 2], "datatype": datatype}
+    raw = b""
+    if binary:
+        values = np.array([1.5, -2], np.float16 if datatype == "FP16" else np.float32)
+        raw = (
+            values.tobytes() if datatype == "FP16" else (values.view(np.uint32) >> 16).astype("<u2").tobytes()
+        )
+        tensor["parameters"] = {"binary_data_size": 4}
+    else:
+        tensor["data"] = [1.5, -2]
+    head = infer(inputs=[tensor, B])
+    call = parse_infer(head + raw, str(len(head)), SIGNATURE)
+    assert (call.arrays[0].dtype.name, call.arrays[0].tolist()) == ("float32", [[1.5, -2.0]])
+    with pytest.raises(BadRequest, match=f"datatype is '{datatype}'; the model takes INT32"):
+        parse_infer(infer(inputs=[A, B | {"datatype": datatype}]), None, SIGNATURE)
+
+
+def test_a_boolean_of_another_byte_than_0_and_1_is_refused() -> None:
+    flags = Signature(inputs=(TensorSpec(name="f", dtype="bool", shape=()),), outputs=SIGNATURE.outputs)
+    tensor = {"name": "f", "shape": [2], "datatype": "BOOL", "parameters": {"binary_data_size": 2}}
+    head = json.dumps({"inputs": [tensor]}).encode()
+    assert parse_infer(head + b"\1\0", str(len(head)), flags).arrays[0].tolist() == [True, False]
+    with pytest.raises(BadRequest, match="input 'f': a BOOL is a byte 0 or 1"):
+        parse_infer(head + b"\1\2", str(len(head)), flags)
+
+
+def test_nested_lists_have_the_shape_that_is_stated() -> None:
+    words = Signature(inputs=(TensorSpec(name="w", dtype="int32", shape=(None,)),), outputs=SIGNATURE.outputs)
+    tensor = {"name": "w", "shape": [3, 2], "datatype": "INT32", "data": [[1, 2, 3], [4, 5, 6]]}
+    with pytest.raises(BadRequest, match=r"lists of shape \[2, 3\] do not fit shape \[3, 2\]"):
+        parse_infer(json.dumps({"inputs": [tensor]}).encode(), None, words)
 
 
 def test_bytes_after_the_last_tensor_are_refused() -> None:

@@ -12,7 +12,14 @@ from tests.features.making import ALL, COLUMNS, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols import oip_infer, open_inference, table_rows, tensorflow_serving, tfs_predict
+from workers.serving.protocols import (
+    oip_infer,
+    open_inference,
+    quick_bodies,
+    table_rows,
+    tensorflow_serving,
+    tfs_predict,
+)
 
 PIPELINE = Pipeline(fit(plans(), COLUMNS, ALL))
 WIDTH = PIPELINE.features.width
@@ -46,13 +53,33 @@ def test_columns_by_name_give_the_bits_of_the_training() -> None:
     assert call.arrays[0].tobytes() == STORED.tobytes()
 
 
-def test_the_numbers_behind_the_columns_are_accepted_too() -> None:
+def test_the_encoded_numbers_are_refused_with_the_columns_in_order() -> None:
+    encoded = STORED.tolist()
     for body in (
-        {"instances": STORED.tolist()},
-        {"instances": [{"input": row} for row in STORED.tolist()]},
-        {"inputs": {"input": STORED.tolist()}},
+        {"instances": encoded},
+        {"instances": [{"input": row} for row in encoded]},
+        {"inputs": encoded},
+        {"inputs": {"input": encoded}},
     ):
-        np.testing.assert_array_equal(predicted(body).arrays[0], STORED)
+        with pytest.raises(
+            BadRequest, match=f"row 1 has {WIDTH} values, and the model takes 10 columns in this"
+        ):
+            predicted(body)
+
+
+def test_all_columns_have_the_name_input_or_that_of_the_input_unless_a_column_has_it() -> None:
+    own = SIGNATURE.model_copy(update={"inputs": (SIGNATURE.inputs[0].model_copy(update={"name": "x_1"}),)})
+    row = [ROWS[0].get(name) for name in PIPELINE.columns]
+    for name in ("input", "x_1"):
+        body = json.dumps({"instances": [{name: row}]}).encode()
+        array = tfs_predict.parse_predict(body, own, PIPELINE).arrays[0]
+        assert array.tobytes() == STORED[:1].tobytes()
+    column = PIPELINE.features.columns[0].model_copy(update={"column": "input"})
+    pipeline = Pipeline(PIPELINE.features.model_copy(update={"columns": (column,)}))
+    (value,) = tfs_predict.parse_predict(b'{"instances": [{"input": 3.5}]}', own, pipeline).arrays
+    assert value[0, 0] == 3.5
+    with pytest.raises(BadRequest, match="column 'input' takes numbers"):
+        tfs_predict.parse_predict(b'{"instances": [{"input": [3.5]}]}', own, pipeline)
 
 
 def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
@@ -90,6 +117,18 @@ def test_binary_tensors_have_texts_after_their_lengths() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        ({}, "Missing 'inputs' or 'instances' key"),
+        ({"instances": {}}, "Expecting 'instances' to be an list/array"),
+        ({"instances": []}, "No values in 'instances' array"),
+        (
+            {"instances": [[1, 2]]},
+            "row 1 has 2 values, and the model takes 10 columns in this order: age, rooms",
+        ),
+        ({"instances": [5]}, "row 1 has 1 value, and the model takes 10 columns"),
+        ({"inputs": []}, "inputs have no rows"),
+        ({"inputs": {}}, "inputs have no rows"),
+        ({"inputs": 5}, "'inputs' must be a list of rows, or an object with the columns age, rooms"),
+        (b'{"instances": [{"input": [1], "input": [2]}]}', 'has the key "input" twice'),
         ({"instances": [{"age": 1}, [1]]}, "Expecting object but got list at item 1"),
         ({"instances": [[1], {"age": 1}]}, "Expecting value/list but got object at item 1"),
         ({"instances": [{"age": "old"}]}, "column 'age' takes numbers, but row 1 has 'old'"),
@@ -156,21 +195,30 @@ def test_metadata_name_the_columns_with_their_types() -> None:
 
 def test_only_small_bodies_for_few_columns_are_read_at_once() -> None:
     row = json.dumps({"instances": ROWS[:1]}).encode()
-    size = table_rows.size_of(PIPELINE)
-    assert size == len(COLUMNS) + WIDTH // table_rows.POSITIONS_PER_COLUMN
-    assert table_rows.is_quick(row, size)
-    assert not table_rows.is_quick(row, 20_000)
-    assert table_rows.is_quick(row, 200)
-    assert not table_rows.is_quick(b'{"instances":[' + b"{}," * 600 + b"{}]}", 20)
-    assert not table_rows.is_quick(b'{"inputs":{"age":[' + b"1," * 600 + b"1]}}", 20)
-    assert not table_rows.is_quick(b'{"\\u0069nputs":{"age":[' + b"1," * 600 + b"1]}}", 20)
-    assert not table_rows.is_quick(row, size, raw=1500)
-    numbers = json.dumps({"instances": STORED.tolist() * 20}).encode()
-    assert table_rows.is_quick(numbers, 20_000)
-    assert table_rows.is_quick(numbers * 9, 0)
+    size = quick_bodies.size_of(PIPELINE)
+    assert size == len(COLUMNS) + WIDTH // quick_bodies.POSITIONS_PER_COLUMN
+    assert quick_bodies.is_quick(row, size)
+    assert not quick_bodies.is_quick(row, 20_000)
+    assert quick_bodies.is_quick(row, 200)
+    assert not quick_bodies.is_quick(b'{"instances":[' + b"{}," * 600 + b"{}]}", 20)
+    assert not quick_bodies.is_quick(b'{"inputs":{"age":[' + b"1," * 600 + b"1]}}", 20)
+    assert not quick_bodies.is_quick(b'{"\\u0069nputs":{"age":[' + b"1," * 600 + b"1]}}", 20)
+    assert not quick_bodies.is_quick(row, size, raw=1500)
+    numbers = json.dumps({"instances": [[0.5] * 20] * 100}).encode()
+    assert len(numbers) > quick_bodies.MAX_QUICK_BYTES
+    assert quick_bodies.is_quick(numbers, 20)
+    assert not quick_bodies.is_quick(numbers[:-1] + b', "id": null}', 20)
+    assert not quick_bodies.is_quick(numbers, 20_000)
+    assert not quick_bodies.is_quick(b'{"inputs":[' + b"[1,2],[3,4]," * 2000 + b"[5,6]]}", 2)
+    assert quick_bodies.is_quick(numbers * 9, 0)
+    assert quick_bodies.is_quick(b'{"instances":[' + b"[1,2],[3,4]" * 50 + b"]}", 2)
+    assert not quick_bodies.is_quick(b'{"instances":[' + b"null," * 600 + b"1]}", 20)
+    windows = b'{"instances":[{"rows":[' + b"[],[]," * 150 + b"[]]}]}"
+    assert quick_bodies.is_quick(windows, 10)
+    assert not quick_bodies.is_quick(windows, 20)
 
 
 def test_a_wide_column_takes_longer() -> None:
     wide = PIPELINE.features.columns[3].model_copy(update={"size": 5_000_000})
     pipeline = Pipeline(PIPELINE.features.model_copy(update={"columns": (wide,)}))
-    assert not table_rows.is_quick(b'{"instances":[{},{}]}', table_rows.size_of(pipeline))
+    assert not quick_bodies.is_quick(b'{"instances":[{},{}]}', quick_bodies.size_of(pipeline))

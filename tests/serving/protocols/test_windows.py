@@ -50,8 +50,11 @@ def test_the_last_rows_of_a_longer_window_are_used() -> None:
     assert predicted({"instances": longer}).tobytes() == STORED.tobytes()
 
 
-def test_the_numbers_behind_the_columns_are_accepted_too() -> None:
-    np.testing.assert_array_equal(predicted({"instances": STORED.tolist()}), STORED)
+def test_the_encoded_numbers_are_refused_with_the_columns_in_order() -> None:
+    with pytest.raises(
+        BadRequest, match=r"instance 1: row 1 has .* takes 3 columns in this order: age, plan, ci"
+    ):
+        predicted({"instances": STORED.tolist()})
 
 
 def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
@@ -96,7 +99,10 @@ def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
         ),
         ({"instances": [{"age": 1}]}, 'instance 1 must be {"rows": [{…}, …]} with 2 rows'),
         ({"instances": [{"rows": [{}, {}], "age": 1}]}, 'instance 1 must be {"rows"'),
-        ({"instances": [{"rows": [[1], [2]]}]}, 'instance 1 must be {"rows"'),
+        (
+            {"instances": [{"rows": [[1], [2]]}]},
+            "instance 1: row 1 has 1 value, and the model takes 3 columns",
+        ),
         ({"instances": [{"rows": 7}]}, 'instance 1 must be {"rows"'),
         ({"instances": [{"rows": [{}, {"size": 1}]}]}, "instance 1: row 2 has the unknown column 'size'"),
         (

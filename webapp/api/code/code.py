@@ -19,9 +19,10 @@ from jobs.queries.code import code as queries
 from webapp import code_reader
 from webapp.api.auth import actor
 from webapp.api.data import uploads
-from webapp.api.idempotency import begin, idempotent_upload
+from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import NEWEST, Page, Paging, paginate
+from webapp.code_definitions import keep_definitions
 from webapp.json_text import read_json
 from webapp.uploads import received_code, written_code
 
@@ -86,6 +87,19 @@ def create_code(request: HttpRequest) -> Status[CodeVersionOut]:
 def get_code(request: HttpRequest, code: str, project: str | None = None) -> CodeVersionOut:
     """Return a code version by its digest, with the findings about it."""
     return queries.version_out(_find_version(request, code, project))
+
+
+@router.post("/code/{code}/definitions", response={200: CodeVersionOut, 201: CodeVersionOut})
+@idempotent
+def keep_code_definitions(
+    request: HttpRequest, code: str, project: str | None = None
+) -> Status[CodeVersionOut]:
+    """Store a version with the definitions of this one alone, without the statements in `runs`.
+
+    These are imports, functions, classes, and the constants that they need.
+    """
+    version, is_new = keep_definitions(_find_version(request, code, project), by=actor(request))
+    return Status(201 if is_new else 200, queries.version_out(version))
 
 
 @router.delete("/code/{code}", response={204: None})

@@ -9,14 +9,15 @@ from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.problems import Problem
-from webapp.api.media import form_text
+from webapp.api.media import form_text, form_texts
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 
 
 def read_roles(request: HttpRequest) -> Roles:
     """Return the roles of columns in the form."""
-    target, features, task = (form_text(request, name, "") for name in ("target", "features", "task"))
+    target, task = (form_text(request, name, "") for name in ("target", "task"))
+    features = ",".join(form_texts(request, "features"))
     columns = _read_columns(form_text(request, "columns", ""))
     return Roles.read(target, features, task, columns, form_text(request, "rows_without_target", ""))
 

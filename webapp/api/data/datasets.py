@@ -183,6 +183,17 @@ def read_again(
     return Status(201, queries.version_out(new_version))
 
 
+@router.post("/datasets/{slug}/versions/{number}/offers/{position}", response={201: DatasetVersionOut})
+@idempotent
+def accept_offer(
+    request: HttpRequest, slug: str, number: int, position: int, project: str | None = None
+) -> Status[DatasetVersionOut]:
+    """Accept one of `schema.offers`, counted from 0, in a new version of the same file."""
+    version = _writable_version(request, slug, number, project)
+    new_version = dataset_roles.accept_offer(version, position, by=actor(request))
+    return Status(201, queries.version_out(new_version))
+
+
 def _writable_version(request: HttpRequest, slug: str, number: int, project: str | None) -> DatasetVersion:
     home = _find_project(request, project)
     return access.get_dataset_version(actor(request), slug, number, home, access.Action.WRITE)

@@ -183,12 +183,19 @@ FORMS: dict[str, dict[str, Any]] = {
             "name": TEXT,
             "description": TEXT,
             "target": TEXT | {"description": "The column to predict."},
-            "features": TEXT | {"description": "Column names, separated by commas."},
+            "features": TEXT
+            | {"description": 'Column names, separated by commas; one with a comma in quotes: `"dist, km"`.'},
             "task": TEXT,
             "columns": TEXT
-            | {"description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON.'},
+            | {
+                "description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON; '
+                "`date_format` is how the texts of a column are dates, such as `%d/%m/%Y`."
+            },
             "dialect": TEXT
-            | {"description": "`{delimiter, encoding, decimal, header}` as JSON; others are detected."},
+            | {
+                "description": "`{delimiter, encoding, decimal, header, comments, skip_lines, sheet}` as "
+                "JSON; others are detected."
+            },
             "images": TEXT
             | {"description": "`{height, width, fit}` as JSON: the size of images, else proposed."},
             "max_bad_share": TEXT

@@ -24,6 +24,7 @@ from jobs.queries.runs import events as event_log
 from jobs.queries.runs import jobs as queries
 from jobs.queries.runs import metrics as metric_log
 from jobs.spec.json_types import JsonObject
+from jobs.spec.name_lists import read_names
 from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import POOL
 from jobs.states import JobState
@@ -32,7 +33,7 @@ from webapp.api.auth import actor, caller
 from webapp.api.idempotency import idempotent
 from webapp.api.media import fast_json
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
-from webapp.api.search.trials import Numbers, numbers_of
+from webapp.api.search.trials import NAMES, Names, Numbers, numbers_of
 from webapp.api.shapes import Id, In, Number, OneOf
 from webapp.downloads import describe_download
 from webapp.live import sse
@@ -84,7 +85,7 @@ class JobChange(In):
 class MetricsFilter(Schema):
     """Filters for metric series."""
 
-    names: str = Field("", max_length=5000, description="Metric names, separated by commas.")
+    names: Names = Field("", description=NAMES)
     trial: Number | None = None
     trials: Numbers = Field("", description="Trial numbers, separated by commas.")
     newest: int | None = Field(
@@ -201,7 +202,7 @@ def get_metrics(request: HttpRequest, job_id: Id, filters: Query[MetricsFilter])
         )
     series = metric_log.read_series(
         job,
-        names=[name for name in filters.names.split(",") if name],
+        names=read_names(filters.names),
         trial=filters.trial,
         trials=numbers_of(filters.trials),
         newest=filters.newest,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Schema, Status
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from jobs import access, clock
 from jobs.access import Action
@@ -18,6 +18,7 @@ from jobs.models import Job, Trial
 from jobs.queries.runs import jobs as job_queries
 from jobs.queries.search import exports, outcomes, running_executions, timeline, trial_columns
 from jobs.queries.search import trials as queries
+from jobs.spec.name_lists import read_names
 from jobs.states import FINAL
 from webapp import analysis
 from webapp.api.auth import actor
@@ -36,6 +37,15 @@ _columns_of_ended: dict[tuple[int, str], bytes] = {}
 """The responses with all columns of ended searches, by job and version, in the memory of this process."""
 
 Numbers = Annotated[str, StringConstraints(pattern=r"^(\d{1,9}(,\d{1,9})*)?$", max_length=5000)]
+
+
+def _check_names(text: str) -> str:
+    read_names(text)
+    return text
+
+
+Names = Annotated[str, StringConstraints(max_length=5000), AfterValidator(_check_names)]
+NAMES = "Metric names, separated by commas; one with a comma in quotes."
 
 
 class ColumnsFilter(Schema):
@@ -57,7 +67,7 @@ class TrialsFilter(Schema):
 class MetricsExport(TrialsFilter):
     """Filters for metric series."""
 
-    names: str = Field("", max_length=5000, description="Metric names, separated by commas.")
+    names: Names = Field("", description=NAMES)
 
 
 class EnsembleIn(In):
@@ -231,8 +241,7 @@ def download_metrics(
 ) -> StreamingHttpResponse:
     """Download all points in a job's metric series as CSV."""
     job = access.get_job(actor(request), job_id)
-    names = [name for name in filters.names.split(",") if name]
-    rows = exports.metric_rows(job, names, numbers_of(filters.trials))
+    rows = exports.metric_rows(job, read_names(filters.names), numbers_of(filters.trials))
     return stream_download(
         request, exports.csv_blocks(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv"
     )

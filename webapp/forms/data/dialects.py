@@ -1,10 +1,11 @@
 """The dialect's fields in upload forms, and the first rows read with it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from jobs.spec.data.dialect import Dialect, DialectRequest, detect_dialect
+from jobs.spec.data.encodings import ENCODING_LABELS
 from webapp.template_context import Context
 
 BAD_ROWS_HINT = "The share that may be left out, such as 0.01. They are listed in a file."
@@ -12,17 +13,38 @@ SHOWN_ROWS = 8
 SHOWN_COLUMNS = 50
 """A sample of 64 KiB may have as many fields, and each is an element of the page."""
 PREFIX = "dialect."
-LABELS = {
-    "delimiter": ("Delimiter", ((",", "comma"), (";", "semicolon"), ("\t", "tab"), ("|", "vertical bar"))),
-    "encoding": ("Encoding", (("utf-8", "UTF-8"), ("latin-1", "Latin-1"), ("utf-16", "UTF-16"))),
+LABELS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "delimiter": (
+        "Delimiter",
+        (
+            (",", "comma"),
+            (";", "semicolon"),
+            ("\t", "tab"),
+            ("|", "vertical bar"),
+            (" ", "blanks"),
+            (":", "colon"),
+            ("::", "two colons"),
+            ("||", "two bars"),
+            ("^", "caret"),
+            ("~", "tilde"),
+            ("\x01", "control sign 1"),
+        ),
+    ),
+    "encoding": ("Encoding", tuple(ENCODING_LABELS.items())),
     "decimal": ("Decimal sign", ((".", "point"), (",", "comma"))),
     "header": ("First row", (("true", "names"), ("false", "values"))),
+    "comments": ("Lines with #", (("true", "left out"), ("false", "rows"))),
+    "skip_lines": ("Lines above the table", ()),
+    "sheet": ("Sheet", ()),
 }
-"""Label and choices by field. In requests, `header` is the text of a JSON boolean."""
+"""Label and choices by field; without choices it is an entry. In requests, truth values are texts of JSON."""
+OF_TEXT = tuple(name for name in LABELS if name != "sheet")
+OF_WORKBOOKS = ("header", "comments", "skip_lines", "sheet")
+"""The fields that a file of text has, and a workbook."""
 
 
 class DialectField(NamedTuple):
-    """A select in the form: the user's entry, and the detected value's label."""
+    """A field in the form: the user's entry, and the detected value's label."""
 
     name: str
     label: str
@@ -35,24 +57,33 @@ class DialectField(NamedTuple):
         return f"/dialect/{self.name}"
 
 
-def dialect_fields(entries: Mapping[str, str], detected: Dialect | None = None) -> list[DialectField]:
-    """Return the selects.
+def dialect_fields(
+    entries: Mapping[str, str],
+    detected: Dialect | None = None,
+    *,
+    sheet: str | None = None,
+    names: Sequence[str] = tuple(LABELS),
+) -> list[DialectField]:
+    """Return the fields.
 
     Args:
         entries: the form's fields by name, with their prefix.
         detected: the detected dialect, if there is one.
+        sheet: the sheet of a workbook that was read.
+        names: the fields that are shown.
     """
+    values = {**dict(detected or ()), **({"sheet": sheet} if sheet else {})}
     return [
-        DialectField(name, label, choices, entries.get(f"{PREFIX}{name}", ""), _label(name, detected))
-        for name, (label, choices) in LABELS.items()
+        DialectField(name, *LABELS[name], entries.get(f"{PREFIX}{name}", ""), _label(name, values.get(name)))
+        for name in names
     ]
 
 
-def _label(name: str, detected: Dialect | None) -> str:
-    if detected is None:
+def _label(name: str, value: object) -> str:
+    if value is None:
         return ""
-    value = getattr(detected, name)
-    return dict(LABELS[name][1])[str(value).lower() if isinstance(value, bool) else value]
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return dict(LABELS[name][1]).get(text, text)
 
 
 def read_dialect(entries: Mapping[str, str]) -> dict[str, str]:
@@ -63,8 +94,13 @@ def read_dialect(entries: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class SampleRows(Context):
-    """A file's detected dialect and first rows."""
+    """A file's detected dialect and first rows; a packed file has neither before it is read.
 
+    Attributes:
+        is_packed: whether its bytes are no text.
+    """
+
+    is_packed: bool
     dialect_fields: list[DialectField]
     names: list[str]
     rows: list[list[str]]
@@ -83,11 +119,14 @@ def sample_context(
         entries: the form's fields by name, with their prefix.
         requested: the validated entries.
     """
+    if entries.get("packed") == "1":
+        return SampleRows(True, dialect_fields(entries), [], [], 0, 0)
     dialect, rows = detect_dialect(start, is_all=is_all, request=requested)
     names = rows[0] if dialect.header and rows else []
     body = rows[1:] if dialect.header else rows
     return SampleRows(
-        dialect_fields=dialect_fields(entries, dialect),
+        is_packed=False,
+        dialect_fields=dialect_fields(entries, dialect, names=OF_TEXT),
         names=names[:SHOWN_COLUMNS],
         rows=[row[:SHOWN_COLUMNS] for row in body[:SHOWN_ROWS]],
         more_columns=max(max(map(len, rows), default=0) - SHOWN_COLUMNS, 0),

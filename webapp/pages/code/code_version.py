@@ -20,6 +20,7 @@ from jobs.messages.code import (
     MAX_SHOWN_BYTES,
     CodeEntry,
     CodeFound,
+    CodeNotice,
     CodeProblem,
     Highlighted,
 )
@@ -32,6 +33,7 @@ from jobs.spec.sections.code_model import CODE_ENTRIES
 from jobs.spec.sections.data import Task
 from jobs.states import FINAL
 from webapp import code_reader
+from webapp.code_definitions import keep_definitions
 from webapp.pages.code.code_lookup import line_address, version_address, version_of
 from webapp.pages.shortcuts import (
     Crumbs,
@@ -76,6 +78,8 @@ class CodeVersionPage(Context):
     contents: CodeFound
     entries: list[tuple[CodeEntry, str, str]]
     unreadable: list[tuple[CodeProblem, str]]
+    notices: list[tuple[CodeNotice, str]]
+    runs: list[tuple[CodeNotice, str]]
     of_same_name: QuerySet[CodeVersion]
     has_others: bool
     may_write: bool
@@ -101,6 +105,8 @@ def version_page(request: Request, code: str) -> HttpResponse:
         unreadable=[
             (problem, line_address(version, problem.path, problem.line)) for problem in contents.problems
         ],
+        notices=[(notice, line_address(version, notice.path, notice.line)) for notice in contents.notices],
+        runs=[(run, line_address(version, run.path, run.line)) for run in contents.runs],
         of_same_name=queries.versions_of_same_name(version)[:20],
         has_others=queries.other_versions(version).exists(),
         may_write=access.can(request.user, version.project, Action.WRITE),
@@ -163,6 +169,17 @@ def resolve(request: Request, code: str) -> HttpResponse:
     version = version_of(request, code)
     sets.resolve_again(version, by=request.user)
     notify(request, "The next run or installation chooses the versions of the packages again.")
+    return redirect(version_address(version))
+
+
+@action
+def definitions(request: Request, code: str) -> HttpResponse:
+    """Store a version with the definitions alone."""
+    version, is_new = keep_definitions(version_of(request, code), by=request.user)
+    if is_new:
+        notify(request, f"{version} has the definitions alone.")
+    else:
+        notify(request, f"The definitions are already there, as {version}.", level="info")
     return redirect(version_address(version))
 
 
@@ -248,12 +265,18 @@ def _source_context(version: CodeVersion, file: CodeFile) -> CodeSource:
 
 
 def _describe_entry(version: CodeVersion, entry: CodeEntry) -> tuple[CodeEntry, str, str]:
-    return entry, KINDS[entry.kind], line_address(version, entry.path, entry.line)
+    kind = (
+        "method that builds a model"
+        if "." in entry.name and entry.kind in CODE_ENTRIES
+        else KINDS[entry.kind]
+    )
+    return entry, kind, line_address(version, entry.path, entry.line)
 
 
 urls = [
     path("code/<slug:code>", version_page, name="code_version"),
     path("code/<slug:code>/install", install, name="code_install"),
+    path("code/<slug:code>/definitions", definitions, name="code_definitions"),
     path("code/<slug:code>/resolve", resolve, name="code_resolve"),
     path("code/<slug:code>/data", load_data, name="code_data"),
 ]

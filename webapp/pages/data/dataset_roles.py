@@ -1,6 +1,7 @@
 """Creates a version from the same file with other column roles and types, or another dialect."""
 
 from dataclasses import replace
+from typing import Any
 
 from django.http import HttpResponse, QueryDict
 from django.urls import path
@@ -12,12 +13,14 @@ from jobs.actions.data import datasets as actions
 from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion
+from jobs.spec.data.dates.formats import check_date_format
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
 from jobs.spec.data.images import ImageOptions
 from jobs.spec.problems import Problem
 from webapp.forms.data import dialects
 from webapp.forms.data import images as image_options
 from webapp.pages.data.dataset_lookup import dataset_of, home_of
+from webapp.pages.data.version_settings import has_dialect
 from webapp.pages.shortcuts import Request, action, notify, redirect, url
 
 
@@ -65,24 +68,25 @@ def _chosen_images(entries: QueryDict, version: DatasetVersion) -> ImageOptions 
 
 def _chosen_dialect(entries: QueryDict, version: DatasetVersion) -> DialectRequest | None:
     """Return the dialect in the form if it differs from that with which the version was read; else None."""
-    if version.request.get("source") != "csv" or not any(
-        name.startswith(dialects.PREFIX) for name in entries
-    ):
+    if not has_dialect(version) or not any(name.startswith(dialects.PREFIX) for name in entries):
         return None
     chosen = actions.read_options(dialects.read_dialect(entries)).dialect
     before = ReadOptions.model_validate(version.request.get("reading", {})).dialect
-    detected = version.profile.dialect if version.profile is not None else None
+    profile = version.profile
+    detected: dict[str, Any] = dict(before)
+    if profile is not None:
+        detected |= {**dict(profile.dialect or ()), "sheet": profile.file.sheet if profile.file else None}
     for name in DialectRequest.model_fields:
         value = getattr(chosen, name)
         # Without a choice it is detected, as before if there was none before either.
-        if value != getattr(before if value is None else detected or before, name):
+        if value != (getattr(before, name) if value is None else detected[name]):
             return chosen
     return None
 
 
 def _columns_read_again(
     entries: QueryDict, version: DatasetVersion, dialect: DialectRequest
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     """Return the corrections that remain if the file is read with another dialect.
 
     Types are always proposed again. Another delimiter, encoding or header may give the columns other names,
@@ -95,10 +99,11 @@ def _columns_read_again(
     return [{name: value for name, value in column.items() if name != "type"} for column in columns]
 
 
-def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, str]]:
+def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, Any]]:
     """Return the columns corrected on this page, and the earlier corrections to other columns."""
     profile = version.profile
-    edited = _edited_columns(entries, profile.target if profile is not None else None)
+    edited = _edited_columns(entries, version)
+    edited = [{**_rules_of(version, column), **column} for column in edited]
     names = {column["name"] for column in edited}
     others = [column for column in version.request.get("columns", ()) if column["name"] not in names]
     if edited and profile is not None and profile.target not in names:
@@ -110,15 +115,34 @@ def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict
     return [*others, *edited]
 
 
-def _edited_columns(entries: QueryDict, target: str | None) -> list[dict[str, str]]:
+def _rules_of(version: DatasetVersion, column: dict[str, Any]) -> dict[str, Any]:
+    """Return how a column's texts are read, as chosen earlier, if its type stays.
+
+    The form has no fields for these rules.
+    """
+    described = version.profile.columns if version.profile is not None else ()
+    now = next((each for each in described if each.name == column["name"]), None)
+    before = next(
+        (each for each in version.request.get("columns", ()) if each["name"] == column["name"]), None
+    )
+    if before is None or now is None or now.type != column["type"]:
+        return {}
+    return {name: before[name] for name in ("number_format", "gap_words", "merge_labels") if name in before}
+
+
+def _edited_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[str, Any]]:
     """Return the column roles and types in the table; the button "Include" makes a column a feature.
 
     Raises:
-        BadInput: several columns are the target, or none, although the present one is on this page.
+        BadInput: several columns are the target, or none, although the present one is on this page; or a date
+            format is none.
     """
+    target = version.profile.target if version.profile is not None else None
+    formats = _stated_formats(entries, version)
     lists = (entries.getlist(name) for name in ("column", "role", "type"))
     columns = [
         {"name": name, "role": "feature" if name == entries.get("include") else role, "type": kind}
+        | ({"date_format": formats[name]} if kind == "date" and name in formats else {})
         for name, role, kind in zip(*lists, strict=False)
     ]
     targets = [column["name"] for column in columns if column["role"] == "target"]
@@ -128,6 +152,31 @@ def _edited_columns(entries: QueryDict, target: str | None) -> list[dict[str, st
         message = f"Give exactly one column the role target; now it is {named}."
         raise BadInput(message, [Problem("/role", message)])
     return columns
+
+
+def _stated_formats(entries: QueryDict, version: DatasetVersion) -> dict[str, str]:
+    """Return the date formats that a person has stated, by column; those that were recognized remain so.
+
+    Raises:
+        BadInput: one is no date format.
+    """
+    profile = version.profile
+    recognized = {column.name: column.date_format for column in profile.columns} if profile else {}
+    before = {column["name"] for column in version.request.get("columns", ()) if "date_format" in column}
+    stated = {}
+    kinds = entries.getlist("type")
+    for name, kind, text in zip(
+        entries.getlist("column"), kinds, entries.getlist("date_format"), strict=False
+    ):
+        form = text.strip()
+        if kind != "date" or not form or (form == recognized.get(name) and name not in before):
+            continue
+        try:
+            stated[name] = check_date_format(form)
+        except ValueError as error:
+            message = f"Column {name!r}: {error}."
+            raise BadInput(message, [Problem("/date_format", message)]) from error
+    return stated
 
 
 @action
@@ -141,7 +190,22 @@ def leave_out_gaps(request: Request, slug: str, number: int) -> HttpResponse:
     return redirect(url("dataset_version", slug, new_version.number, project=home_of(dataset)))
 
 
+@action
+def accept_offer(request: Request, slug: str, number: int, position: int) -> HttpResponse:
+    """Create a version from the same file with the change that a finding offers."""
+    dataset = dataset_of(request, slug, Action.WRITE)
+    version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
+    new_version = dataset_roles.accept_offer(version, position, by=request.user)
+    notify(request, f"{new_version} is read with this change by a worker.")
+    return redirect(url("dataset_version", slug, new_version.number, project=home_of(dataset)))
+
+
 urls = [
     path("datasets/<slug:slug>/versions/<int:number>/roles", set_roles, name="dataset_roles"),
     path("datasets/<slug:slug>/versions/<int:number>/gaps", leave_out_gaps, name="dataset_gaps"),
+    path(
+        "datasets/<slug:slug>/versions/<int:number>/offers/<int:position>",
+        accept_offer,
+        name="dataset_offer",
+    ),
 ]

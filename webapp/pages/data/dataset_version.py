@@ -61,8 +61,10 @@ class DatasetVersionPage(Context):
     has_target_gaps: bool
     roles: tuple[str, ...]
     types: tuple[str, ...]
+    date_formats: tuple[version_settings.DateFormatChoice, ...]
     has_file: bool
     may_edit_roles: bool
+    may_accept_offers: bool
     dialect_fields: list[dialects.DialectField]
     thumbnails: list[ThumbnailRow]
     image_fields: image_options.ImageFields | None
@@ -96,8 +98,10 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         has_target_gaps=(version.error or {}).get("code") == TARGET_GAPS,
         roles=get_args(OfferedRole),
         types=get_args(OfferedType),
+        date_formats=version_settings.DATE_FORMATS,
         has_file=version_settings.has_file(version),
         may_edit_roles=version_settings.may_edit_roles(request, version),
+        may_accept_offers=version_settings.may_accept_offers(request, version),
         dialect_fields=version_settings.fields_of_dialect(version),
         thumbnails=thumbnail_rows(version, profile),
         image_fields=version_settings.image_fields(version, profile),

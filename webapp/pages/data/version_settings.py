@@ -1,9 +1,12 @@
 """The settings on a version's page: the fields with which its file is read again."""
 
+from typing import NamedTuple
+
 from jobs import access
 from jobs.access import Action
 from jobs.models import DatasetVersion
 from jobs.queries.data import datasets as queries
+from jobs.spec.data.dates.formats import EXAMPLE, write_date
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.data.profile import Column, Profile
 from webapp.forms.data import dialects
@@ -12,16 +15,35 @@ from webapp.pages.shortcuts import (
     Request,
 )
 
-WITH_BAD_ROWS = ("csv", "json_lines", "images")
+WITH_BAD_ROWS = ("csv", "json_lines", "xlsx", "images")
 """Sources whose rows are left out if they are damaged."""
+
+
+class DateFormatChoice(NamedTuple):
+    """A suggested format with a date that is written so."""
+
+    format: str
+    example: str
+
+
+DATE_FORMATS: tuple[DateFormatChoice, ...] = tuple(
+    DateFormatChoice(form, write_date(EXAMPLE, form))
+    for form in (
+        *("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%y", "%m/%d/%y"),
+        *("%m/%d/%Y %I:%M %p", "%d/%m/%Y %H:%M", "%d-%b-%Y", "%d %B %Y", "%B %d, %Y"),
+        *("%Y%m%d", "%Y-%m", "%YQ%q", "%G-W%V", "%a, %d %b %Y %H:%M:%S %z"),
+    )
+)
+"""Formats that the form of a table suggests; a person may write others."""
 
 
 def image_fields(version: DatasetVersion, profile: Profile | None) -> image_options.ImageFields | None:
     """Return the image size in a version's form; None for other data."""
     if version.request.get("source") != "images":
         return None
-    if profile is not None and profile.images is not None:
-        return image_options.image_fields_of(profile.images.shape)
+    if profile is not None:
+        # An archive may have a table in place of images.
+        return image_options.image_fields_of(profile.images.shape) if profile.images is not None else None
     return image_options.image_fields_of(
         ReadOptions.model_validate(version.request.get("reading", {})).images
     )
@@ -31,6 +53,13 @@ def may_edit_roles(request: Request, version: DatasetVersion) -> bool:
     """Return whether the table with the columns is a form. Everyone sees the same roles in bundled files."""
     profile = version.profile
     if profile is None or not has_file(version) or profile.images is not None:
+        return False
+    return access.can(request.user, version.dataset.project, Action.WRITE)
+
+
+def may_accept_offers(request: Request, version: DatasetVersion) -> bool:
+    """Return whether findings have their buttons, each of which reads the file again."""
+    if version.state != DatasetVersion.State.READY or not has_file(version):
         return False
     return access.can(request.user, version.dataset.project, Action.WRITE)
 
@@ -59,14 +88,30 @@ def has_file(version: DatasetVersion) -> bool:
 
 
 def fields_of_dialect(version: DatasetVersion) -> list[dialects.DialectField]:
-    """Return the dialect's selects for a text table; none for other formats and bundled data."""
-    if version.request.get("source") != "csv":
+    """Return the dialect's fields for a text table or a workbook; none for other formats and bundled data."""
+    if not has_dialect(version):
         return []
+    profile = version.profile
+    file = profile.file if profile is not None else None
+    sheet = file.sheet if file is not None else None
+    is_workbook = sheet is not None or (file is None and version.request.get("source") == "xlsx")
     dialect = ReadOptions.model_validate(version.request.get("reading", {})).dialect.model_dump(mode="json")
     chosen = {
         f"{dialects.PREFIX}{name}": _as_text(value) for name, value in dialect.items() if value is not None
     }
-    return dialects.dialect_fields(chosen, version.profile.dialect if version.profile is not None else None)
+    return dialects.dialect_fields(
+        chosen,
+        profile.dialect if profile is not None else None,
+        sheet=sheet,
+        names=dialects.OF_WORKBOOKS if is_workbook else dialects.OF_TEXT,
+    )
+
+
+def has_dialect(version: DatasetVersion) -> bool:
+    """Return whether a version's file is text or a workbook, also one that was in an archive."""
+    if version.profile is not None:
+        return version.profile.dialect is not None
+    return version.request.get("source") in ("csv", "xlsx")
 
 
 def _as_text(value: object) -> str:

@@ -12,6 +12,7 @@ from jobs.access import Action
 from jobs.actions.experiments import experiments as actions
 from jobs.errors import BadInput, StaleState, TrainyardError
 from jobs.models import AuditEvent, Experiment, ModelVersion, Project, Revision
+from jobs.queries.code import code as code_queries
 from jobs.queries.data import code_data
 from jobs.queries.experiments import experiments as queries
 from jobs.queries.experiments.experiments import Difference
@@ -67,7 +68,9 @@ def new(request: Request, project: str) -> HttpResponse:
         request.GET.get("version", str(data.get("dataset_version", ""))),
     )
     if digest := request.GET.get("code"):
-        spec = start.spec_of_code(slug, number, profile, digest, request.GET.get("entry", ""))
+        entry = request.GET.get("entry", "")
+        search = code_queries.described_search(home, digest, entry)
+        spec = start.spec_of_code(slug, number, profile, digest, entry, search)
     else:
         spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
     name = names.free_name(names.name_experiment(spec), queries.newest_names(home))

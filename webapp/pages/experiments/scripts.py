@@ -15,6 +15,7 @@ from jobs.access import Action
 from jobs.actions.experiments import experiments as actions
 from jobs.errors import Forbidden, StaleState
 from jobs.messages.code import CodeEntry
+from jobs.messages.script_command import path_of
 from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries.code import code as code_queries
 from jobs.queries.data import datasets
@@ -185,10 +186,8 @@ def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
 
 
 def _find_script(version: CodeVersion, entry: str) -> CodeEntry | None:
-    module = entry.removeprefix("-m ").replace(".", "/") + ".py"
-    paths = (entry, module)
     scripts = (code_entry for code_entry in version.findings.entries if code_entry.kind == "script")
-    return next((script for script in scripts if script.path in paths), None)
+    return next((script for script in scripts if script.path == path_of(entry)), None)
 
 
 def _list_scripts(version: CodeVersion) -> list[str]:

@@ -1,5 +1,6 @@
 """Builds the overview tab on a job's page: candidates, the best trial, and a search's answer."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -89,6 +90,7 @@ class JobOverview(Context):
     weighted_by: str
     training: retraining.TrainingResult | None
     reported: dict[str, Any]
+    command: str
     findings: list[tuple[StoredReport, str]]
     chosen_epoch: ChosenEpoch | None
 
@@ -119,6 +121,7 @@ def _job_overview(request: Request, row: Job) -> JobOverview:
         weighted_by=datasets.weight_column(row),
         training=None if runs_script(row) else retraining.training_result(row),
         reported=row.results.metrics.get("reported", {}),
+        command=shlex.join(getattr(row.results, "command", ())),
         findings=model_reports.report_findings(model_reports.reports_of_job(row, ("report",))),
         chosen_epoch=retraining.chosen_epoch(row),
     )

@@ -1,5 +1,6 @@
 """Shows a trial; queues, retries, continues and retrains trials; and creates ensembles."""
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from jobs.actions.search import ensembles, trials
 from jobs.answers.search.trials import TrialOut
 from jobs.errors import BadInput, Conflict
 from jobs.models import Attempt, Checkpoint, Job, Trial
-from jobs.queries.code import sandboxes
+from jobs.queries.code import sandboxes, script_checks
 from jobs.queries.data import datasets
 from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import phases, restarts
@@ -101,6 +102,7 @@ class TrialPage(Context):
     may_queue: bool
     may_train: bool
     runs_script: bool
+    command: str
     unit: str
     least_epochs: int
     may_retry: bool
@@ -149,6 +151,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         may_queue=queries.accepts_trials(row.job),
         may_train=row.job.experiment_id is not None,
         runs_script=is_script,
+        command=shlex.join(script_checks.command_of_trial(row.job, row.values)) if is_script else "",
         unit="step" if is_script else "epoch",
         least_epochs=_least_epochs(row),
         may_retry=row.state in ("failed", "stopped") and queries.accepts_trials(row.job),

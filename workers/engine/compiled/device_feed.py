@@ -35,6 +35,12 @@ class Block(NamedTuple):
     data: tuple[Any, Any, Any, Any]
 
 
+def stays_on_device(batches: Batches) -> bool:
+    """Return whether all training rows stay on the device; others are sent in blocks."""
+    # Memory for all rows is what streamed rows are to save.
+    return isinstance(batches.x, np.ndarray) and batches.x.nbytes + batches.y.nbytes <= RESIDENT_BYTES
+
+
 class DeviceFeed:
     """Provides the rows in `batches` on the device.
 
@@ -52,13 +58,12 @@ class DeviceFeed:
         self._blocks: Generator[Block] | None = None
         self._next: tuple[int, int] | None = None
         self.waiting = Waiting()
-        # Memory for all rows is what streamed rows are to save.
-        in_memory = batches.x if isinstance(batches.x, np.ndarray) else None
         self.resident: tuple[Any, Any] | None = None
-        if in_memory is not None and in_memory.nbytes + batches.y.nbytes <= RESIDENT_BYTES:
-            self.resident = jax.device_put(in_memory), jax.device_put(batches.y)
+        if stays_on_device(batches):
+            self.resident = jax.device_put(batches.x), jax.device_put(batches.y)
         # Up to four blocks are on the device at once: one in use, two waiting and one in transfer.
-        self._block_bytes = STREAMED_BYTES if in_memory is None else RESIDENT_BYTES // 4
+        in_memory = isinstance(batches.x, np.ndarray)
+        self._block_bytes = RESIDENT_BYTES // 4 if in_memory else STREAMED_BYTES
 
     def table(self, epoch: int) -> tuple[Array, Array]:
         """Return the row numbers and weights for an epoch's batches. See `Batches.table`."""
@@ -103,9 +108,14 @@ class DeviceFeed:
         length = max(1, self._block_bytes // (self._batches.size * row_bytes))
         for number in range(epoch, max(self._epochs, epoch) + 1):
             rows, weights = self.table(number)
-            for start in range(first if number == epoch else 0, len(rows), length):
-                end = start + length
+            # A shorter batch has another shape than the others, so it is a block of its own.
+            short = self._batches.short_batch
+            last = len(rows) - (short is not None)
+            for start in range(first if number == epoch else 0, last, length):
+                end = min(start + length, last)
                 yield partial(self._transfer, start, rows[start:end], weights[start:end])
+            if short is not None:
+                yield partial(self._transfer, last, rows[last:, :short], weights[last:, :short])
 
     def _transfer(self, start: int, rows: Array, weights: Array) -> Block:
         """Copy some batches to the device."""

@@ -12,6 +12,7 @@ import jax
 import keras
 import numpy as np
 
+from workers.engine.arrays import Array
 from workers.engine.compiled.autotune import gathers_before_loop
 from workers.engine.compiled.state import Leaves, State
 from workers.engine.compiled.traced_hyperparameters import TracedHyperparameter, replaced
@@ -70,11 +71,21 @@ class ModelFunctions:
         weights: Any,
         first: Any,
         end: Any,
-        validation_x: Any,
+        *validation: Any,
     ) -> tuple[State, dict[str, Any], Any]:
-        """Do `steps`, `metric_results` and, for the validation rows, `predict`, (validation rows, …)."""
+        """Do `steps`, `metric_results` and, for the validation rows, `validate`."""
         state = self.steps(state, hyperparameters, x, y, rows, weights, first, end)
-        return state, self.metric_results(state[3]), self.predict(state[0], state[1], validation_x)
+        return state, self.metric_results(state[3]), self.validate(state, *validation)
+
+    def validate(self, state: State, *validation: Any) -> Any:
+        """Return the predictions for the validation rows, (rows, outputs). `validation` is their features."""
+        (x,) = validation
+        return self.predict(state[0], state[1], x)
+
+    def batch_of(self, table: Array, step: int) -> Array:
+        """Return a batch's entries in a table of row numbers or of weights, (batches, batch size)."""
+        entries: Array = table[step]
+        return entries
 
     def predict(self, trainable: Leaves, other: Leaves, x: Any) -> Any:
         """Return the predictions for all rows in `x`, (rows, outputs), with these variables."""
@@ -91,8 +102,12 @@ class ModelFunctions:
     def _train(self, state: State, x: Any, y: Any, weights: Any, hyperparameters: Any) -> State:
         # This runs only while JAX traces the step, so replacing attributes costs nothing later.
         with replaced(self._traced, hyperparameters):
-            _, state = self._model.train_step(state, (x.astype("float32"), y, weights))
+            _, state = self._model.train_step(state, self._batch(x, y, weights))
         return state
+
+    def _batch(self, x: Any, y: Any, weights: Any) -> tuple[Any, ...]:
+        """Return a batch as `train_step` takes it."""
+        return x.astype("float32"), y, weights
 
 
 def _row_bytes(rows: Any) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ from workers.engine.compiled.timing_results import STEP_MODE, StepMode, TimingRe
 from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters
 from workers.engine.compiled.training_time import CallLength, TrainingTime
 from workers.engine.compiled.vmapped import VmappedProgram
+from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.optimizer import ensure_built
 
@@ -33,6 +34,7 @@ class Program:
         model: built and compiled, on one device.
         batch: a batch as used in training: x, y, weights.
         key: equal for models that can share these functions; see `program_key`.
+        make_functions: defines the functions for the model and its traced hyperparameters.
 
     Attributes:
         model: the model.
@@ -42,7 +44,13 @@ class Program:
         vmapped: trains several trainings in one call.
     """
 
-    def __init__(self, model: Any, batch: tuple[Array, Array, Array], key: str) -> None:
+    def __init__(
+        self,
+        model: Any,
+        batch: tuple[Array, ...],
+        key: str,
+        make_functions: Callable[..., ModelFunctions] = ModelFunctions,
+    ) -> None:
         self.model = model
         ensure_built(model)
         build_metrics(model, batch)
@@ -50,7 +58,7 @@ class Program:
         self._initial_metrics = [np.array(variable.value) for variable in model.metrics_variables]
         self._traced = find_traced_hyperparameters(model)
         self._key = key
-        functions = ModelFunctions(model, self._traced)
+        self._functions = functions = make_functions(model, self._traced)
         self._many_steps = self._compile(functions.steps, donated=0)
         self._epoch = self._compile(functions.epoch, donated=0)
         self._one_step = self._compile(functions.step, donated=0)
@@ -121,7 +129,7 @@ class Program:
 
     def logs(self, state: State) -> dict[str, float]:
         """Return loss and metrics over all batches since the metrics were reset."""
-        return {name: float(value) for name, value in self._logs(state[3]).items()}
+        return numbers_of(self._logs(state[3]))
 
     def train(self, mode: str, state: State, hyperparameters: Array, data: Any, steps: range) -> State:
         """Train on some batches and wait until the device has finished.
@@ -144,34 +152,36 @@ class Program:
             state = self._many_steps(state, hyperparameters, *data, steps.start, steps.stop)
         else:
             x, y, rows, weights = data
+            of_batch = self._functions.batch_of
             for step in steps:
-                state = self._one_step(state, hyperparameters, x, y, rows[step], weights[step])
+                batch = of_batch(rows, step), of_batch(weights, step)
+                state = self._one_step(state, hyperparameters, x, y, *batch)
         # JAX returns before the device has finished, but the duration of the computation is measured.
         jax.block_until_ready(state[3])
         return state
 
-    def train_and_predict(
-        self, state: State, hyperparameters: Array, data: Any, steps: range, validation_x: Any
-    ) -> tuple[State, dict[str, float], Array]:
-        """Do `train` with many steps per call, `logs` and `predict` in one call.
+    def train_and_validate(
+        self, state: State, hyperparameters: Array, data: Any, steps: range, validation: Sequence[Any]
+    ) -> tuple[State, dict[str, float], Any]:
+        """Do `train` with many steps per call, `logs` and the validation in one call.
 
         For small models three calls' overhead exceeds the computation.
 
         Args:
             state, hyperparameters, data, steps: see `train`.
-            validation_x: rows to predict after the steps, on the device.
+            validation: the validation rows on the device: arguments of `ModelFunctions.validate`.
 
         Returns:
-            The state, loss and metrics by name, and the predictions.
+            The state, loss and metrics by name, and the result of `ModelFunctions.validate`.
         """
         began = time.perf_counter()
         state, logs, outputs = self._epoch(
-            state, hyperparameters, *data, steps.start, steps.stop, validation_x
+            state, hyperparameters, *data, steps.start, steps.stop, *validation
         )
         # Waits until the device has finished.
-        predictions = np.asarray(outputs)
+        outcome = jax.tree.map(np.asarray, outputs)
         self.training_time.record(len(steps), time.perf_counter() - began)
-        return state, {name: float(value) for name, value in logs.items()}, predictions
+        return state, numbers_of(logs), outcome
 
     def time_modes(self, state: State, hyperparameters: Array, data: Any, steps_left: int) -> None:
         """Measure the step modes once more, unless the faster one is known or it does not pay yet.

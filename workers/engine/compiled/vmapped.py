@@ -8,6 +8,7 @@ model itself and stored in `TimingResults`.
 import logging
 import math
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from workers.engine.compiled.state import Leaves, State, copied
 from workers.engine.compiled.timing_comparison import TimingComparison, Variant
 from workers.engine.compiled.timing_results import TimingResults, cost_name
 from workers.engine.compiled.training_time import TrainingTime
+from workers.engine.evaluation.metric_results import numbers_of
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +51,8 @@ class StackedState(NamedTuple):
         return state
 
 
-EpochResult = tuple[State | StackedState, dict[str, float], Array]
-"""After an epoch: the state, loss and metrics by name, predictions for the validation rows."""
+EpochResult = tuple[State | StackedState, dict[str, float], Any]
+"""After an epoch: the state, loss and metrics by name, and the result of `ModelFunctions.validate`."""
 
 
 class EpochInputs(NamedTuple):
@@ -74,13 +76,13 @@ class SharedInputs(NamedTuple):
 
     Attributes:
         x, y: features and targets on the device.
-        validation_x: rows to predict after the epoch.
+        validation: the validation rows on the device: arguments of `ModelFunctions.validate`.
         initial_metrics: the metrics' variables before an epoch's first batch.
     """
 
     x: Any
     y: Any
-    validation_x: Any
+    validation: Sequence[Any]
     initial_metrics: Leaves
 
 
@@ -127,30 +129,26 @@ class VmappedProgram:
 
     def train(self, inputs: Sequence[EpochInputs], shared: SharedInputs) -> list[EpochResult]:
         """Train each training for one epoch. Their states are donated and must not be used again."""
-        x, y, validation_x, initial_metrics = shared
+        x, y, validation, initial_metrics = shared
         # A single training uses the program without `vmap`, with which the other one is compared.
         if len(inputs) == 1:
             ((state, hyperparameters, rows, weights),) = inputs
             state = (*unstacked(state)[:3], initial_metrics)
             state, logs, outputs = self._compiled_epoch(
-                state, hyperparameters, x, y, rows, weights, 0, len(rows), validation_x
+                state, hyperparameters, x, y, rows, weights, 0, len(rows), *validation
             )
-            return [(state, {name: float(value) for name, value in logs.items()}, np.asarray(outputs))]
+            return [(state, numbers_of(logs), jax.tree.map(np.asarray, outputs))]
         states, *rest = zip(*inputs, strict=True)
         hyperparameters, rows, weights = map(np.stack, rest)
         after, logs, outputs = self._compiled_vmapped(
-            _stacked(states), hyperparameters, x, y, rows, weights, validation_x, initial_metrics
+            _stacked(states), hyperparameters, x, y, rows, weights, initial_metrics, *validation
         )
-        metrics = {name: np.asarray(values) for name, values in logs.items()}
-        predictions = np.asarray(outputs)
-        return [
-            (
-                StackedState(after, index),
-                {name: float(metrics[name][index]) for name in metrics},
-                predictions[index],
-            )
-            for index in range(len(inputs))
-        ]
+        stacked = jax.tree.map(np.asarray, (logs, outputs))
+        results: list[EpochResult] = []
+        for index in range(len(inputs)):
+            metrics, outcome = jax.tree.map(itemgetter(index), stacked)
+            results.append((StackedState(after, index), numbers_of(metrics), outcome))
+        return results
 
     def measure(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs_left: int) -> None:
         """Measure one call for `count` trainings once more, unless its cost is known.
@@ -217,21 +215,21 @@ class VmappedProgram:
         y: Any,
         rows: Any,
         weights: Any,
-        validation_x: Any,
         initial_metrics: Leaves,
+        *validation: Any,
     ) -> tuple[State, dict[str, Any], Any]:
         """Train several trainings for one epoch.
 
         Args:
             stack: states, (trainings, …).
             hyperparameters: (trainings, hyperparameters).
-            x, y, validation_x, initial_metrics: see `SharedInputs`.
+            x, y, initial_metrics, validation: see `SharedInputs`.
             rows, weights: (trainings, batches, batch size).
         """
 
         def train_one(state: State, hyperparameters: Any, rows: Any, weights: Any) -> Any:
             state = (*state[:3], initial_metrics)
-            return self._epoch(state, hyperparameters, x, y, rows, weights, 0, len(rows), validation_x)
+            return self._epoch(state, hyperparameters, x, y, rows, weights, 0, len(rows), *validation)
 
         trained: tuple[State, dict[str, Any], Any] = jax.vmap(train_one)(
             stack, hyperparameters, rows, weights

@@ -3,6 +3,8 @@
 An epoch's last batch is filled with rows of weight 0. So one compiled step serves all batches, they can
 be divided among any number of devices, and every row is used once per epoch. With the loss averaged over the
 weights (`mean_with_sample_weight`) the gradient equals the incomplete batch's.
+
+The loss and the metrics of user code need not know weights, so its last batch is shorter, as in Keras' `fit`.
 """
 
 import math
@@ -34,6 +36,7 @@ class Batches:
         shuffle: whether each epoch has a new random order.
         parts: positions at which the parts of the rows' file begin, followed by the number of
             rows; None for rows whose place in the order does not matter.
+        is_filled: whether an epoch's last batch is filled with rows of weight 0.
     """
 
     x: Rows
@@ -43,12 +46,24 @@ class Batches:
     seed: int
     shuffle: bool
     parts: Array | None = None
+    is_filled: bool = True
     _kept: tuple[int, Array | None] | None = field(default=None, init=False, repr=False)
 
     @property
     def steps(self) -> int:
         """The batch count per epoch."""
         return math.ceil(len(self.x) / self.size)
+
+    @property
+    def short_batch(self) -> int | None:
+        """The row count of the last batch if it is shorter than the others; None if all are equal."""
+        rest = len(self.x) % self.size
+        return rest if rest and not self.is_filled else None
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows count differently."""
+        return not np.all(self.weights == 1)
 
     def parts_of(self, epoch: int) -> Array | None:
         """Return the parts that the order in `epoch` depends on; see `parts`."""
@@ -71,7 +86,7 @@ class Batches:
     def table(self, epoch: int) -> tuple[Array, Array]:
         """Return the row numbers for each batch in `epoch`, and their weights; both (steps, size).
 
-        The last batch is filled by repeating its own rows, with weight 0.
+        The last batch is filled by repeating its own rows, with weight 0. See also `short_batch`.
         """
         order = self.order(epoch)
         missing = self.steps * self.size - len(order)
@@ -91,8 +106,11 @@ class Batches:
 
     def makers(self, epoch: int, first: int = 0) -> Iterator[Callable[[], Batch]]:
         """Yield functions that return the batches for `epoch`; see `draw`."""
-        for rows, weights in zip(*(part[first:] for part in self.table(epoch)), strict=True):
-            yield partial(self._batch, rows, weights)
+        last = self.steps - 1
+        for number, (rows, weights) in enumerate(zip(*self.table(epoch), strict=True)):
+            used = self.short_batch if number == last else None
+            if number >= first:
+                yield partial(self._batch, rows[:used], weights[:used])
 
     def _batch(self, rows: Array, weights: Array) -> Batch:
         return self.x[rows].astype(np.float32, copy=False), self.y[rows], weights

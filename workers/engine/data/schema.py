@@ -7,18 +7,22 @@ from jobs.spec.data.columns import (
     LONE_ROLES,
     ORDERED,
     SPLIT_ROLES,
-    WEIGHTS,
     ColumnRequest,
     ColumnRole,
     ColumnType,
 )
+from jobs.spec.data.dates.formats import EXAMPLES
+from jobs.spec.data.number_format import NumberFormat
+from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
+from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
 from workers.engine.data.findings.identifiers import NO_IDENTIFIER, Judgement, judge
 from workers.engine.data.findings.writings import Group, find_groups, merge
 from workers.engine.data.labels import is_list_column
-from workers.engine.data.reading.column_types import convert, recognize, recognize_words
+from workers.engine.data.reading.column_types import TypedColumn
 from workers.engine.data.reading.exact_numbers import EqualDecimals, equal_decimals_of
+from workers.engine.data.reading.typed_columns import read_column
 from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.data.texts import is_text
@@ -29,25 +33,33 @@ FIRST_ROWS = 10_000
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """A column's role and type, and why it is left out of the features.
+    """A column's role and type, why it is left out of the features, and how its texts were read.
 
     Attributes:
         role: the role.
         type: the type.
         reason: why it is no feature; None for the others.
+        dates: how its values are dates.
         judgement: whether it identifies rows, unless a person chose its role.
         has_chosen_type: whether a person chose its type.
         merge_labels: whether a person chose to merge values that differ in their writing only.
         merged: these values.
+        number_format: how its texts were numbers.
+        gap_words: the words that were missing values.
+        misfits: the values that do not have its type.
     """
 
     role: ColumnRole
     type: ColumnType
     reason: str | None = None
+    dates: DateFacts | None = None
     judgement: Judgement = NO_IDENTIFIER
     has_chosen_type: bool = False
     merge_labels: bool | None = None
     merged: tuple[Group, ...] = ()
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+    misfits: Misfits | None = None
 
 
 @dataclass(frozen=True)
@@ -58,11 +70,15 @@ class Schema:
         table: the columns.
         columns: role and type by name.
         target: the target column's name.
+        findings: sentences about how columns were read.
+        offers: other readings.
     """
 
     table: Table
     columns: Mapping[str, ColumnSchema]
     target: str
+    findings: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -101,20 +117,31 @@ def propose(
     target = choose_target(table, target or (targets[0] if targets else None))
     typed = editable(table.columns)
     schema: dict[str, ColumnSchema] = {}
+    findings: list[str] = []
+    offers: list[Offer] = []
     decimals = dict(table.equal_decimals)
     for name in table.columns:
         request = chosen.get(name, ColumnRequest(name=name))
-        values, kind = _typed(name, typed, request)
-        if kind == "number" and values is not None and (pair := _equal_decimals(name, typed)) is not None:
+        column = _typed(name, typed, request, table, is_target=name == target)
+        is_converted = column.type == "number" and column.values is not None
+        if is_converted and (pair := _equal_decimals(name, typed)) is not None:
             decimals[name] = pair
-        if values is not None:
-            typed[name] = values
-        groups = merged_groups(typed, request, kind)
+        if column.values is not None:
+            typed[name] = column.values
+        if request.role != "ignore":
+            findings.extend(column.findings)
+            offers.extend(column.offers)
+        groups = merged_groups(typed, request, column.type)
         if groups:
             typed[name] = merge(typed, name, groups)
-        described = _role(name, typed, kind, request.role, target, features)
+        is_index = name in table.index
+        described = _role(name, typed, column.type, request.role, target, features, is_index=is_index)
         schema[name] = replace(
             described,
+            number_format=column.number_format,
+            gap_words=column.gap_words,
+            misfits=column.misfits,
+            dates=column.dates,
             has_chosen_type=request.type is not None,
             merge_labels=request.merge_labels,
             merged=groups,
@@ -124,9 +151,15 @@ def propose(
         # A table may have a single column beside its target.
         schema = {name: _as_feature(column) for name, column in schema.items()}
     if not any(column.role == "feature" for column in schema.values()):
+        if len(table.columns) == 1:
+            raise BadData(
+                f"the table has only one column, {target!r}, and a model needs the target and a feature at "
+                "least. If the file has several, name the delimiter between them"
+            )
         reasons = [f"{name!r}: {column.reason}" for name, column in schema.items() if column.reason]
         raise BadData(f"no column can be used as a feature; {some(reasons)}")
-    return Schema(replace(table, columns=typed, equal_decimals=decimals), schema, target)
+    read = replace(table, columns=typed, equal_decimals=decimals)
+    return Schema(read, schema, target, tuple(findings), tuple(offers))
 
 
 def merged_groups(
@@ -172,25 +205,18 @@ def _check_lone_roles(
         if request.role == "time" and (kind := schema[request.name].type) not in ORDERED:
             raise BadData(
                 f"column {request.name!r} of type {kind} has no order in time; the role time needs one of "
-                f"{', '.join(sorted(ORDERED))}"
+                f"{', '.join(sorted(ORDERED))}. If its values are dates, state their date_format, such as "
+                f"{EXAMPLES}"
             )
 
 
 def _typed(
-    name: str, columns: Mapping[str, Array], request: ColumnRequest
-) -> tuple[Array | None, ColumnType]:
-    """Return a column's values, None for those that it has, and its type."""
-    if request.type is not None:
-        return _converted(name, columns, request.type)
-    if (distinct := words(columns, name)) is not None:
-        values, kind = recognize_words(distinct)
-    else:
-        column = columns[name]
-        typed = recognize(column)
-        values, kind = None if typed.values is column else typed.values, typed.type
-    # The message of the conversion names the first value that is no number.
-    is_other = request.role == "weight" and kind not in WEIGHTS
-    return _converted(name, columns, "number") if is_other else (values, kind)
+    name: str, columns: Mapping[str, Array], request: ColumnRequest, table: Table, *, is_target: bool
+) -> TypedColumn:
+    """Return a column with its type."""
+    if request.type in ("image", "sequence"):
+        raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {request.type}")
+    return read_column(name, columns, request, table, is_target=is_target)
 
 
 def _equal_decimals(name: str, columns: Mapping[str, Array]) -> EqualDecimals | None:
@@ -200,14 +226,6 @@ def _equal_decimals(name: str, columns: Mapping[str, Array]) -> EqualDecimals | 
     return equal_decimals_of(columns[name]) if is_text(columns[name]) else None
 
 
-def _converted(name: str, columns: Mapping[str, Array], kind: ColumnType) -> tuple[Array | None, ColumnType]:
-    if kind in ("image", "sequence"):
-        raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {kind}")
-    column = columns[name]
-    values = convert(column, kind, name)
-    return (None if values is column else values), kind
-
-
 def _role(
     name: str,
     columns: Mapping[str, Array],
@@ -215,17 +233,22 @@ def _role(
     requested: ColumnRole | None,
     target: str,
     features: Sequence[str] | None,
+    *,
+    is_index: bool,
 ) -> ColumnSchema:
     if name == target:
         return ColumnSchema("target", kind)
     if features is not None:
         if name in features:
             return ColumnSchema("feature", kind)
-        role = "ignore" if requested in (None, "feature", "target") else requested
-        return ColumnSchema(role, kind, "it was not chosen as a feature")
+        other = "ignore" if requested in (None, "feature", "target") else requested
+        return ColumnSchema(other, kind, "it was not chosen as a feature")
     if requested is not None:
         reason = None if requested == "feature" else f"it was given the role {requested}"
         return ColumnSchema("ignore" if requested == "target" else requested, kind, reason)
+    # Dates are information, also as labels.
+    if is_index and kind != "date":
+        return ColumnSchema("id", kind, "it has the labels of the rows, for which the file has no name")
     distinct_words = words(columns, name)
     column = columns[name] if distinct_words is None else distinct_words.values
     if is_list_column(column):
@@ -234,7 +257,8 @@ def _role(
     if all(missing(part).all() for part in (column[:FIRST_ROWS], column)):
         return ColumnSchema("ignore", kind, "it has no value in any row")
     judgement = judge(name, column if distinct_words is None else distinct_words, kind)
-    return ColumnSchema("feature" if judgement.reason is None else "id", kind, judgement.reason, judgement)
+    proposed: ColumnRole = "feature" if judgement.reason is None else "id"
+    return ColumnSchema(proposed, kind, judgement.reason, judgement=judgement)
 
 
 def _as_feature(column: ColumnSchema) -> ColumnSchema:

@@ -224,6 +224,11 @@ def preview(table: Table) -> tuple[dict[str, Any], ...]:
 
 def _json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            # JSON has no NaN.
+            numbers = value.astype(object)
+            numbers[~np.isfinite(value)] = None
+            return numbers.tolist()
         return value.tolist()
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else str(value)

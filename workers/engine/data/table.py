@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import (
@@ -31,6 +32,8 @@ from workers.engine.data.reading.arrow_lists import (
 from workers.engine.data.reading.damage import reading
 from workers.engine.data.reading.exact_columns import with_exact_texts
 from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, EqualDecimals, loses_digits
+from workers.engine.data.reading.header import Header
+from workers.engine.data.reading.pandas_index import FrameColumns, frame_columns
 from workers.engine.data.spilled import Spill, SpilledColumns, length
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array, trimmed
 from workers.engine.errors import BadData
@@ -53,12 +56,25 @@ class Table:
         columns: the columns by name.
         dialect: how the rows were written, for text tables.
         bad_rows: how many rows were left out, because they could not be read.
+        gap_words: of number columns, the words for missing numbers with their rows; None if these are
+            unknown.
+        three_decimals: the number columns whose numbers all have three decimals; None if this is unknown.
+        findings: sentences on how the file was understood.
+        index: the columns with the labels of the rows, which the file has without a name.
+        renamed: the name in the file and the new one, of each column whose name is not used.
+        file: the file's format, and the place of the table in it; None for bundled data.
         equal_decimals: for columns in which different decimals became the same number, two of these.
     """
 
     columns: Mapping[str, Array]
     dialect: Dialect | None = None
     bad_rows: int = 0
+    gap_words: Mapping[str, Mapping[str, int]] | None = None
+    three_decimals: frozenset[str] | None = None
+    findings: tuple[str, ...] = ()
+    index: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    file: FileDescription | None = None
     equal_decimals: Mapping[str, EqualDecimals] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -82,6 +98,17 @@ def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
     Raises:
         BadData: two are equal, or there are too many columns.
     """
+    check_fields(names, file, limits)
+    if "" in names:
+        raise BadData(f"column {names.index('') + 1} of {file} has no name")
+
+
+def check_fields(names: Sequence[str], file: str, limits: FileLimits) -> None:
+    """Check that the names in a file differ; an empty one gets another name.
+
+    Raises:
+        BadData: two are equal, or there are too many columns.
+    """
     check_count(len(names), file, limits)
     if long := next((name for name in names if len(name) > MAX_NAME), None):
         raise BadData(
@@ -90,8 +117,6 @@ def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
         )
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise BadData(f"{file} repeats {repeated[:20]}; every column needs a unique name")
-    if "" in names:
-        raise BadData(f"column {names.index('') + 1} of {file} has no name")
 
 
 def check_count(columns: int, file: str, limits: FileLimits) -> None:
@@ -128,7 +153,7 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
         file = pq.ParquetFile(path)
         check_parquet(path.name, file.metadata, limits)
         # A frame has no column for a name that it has twice.
-        check_names([name.strip() for name in file.schema_arrow.names], path.name, limits)
+        check_fields(file.schema_arrow.names, path.name, limits)
         check_columns(file.schema_arrow)
         check_parquet_lists(path.name, file.metadata, limits)
         for field in file.schema_arrow:
@@ -141,9 +166,12 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
         size = file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_NUMBER
         spill = spill.for_size(max(size, path.stat().st_size)) if spill is not None else None
         if spill is None:
-            return _from_frame(_readable(file.read(), limits).to_pandas(), path, limits)
-        names = _data_columns(file.schema_arrow)
-        return _from_columns(names, lambda name: file.read(columns=[name]), path, limits, spill.folder)
+            return _from_table(_readable(file.read(), limits), path, limits)
+        rows = file.metadata.num_rows
+        columns = frame_columns(file.schema_arrow)
+        return _from_columns(
+            columns, rows, lambda name: file.read(columns=[name]), path, limits, spill.folder
+        )
 
 
 def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | None = None) -> Table:
@@ -167,7 +195,7 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
         pa.memory_map(str(path)) as source,
     ):
         batches = _batches(source)
-        check_names([name.strip() for name in batches.schema.names], path.name, limits)
+        check_fields(batches.schema.names, path.name, limits)
         check_columns(batches.schema)
         parts, size = [], 0
         for batch in batches:
@@ -180,9 +208,10 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
         table = pa.Table.from_batches(parts, batches.schema)
         spill = spill.for_size(size) if spill is not None else None
         if spill is None:
-            return _from_frame(_readable(table, limits).to_pandas(), path, limits)
-        names = _data_columns(batches.schema)
-        return _from_columns(names, lambda name: table.select([name]), path, limits, spill.folder)
+            return _from_table(_readable(table, limits), path, limits)
+        columns = frame_columns(batches.schema)
+        rows = table.num_rows
+        return _from_columns(columns, rows, lambda name: table.select([name]), path, limits, spill.folder)
 
 
 def _bytes_of_views(batch: Any) -> int:
@@ -251,40 +280,43 @@ def _has_variable_width(kind: Any) -> bool:
     return any(getattr(pa.types, f"is_{variant}")(kind) for variant in variants)
 
 
-def _data_columns(schema: Any) -> list[str]:
-    """Return the field names that a frame has as columns, and not as its index."""
-    # An index without a name has a field, whose name is in no frame; a range has no field.
-    described = (schema.pandas_metadata or {}).get("index_columns", ())
-    indices = {index for index in described if isinstance(index, str)}
-    return [name for name in schema.names if name not in indices]
-
-
 def _readable(table: Any, limits: FileLimits) -> Any:
     """Return a table with texts for what no array of numbers or texts can hold."""
     return with_exact_texts(with_json_lists(table, limits))
 
 
 def _from_columns(
-    names: Sequence[str], read: Callable[[str], Any], path: Path, limits: FileLimits, folder: Path
+    frame: FrameColumns,
+    rows: int,
+    read: Callable[[str], Any],
+    path: Path,
+    limits: FileLimits,
+    folder: Path,
 ) -> Table:
     """Return a table whose columns are read one after the other.
 
     Args:
-        names: the field names.
+        frame: its columns.
+        rows: the row count.
         read: returns an Arrow table that has a field.
         path: the file, for messages.
         limits: the limits for the size with all columns.
         folder: for the columns.
     """
     columns, size = SpilledColumns(folder), 0
-    for field in names:
+    for name, numbers in frame.counted(rows).items():
+        columns[name] = numbers
+    for field, name in frame.names:
         part = _readable(read(field).select([field]), limits)
         series = _without_index(part).to_pandas().iloc[:, 0]
-        name = field.strip()
         columns[name] = column = _column(name, series, limits)
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return Table(columns)
+    return _with_header(columns, frame.header)
+
+
+def _with_header(columns: Mapping[str, Array], header: Header) -> Table:
+    return Table(columns, findings=header.findings, index=header.labels, renamed=header.renamed)
 
 
 def _without_index(table: Any) -> Any:
@@ -296,15 +328,18 @@ def _without_index(table: Any) -> Any:
     return table.replace_schema_metadata(metadata)
 
 
-def _from_frame(frame: Any, path: Path, limits: FileLimits) -> Table:
-    columns = {}
+def _from_table(table: Any, path: Path, limits: FileLimits) -> Table:
+    """Return a table from an Arrow table that is in memory as a whole."""
+    described = frame_columns(table.schema)
+    frame = _without_index(table).to_pandas()
+    places = {name: place for place, name in enumerate(table.schema.names)}
+    columns = described.counted(len(frame))
     size = 0
-    for label in frame.columns:
-        name = str(label).strip()
-        columns[name] = column = _column(name, frame[label], limits)
+    for field, name in described.names:
+        columns[name] = column = _column(name, frame.iloc[:, places[field]], limits)
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return Table(columns)
+    return _with_header(columns, described.header)
 
 
 def _column(name: str, series: Any, limits: FileLimits) -> Array:

@@ -25,6 +25,7 @@ from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
+from workers.engine.data.dates.findings import find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.findings.doubts import (
@@ -35,6 +36,7 @@ from workers.engine.data.findings.doubts import (
 )
 from workers.engine.data.findings.row_order import offers_of_row_order
 from workers.engine.data.findings.writings import count_values
+from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
 from workers.engine.data.labels import seems_divided
 from workers.engine.data.row_hashes import count_equal_rows
@@ -53,6 +55,8 @@ MIN_ROWS_OF_SERIES = 20
 ROWS_IN_ORDER = 1_000
 """The order of the first rows is checked first: nearly every column fails there."""
 WORDS_OF_A_TEXT = 20
+MOST_OFFERS = 200
+"""A profile has a limited size, and no person reads more."""
 USUAL_LENGTH = 95
 """Percentile of the numbers of words of texts: longer ones are cut if words are read in their order."""
 
@@ -99,6 +103,7 @@ def make_table_profile(
         check_expanded("the table with its columns encoded", size, limits.of_large_tables())
     duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
+    dates = find_date_issues(table.columns, schema.columns)
     return Profile(
         rows=table.rows,
         kind="vector" if images is None else "image",
@@ -115,14 +120,19 @@ def make_table_profile(
         class_counts=counts,
         columns=tuple(columns),
         dialect=table.dialect,
+        file=table.file,
         bad_rows=table.bad_rows,
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
         findings=(
+            *table.findings,
+            *schema.findings,
             *left_out(schema.columns),
+            *find_garbled(schema.table.columns),
             *_several_labels(schema, target.task),
             *_in_order_of_time(schema),
+            *dates.sentences,
             *sentences_on_decimals(schema),
             *statistics.find_issues(
                 table,
@@ -135,10 +145,12 @@ def make_table_profile(
             ),
         ),
         offers=(
+            *schema.offers,
+            *dates.offers,
             *_on_roles(schema, target),
             *offers_of_digits(schema),
             *offers_of_writings(schema),
-        ),
+        )[:MOST_OFFERS],
     )
 
 
@@ -217,12 +229,11 @@ def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
 
 def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> Column:
     """Return a column's role, type and statistics."""
-    described_by = {
-        "role": schema.role,
-        "type": schema.type,
-        "reason": schema.reason,
-        "merge_labels": bool(schema.merge_labels),
-    }
+    names = ("role", "type", "reason", "number_format", "gap_words", "misfits")
+    described_by = {name: getattr(schema, name) for name in names}
+    described_by["merge_labels"] = bool(schema.merge_labels)
+    if schema.type == "date" and schema.dates is not None:
+        described_by |= {"date_format": schema.dates.format, "misfits": schema.dates.misfits}
     category_words = words(columns, name) if schema.type == "category" else None
     if category_words is not None:
         counts = category_words.counts()

@@ -1,5 +1,6 @@
 """Leaves out table rows that have no target, if their sender has chosen to."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -8,6 +9,8 @@ import numpy as np
 from jobs.spec.sections.data import RowsWithoutTarget
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
+from workers.engine.data.reading.column_texts import ColumnTexts
+from workers.engine.data.reading.gap_evidence import named_words
 from workers.engine.data.schema import Schema, with_role
 from workers.engine.data.spilled import editable, head
 from workers.engine.data.table import Table
@@ -44,11 +47,7 @@ def with_target(schema: Schema, choice: RowsWithoutTarget, read: Table) -> Kept:
     if count == rows:
         raise BadData(f"the target {schema.target!r} has no value in any row; choose another target")
     if choice == "refuse":
-        raise TargetGaps(
-            f"the target {schema.target!r} has no value in {count:,} of {rows:,} rows, the first in row "
-            f"{int(np.argmax(gaps)) + 1}; choose to leave these rows out (rows_without_target = leave_out), "
-            "or upload a file in which they have a target"
-        )
+        raise TargetGaps(_refusal(schema, read, gaps))
     _check_weights(schema, gaps)
     columns = editable(schema.table.columns)
     for name, column in schema.table.columns.items():
@@ -58,6 +57,26 @@ def with_target(schema: Schema, choice: RowsWithoutTarget, read: Table) -> Kept:
     if was_text and schema.columns[schema.target].type == "boolean":
         columns[schema.target] = columns[schema.target].astype(bool)
     return Kept(replace(schema, table=replace(schema.table, columns=columns)), count)
+
+
+def _refusal(schema: Schema, read: Table, gaps: Array) -> str:
+    """Return the message about rows without a target; words in their place may be a class."""
+    words = _words_for_gaps(schema, read)
+    named = f" ({named_words(tuple(words), words)})" if words else ""
+    keep = ", keep the words as classes (type = category and gap_words = [] in columns)" if words else ""
+    return (
+        f"the target {schema.target!r} has no value in {int(gaps.sum()):,} of {len(gaps):,} rows{named}, the "
+        f"first in row {int(np.argmax(gaps)) + 1}; choose to leave these rows out (rows_without_target = "
+        f"leave_out){keep}, or upload a file in which they have a target"
+    )
+
+
+def _words_for_gaps(schema: Schema, read: Table) -> Mapping[str, int]:
+    """Return the words in the file where the target has no value, with the number of their rows."""
+    target, stated = schema.target, schema.columns[schema.target].gap_words
+    texts = ColumnTexts.of(read.columns, target)
+    words = (read.gap_words or {}).get(target, {}) if texts is None else texts.gap_words()
+    return {word: rows for word, rows in words.items() if stated is None or word in stated}
 
 
 def _check_weights(schema: Schema, gaps: Array) -> None:

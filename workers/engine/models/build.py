@@ -126,7 +126,7 @@ def compile_model(
     optimizer = make_optimizer(spec.fit, steps)
     scale_learning_rates(optimizer, model, spec.model.resolved())
     model.compile(
-        optimizer=scale_loss(optimizer, spec.precision),
+        optimizer=scale_loss(optimizer, spec.precision, model),
         loss=loss,
         weighted_metrics=[_metric(name, profile) for name in names if name in WHILE_TRAINING],
         steps_per_execution=spec.fit.steps_per_execution,

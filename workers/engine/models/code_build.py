@@ -107,7 +107,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         CodeBuildFailure: the code fails, or returns no model.
         WrongShape: the model does not take these rows, or its outputs do not fit the target.
     """
-    with calling(CodeBuildFailure, "building the model"):
+    with calling(CodeBuildFailure, "building the model"), own_code.with_policy():
         model = hypermodel.build(hyperparameters)
     if model is None:
         raise CodeBuildFailure("building the model returned nothing: end the function with `return model`")
@@ -159,8 +159,7 @@ def _connected(hypermodel: Any, model: Any, shape: DataShape) -> tuple[Any, Any]
 
 def _preprocess_of(hypermodel: Any) -> Any:
     """Return the function `preprocess` beside the entry, if there is one."""
-    entry = hypermodel.build if inspect.isfunction(hypermodel.build) else type(hypermodel)
-    module = inspect.getmodule(entry)
+    module = getattr(hypermodel, "module", None) or inspect.getmodule(type(hypermodel))
     function = getattr(module, "preprocess", None)
     return function if inspect.isfunction(function) else None
 
@@ -248,38 +247,6 @@ def copy_compilation(model: Any, target: Any) -> None:
         jit_compile=model.jit_compile,
         auto_scale_loss=False,
     )
-
-
-def compile_for_batches(build: CodeBuild) -> Any:
-    """Compile a plain model so that rows with weight 0 do not count; return its loss.
-
-    An epoch's last batch is filled with such rows. With the loss averaged over the weights, its gradient
-    is the same as for the smaller batch that Keras' `fit` would use.
-    """
-    model = build.model
-    plain, weighted = (list(metrics or ()) for metrics in keras_private.metrics_given(model))
-    rows = build.targets(np.zeros(2, np.int32))
-    loss = keras_private.get_loss(model.loss, rows, np.zeros((2, *model.output_shape[1:]), np.float32))
-    if loss.reduction in ("sum_over_batch_size", "mean", "auto"):
-        loss.reduction = "mean_with_sample_weight"
-    model.compile(
-        optimizer=model.optimizer,
-        loss=loss,
-        metrics=[metric for metric in plain if not _takes_weights(metric)],
-        weighted_metrics=[*(metric for metric in plain if _takes_weights(metric)), *weighted],
-        steps_per_execution=1,
-        jit_compile=True,
-        auto_scale_loss=False,
-    )
-    return loss
-
-
-def _takes_weights(metric: Any) -> bool:
-    """Return whether a metric can ignore rows with weight 0. Keras wraps functions, so they can."""
-    if not isinstance(metric, keras.metrics.Metric):
-        return True
-    parameters = inspect.signature(metric.update_state).parameters.values()
-    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def finished(outputs: Any, output: Output, shape: DataShape) -> Any:

@@ -64,9 +64,14 @@ def build_metrics(model: Any, batch: tuple[Any, ...]) -> None:
     model._symbolic_build(data_batch=batch)
 
 
-def compiled_metrics(model: Any) -> Any:
-    """Return the object that computes a compiled model's metrics; None without metrics."""
-    return model._compile_metrics
+def compiled_loss(model: Any) -> Any:
+    """Return the object that computes a compiled model's loss, without penalties."""
+    return model._compile_loss
+
+
+def loss_tracker(model: Any) -> Any:
+    """Return the metric that averages a compiled model's loss."""
+    return model._loss_tracker
 
 
 def metrics_given(model: Any) -> tuple[Any, Any]:

@@ -21,13 +21,19 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import keras
+
+from workers.code_reader.builders import statements_of
 from workers.engine.errors import (
     CodeBuildFailure,
     CodeFailure,
+    CodeFatalFailure,
     CodeImportFailure,
     EngineError,
     affects_process,
 )
+from workers.engine.models.code_hints import hint_for
+from workers.engine.models.code_values import thresholds_in
 from workers.engine.models.keras_private import object_registration
 
 if TYPE_CHECKING:
@@ -51,6 +57,7 @@ class _Loaded:
         modules, registered: its imported modules and the objects that it has registered in Keras, while it is
             not in use.
         notes: errors in its files that do not prevent their use.
+        policy: the dtype policy that its files set when they are imported; None if they set none.
     """
 
     folder: Path
@@ -59,6 +66,7 @@ class _Loaded:
     modules: dict[str, ModuleType] = field(default_factory=dict)
     registered: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    policy: Any = None
 
     def __post_init__(self) -> None:
         self.path.append(str(self.folder))
@@ -122,6 +130,7 @@ def using_folder(folder: Path) -> Iterator[None]:
 @contextmanager
 def _in_use(loaded: _Loaded) -> Iterator[None]:
     before = dict(object_registration.GLOBAL_CUSTOM_OBJECTS)
+    policy = keras.config.dtype_policy()
     loaded.add()
     _IN_USE.append(loaded)
     try:
@@ -129,6 +138,7 @@ def _in_use(loaded: _Loaded) -> Iterator[None]:
     finally:
         _IN_USE.pop()
         loaded.remove(before)
+        keras.config.set_dtype_policy(policy)
 
 
 def is_active() -> bool:
@@ -172,7 +182,8 @@ def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
         what: was done, for the message: "building the model".
 
     Raises:
-        CodeFailure: the code raised an error, or ended the process.
+        CodeFatalFailure: the code raised a `FatalError` of KerasTuner.
+        CodeFailure: the code raised another error, or ended the process.
         Exception: an error that affects the whole process.
     """
     try:
@@ -185,7 +196,17 @@ def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
     except Exception as error:
         if affects_process(error):
             raise
+        if _is_fatal(error):
+            message = f"{what} ended the search: {cause_of(error)}"
+            raise CodeFatalFailure(message, trace_of(error)) from error
         raise kind(f"{what} failed: {cause_of(error)}", trace_of(error)) from error
+
+
+def _is_fatal(error: Exception) -> bool:
+    """Return whether an error is one that ends a search of KerasTuner."""
+    # Code that raises it has imported the package, which takes three seconds.
+    keras_tuner = sys.modules.get("keras_tuner")
+    return keras_tuner is not None and isinstance(error, keras_tuner.errors.FatalError)
 
 
 def cause_of(error: BaseException) -> str:
@@ -203,7 +224,7 @@ def cause_of(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({_relative(error.filename)}, line {error.lineno})"
         message = error.msg
-    where += _of_network(error)
+    where += _of_network(error) + hint_for(f"{message} {error}")
     return f"{type(error).__name__}: {message}{where}" if message else f"{type(error).__name__}{where}"
 
 
@@ -240,7 +261,7 @@ def trace_of(error: BaseException) -> str:
 
 
 def entry_of(model: "CodeModel") -> Any:
-    """Return an instance of the HyperModel class that a model names, or one for its function `build_model`.
+    """Return an instance of the HyperModel class that a model names, or one for its function or method.
 
     Raises:
         CodeImportFailure: the code cannot be imported, or has no such entry.
@@ -249,20 +270,36 @@ def entry_of(model: "CodeModel") -> Any:
     # Three seconds, which other tasks do not need.
     import keras_tuner
 
-    entry = getattr(imported(_file_of(model.path, model.name), {model.name}), model.name, None)
+    name, _, method = model.name.partition(".")
+    module = imported(_file_of(model.path, name), {name})
+    entry = getattr(module, name, None)
+    if method and inspect.isclass(entry):
+        return _Function(_method_of(entry, method, model), module)
     if inspect.isclass(entry) and issubclass(entry, keras_tuner.HyperModel):
         with calling(CodeBuildFailure, f"{model.name}({', '.join(model.args)})"):
             return entry(**model.args)
     if callable(entry) and not inspect.isclass(entry):
-        return _Function(entry)
+        return _Function(entry, module)
     raise CodeImportFailure(f"{model.entry} is neither a function nor a HyperModel class")
 
 
-class _Function:
-    """Gives a function `build_model` the methods that a HyperModel has."""
+def _method_of(kind: Any, name: str, model: "CodeModel") -> Any:
+    """Return a method that builds models: of an instance, unless it needs none."""
+    if isinstance(inspect.getattr_static(kind, name, None), staticmethod | classmethod):
+        return getattr(kind, name)
+    with calling(CodeBuildFailure, f"{kind.__name__}({', '.join(model.args)})"):
+        method = getattr(kind(**model.args), name, None)
+    if not callable(method):
+        raise CodeImportFailure(f"{kind.__name__} has no method {name}")
+    return method
 
-    def __init__(self, function: Any) -> None:
+
+class _Function:
+    """Gives a function that builds models the methods that a HyperModel has."""
+
+    def __init__(self, function: Any, module: ModuleType) -> None:
         self.build = function
+        self.module = module
 
 
 def has_own_fit(hypermodel: Any) -> bool:
@@ -323,8 +360,16 @@ def _defined(file: Path) -> set[str]:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return set()
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return {node.name for node in tree.body if isinstance(node, kinds)}
+    names: set[str] = set()
+    for node in statements_of(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            # A lambda, or a function that another one makes.
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
 
 
 def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
@@ -347,15 +392,54 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
         loaded.path.insert(1, neighbours)
         sys.path.insert(1, neighbours)
     module: list[ModuleType] = []
+    policy = keras.config.dtype_policy()
     try:
         with calling(CodeImportFailure, f"importing {file}"), _without_searches(path):
             _execute(file, path, module)
     except CodeImportFailure as failure:
+        if late := _defined_after(path, failure, needed):
+            raise CodeImportFailure(
+                f"{failure}: {late} is defined after that line; keep the definitions of the file alone, on "
+                "the page of the code",
+                failure.trace,
+            ) from failure
         if not module or not needed or not needed <= vars(module[0]).keys():
             raise
         sys.modules[module[0].__name__] = module[0]
         loaded.notes.append(f"{failure}: the lines after it are not executed")
+    if keras.config.dtype_policy() != policy:
+        loaded.policy = keras.config.dtype_policy()
     return module[0]
+
+
+@contextmanager
+def with_policy() -> Iterator[None]:
+    """Use the dtype policy that the code has set when it was imported, and restore the present one."""
+    before = keras.config.dtype_policy()
+    # Keras forgets it when a session is cleared.
+    if _active().policy is not None:
+        keras.config.set_dtype_policy(_active().policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def _defined_after(path: Path, failure: CodeImportFailure, names: AbstractSet[str]) -> str:
+    """Return one of these names whose last definition is after the line that failed; empty for none."""
+    error = failure.__cause__
+    if isinstance(error, ModuleNotFoundError):
+        return ""
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    top = [frame.lineno or 0 for frame in frames if frame.filename == str(path) and frame.name == "<module>"]
+    if not top:
+        return ""
+    lines = {
+        node.name: node.lineno
+        for node in statements_of(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+    return next((name for name in sorted(names) if lines.get(name, 0) > max(top)), "")
 
 
 def _execute(file: str, path: Path, into: list[ModuleType]) -> None:
@@ -414,3 +498,8 @@ def _without_searches(path: Path) -> Iterator[None]:
 def notes() -> Sequence[str]:
     """Return the errors in the imported files after which their other lines were not executed."""
     return tuple(_active().notes)
+
+
+def thresholds() -> frozenset[float]:
+    """Return the numbers with which the code compares."""
+    return thresholds_in(_folder())

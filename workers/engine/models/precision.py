@@ -30,17 +30,42 @@ def policy_of(layer: str, precision: PrecisionSpec) -> str:
     return chosen
 
 
-def scale_loss(optimizer: Any, precision: PrecisionSpec) -> Any:
+def scale_loss(optimizer: Any, precision: PrecisionSpec, model: Any = None) -> Any:
     """Return the optimizer with the spec's loss scaling.
+
+    Dynamic scaling is for layers that compute in float16, whether the policy, an override, a saved version or
+    code chose that.
 
     The caller must compile with `auto_scale_loss=False`. Otherwise Keras wraps every optimizer under
     mixed_float16 and ignores a fixed factor.
     """
     if isinstance(precision.loss_scale, float | int):
         optimizer.loss_scale_factor = float(precision.loss_scale)
-    elif precision.loss_scale == "dynamic" and precision.policy == "mixed_float16":
+    elif precision.loss_scale == "dynamic" and (
+        precision.policy == "mixed_float16" or (model is not None and computes_in_float16(model))
+    ):
         return keras.optimizers.LossScaleOptimizer(optimizer)
     return optimizer
+
+
+def computes_in_float16(model: Any) -> bool:
+    """Return whether any layer of a model computes in float16."""
+    layers = keras_private.layers_inside(model, include_self=False)
+    return any(layer.compute_dtype == "float16" for layer in layers)
+
+
+def note_on_scale(model: Any) -> list[str]:
+    """Return a sentence if a model that code compiles computes in float16 without a scaled loss."""
+    optimizer = model.optimizer
+    is_scaled = (
+        hasattr(optimizer, "dynamic_scale") or getattr(optimizer, "loss_scale_factor", None) is not None
+    )
+    if is_scaled or not computes_in_float16(model):
+        return []
+    return [
+        "layers compute in float16, but as in Keras the loss is not scaled, so small gradients become 0: "
+        "compile with keras.optimizers.LossScaleOptimizer, or set the policy by keras.config.set_dtype_policy"
+    ]
 
 
 def has_changing_metrics(optimizer: Any) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -52,6 +53,7 @@ class Plan:
 
     Attributes:
         script: the script with all its arguments.
+        command: the interpreter's arguments that start it.
         code: its files.
         folder: in which its folders are made.
         seed: this run's seed.
@@ -66,6 +68,7 @@ class Plan:
     """
 
     script: ScriptModel
+    command: tuple[str, ...]
     code: OwnCode
     folder: Path
     seed: int
@@ -150,16 +153,16 @@ class _Run:
     def run(self) -> Reported:
         began = time.monotonic()
         self._make_folders()
-        script = self._plan.script
-        python = self._plan.code.python or sys.executable
-        self._report.log(f"{script.entry} started: {' '.join(script.command())}")
+        plan, script = self._plan, self._plan.script
+        python = plan.code.python or sys.executable
+        self._report.log(f"{script.entry} started: {shlex.join(plan.command)}")
         program = Program(
-            [python, *script.command()],
+            [python, *plan.command],
             self._work,
             self._environment(),
             on_line=self._on_line,
             on_tick=self._must_end,
-            grace=self._plan.grace,
+            grace=plan.grace,
         )
         ended = program.run()
         self._reported.seconds = time.monotonic() - began

@@ -9,18 +9,21 @@ import numpy as np
 
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.spec.checks.dry_build import BuiltModel, DataShape
-from jobs.spec.space.search_space import Value
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
-from workers.engine.errors import BadSpec, CodeFitFailure
+from workers.engine.errors import BadSpec, CodeBuildFailure, CodeFitFailure
+from workers.engine.evaluation.metric_results import notes_on, numbers_of
 from workers.engine.models import code_space
-from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
+from workers.engine.models.code_build import CodeBuild, build_code
 from workers.engine.models.code_space import SpaceExplorer
-from workers.engine.models.keras_private import build_metrics, compiled_metrics
-from workers.engine.models.own_code import calling, entry_of, notes, using_code
+from workers.engine.models.keras_private import build_metrics
+from workers.engine.models.own_code import calling, entry_of, notes, thresholds, using_code
 from workers.engine.models.own_objects import custom_objects_of
+from workers.engine.models.precision import note_on_scale
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
+from workers.engine.tasks.dry_fit import Measured
+from workers.engine.training.fit_arguments import accepted, replaced
 
 ROWS = 64
 """Random rows with which a `fit` of the code is called."""
@@ -56,20 +59,22 @@ def _shape_of(task: DryBuildTask) -> DataShape:
 
 def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     hypermodel = entry_of(task.model)
-    explorer = SpaceExplorer(on_build=lambda: report.phase("working"))
+    explorer = SpaceExplorer(lambda: report.phase("working"), thresholds())
 
     def build(hyperparameters: Any) -> None:
         code_space.clear()
         build_code(hypermodel, hyperparameters, shape)
 
-    explorer.explore(build)
+    explorer.explore(build, lambda hyperparameters: _build_first(hypermodel, hyperparameters, build))
     code_space.clear()
     code_build = build_code(hypermodel, explorer.defaults(), shape)
     metrics: tuple[str, ...] = ()
-    if code_build.own_fit:
-        metrics = _fit_once(code_build, explorer, hypermodel)
+    measured = Measured()
+    if code_build.own_fit or (not code_build.is_plain and code_build.is_compiled):
+        _fit_once(code_build, explorer, hypermodel, measured)
+        metrics = tuple(measured.names)
     elif code_build.is_plain and code_build.is_compiled:
-        metrics = _compiled_metrics(code_build)
+        metrics = _compiled_metrics(code_build, explorer)
     space = explorer.space()
     report.log(f"{len(space)} hyperparameters in {explorer.builds} builds")
     model = code_build.model
@@ -80,6 +85,9 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         one_call=not code_build.is_plain,
         loss=_loss_name(model) if code_build.is_compiled else "",
         metrics=metrics,
+        task=shape.task,
+        measures_all=not code_build.own_fit or not measured.returns_number,
+        replaced=tuple(sorted(replaced(hypermodel))) if code_build.own_fit else (),
         input_shape=tuple(_shape(model.input_shape)) if getattr(model, "inputs", None) else shape.input_shape,
         output_shape=(2 if code_build.output.startswith("two_") else shape_width(shape),),
         output=code_build.output,
@@ -87,8 +95,18 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
         builds=explorer.builds,
-        notes=(*notes(), *explorer.notes),
+        most_builds=code_space.MAX_BUILDS,
+        notes=(*notes(), *explorer.notes, *(note_on_scale(model) if code_build.is_compiled else ())),
     )
+
+
+def _build_first(hypermodel: Any, hyperparameters: Any, build: Callable[[Any], None]) -> None:
+    """Build with the defaults, after the class has declared hyperparameters beforehand, as in KerasTuner."""
+    declare = getattr(hypermodel, "declare_hyperparameters", None)
+    if declare is not None:
+        with calling(CodeBuildFailure, "declare_hyperparameters"):
+            declare(hyperparameters)
+    build(hyperparameters)
 
 
 def _shape(shape: Any) -> tuple[int | None, ...]:
@@ -116,66 +134,44 @@ def random_rows(shape: DataShape) -> tuple[Array, Array]:
     return x, generator.random((ROWS, shape.outputs), dtype=np.float32)
 
 
-def _compiled_metrics(code_build: CodeBuild) -> tuple[str, ...]:
+def _compiled_metrics(code_build: CodeBuild, explorer: SpaceExplorer) -> tuple[str, ...]:
     """Return which values validation computes, by name, after loss and metrics were called once."""
     x, y = random_rows(code_build.shape)
     with calling(CodeFitFailure, "computing the loss and the metrics"):
-        compile_for_batches(code_build)
-        build_metrics(code_build.model, (x, code_build.targets(y), np.ones(ROWS, np.float32)))
-        metrics = compiled_metrics(code_build.model)
-        names = () if metrics is None else tuple(metrics.result())
-    return ("val_loss", *(f"val_{name}" for name in names))
+        build_metrics(code_build.model, (x, code_build.targets(y)))
+        results = code_build.model.get_metrics_result()
+    explorer.notes += notes_on(results)
+    return tuple(f"val_{name}" for name in numbers_of(results))
 
 
-def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -> tuple[str, ...]:
-    """Call the class's `fit` with random rows; return which values it measured, by name."""
-    measured: dict[str, None] = {}
+def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, measured: Measured) -> None:
+    """Call the class's `fit`, or that of Keras, with random rows; record its measures."""
+    history: list[Any] = []
 
     def fit(hyperparameters: Any) -> None:
         code_space.clear()
         built = build_code(hypermodel, hyperparameters, code_build.shape)
+        if history:
+            # Its training is known; only its declarations are looked for.
+            built.model.fit = lambda *_, **__: history[0]
         x, y = random_rows(code_build.shape)
         targets = built.targets(y)
         with calling(CodeFitFailure, "fit"):
             keras.config.disable_interactive_logging()
-            returned = hypermodel.fit(
-                hyperparameters,
-                built.model,
-                x,
-                targets,
-                epochs=1,
-                validation_data=(x, targets),
-                callbacks=[_EpochValueNames(measured)],
-            )
-        if returned is None:
-            raise CodeFitFailure(
-                "fit returned nothing: return the history of model.fit, or the value of the objective"
-            )
-        if isinstance(returned, dict):
-            measured.update(dict.fromkeys(map(str, returned)))
+            arguments: dict[str, Any] = {
+                "batch_size": ROWS // 2,
+                "epochs": 1,
+                "validation_data": (x, targets),
+                "callbacks": [measured.callback(built.model)],
+            }
+            if built.own_fit:
+                given = accepted(hypermodel, arguments)
+                returned = hypermodel.fit(hyperparameters, built.model, x, targets, **given)
+            else:
+                returned = built.model.fit(x, targets, **arguments)
+        if isinstance(returned, keras.callbacks.History):
+            history.append(returned)
+        measured.add_returned(returned, built.model)
 
-    _with_new_values(explorer, fit)
-    return tuple(measured)
-
-
-def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> None:
-    """Call `fit` with the defaults, and again with the last values in the choices that it declares."""
-    before = {parameter.name for parameter in explorer.defaults().space}
-    explorer.use(fit, {})
-    new = [parameter for parameter in explorer.defaults().space if parameter.name not in before]
-    last: dict[str, Value] = {
-        parameter.name: values[-1] for parameter in new if (values := code_space.values_of(parameter))
-    }
-    if last:
-        explorer.attempt(fit, last)
-
-
-class _EpochValueNames(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
-    """Collects the names of an epoch's values."""
-
-    def __init__(self, names: dict[str, None]) -> None:
-        super().__init__()
-        self._names = names
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        self._names.update(dict.fromkeys(logs or {}))
+    explorer.explore(fit)
+    explorer.notes += measured.notes

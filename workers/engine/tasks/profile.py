@@ -4,8 +4,9 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.messages.overview import Overview, Sample
@@ -13,6 +14,7 @@ from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.images import IMAGE
 from jobs.spec.data.profile import Profile
 from jobs.spec.sections.data import Task
+from jobs.upload_formats import Source, format_label
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.bundled import load_bundled
@@ -26,6 +28,7 @@ from workers.engine.data.reading.arrow_file import write_columns
 from workers.engine.data.reading.csv_file import BadRows, read_csv
 from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.reading.several import join, read_csv_files, read_json_files
+from workers.engine.data.reading.unpacking import PlainFile, plain_files
 from workers.engine.data.schema import is_tabular, propose
 from workers.engine.data.spilled import Spill
 from workers.engine.data.split import named_parts
@@ -126,64 +129,87 @@ def _read(task: ProfileTask, spill: Spill, report: Report) -> tuple[Table, str |
         return table, task.target or info.target, prediction_task
     if task.path is None:
         raise BadSpec(f"a profile of a {task.source} upload needs the path of the file")
-    return _read_file(task, Path(task.path), spill, report), task.target, prediction_task
+    table = _read_upload(task, task.source, spill, report)
+    renamed = dict(table.renamed)
+    return table, renamed.get(task.target or "", task.target), prediction_task
 
 
-def _read_file(task: ProfileTask, path: Path, spill: Spill, report: Report) -> Table:
-    """Return an upload's rows; those that are left out are written to a file."""
-    share = task.reading.max_bad_share
-    bad = BadRows(share)
-    if task.more:
-        return _read_files(task, [path, *(Path(file.path) for file in task.more)], bad, spill)
-    limits = _limits(task, [path], spill)
-    table: Table
-    match task.source:
+def _read_upload(task: ProfileTask, source: Source, spill: Spill, report: Report) -> Table:
+    """Return the rows of an upload's files, with a description of the first."""
+    files = []
+    for number, path in enumerate([task.path or "", *(file.path for file in task.more)]):
+        folder = spill.folder / f"upload-{number}"
+        files += plain_files(Path(path), source, task.reading.dialect, task.limits, folder)
+    first, *others = files
+    if other := next((file for file in others if file.source != first.source), None):
+        formats = f"{format_label(other.source)} data, and {first.path.name} has {format_label(first.source)}"
+        raise BadData(f"{other.path.name} has {formats} data; the files of a version have one format")
+    bad = (
+        BadImages(task.reading.max_bad_share)
+        if first.source == "images"
+        else BadRows(task.reading.max_bad_share)
+    )
+    table = _read_files(task, files, bad, spill) if others else _read_file(task, first, bad, spill, report)
+    if bad.rows:
+        bad.write(Path(task.folder) / BAD_ROWS)
+    findings = [finding for file in files for finding in file.findings]
+    return replace(table, file=first.description, findings=(*dict.fromkeys((*findings, *table.findings)),))
+
+
+def _read_file(task: ProfileTask, file: PlainFile, bad: BadRows, spill: Spill, report: Report) -> Table:
+    """Return a file's rows; `bad` gets those that are left out."""
+    limits = _limits(task, [file], spill)
+    match file.source:
         case "images":
-            bad = images = BadImages(share)
-            table = read_images(
-                path,
+            return read_images(
+                file.path,
                 Path(task.folder),
                 task.reading.images,
-                images,
+                cast("BadImages", bad),
                 task.limits,
                 target=task.target or requested_target(task.columns),
                 progress=lambda done: report.progress(done, STEPS, "steps"),
             )
         case "csv":
-            table = read_csv(path, limits, task.reading.dialect, bad, spill)
+            return read_csv(file.path, limits, file.request, bad, spill, _with_rules(task))
         case "json_lines":
-            table = read_json_lines(path, limits, bad, spill)
+            return read_json_lines(file.path, limits, bad, spill)
         case "parquet" | "arrow":
-            return COLUMN_READERS[task.source](path, limits, spill)
+            return COLUMN_READERS[file.source](file.path, limits, spill)
         case _:
-            return READERS[task.source](path, limits)
-    if bad.rows:
-        bad.write(Path(task.folder) / BAD_ROWS)
-    return table
+            return READERS[file.source](file.path, limits)
 
 
-def _read_files(task: ProfileTask, paths: list[Path], bad: BadRows, spill: Spill) -> Table:
-    """Return the rows of several files as one version; those that are left out are written to a file."""
-    limits = _limits(task, paths, spill)
-    match task.source:
+def _read_files(task: ProfileTask, files: list[PlainFile], bad: BadRows, spill: Spill) -> Table:
+    """Return the rows of several files as one version; `bad` gets those that are left out."""
+    limits, paths, source = _limits(task, files, spill), [file.path for file in files], files[0].source
+    match source:
         case "csv":
-            table = read_csv_files(paths, limits, task.reading.dialect, bad, spill)
+            return read_csv_files(paths, limits, files[0].request, bad, spill, _with_rules(task))
         case "json_lines":
-            table = read_json_files(paths, limits, bad, spill)
+            return read_json_files(paths, limits, bad, spill)
         case "parquet" | "arrow":
-            return join(paths, COLUMN_READERS[task.source], limits, spill)
+            return join(paths, COLUMN_READERS[source], limits, spill)
+        case "images":
+            raise BadData("an archive of images comes alone: put all images into one zip or tar")
         case _:
-            read = READERS[task.source]
+            read = READERS[source]
             return join(paths, lambda path, rest, _: read(path, rest), limits, spill)
-    if bad.rows:
-        bad.write(Path(task.folder) / BAD_ROWS)
-    return table
 
 
-def _limits(task: ProfileTask, paths: Sequence[Path], spill: Spill) -> FileLimits:
+def _with_rules(task: ProfileTask) -> frozenset[str]:
+    """Return the columns for whose texts a person has stated a rule."""
+    return frozenset(
+        column.name
+        for column in task.columns
+        if column.number_format is not None or column.gap_words is not None
+    )
+
+
+def _limits(task: ProfileTask, files: Sequence[PlainFile], spill: Spill) -> FileLimits:
     """Return the limits for a version's files: those that are read in parts may be larger."""
-    size = sum(path.stat().st_size for path in paths)
-    in_parts = task.source in IN_PARTS and spill.for_size(size) is not None
+    size = sum(file.path.stat().st_size for file in files)
+    in_parts = files[0].source in IN_PARTS and spill.for_size(size) is not None
     return task.limits.of_large_tables() if in_parts else task.limits
 
 
@@ -225,6 +251,7 @@ class Prepared(NamedTuple):
 
 
 def _prepared(table: Table, target: str | None, prediction_task: Task | None, task: ProfileTask) -> Prepared:
+    task = _with_new_names(task, dict(table.renamed))
     if isinstance(table, ImageTable):
         proposed = propose_images(table, target=target, features=task.features, requests=task.columns)
     elif is_tabular(table):
@@ -245,6 +272,15 @@ def _prepared(table: Table, target: str | None, prediction_task: Task | None, ta
         return profile, of_table(columns, encoded.y, profile)
 
     return Prepared(Content(arrays, columns), describe)
+
+
+def _with_new_names(task: ProfileTask, renamed: Mapping[str, str]) -> ProfileTask:
+    """Return a task whose columns have the table's names: earlier releases kept all names of the file."""
+    columns = tuple(
+        column.model_copy(update={"name": renamed.get(column.name, column.name)}) for column in task.columns
+    )
+    features = task.features and tuple(renamed.get(name, name) for name in task.features)
+    return task.model_copy(update={"columns": columns, "features": features})
 
 
 def _prepared_arrays(
@@ -333,8 +369,10 @@ def make_profile(table: Table, encoded: Encoded, split_column: str | None = None
         class_counts=counts,
         columns=columns,
         preview=statistics.preview(table),
+        file=table.file,
         duplicates=duplicates,
         findings=(
+            *table.findings,
             *encoded.findings,
             *statistics.find_issues(
                 table,

@@ -16,6 +16,7 @@ from jobs.spec.sections.pruning import Curve
 from jobs.spec.sections.script_model import ScriptModel
 from workers.engine.errors import BadSpec, ProgramFailed, affects_process
 from workers.engine.report import Report, TaskInterrupted
+from workers.engine.scripts.command import script_command
 from workers.engine.scripts.outputs import OF_RUN, OF_TRIAL
 from workers.engine.scripts.run import Plan, Reported, figures, run_script
 from workers.engine.training.pruning import RivalCurves, pruning_check
@@ -32,12 +33,14 @@ def train(task: TrainTask, report: Report) -> dict[str, Any]:
         ProgramFailed, TaskInterrupted: see `run_script`.
     """
     script, code = _script(task.spec), _code(task.code)
+    command = script_command(script, code)
     data = _data(task.dataset, task.spec, task.folder, report)
     report.phase("working")
     objective = task.objective if task.spec.search is not None else None
     reported = run_script(
         Plan(
             script=script,
+            command=command,
             code=code,
             folder=Path(task.folder) / "run",
             seed=task.spec.fit.seed,
@@ -57,6 +60,7 @@ def train(task: TrainTask, report: Report) -> dict[str, Any]:
         "score": reported.score,
         "best_epoch": reported.best_step,
         "epochs": reported.last,
+        "command": command,
     }
 
 
@@ -118,10 +122,13 @@ def _execution(
     report: Report,
 ) -> Reported:
     number = execution.execution
+    script, code = _script(trial.spec), _code(task.code)
+    command = script_command(script, code)
     report.execution(number, "running")
     plan = Plan(
-        script=_script(trial.spec),
-        code=_code(task.code),
+        script=script,
+        command=command,
+        code=code,
         folder=Path(task.folder) / f"trial-{trial.number}-{number}",
         seed=execution.seed,
         steps=trial.spec.fit.epochs,

@@ -14,7 +14,7 @@ from jobs.messages.events import TrialEnd
 from jobs.messages.task import required
 from jobs.messages.training import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
-from workers.engine.errors import affects_process
+from workers.engine.errors import CodeFatalFailure, affects_process
 from workers.engine.models import base_models
 from workers.engine.models.own_code import using_code
 from workers.engine.phases import announced_to
@@ -37,6 +37,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
 
     Raises:
         TaskInterrupted: a pause or stop was requested. Trials that have not started are unchanged.
+        CodeFatalFailure: the code ended the search.
         Exception: an error that affects the whole process, for example out of memory.
     """
     base_models.provide(task.base_model)
@@ -61,8 +62,9 @@ def _run_trial(
     try:
         result = _train(task, trial, dataset, report, rivals)
     except Exception as error:
-        # After such an error, for example out of memory, later trials of this process would fail too.
-        if affects_process(error):
+        # After such an error, for example out of memory, later trials of this process would fail too. A fatal
+        # one ends the search.
+        if affects_process(error) or isinstance(error, CodeFatalFailure):
             raise
         report.trial_finished(error)
         return None

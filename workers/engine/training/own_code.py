@@ -8,7 +8,7 @@ with its own steps, are trained by `own_fit`.
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -18,24 +18,26 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.code_model import CodeModel
 from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
+from workers.engine.compiled.code_program import CodeProgram
+from workers.engine.compiled.device_feed import stays_on_device
 from workers.engine.compiled.program import Program
 from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.batches import Batches
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.rows import Rows
-from workers.engine.data.weights import RowWeights
+from workers.engine.data.weights import RowWeights, relative
 from workers.engine.errors import BadSpec, CodeFitFailure
-from workers.engine.evaluation.weighting import Weights
 from workers.engine.models import code_build
 from workers.engine.models.build import compile_model
-from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
+from workers.engine.models.code_build import CodeBuild, build_code
 from workers.engine.models.initial_values import InitialValues
-from workers.engine.models.keras_private import compiled_metrics
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code import calling, entry_of
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
+from workers.engine.training.code_evaluation import CodeEvaluationSet, CodeLoop, metric_names
+from workers.engine.training.declarations import warn_of_unknown
 from workers.engine.training.hooks import EpochHook
 from workers.engine.training.loops import FitLoop, Loop
 from workers.engine.training.own_fit import OwnFitTraining
@@ -45,79 +47,17 @@ from workers.engine.training.training import Training
 
 CACHED = 2
 """Built models that are kept for executions of the same trial."""
-ROWS_AT_ONCE = 8192
-"""Rows whose metrics are computed in one call."""
 
 
 @dataclass
 class _Cached:
-    """A built model with its compiled functions, and its loss if the code compiles it."""
+    """A built model with its compiled functions."""
 
     build: CodeBuild
-    loss: Any
     program: Program
 
 
 _CACHE: OrderedDict[str, _Cached] = OrderedDict()
-
-
-@dataclass(frozen=True)
-class CodeEvaluationSet(EvaluationSet):
-    """Rows on which a compiled model's loss and metrics are computed after each epoch.
-
-    They are computed as in Keras, over all rows. The loss has no weight penalties, as with templates.
-    """
-
-    draws: ClassVar[int] = 200
-    build: CodeBuild | None = None
-    loss_function: Any = None
-
-    def _made(self) -> CodeBuild:
-        if self.build is None:
-            raise TypeError("the evaluation set has no model")
-        return self.build
-
-    def measure(self, metrics: Sequence[str], predictions: Array) -> dict[str, float]:
-        """See `EvaluationSet.measure`. All metrics are computed."""
-        del metrics
-        return self._measured(self.y, predictions, self.weights)
-
-    def computes(self, name: str) -> bool:
-        """See `EvaluationSet.computes`."""
-        return name == "loss" or name in metric_names(self._made())
-
-    def score(self, name: str, y: Array, p: Array, weights: Weights) -> float:
-        """See `EvaluationSet.score`."""
-        build = self._made()
-        rows = code_build.unfinished_rows(p, build.output, build.shape)
-        return self._measured(y, rows, weights)[name]
-
-    def _measured(self, y: Array, predictions: Array, weights: Weights) -> dict[str, float]:
-        build = self._made()
-        targets, metrics = build.targets(y), compiled_metrics(build.model)
-        # The steps of the training keep the variables of metrics elsewhere, so they may be used here.
-        if metrics is not None:
-            metrics.reset_state()
-        total = share = 0.0
-        with calling(CodeFitFailure, "computing the loss and the metrics"):
-            for start in range(0, len(y), ROWS_AT_ONCE):
-                part = slice(start, start + ROWS_AT_ONCE)
-                part_weights = None if weights is None else np.asarray(weights[part], np.float32)
-                sums = len(targets[part]) if part_weights is None else float(part_weights.sum())
-                total += sums * float(self.loss_function(targets[part], predictions[part], part_weights))
-                share += sums
-                if metrics is not None:
-                    metrics.update_state(targets[part], predictions[part], sample_weight=part_weights)
-            named = {} if metrics is None else {n: float(v) for n, v in metrics.result().items()}
-        if metrics is not None:
-            metrics.reset_state()
-        return {"loss": total / max(share, 1e-12), **named}
-
-
-def metric_names(build: CodeBuild) -> tuple[str, ...]:
-    """Return the metric names that the code has compiled into its model, after it was called once."""
-    metrics = compiled_metrics(build.model)
-    return () if metrics is None or not metrics.built else tuple(metrics.result())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,11 +66,9 @@ class PreparedCode(Prepared):
 
     Attributes:
         build: the model and the meaning of its outputs.
-        loss_function: for a model that the code compiles and whose steps run without Keras' `fit`.
     """
 
     build: CodeBuild
-    loss_function: Any = None
 
     def hook(self, rates: Sequence[float] = ()) -> EpochHook:
         """See `Prepared.hook`. A compiled model's optimizer is the code's own."""
@@ -140,15 +78,27 @@ class PreparedCode(Prepared):
         """See `Prepared.loop`."""
         if self.program is None:
             return FitLoop(self.model, self.batches)
-        return super().loop(validation, epochs=epochs)
+        if not isinstance(self.program, CodeProgram):
+            return super().loop(validation, epochs=epochs)
+        in_one_call = isinstance(validation, CodeEvaluationSet) and len(validation.x) <= validation.batch_size
+        rows = validation.rows if isinstance(validation, CodeEvaluationSet) and in_one_call else ()
+        # 1 is the default, which leaves the number to the loop.
+        steps = self.spec.fit.steps_per_execution
+        return CodeLoop(
+            self.program, self.batches, rows, epochs=epochs, steps_per_call=steps if steps > 1 else None
+        )
 
     def training(self, plan: TrainingPlan) -> Training:
         """See `Prepared.training`."""
+        warn_of_unknown(plan.report, self.spec, self.build.hyperparameters)
         if self.program is not None:
             return Training(plan)
-        pair, rows = plan.validation, self.dataset.parts.validation
         # A `fit` may need validation data also in a training on all rows.
-        held_out = (self.dataset.x[rows], self.dataset.y[rows]) if pair is None else (pair.x[:], pair.y)
+        part = plan.validation or self.evaluation_set(self.dataset.parts.validation)
+        held_out: tuple[Array, ...] = part.x[:], part.y
+        if part.weights is not None and not self.build.own_fit:
+            # A class may expect a pair.
+            held_out = *held_out, part.weights.astype(np.float32)
         return OwnFitTraining(plan, self.build, self.spec, validation=held_out)
 
     def saved_form(self, predictions: Array) -> Array:
@@ -177,11 +127,12 @@ class PreparedCode(Prepared):
             "metrics": (),
             "scale": None,
             "batch_size": predict_batch_size(self.spec, len(x)),
-            "weights": None if weights is None else weights.values,
+            # Keras divides a loss by the number of rows, so their mean has to be 1.
+            "weights": relative(weights, len(x)),
         }
-        if self.program is None:
+        if not isinstance(self.program, CodeProgram):
             return UnmeasuredSet(**common)
-        return CodeEvaluationSet(**common, build=self.build, loss_function=self.loss_function)
+        return CodeEvaluationSet(**common, build=self.build, program=self.program)
 
     def validation_metrics(self) -> frozenset[str] | None:
         """See `Prepared.validation_metrics`."""
@@ -189,7 +140,7 @@ class PreparedCode(Prepared):
             return None
         if _uses_fit(self.build):
             return super().validation_metrics()
-        return frozenset({"val_loss", *(f"val_{name}" for name in metric_names(self.build))})
+        return frozenset(f"val_{name}" for name in metric_names(self.build))
 
 
 @dataclass(frozen=True)
@@ -235,37 +186,42 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
     }
     if not build.is_plain:
         return PreparedCode(model=build.model, batches=batches, build=build, **common)
-    loss = None
-    if build.is_compiled:
-        loss = compile_for_batches(build)
-    else:
+    if not build.is_compiled:
         compile_model(build.model, spec, dataset.profile, scaling, steps=batches.steps)
-    cached = _cached(build, loss, batches, program_key(spec, dataset, rows))
+    cached = _cached(build, batches, program_key(spec, dataset, rows))
     return PreparedCode(
         model=cached.build.model,
         batches=batches,
         program=cached.program,
         build=cached.build,
-        loss_function=cached.loss,
         **common,
     )
 
 
-def _cached(build: CodeBuild, loss: Any, batches: Batches, key: str) -> _Cached:
+def _cached(build: CodeBuild, batches: Batches, key: str) -> _Cached:
     """Return the cached model for the same program with the values from a model that was just built.
 
     A trial's executions share it, so it is compiled once, and they may be trained in one call.
     """
     ensure_built(build.model)
+    if build.is_compiled:
+        # Weights are an argument of the steps, but a step without them is another program.
+        key = f"{key} weighted={batches.is_weighted} resident={stays_on_device(batches)}"
     cached = _CACHE.get(key)
     if cached is None or not _assigned(cached.build.model, build.model):
         with calling(CodeFitFailure, "the first training step"):
-            cached = _Cached(build, loss, Program(build.model, next(batches.draw(1)), key))
+            cached = _Cached(build, _program(build, batches, key))
         _CACHE[key] = cached
     _CACHE.move_to_end(key)
     while len(_CACHE) > CACHED:
         _CACHE.popitem(last=False)
     return cached
+
+
+def _program(build: CodeBuild, batches: Batches, key: str) -> Program:
+    if build.is_compiled:
+        return CodeProgram(build.model, batches, key)
+    return Program(build.model, next(batches.draw(1)), key)
 
 
 def _assigned(cached: Any, fresh: Any) -> bool:
@@ -296,4 +252,5 @@ def _batches(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int, bui
         )
     if not _uses_fit(build):
         batches.y = build.targets(y)
+        batches.is_filled = False
     return batches

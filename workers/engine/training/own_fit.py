@@ -13,14 +13,25 @@ import keras
 import numpy as np
 
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.search import Objective
 from workers.engine.arrays import Array
 from workers.engine.errors import CodeFitFailure, NanLoss
+from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.models.code_build import CodeBuild
 from workers.engine.models.own_code import calling
 from workers.engine.models.variables import values
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.checkpoint import Snapshot
+from workers.engine.training.declarations import warn_of_unknown
+from workers.engine.training.fit_arguments import accepted
+from workers.engine.training.fit_results import (
+    LOSS,
+    epochs_of,
+    returned_values,
+    training_names,
+    with_objectives,
+)
 from workers.engine.training.loops import FitLoop, Loop
 from workers.engine.training.plan import TrainingPlan, TrainingResult
 from workers.engine.training.training import REQUEST_INTERVAL, Training
@@ -28,7 +39,6 @@ from workers.engine.training.training_state import snapshot_of
 
 FINISHED = "own_fit_finished"
 """Key of the state of a checkpoint: the epochs for which the call was made, once it has returned."""
-LOSS = "loss"
 
 
 class OwnFitTraining(Training):
@@ -38,17 +48,21 @@ class OwnFitTraining(Training):
         plan: the training.
         build: the model.
         spec: the batch size and the row order for a class without its own `fit`.
-        validation: rows and targets that the call gets, also in a training without validation.
+        validation: rows, targets and perhaps weights that the call gets, also in a training without
+            validation.
     """
 
     def __init__(
-        self, plan: TrainingPlan, build: CodeBuild, spec: ExperimentSpec, *, validation: tuple[Array, Array]
+        self, plan: TrainingPlan, build: CodeBuild, spec: ExperimentSpec, *, validation: tuple[Array, ...]
     ) -> None:
         self._build = build
         self._spec = spec
         self._validation_rows = validation
         self._is_over = False
         self._returned: dict[str, float] = {}
+        best = [] if plan.best is None else [plan.best.metric]
+        searched = () if spec.search is None or plan.best is None else spec.search.objectives or ()
+        self._objectives = tuple(dict.fromkeys([*best, *(objective.metric for objective in searched)]))
         super().__init__(plan)
 
     def _set_up(self) -> Loop:
@@ -74,6 +88,7 @@ class OwnFitTraining(Training):
         """Run all epochs."""
         with announced_to(self._plan.report.phase), calling(CodeFitFailure, "fit"):
             answer = self._call()
+        warn_of_unknown(self._plan.report, self._spec, self._build.hyperparameters)
         self._loop.sync()
         self._returned = self._checked(answer)
         self._is_over = True
@@ -87,41 +102,51 @@ class OwnFitTraining(Training):
 
     def _call(self) -> Any:
         plan, build = self._plan, self._build
-        x, y = self._validation_rows
+        x, *targets = self._validation_rows
         keras.config.disable_interactive_logging()
+        fit = self._spec.fit
         arguments: dict[str, Any] = {
+            "batch_size": fit.batch_size,
             "epochs": plan.epochs,
-            "validation_data": (x.astype(np.float32), build.targets(y)),
+            "validation_data": (x.astype(np.float32), build.targets(targets[0]), *targets[1:]),
             "callbacks": [_EpochReporter(self)],
         }
-        weights = plan.batches.weights
-        if not np.all(weights == weights[0]):
-            arguments["sample_weight"] = weights
+        if plan.batches.is_weighted:
+            arguments["sample_weight"] = plan.batches.weights
         rows = np.asarray(plan.batches.x[:], dtype=np.float32), plan.batches.y
-        if build.own_fit:
-            return build.hypermodel.fit(build.hyperparameters, plan.model, *rows, **arguments)
-        fit = self._spec.fit
-        return plan.model.fit(*rows, batch_size=fit.batch_size, shuffle=fit.shuffle, **arguments)
+        if not build.own_fit:
+            return plan.model.fit(*rows, shuffle=fit.shuffle, **arguments)
+        if not fit.shuffle:
+            # Otherwise it is left to the class, as KerasTuner does.
+            arguments["shuffle"] = False
+        given = accepted(build.hypermodel, arguments)
+        return build.hypermodel.fit(build.hyperparameters, plan.model, *rows, **given)
 
     def _checked(self, answer: Any) -> dict[str, float]:
         """Return the values that the call returned, by name; none for a `History`.
 
         Raises:
-            CodeFitFailure: it returned something else, or the objective is unknown.
+            CodeFitFailure: it returned something else, or an objective is unknown.
         """
-        objective = self._plan.best.metric if self._plan.best is not None else ""
-        parts = answer if isinstance(answer, list) and answer else [answer]
-        returned_parts = [_named(part, objective or "objective") for part in parts]
-        names = {name for values in returned_parts for name in values}
-        returned = {
-            name: float(np.mean([values[name] for values in returned_parts if name in values]))
-            for name in sorted(names)
-        }
-        returned = _with_objective(returned, objective)
+        objectives, plan = self._objectives, self._plan
+        if isinstance(answer, keras.callbacks.History) and not self._state.history:
+            # The callbacks were not passed on.
+            for values_of_epoch in epochs_of(answer):
+                self.record(values_of_epoch)
+        main = (
+            Objective()
+            if plan.best is None
+            else Objective(metric=plan.best.metric, direction=plan.best.direction)
+        )
+        on_training_rows = training_names(plan.model)
+        returned = with_objectives(returned_values(answer, main), objectives, on_training_rows)
         measured = {*returned, *(name for epoch in self._state.history for name in epoch)}
-        if objective and objective not in measured:
+        if plan.best is not None and (missing := [name for name in objectives if name not in measured]):
             listed = ", ".join(sorted(measured)) or "nothing"
-            raise CodeFitFailure(f"fit measured {listed}, but the objective is {objective}")
+            raise CodeFitFailure(
+                f"fit measured {listed}, but the objective is {missing[0]}; pass validation_data on to "
+                f"model.fit, or report {missing[0]} by the callbacks or in the result"
+            )
         return returned
 
     def record(self, logs: Mapping[str, Any]) -> bool:
@@ -133,7 +158,7 @@ class OwnFitTraining(Training):
         """
         plan, state = self._plan, self._state
         objective = plan.best.metric if plan.best is not None else ""
-        metrics = _with_objective({name: float(np.mean(value)) for name, value in logs.items()}, objective)
+        metrics = with_objectives(numbers_of(logs), self._objectives, training_names(plan.model))
         state.epoch += 1
         if not math.isfinite(metrics.get(LOSS, 0.0)):
             raise NanLoss(
@@ -213,37 +238,6 @@ class OwnFitTraining(Training):
             best=tuple(state.improvements),
             verdict=state.verdict,
         )
-
-
-def _named(answer: Any, objective: str) -> dict[str, float]:
-    """Return the result of a `fit` as values by name, as KerasTuner understands it."""
-    if isinstance(answer, keras.callbacks.History):
-        return {}
-    if isinstance(answer, dict):
-        try:
-            return {str(name): float(np.mean(value)) for name, value in answer.items()}
-        except (TypeError, ValueError) as error:
-            raise CodeFitFailure(
-                f"fit returned a dictionary with a value that is no number: {error}"
-            ) from error
-    if isinstance(answer, int | float | np.number) or (hasattr(answer, "shape") and answer.shape == ()):
-        return {objective: float(answer)}
-    if answer is None:
-        raise CodeFitFailure("fit returned nothing: return the history of model.fit, or the objective")
-    raise CodeFitFailure(
-        f"fit returned {type(answer).__name__}: return the history of model.fit, a number, or numbers by name"
-    )
-
-
-def _with_objective(metrics: dict[str, float], objective: str) -> dict[str, float]:
-    """Return measures with the objective's under its own name, if they have it only without `val_`."""
-    plain = objective.removeprefix("val_")
-    if objective in metrics or plain not in metrics or plain == LOSS or not objective:
-        return metrics
-    # Beside measures of validation rows it is one of training rows.
-    if any(name.startswith("val_") for name in metrics):
-        return metrics
-    return {**metrics, objective: metrics[plain]}
 
 
 class _EpochReporter(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]

@@ -46,6 +46,10 @@ class EvaluationSet:
     batch_size: int
     weights: Floats | None = None
 
+    def measured_by(self, loop: Loop) -> dict[str, float]:
+        """Return the loss and all metrics for these rows with a loop's newest weights, by name."""
+        return self.measure(self.metrics, loop.predict(self.x, self.batch_size))
+
     def measure(self, metrics: Sequence[str], predictions: Array) -> dict[str, float]:
         """Return the loss and some metrics for predictions on these rows, by name."""
         return compute_metrics(self.loss, metrics, self.y, predictions, self.scale, self.weights)

@@ -76,11 +76,11 @@ class Prepared:
             return FitLoop(self.model, self.batches)
         # The call that trains can also predict one batch of validation rows.
         fits_one_batch = validation is not None and len(validation.x) <= validation.batch_size
-        x = validation.x if validation is not None and fits_one_batch else None
+        rows = (validation.x,) if validation is not None and fits_one_batch else ()
         # 1 is the default, which leaves the number to the loop.
         steps = self.spec.fit.steps_per_execution
         return ProgramLoop(
-            self.program, self.batches, x, epochs=epochs, steps_per_call=steps if steps > 1 else None
+            self.program, self.batches, rows, epochs=epochs, steps_per_call=steps if steps > 1 else None
         )
 
     def saved_form(self, predictions: Array) -> Array:

@@ -5,8 +5,10 @@ and bitwise equal on dense ones.
 """
 
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -30,7 +32,7 @@ class ProgramLoop:
     Args:
         program: the model's program.
         batches: the training data.
-        validation_x: rows to predict after each epoch, if they fit into one batch; else None.
+        validation: the validation rows, if they fit into one batch: arguments of `ModelFunctions.validate`.
         epochs: epochs to train.
         steps_per_call: fixes how many steps one compiled call has; None finds it by timing.
 
@@ -46,7 +48,7 @@ class ProgramLoop:
         self,
         program: Program,
         batches: Batches,
-        validation_x: Rows | None = None,
+        validation: Sequence[Rows] = (),
         *,
         epochs: int,
         steps_per_call: int | None = None,
@@ -55,11 +57,9 @@ class ProgramLoop:
         self.call_length = program.call_length if steps_per_call is None else CallLength(steps_per_call)
         self._epochs, self._steps = epochs, batches.steps
         self._feed = DeviceFeed(batches, epochs)
-        self._validation_x = validation_x
-        self._validation_x_on_device = (
-            None if validation_x is None else jax.device_put(validation_x[:].astype(np.float32))
-        )
-        self._predictions: Array | None = None
+        self._validation = validation
+        self._validation_on_device = _on_device(validation)
+        self._validated: Any = None
         self._precomputed_logs: dict[str, float] | None = None
         # Of the step modes, only "many" has several steps in a call.
         self._fixed_mode: StepMode | None = "many" if self.call_length.is_fixed else None
@@ -124,10 +124,10 @@ class ProgramLoop:
         # The call that predicts is a program of its own. Every call predicts until the number of steps per
         # call has settled: where an epoch fits into one call, the other program is never compiled.
         predicts = end == block.batches or not self.call_length.settled
-        self._predictions = logs = None
-        if self.step_mode == "many" and self._validation_x is not None and predicts:
-            self._newest, logs, self._predictions = program.train_and_predict(
-                self._state, self._hyperparameters, block.data, steps, self._validation_x_on_device
+        self._validated = logs = None
+        if self.step_mode == "many" and self._validation and predicts:
+            self._newest, logs, self._validated = program.train_and_validate(
+                self._state, self._hyperparameters, block.data, steps, self._validation_on_device
             )
         else:
             self._newest = program.train(
@@ -139,9 +139,9 @@ class ProgramLoop:
     def shared_inputs(self) -> SharedInputs | None:
         """Return the inputs that one program's loops share, or None if they are not all on the device."""
         rows = self._feed.resident
-        if rows is None or self._validation_x_on_device is None:
+        if rows is None or not self._validation:
             return None
-        return SharedInputs(*rows, self._validation_x_on_device, self.program.initial_metrics())
+        return SharedInputs(*rows, self._validation_on_device, self.program.initial_metrics())
 
     def epoch_inputs(self, epoch: int) -> EpochInputs:
         """Return the inputs for `epoch`. The state is donated: pass the result to `set_epoch_result`."""
@@ -149,14 +149,18 @@ class ProgramLoop:
 
     def set_epoch_result(self, result: EpochResult) -> None:
         """Store the result of an epoch trained elsewhere; the next call to `epoch` returns its logs."""
-        self._newest, self._precomputed_logs, self._predictions = result
+        self._newest, self._precomputed_logs, self._validated = result
         kill_point("batch")
 
     def predict(self, x: Rows, batch_size: int) -> Array:
         """See `Loop.predict`."""
         # Predictions for these rows may have come with the epoch.
-        if self._predictions is not None and x is self._validation_x:
-            return self._predictions
+        if self._validated is not None and x is self._validation[0]:
+            predictions: Array = self._validated
+            return predictions
+        return self._predict(x, batch_size)
+
+    def _predict(self, x: Rows, batch_size: int) -> Array:
         trainable, other = self._state[:2]
         predict = partial(self.program.predict, trainable, other)
         return predict_in_batches(predict, x, batch_size, "validating")
@@ -176,6 +180,14 @@ class ProgramLoop:
     def load(self) -> None:
         """See `Loop.load`."""
         # Whatever was computed in advance is for other weights.
-        self._predictions = self._precomputed_logs = None
+        self._validated = self._precomputed_logs = None
         self._newest = self.program.state()
         self._hyperparameters = self.program.hyperparameters()
+
+
+def _on_device(validation: Sequence[Rows]) -> tuple[Any, ...]:
+    """Copy the validation rows to the device; features, which are first, as float32."""
+    return tuple(
+        jax.device_put(part[:].astype(np.float32) if index == 0 else part[:])
+        for index, part in enumerate(validation)
+    )

@@ -188,9 +188,8 @@ class Training:
         if self._validation_seconds > REQUEST_INTERVAL and len(data.x) > data.batch_size:
             self._plan.report.phase("validating")
         with announced_to(self._plan.report.phase):
-            predictions = self._loop.predict(data.x, data.batch_size)
+            metrics = data.measured_by(self._loop)
         self._validation_seconds = time.monotonic() - began
-        metrics = data.measure(data.metrics, predictions)
         return {f"val_{name}": value for name, value in metrics.items()}
 
     def _optimizer_metrics(self, epoch: int) -> dict[str, float]:

@@ -16,7 +16,7 @@ from workers.model_process.frames import Frame
 from workers.serving.bodies.packed import PackedBody
 from workers.serving.bodies.pool import BodyWorkers
 from workers.serving.protocols.protocol import AnsweringVersion, Call, Prediction
-from workers.serving.protocols.table_rows import is_quick
+from workers.serving.protocols.quick_bodies import is_quick
 from workers.serving.response import Response
 from workers.serving.table import ServedTable
 from workers.serving.versions.child_process import ChildFailed
@@ -65,8 +65,6 @@ class BodyCodec:
         Raises:
             ServingError: it does not fit, or could not be parsed in time.
         """
-        if not prediction.reads_columns:
-            table = None
         json_bytes = None
         if header is not None and prediction.json_bytes is not None:
             json_bytes = prediction.json_bytes(header)

@@ -46,10 +46,11 @@ def parse_unique(body: Body) -> Any:
     """Parse JSON with the standard library, which also reads NaN, Infinity and 1e400, and sees all keys.
 
     Raises:
-        BadRequest: it is not JSON, or an object has a key twice.
+        BadRequest: it is not JSON in UTF-8, or an object has a key twice.
     """
     try:
-        return json.loads(body, object_pairs_hook=_unique_keys)
+        # Not the bytes, whose encoding it would guess: the checks of bodies search them for ASCII.
+        return json.loads(body.decode("utf-8-sig"), object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
         raise BadRequest(f"JSON Parse error: {error.msg} at offset: {error.pos}") from None
     except (ValueError, RecursionError) as error:

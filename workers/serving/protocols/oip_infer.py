@@ -24,23 +24,31 @@ from workers.serving.protocols.json_tensors import (
     is_finite,
     needs_check,
     parse,
-    parse_unique,
     to_array,
 )
 from workers.serving.protocols.long_numbers import with_exact_numbers
-from workers.serving.protocols.oip_columns import names_columns, read_tensors
+from workers.serving.protocols.oip_columns import read_tensors
+from workers.serving.protocols.oip_outputs import (
+    RequestedOutput,
+    is_object_list,
+    requested_outputs,
+    spec_named,
+)
+from workers.serving.protocols.oip_tensors import (
+    HEADER_LENGTH,
+    SHORT_FLOATS,
+    Tensor,
+    item_bytes,
+    numbers_of,
+    shape_of,
+    take_raw,
+)
+from workers.serving.protocols.table_rows import check_keys, names_of_input
 
 Array = npt.NDArray[Any]
 
 # The answer repeats it.
 _MAX_ID = 1000
-
-
-class RequestedOutput(NamedTuple):
-    """One output, by its position in the signature, and whether to send it as raw bytes."""
-
-    position: int
-    binary: bool
 
 
 class InferCall(NamedTuple):
@@ -76,23 +84,23 @@ def parse_infer(
         BodyTooLarge: its rows become too many numbers.
     """
     head, raw = _split(body, header_length)
-    request = with_exact_numbers(parse(head), head, pipeline)
+    request = with_exact_numbers(_parse_head(head, header_length), head, pipeline)
     try:
         strings = _count_strings(request)
     except RecursionError:
         raise BadRequest("the request is nested too deeply") from None
-    if not isinstance(request, dict) or not _is_object_list(request.get("inputs")):
+    if not isinstance(request, dict) or not is_object_list(request.get("inputs")):
         raise BadRequest("the request needs 'inputs': a list of tensors with name, shape and datatype")
     tensors = request["inputs"]
-    if pipeline is not None and names_columns(tensors, signature, pipeline):
-        parse_unique(head)
-        arrays = [read_tensors(tensors, raw, pipeline)]
+    if pipeline is not None:
+        check_keys(head, request)
+        arrays = [read_tensors(tensors, raw, pipeline, names_of_input(signature, pipeline))]
     else:
         arrays = _read_inputs(tensors, signature, raw, strict=needs_check(head, strings))
     call_id = request.get("id")
     if call_id is not None and not (isinstance(call_id, str) and len(call_id) <= _MAX_ID):
         raise BadRequest(f"'id' must be a string of at most {_MAX_ID} characters")
-    return InferCall(arrays, _requested_outputs(request, signature), call_id)
+    return InferCall(arrays, requested_outputs(request, signature), call_id)
 
 
 def _read_inputs(
@@ -101,7 +109,7 @@ def _read_inputs(
     """Return a request's input arrays, in the signature's order."""
     inputs: dict[str, Array] = {}
     for tensor in tensors:
-        spec = _spec_named(tensor.get("name"), signature.inputs, "input")
+        spec = spec_named(tensor.get("name"), signature.inputs, "input")
         if spec.name in inputs:
             raise BadRequest(f"input {spec.name!r} is given twice")
         inputs[spec.name], raw = _read(tensor, spec, raw, strict=strict)
@@ -120,10 +128,29 @@ def _split(body: Body, header_length: str | None) -> tuple[Body, memoryview]:
         return body, memoryview(b"")
     # The length first: Python refuses to convert thousands of digits.
     if not (header_length.isdecimal() and len(header_length) < 20) or int(header_length) > len(body):
-        raise BadRequest(
-            f"Inference-Header-Content-Length {header_length[:40]!r} does not fit {len(body)} bytes of body"
-        )
+        raise BadRequest(f"{HEADER_LENGTH} {header_length[:40]!r} does not fit {len(body)} bytes of body")
     return body[: int(header_length)], memoryview(body)[int(header_length) :]
+
+
+def _parse_head(head: Body, header_length: str | None) -> Any:
+    """Return the value in the JSON of a request.
+
+    Raises:
+        BadRequest: it is no JSON; the message names the header if its value, or its absence, is the cause.
+    """
+    try:
+        return parse(head)
+    except BadRequest as error:
+        if header_length is not None:
+            raise BadRequest(
+                f"the first {header_length} bytes of the body, by {HEADER_LENGTH}, are not its JSON: {error}"
+            ) from None
+        if b"binary_data_size" in head:
+            raise BadRequest(
+                f"the body has more than JSON. If raw tensors follow, send the header {HEADER_LENGTH} with "
+                f"the length of the JSON in bytes: {error}"
+            ) from None
+        raise
 
 
 def _count_strings(value: object) -> int:
@@ -135,42 +162,22 @@ def _count_strings(value: object) -> int:
     return isinstance(value, str)
 
 
-def _is_object_list(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
-
-
-def _parameters(holder: dict[str, Any]) -> dict[str, Any]:
-    parameters = holder.get("parameters")
-    return parameters if isinstance(parameters, dict) else {}
-
-
-def _spec_named(name: object, specs: tuple[TensorSpec, ...], what: str) -> TensorSpec:
-    for spec in specs:
-        if spec.name == name:
-            return spec
-    raise BadRequest(f"unexpected {what} {name!r}; the model has {[spec.name for spec in specs]}")
-
-
-def _read(
-    tensor: dict[str, Any], spec: TensorSpec, raw: memoryview, *, strict: bool
-) -> tuple[Array, memoryview]:
-    shape, datatype = tensor.get("shape"), tensor.get("datatype")
-    # `type(...) is int`, because JSON's true is an instance of int in Python.
-    if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 2**31 for size in shape):
-        raise BadRequest(f"input {spec.name!r}: shape must be a list of whole numbers")
-    accepted = {TYPES[name].inference: TYPES[name].numpy for name in (spec.dtype, computed_dtype(spec.dtype))}
+def _read(tensor: Tensor, spec: TensorSpec, raw: memoryview, *, strict: bool) -> tuple[Array, memoryview]:
+    shape, datatype = shape_of(tensor, spec.name), tensor.get("datatype")
+    accepted = {TYPES[name].inference for name in (spec.dtype, computed_dtype(spec.dtype))}
+    if TYPES[spec.dtype].numpy.kind == "f":
+        accepted |= {*SHORT_FLOATS}
     if not isinstance(datatype, str) or datatype not in accepted:
         raise BadRequest(
             f"input {spec.name!r}: datatype is {datatype!r}; the model takes {TYPES[spec.dtype].inference}"
         )
     check_shape(shape, spec, any_size="-1")
-    size = _parameters(tensor).get("binary_data_size")
-    if size is None:
-        return _from_json(tensor.get("data"), shape, spec, strict=strict), raw
-    dtype = accepted[datatype].newbyteorder("<")
-    if type(size) is not int or size != math.prod(shape) * dtype.itemsize or size > len(raw):
-        raise BadRequest(f"input {spec.name!r}: binary_data_size {size!r} does not fit shape {shape}")
-    return _computed(np.frombuffer(raw[:size], dtype).reshape(shape), spec), raw[size:]
+    own, rest = take_raw(tensor, spec.name, raw)
+    if own is None:
+        return _from_json(tensor.get("data"), shape, spec, strict=strict), rest
+    if len(own) != math.prod(shape) * item_bytes(datatype):
+        raise BadRequest(f"input {spec.name!r}: binary_data_size {len(own)} does not fit shape {shape}")
+    return _computed(numbers_of(own, datatype, spec.name).reshape(shape), spec), rest
 
 
 def _computed(array: Array, spec: TensorSpec) -> Array:
@@ -189,30 +196,16 @@ def _from_json(data: object, shape: list[int], spec: TensorSpec, *, strict: bool
         raise BadRequest(f"input {spec.name!r}: data must be a list, flat or nested")
     if data and isinstance(data[0], list):
         array = to_array(data, spec, strict=strict)
+        if list(array.shape) != shape:
+            raise BadRequest(
+                f"input {spec.name!r}: lists of shape {list(array.shape)} do not fit shape {shape}"
+            )
     else:
         # A flat list in row-major order, converted as a batch of single values.
         array = to_array(data, spec.model_copy(update={"shape": ()}), strict=strict)
     if array.size != math.prod(shape):
         raise BadRequest(f"input {spec.name!r}: {array.size} values do not fit shape {shape}")
     return array.reshape(shape)
-
-
-def _requested_outputs(request: dict[str, Any], signature: Signature) -> list[RequestedOutput]:
-    default = _parameters(request).get("binary_data_output") is True
-    outputs = request.get("outputs")
-    if not outputs:
-        return [RequestedOutput(position, default) for position in range(len(signature.outputs))]
-    if not _is_object_list(outputs):
-        raise BadRequest("'outputs' must be a list of objects with a name")
-    requested: list[RequestedOutput] = []
-    for output in outputs:
-        spec = _spec_named(output.get("name"), signature.outputs, "output")
-        position = signature.outputs.index(spec)
-        if any(position == earlier.position for earlier in requested):
-            raise BadRequest(f"output {spec.name!r} is requested twice")
-        binary = _parameters(output).get("binary_data", default)
-        requested.append(RequestedOutput(position, binary is True))
-    return requested
 
 
 class Encoded(NamedTuple):

@@ -15,6 +15,7 @@ from workers.model_process.errors import Forbidden, NotFound, Unavailable
 from workers.serving.protocols.catalog_view import CatalogView
 from workers.serving.protocols.oip_columns import column_tensors
 from workers.serving.protocols.oip_infer import InferCall, encode_infer, parse_infer
+from workers.serving.protocols.oip_tensors import HEADER_LENGTH
 from workers.serving.protocols.protocol import (
     AnsweringVersion,
     Prediction,
@@ -28,8 +29,7 @@ from workers.serving.response import BINARY, JSON, Response, json_response
 
 Array = npt.NDArray[Any]
 
-_HEADER_LENGTH = b"inference-header-content-length"
-"""The header with the bytes of JSON that precede raw tensors."""
+_HEADER_LENGTH = HEADER_LENGTH.lower().encode()
 _MAX_DIGITS = 9
 _SERVER = {"name": "trainyard", "version": "1", "extensions": ["binary_tensor_data", "model_repository"]}
 _MODEL = re.compile(

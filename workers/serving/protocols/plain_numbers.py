@@ -6,7 +6,7 @@ pysimdjson, the extra `fast-json`.
 """
 
 import functools
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,12 +39,15 @@ class PlainTensor(NamedTuple):
     array: Array
 
 
-def parse_plain_numbers(body: Body, spec: TensorSpec) -> PlainTensor | None:
+def parse_plain_numbers(
+    body: Body, spec: TensorSpec, dtype: np.dtype[Any] | None = None
+) -> PlainTensor | None:
     """Return the tensor in a body `{"instances": …}` or `{"inputs": …}` that holds only nested numbers.
 
     Args:
         body: the JSON.
         spec: the only input.
+        dtype: that of the array; None for the one in which the tensor is computed.
 
     Returns:
         The tensor, or None if the body is anything else or does not fit the signature, or without pysimdjson.
@@ -56,19 +59,21 @@ def parse_plain_numbers(body: Body, spec: TensorSpec) -> PlainTensor | None:
         document = parser.parse(body)
         for key in _KEYS:
             if isinstance(document, simdjson.Object) and key in document:
-                return _tensor(body, key, document[key], spec)
+                return _tensor(body, key, document[key], spec, dtype)
     # For bodies that are no JSON, values that are no numbers, and numbers beyond 64 bits.
     except (BadRequest, IndexError, RuntimeError, TypeError, ValueError):
         pass
     return None
 
 
-def _tensor(body: Body, key: Key, value: object, spec: TensorSpec) -> PlainTensor | None:
+def _tensor(
+    body: Body, key: Key, value: object, spec: TensorSpec, dtype: np.dtype[Any] | None
+) -> PlainTensor | None:
     shape = _shape(value)
     check_shape(shape, spec)
     if not isinstance(value, simdjson.Array) or not _is_regular(body, key, shape):
         return None
-    target = TYPES[computed_dtype(spec.dtype)].numpy
+    target = TYPES[computed_dtype(spec.dtype)].numpy if dtype is None else dtype
     if target.kind in "iu":
         whole = np.frombuffer(value.as_buffer(of_type="i"), np.int64)
         return PlainTensor(key, in_range(whole, spec).reshape(shape))

@@ -69,7 +69,6 @@ class Prediction[C: Call]:
         json_outputs: returns the outputs that `encode` writes as JSON, which takes long. None: all of them.
         check: raises BadRequest if versions with this signature and these class labels cannot answer. None:
             every version can.
-        reads_columns: whether `parse` uses the pipeline.
     """
 
     name: str
@@ -80,12 +79,11 @@ class Prediction[C: Call]:
     json_bytes: Callable[[str], int | None] | None = None
     json_outputs: Callable[[C, Sequence[Array]], Sequence[Array]] | None = None
     check: Callable[[Signature, Sequence[str]], None] | None = None
-    reads_columns: bool = True
 
     @property
     def is_direct(self) -> bool:
-        """Whether the direct path may answer, which neither checks versions nor withholds pipelines."""
-        return self.check is None and self.reads_columns
+        """Whether the direct path may answer, which does not check versions."""
+        return self.check is None
 
 
 class PredictionRoute(NamedTuple):

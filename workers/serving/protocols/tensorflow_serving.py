@@ -64,8 +64,10 @@ def _encode_predict(call: PredictCall, outputs: Sequence[Array], version: Answer
     return Response(encode_predict(outputs, version.signature, rows=call.rows), headers=JSON)
 
 
-def _parse_examples(body: Body, _: str | None, signature: Signature, __: Pipeline | None) -> ExamplesCall:
-    return ExamplesCall(parse_examples(body, signature))
+def _parse_examples(
+    body: Body, _: str | None, signature: Signature, pipeline: Pipeline | None
+) -> ExamplesCall:
+    return ExamplesCall(parse_examples(body, signature, pipeline))
 
 
 def _encode_results(
@@ -81,7 +83,6 @@ def _examples_prediction(verb: Verb) -> Prediction[ExamplesCall]:
         parse=_parse_examples,
         encode=partial(_encode_results, verb),
         check=partial(check_allowed, verb),
-        reads_columns=False,
     )
 
 

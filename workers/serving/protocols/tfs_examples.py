@@ -1,5 +1,7 @@
 """Parses and encodes TensorFlow Serving's classify and regress bodies, whose rows are lists of flat features.
 
+For a version that takes table columns, the features are the columns.
+
 The models have only a predict signature. A version also classifies if its only output is a score for each of
 its class labels, and regresses if its only output is one number a row.
 """
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.spec.signature import Signature, TensorSpec
+from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import (
     Body,
@@ -21,6 +24,7 @@ from workers.serving.protocols.json_tensors import (
     to_array,
     type_name,
 )
+from workers.serving.protocols.table_rows import ROWS, check_keys, names_of_input, read_instances
 from workers.serving.protocols.tfs_predict import check_signature_name, parse_object
 
 Array = npt.NDArray[Any]
@@ -52,22 +56,61 @@ def check_allowed(verb: Verb, signature: Signature, labels: Sequence[str]) -> No
         raise BadRequest("Features are flat lists, and the model has inputs of open shapes: use :predict")
 
 
-def parse_examples(body: Body, signature: Signature) -> list[Array]:
+def parse_examples(body: Body, signature: Signature, pipeline: Pipeline | None = None) -> list[Array]:
     """Return the input arrays in a classify or regress body, in the signature's order.
+
+    Args:
+        body: the JSON.
+        signature: the answering version's.
+        pipeline: this version's, if it takes table columns, which are then the features.
 
     Raises:
         BadRequest: it does not fit the format or the signature.
+        BodyTooLarge: its examples become too many numbers.
     """
     request = parse_object(body)
     check_signature_name(request, "No signature was found with the name: {}")
     context, examples = _features(request.get("context", {})), _examples(request)
     strings = len(request) + ("signature_name" in request) + len(context) + sum(map(len, examples))
-    strict = needs_check(body, strings)
     for number, example in enumerate(examples):
         if both := sorted(context.keys() & example.keys()):
             raise BadRequest(f"Feature: {both[0]} is in 'context' and in examples[{number}]; send it once")
     rows = [{**context, **example} for example in examples] if context else examples
+    if pipeline is not None:
+        check_keys(body, request)
+        return [_read_table(rows, pipeline, names_of_input(signature, pipeline))]
+    strict = needs_check(body, strings)
     return [_column(rows, spec, strict=strict) for spec in signature.inputs]
+
+
+def _read_table(examples: list[dict[str, Any]], pipeline: Pipeline, input_names: frozenset[str]) -> Array:
+    """Return the input for examples whose features are columns: a value, or a list of the only value.
+
+    In windows, each feature is a list with the values of all rows. As in the other bodies, an example may
+    have its values, or its rows, in one list under the name of the model's input.
+    """
+    instances: list[object] = []
+    whole = {*input_names, ROWS} - pipeline.columns.keys()
+    for number, example in enumerate(examples):
+        if len(example) == 1 and example.keys() <= whole:
+            instances.append(example)
+        elif pipeline.features.window is None:
+            instances.append({key: _only_value(value) for key, value in example.items()})
+        else:
+            instances.append(_rows_of_window(example, number))
+    return read_instances(instances, pipeline, input_names)
+
+
+def _only_value(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _rows_of_window(example: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    lists = [value if isinstance(value, list) else [value] for value in example.values()]
+    lengths = {key: len(values) for key, values in zip(example, lists, strict=True)}
+    if len({*lengths.values()}) > 1:
+        raise BadRequest(f"examples[{number}]: the features differ in their number of rows: {lengths}")
+    return [dict(zip(example, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def _examples(request: dict[str, Any]) -> list[dict[str, Any]]:

@@ -18,7 +18,8 @@ from workers.serving.protocols.json_tensors import (
 )
 from workers.serving.protocols.long_numbers import with_exact_numbers
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
-from workers.serving.protocols.table_rows import has_rows, read_rows
+from workers.serving.protocols.plain_rows import parse_plain_rows
+from workers.serving.protocols.table_rows import names_of_input, read_predict
 
 Array = npt.NDArray[Any]
 SIGNATURE_NAME = "serving_default"
@@ -52,7 +53,11 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
         BadRequest: it does not fit the format or the signature.
         BodyTooLarge: its rows become too many numbers.
     """
-    if len(signature.inputs) == 1 and (plain := parse_plain_numbers(body, signature.inputs[0])) is not None:
+    if pipeline is not None:
+        plain = parse_plain_rows(body, pipeline)
+    else:
+        plain = parse_plain_numbers(body, signature.inputs[0]) if len(signature.inputs) == 1 else None
+    if plain is not None:
         return PredictCall([plain.array], rows=plain.key == "instances")
     request = with_exact_numbers(parse_object(body), body, pipeline)
     check_signature_name(request, 'Serving signature name: "{}" not found in signature def')
@@ -61,19 +66,20 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
             f"JSON Value: {quote_value(request)} Not formatted correctly expecting only one of 'inputs' or "
             "'instances' keys to exist"
         )
-    if pipeline is not None and has_rows(request, signature, pipeline):
-        return PredictCall([read_rows(body, request, pipeline)], rows="instances" in request)
+    if "instances" not in request and "inputs" not in request:
+        raise BadRequest("Missing 'inputs' or 'instances' key")
+    if pipeline is not None:
+        array = read_predict(body, request, pipeline, names_of_input(signature, pipeline))
+        return PredictCall([array], rows="instances" in request)
     strings = len(request) + ("signature_name" in request)
     if "instances" in request:
         columns = _columns_of_rows(request, signature.inputs)
         if isinstance(request["instances"][0], dict):
             strings += len(request["instances"]) * len(columns)
-    elif "inputs" in request:
+    else:
         columns = _named_columns(request["inputs"], signature.inputs)
         if isinstance(request["inputs"], dict):
             strings += len(request["inputs"])
-    else:
-        raise BadRequest("Missing 'inputs' or 'instances' key")
     strict = needs_check(body, strings)
     arrays = [to_array(columns[spec.name], spec, strict=strict) for spec in signature.inputs]
     lengths = {spec.name: len(array) for spec, array in zip(signature.inputs, arrays, strict=True)}

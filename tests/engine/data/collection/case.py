@@ -26,7 +26,7 @@ class ExpectedColumn:
 
 @dataclass(frozen=True)
 class TableCase:
-    """A small file and what the profile must say.
+    """A small file and how its profile must describe it.
 
     Attributes:
         name: the file's name, which is also the name of the test.
@@ -37,7 +37,9 @@ class TableCase:
         offers: for each offer that must be made, its column, and the fields of its change.
         requests: roles and types that a person chose.
         target: the target column; the last one if None.
-        source: the format of the file.
+        source: the format of the file; None for the one that an upload detects.
+        file: parts of the expected description of the file.
+        dialect: parts of the expected dialect.
         refusal: a text in the message with which the file is refused; the file is read if None.
     """
 
@@ -49,7 +51,9 @@ class TableCase:
     offers: tuple[tuple[str, dict[str, Any]], ...] = ()
     requests: tuple[ColumnRequest, ...] = ()
     target: str | None = None
-    source: Source = "csv"
+    source: Source | None = "csv"
+    file: dict[str, Any] = field(default_factory=dict)
+    dialect: dict[str, Any] = field(default_factory=dict)
     refusal: str | None = None
 
 

@@ -1,11 +1,126 @@
 """Words in place of missing values."""
 
+from jobs.spec.data.columns import ColumnRequest
 from tests.engine.data.collection.case import ExpectedColumn, TableCase, csv_rows
 
-CASES = (
+
+def colours(name: str, words: list[str], *values: str | None, **fields: object) -> TableCase:
+    """Return a case whose column `colour` has these words."""
+    rows = [f'"{word}",{number}.5,{number % 2}' for number, word in enumerate(words)]
+    missing = sum(value is None for value in values)
+    columns = {"colour": ExpectedColumn("category", "feature", missing=missing, values=values)}
+    return TableCase(name, csv_rows("colour,size,y", *rows), columns, **fields)  # type: ignore[arg-type]
+
+
+def labels(name: str, words: list[str], **fields: object) -> TableCase:
+    """Return a case whose target has these words."""
+    rows = [f"{number}.5,{word}" for number, word in enumerate(words)]
+    return TableCase(name, csv_rows("size,label", *rows), **fields)  # type: ignore[arg-type]
+
+
+NUMBERS = (
     TableCase(
         "words_between_numbers.csv",
         csv_rows("size,y", "1.5,0", "n/a,1", "2.5,0", "3.5,1"),
         {"size": ExpectedColumn("number", "feature", missing=1, values=(1.5, None, 2.5, 3.5))},
     ),
+    TableCase(
+        "words_between_booleans.csv",
+        csv_rows("gift,y", "true,0", "NA,1", "false,0", "true,1"),
+        {"gift": ExpectedColumn("boolean", "feature", missing=1, values=(1.0, None, 0.0, 1.0))},
+    ),
+    TableCase(
+        "nothing_but_words.csv",
+        csv_rows("x,size,y", "NA,1,0", "NA,2,1", "NA,3,0"),
+        {"x": ExpectedColumn("number", "ignore", missing=3)},
+        findings=("'NA' in 3 of 3 rows counts as missing",),
+        offers=(("x", {"gap_words": []}),),
+    ),
 )
+CATEGORIES = (
+    colours(
+        "none_is_a_category.csv",
+        ["None", "red", "None", "blue"],
+        *("None", "red", "None", "blue"),
+        findings=("Column 'colour': 'None' in 2 of 4 rows is read as a value, not as missing.",),
+        offers=(("colour", {"gap_words": ["None"]}),),
+    ),
+    colours(
+        "not_available.csv",
+        ["NA", "red", "NA", "blue"],
+        *(None, "red", None, "blue"),
+        findings=("Column 'colour': 'NA' in 2 of 4 rows counts as missing.",),
+        offers=(("colour", {"gap_words": []}),),
+    ),
+    colours(
+        "word_beside_empty_cells.csv",
+        ["NA", "red", "", "blue"],
+        *("NA", "red", None, "blue"),
+        findings=("'NA' in 1 of 4 rows is read as a value",),
+        offers=(("colour", {"gap_words": ["NA"]}),),
+    ),
+    colours(
+        "namibia.csv",
+        ["NA", "DE", "FR", "ZA", "NA"],
+        *("NA", "DE", "FR", "ZA", "NA"),
+        findings=("'NA' in 2 of 5 rows is read as a value",),
+    ),
+    colours("north_dakota.csv", ["ND", "CA", "NY", "TX"], "ND", "CA", "NY", "TX", absent=("'ND'",)),
+    colours(
+        "question_marks.csv",
+        ["?", "red", "?", "blue"],
+        *("?", "red", "?", "blue"),
+        findings=("'?' in 2 of 4 rows is read as a value",),
+        offers=(("colour", {"gap_words": ["?"]}),),
+    ),
+    colours(
+        "two_words.csv",
+        ["NA", "red", "?", "NaN"],
+        *(None, "red", "?", None),
+        offers=(("colour", {"gap_words": []}), ("colour", {"gap_words": ["NA", "NaN", "?"]})),
+    ),
+    colours(
+        "kept_as_a_value.csv",
+        ["NA", "red", "NA", "blue"],
+        *("NA", "red", "NA", "blue"),
+        requests=(ColumnRequest(name="colour", gap_words=()),),
+        absent=("'NA'",),
+    ),
+    colours(
+        "taken_as_missing.csv",
+        ["None", "red", "keine", "blue"],
+        *(None, "red", None, "blue"),
+        requests=(ColumnRequest(name="colour", gap_words=("None", "keine")),),
+        absent=("'None'",),
+    ),
+    TableCase(
+        "words_in_json.jsonl",
+        b'{"x": "NA", "z": 1, "y": 0}\n{"x": "red", "z": 2, "y": 1}\n{"x": "NA", "z": 1, "y": 0}\n',
+        {"x": ExpectedColumn("category", missing=0, values=("NA", "red", "NA"))},
+        findings=("'NA' in 2 of 3 rows is read as a value",),
+        offers=(("x", {"gap_words": ["NA"]}),),
+        source="json_lines",
+    ),
+)
+TARGETS = (
+    labels(
+        "none_is_a_class.csv",
+        ["None", "sick", "None", "sick"],
+        columns={"label": ExpectedColumn("category", "target", missing=0)},
+        findings=("Target 'label': 'None' in 2 of 4 rows is read as a class, not as missing.",),
+        offers=(("label", {"gap_words": ["None"]}),),
+    ),
+    labels(
+        "no_class_is_dropped.csv",
+        ["NA", "well", "sick", "NA", "well", "sick"],
+        columns={"label": ExpectedColumn("category", "target", missing=0)},
+        findings=("Target 'label': 'NA' in 2 of 6 rows is read as a class",),
+    ),
+    labels(
+        "rows_without_a_class.csv",
+        ["NA", "well", "sick", "NA", "well", "sick"],
+        requests=(ColumnRequest(name="label", gap_words=("NA",)),),
+        refusal="no value in 2 of 6 rows",
+    ),
+)
+CASES: tuple[TableCase, ...] = (*NUMBERS, *CATEGORIES, *TARGETS)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.errors import BadInput
 from jobs.spec.data.profile import Profile
+from jobs.upload_formats import format_of_upload
 from tests.engine.data.collection import dates, files, gaps, identifiers, labels, numbers
 from tests.engine.data.collection.case import TableCase
 from tests.engine.helpers import profiled
@@ -25,7 +27,7 @@ def test_a_file_of_the_collection_is_understood(tmp_path: Path, case: TableCase)
     path = tmp_path / case.name
     path.write_bytes(case.content)
     if case.refusal is not None:
-        with pytest.raises(BadData) as refusal:
+        with pytest.raises((BadData, BadInput)) as refusal:
             _profile(path, case)
         assert case.refusal in str(refusal.value)
         return
@@ -38,6 +40,10 @@ def test_a_file_of_the_collection_is_understood(tmp_path: Path, case: TableCase)
         assert expected.missing in (None, column.missing), (name, column.missing)
         if expected.values is not None:
             assert _plain(stored[name]) == list(expected.values), name
+    described = profile.file.model_dump() if profile.file is not None else {}
+    assert {name: described[name] for name in case.file} == case.file
+    dialect = {name: getattr(profile.dialect, name, None) for name in case.dialect}
+    assert dialect == case.dialect
     sentences = [*profile.findings, *(offer.finding for offer in profile.offers)]
     for text in case.findings:
         assert any(text in sentence for sentence in sentences), (text, sentences)
@@ -49,8 +55,9 @@ def test_a_file_of_the_collection_is_understood(tmp_path: Path, case: TableCase)
 
 
 def _profile(path: Path, case: TableCase) -> tuple[Profile, dict[str, Any]]:
+    source = case.source or format_of_upload(path, case.name)
     file = profiled(
-        path.parent / "version", source=case.source, path=str(path), columns=case.requests, target=case.target
+        path.parent / "version", source=source, path=str(path), columns=case.requests, target=case.target
     )
     arrays = read_arrays(Path(file.path))
     stored = {str(name): arrays[f"column_{place}"] for place, name in enumerate(arrays["columns"])}

@@ -64,18 +64,30 @@ def test_columns_of_a_large_file_of_columns_are_read_one_by_one(
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 @pytest.mark.parametrize(
-    "index",
+    ("index", "levels"),
     [
-        pd.Index([7, 5, 2, 9]),
-        pd.RangeIndex(4),
-        pd.MultiIndex.from_arrays([[1, 1, 2, 2], ["a", "b", "a", "b"]], names=[None, "part"]),
+        (pd.Index([7, 5, 2, 9]), {}),
+        (pd.RangeIndex(4), {}),
+        (pd.RangeIndex(3, 11, 2, name="row"), {"row": [3, 5, 7, 9]}),
+        (pd.Index(["d", "c", "b", "a"]), {"index": ["d", "c", "b", "a"]}),
+        (pd.Index([4, 3, 2, 1], name="row"), {"row": [4, 3, 2, 1]}),
+        (pd.Index([4, 3, 2, 1], name="y"), {"y": [4, 3, 2, 1]}),
+        (
+            pd.MultiIndex.from_arrays([[1, 1, 2, 2], ["a", "b", "a", "b"]], names=[None, "part"]),
+            {"index": [1, 1, 2, 2], "part": ["a", "b", "a", "b"]},
+        ),
     ],
-    ids=["without a name", "a range", "of two levels"],
+    ids=["numbers", "range", "named range", "texts", "named numbers", "name of a column", "two levels"],
 )
-def test_the_index_of_a_large_frame_is_no_column(tmp_path: Path, spill: Spill, kind: str, index: Any) -> None:
+def test_the_levels_of_an_index_are_columns_unless_they_only_number_the_rows(
+    tmp_path: Path, spill: Spill, kind: str, index: Any, levels: dict[str, list[Any]]
+) -> None:
     path, read = written(FRAME.set_index(index), tmp_path, kind)
     table = read(path, spill=spill)
-    assert list(table.columns) == list(FRAME.columns)
+    others = ["y_2" if name in levels else name for name in FRAME.columns]
+    assert list(table.columns) == [*levels, *others]
+    assert {name: table.columns[name].tolist() for name in levels} == levels
+    assert table.index == (("index",) if "index" in levels else ())
     assert_same(table, read(path))
 
 

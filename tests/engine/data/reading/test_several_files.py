@@ -57,6 +57,14 @@ def test_a_further_file_may_have_spaces_before_its_quotes(tmp_path: Path, second
     assert rows(table) == {"a": [1, 2, 3], "b": ["x", "y", "w"]}
 
 
+def test_numbers_stay_texts_in_all_files_where_a_person_has_stated_their_rule(tmp_path: Path) -> None:
+    paths = files(tmp_path, "a,b\n1.234,5\n", "a,b\n-999,6\n")
+    table = read_csv_files(
+        paths, FileLimits(), DialectRequest(), BadRows(), spill(tmp_path), stay_texts=["a"]
+    )
+    assert rows(table) == {"a": ["1.234", "-999"], "b": [5, 6]}
+
+
 def test_the_type_of_a_column_follows_from_all_files(tmp_path: Path) -> None:
     table = read_parts(tmp_path, "zip,n\n01234,1\n", "zip,n\n99,2.5\n", "zip,n\nA1,\n")
     assert table.columns["zip"].tolist() == ["01234", "99", "A1"]
@@ -101,9 +109,9 @@ def test_a_damaged_row_is_found_in_a_file_with_another_order_of_columns(tmp_path
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(b"a,b\n1,\x81\xff\n", id="bytes that are no text"),
+        pytest.param(b"a,b\n1,\x81\xff\x00\x01\x02\x03\n", id="bytes that are no text"),
         pytest.param("a,b\n1,x\n".encode("utf-16")[:-1], id="cut UTF-16"),
-        pytest.param(b"b,a\n\x81\xff,1\n", id="no text in another order"),
+        pytest.param(b"b,a\n\x81\xff\x00\x01\x02\x03,1\n", id="no text in another order"),
     ],
 )
 @pytest.mark.parametrize("is_first", [True, False])

@@ -88,7 +88,7 @@ DATA = Section(
                 F(
                     "/data/features",
                     "Features",
-                    "Column names, separated by commas. Empty: those of the data set.",
+                    "Names, separated by commas; one with a comma in quotes. Empty: those of the data set.",
                     wide=True,
                 ),
             ),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs import access
+from jobs.messages.code import CodeSearch
 from jobs.models import CodeVersion, Dataset, DatasetVersion, ModelVersion, Project, User
 from jobs.queries.code import code, dry_builds
 from jobs.queries.data import code_data, datasets
@@ -20,6 +21,7 @@ from jobs.spec.sections.version_model import VERSION
 from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.spec.templates import TEMPLATES
 from jobs.spec.templates.info import TemplateInfo
+from webapp.forms.experiments import described_search
 from webapp.forms.experiments.experiment import fine_tuning
 from webapp.forms.experiments.experiment.rows import FIT_RANGES
 from webapp.forms.experiments.experiment.schema import VARIANTS, Variant, options_of
@@ -29,13 +31,21 @@ NEWEST_CODE = 100
 Json = dict[str, Any]
 
 
-def spec_of_code(slug: str, number: int | None, profile: Profile | None, digest: str, entry: str) -> Json:
+def spec_of_code(
+    slug: str,
+    number: int | None,
+    profile: Profile | None,
+    digest: str,
+    entry: str,
+    search: CodeSearch | None = None,
+) -> Json:
     """Return a default spec for a data set and code, whose space the code declares.
 
     Args:
         slug, number, profile: see `starting_spec`.
         digest: the code version's digest.
         entry: the entry in the version.
+        search: the search that the code describes.
     """
     spec = starting_spec(slug, number, profile)
     spec["model"] = {"kind": "code", "digest": digest, "entry": entry}
@@ -43,7 +53,7 @@ def spec_of_code(slug: str, number: int | None, profile: Profile | None, digest:
     spec["fit"] = {name: spec["fit"][name] for name in ("epochs", "batch_size", "early_stopping")}
     spec["search"]["objective"] = {"metric": "val_loss", "direction": "min"}
     del spec["search"]["space"]
-    return spec
+    return spec if search is None else described_search.with_search(spec, search)
 
 
 def starting_spec(
@@ -163,6 +173,8 @@ def _describe_code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -
     """Return a code version with its entries that build models, and the data set that it has loaded."""
     dataset_version = loaded.get(version.digest)
     entries = [entry for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
+    # The first one is chosen; one with a note cannot be used.
+    entries.sort(key=lambda entry: bool(entry.note))
     names = [entry.name for entry in entries]
     return {
         "digest": version.digest,

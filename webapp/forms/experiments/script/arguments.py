@@ -1,14 +1,15 @@
 """The rows for a script's arguments: each is left out, has a value, or is searched."""
 
-import ast
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from django import forms
 from django.forms.formsets import BaseFormSet
 
 from jobs.messages.code import CodeArgument, CodeEntry
+from jobs.messages.script_values import literal
 from jobs.spec.sections.script_model import MAX_ARGUMENTS, MAX_TEXT, name_refusal
 
 OMIT, SET, VALUES, RANGE = "omit", "set", "values", "range"
@@ -28,6 +29,7 @@ class ArgumentForm(forms.Form):
     step = forms.CharField(required=False, max_length=40, label="Step")
     scale = forms.ChoiceField(choices=SCALES, required=False, label="Scale")
     type = forms.CharField(required=False, max_length=200, widget=forms.HiddenInput)
+    several = forms.BooleanField(required=False, widget=forms.HiddenInput)
 
     value: Any = None
     parameter: Json | None = None
@@ -44,7 +46,8 @@ class ArgumentForm(forms.Form):
             self.add_error("name", f"{reason}.")
         cleaned["name"] = name
         if use == SET:
-            self.value = read_value(cleaned.get("text", ""), cleaned.get("type", ""))
+            read = read_values if cleaned.get("several") else read_value
+            self.value = read(cleaned.get("text", ""), cleaned.get("type", ""))
         elif use == VALUES:
             self._read_values(name, cleaned)
         elif use == RANGE:
@@ -56,7 +59,9 @@ class ArgumentForm(forms.Form):
         if "" in texts or len(texts) < 2:
             self.add_error("text", "Enter two or more values, separated by commas.")
             return
-        values = [read_value(text, entries.get("type", "")) for text in texts]
+        # A search chooses between single values; the text "64 32" becomes two arguments.
+        kind = "str" if entries.get("several") else entries.get("type", "")
+        values = [read_value(text, kind) for text in texts]
         self.parameter = {"name": name, "kind": "choice", "values": values}
 
     def _read_range(self, name: str, entries: Json) -> None:
@@ -140,8 +145,20 @@ def read_value(text: str, kind: str) -> bool | int | float | str:
     return text
 
 
+def read_values(text: str, kind: str) -> list[Any]:
+    """Return the values that a text means, separated by commas or spaces; a JSON list is read as such."""
+    with suppress(ValueError):
+        listed = json.loads(text)
+        if isinstance(listed, list):
+            return listed
+    separator = "," if "," in text else None
+    return [read_value(part, kind) for part in text.split(separator) if part.strip()]
+
+
 def shown_value(value: Any) -> str:
     """Return the text that `read_value` turns into a value."""
+    if isinstance(value, list):
+        return json.dumps(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -159,38 +176,69 @@ def rows_of(entry: CodeEntry | None, args: Mapping[str, Any], space: Iterable[An
     """
     rows: dict[str, Json] = {}
     for argument in entry.arguments if entry is not None else ():
-        # An argument without dashes is given by its place, which a spec cannot do.
-        if argument.name.startswith("--"):
-            row = _declared(argument)
-            rows[row["name"]] = row
-    for name, value in args.items():
+        row = _declared(argument)
+        rows.setdefault(row["name"], row)
+    for given, value in args.items():
+        name = _row_name(given, rows)
         rows[name] = {**rows.get(name, {"name": name}), "use": SET, "text": shown_value(value)}
     for parameter in space:
         named = parameter.get("name") if isinstance(parameter, dict) else None
         if isinstance(named, str):
-            rows[named] = {**rows.get(named, {"name": named}), **_searched(parameter)}
+            name = _row_name(named, rows)
+            rows[name] = {**rows.get(name, {"name": name}), **_searched(parameter)}
     return list(rows.values())
 
 
+def _row_name(name: str, rows: Mapping[str, Json]) -> str:
+    """Return the name of the row for an argument: `learning-rate` and `learning_rate` are the same."""
+    if name in rows:
+        return name
+    return next((row for row in rows if row.replace("-", "_") == name.replace("-", "_")), name)
+
+
 def _declared(argument: CodeArgument) -> Json:
-    row: Json = {"name": argument.name.removeprefix("--"), "use": OMIT, "type": argument.annotation or ""}
-    default = _constant(argument.default)
+    row: Json = {
+        "name": _shown_name(argument),
+        "use": OMIT,
+        "type": argument.annotation or "",
+        "several": argument.takes_several,
+        "how": describe_passing(argument),
+    }
+    default = literal(argument.default)
     if argument.default is None:
         row["use"] = SET  # it is required
-    elif isinstance(default, bool | int | float | str):
+    elif isinstance(default, bool | int | float | str | list):
         row["text"] = shown_value(default)
-    choices = _constant(argument.choices)
+    choices = literal(argument.choices)
     if isinstance(choices, list | tuple) and choices:
         row["text"] = ", ".join(shown_value(choice) for choice in choices)
     return row
 
 
-def _constant(source: str | None) -> Any:
-    """Return a Python literal's value; None for any other text."""
-    try:
-        return None if source is None else ast.literal_eval(source)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
+def _shown_name(argument: CodeArgument) -> str:
+    """Return an argument's name in the form: for `--no-cache`, which sets `cache`, it is `cache`."""
+    if argument.action == "false" and argument.dest is not None:
+        return argument.dest
+    return argument.name.lstrip("-")
+
+
+def describe_passing(argument: CodeArgument) -> str:
+    """Return how a truth value or several values are passed; empty for a single value."""
+    flag, default = argument.name, literal(argument.default)
+    if argument.action == "boolean":
+        return f"true passes {flag}, false passes {argument.off}"
+    if argument.action in ("true", "false"):
+        sets = argument.action == "true"
+        other = "passes nothing" if default is not sets else "cannot be passed"
+        return f"{str(sets).lower()} passes {flag}, {str(not sets).lower()} {other}"
+    if argument.action == "count":
+        return f"a number of 3 passes {flag} three times"
+    if argument.takes_several:
+        return "several values, separated by spaces or commas"
+    if argument.words and argument.annotation not in ("int", "float"):
+        true, false = argument.words
+        return f"true is passed as {true!r}, false as {false!r}"
+    return ""
 
 
 def _searched(parameter: Json) -> Json:

@@ -2,7 +2,8 @@
 import { fetchPart } from "../shared/connection/part.js";
 import { find, findAll } from "../shared/elements.js";
 
-const TEXT = /\.(csv|tsv|tab|txt)$/i;
+const TEXT = /\.(csv|tsv|tab|txt|dat|data)$/i;
+const PACKED = /(?<!\.tar)\.(xlsx|xlsm|xls|gz|bz2|xz|zst)$/i;
 const SAMPLE_BYTES = 64 * 1024;
 
 /** @param {HTMLFormElement} form */
@@ -27,15 +28,19 @@ export function showSampleOf(form) {
  * @param {() => boolean} isNewest
  */
 async function show(form, place, file, isNewest) {
-  if (!file || !TEXT.test(file.name)) {
+  const isPacked = file !== undefined && PACKED.test(file.name);
+  if (!file || !(isPacked || TEXT.test(file.name))) {
     place.replaceChildren();
     return;
   }
   const query = new URLSearchParams({ all: file.size <= SAMPLE_BYTES ? "1" : "0" });
+  if (isPacked) query.set("packed", "1");
   for (const select of findAll(place, "select[data-dialect]", HTMLSelectElement)) query.set(select.name, select.value);
+  for (const input of findAll(place, "input[data-dialect]", HTMLInputElement)) query.set(input.name, input.value);
   const token = find(form, "[name=csrfmiddlewaretoken]", HTMLInputElement).value;
   const headers = { "X-CSRFToken": token, "Content-Type": "application/octet-stream" };
-  const body = file.slice(0, SAMPLE_BYTES);
+  // Only a worker unpacks a file; its form has the fields alone.
+  const body = file.slice(0, isPacked ? 0 : SAMPLE_BYTES);
   const response = await fetchPart(`${place.dataset.address}?${query}`, { method: "POST", headers, body }).catch(
     () => null,
   );

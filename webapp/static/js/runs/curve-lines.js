@@ -4,6 +4,7 @@
 /** @import { LiveEvent } from "../shared/connection/live.js" */
 /** @import { Line } from "./curve-looks.js" */
 /** @import { MetricSeries } from "./curve-points.js" */
+import { writeNames } from "../shared/names.js";
 import { number } from "../shared/words.js";
 import { measuredPoints } from "./curve-points.js";
 import { timeWords, trainingTimes } from "./training-time.js";
@@ -36,7 +37,7 @@ export class CurveLines {
   /** The parameters of the request for the stored series. */
   get query() {
     const { names, trial, only } = this.wanted;
-    const query = new URLSearchParams({ names: names.join(",") });
+    const query = new URLSearchParams({ names: writeNames(names) });
     if (trial) query.set("trial", trial);
     else if (only) query.set("trials", only.join());
     else query.set("newest", String(MAX_LINES));

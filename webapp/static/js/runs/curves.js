@@ -13,6 +13,7 @@
 import { fences, fitsScale, hidesOutliers, isTimed, smoothed, smoothingOf } from "../shared/charts/axes.js";
 import { Chart } from "../shared/charts/chart.js";
 import { lineAt } from "../shared/charts/marks.js";
+import { readNames } from "../shared/names.js";
 import { grouped, number, setting } from "../shared/words.js";
 import { CurveLines } from "./curve-lines.js";
 import { entriesOf, looksOf, NEAR, nearestPlace } from "./curve-looks.js";
@@ -60,7 +61,7 @@ export class Curves extends Chart {
 
   /** @override */
   begin() {
-    const names = (this.getAttribute("names") ?? "").split(",");
+    const names = readNames(this.getAttribute("names") ?? "");
     const title = this.getAttribute("label");
     const only = this.getAttribute("trials")?.split(",");
     this.setAttribute("aria-label", `Curves of ${title ?? names.join(" and ")}. Use the arrow keys.`);

@@ -1,4 +1,4 @@
-// <ty-run-charts job [trial] names="loss,val_loss;lr">: the curves of one training as a grid, one chart for each metric
+// <ty-run-charts job [trial] names='[["loss", "val_loss"], ["lr"]]'>: the curves of one training as a grid, one chart for each metric
 // with its validation metric. Each chart follows the job by itself.
 
 import { Grid } from "../shared/charts/grid.js";
@@ -6,6 +6,7 @@ import { Tile } from "../shared/charts/tile.js";
 /** @import { Content } from "../shared/charts/tile.js" */
 /** @import { Curves } from "./curves.js" */
 import { el } from "../shared/dom.js";
+import { writeNames } from "../shared/names.js";
 import { acrossSelect, curveOffer, curveTable, timeNote } from "./curve-chart.js";
 import "./curves.js";
 
@@ -21,13 +22,13 @@ const titleOf = (name) => (name.startsWith(RETRAINING) ? `${name.slice(RETRAININ
 
 class RunTile extends Tile {
   /**
-   * @param {string} names separated by commas
+   * @param {string[]} names
    * @param {{ job: string | null, trial: string | null }} run
    */
   constructor(names, run) {
-    const [name] = names.split(",");
+    const [name] = names;
     super({ id: name, title: titleOf(name) });
-    this.curves = /** @type {Curves} */ (el("ty-curves", { ...run, names, key: name }));
+    this.curves = /** @type {Curves} */ (el("ty-curves", { ...run, names: writeNames(names), key: name }));
     this.curves.addEventListener("ty:unit", () => this.draw());
   }
 
@@ -52,7 +53,8 @@ class RunCharts extends HTMLElement {
   connectedCallback() {
     if (this.grid) return; // only moved
     const run = { job: this.getAttribute("job"), trial: this.getAttribute("trial") };
-    const pairs = (this.getAttribute("names") ?? "").split(";");
+    /** @type {string[][]} */
+    const pairs = JSON.parse(this.getAttribute("names") ?? "[]");
     this.grid = new Grid(pairs.map((names) => new RunTile(names, run)));
     if (pairs.length > FEW) this.append(this.grid.nav);
     this.append(this.grid.element);

@@ -10,6 +10,7 @@ import { Controls } from "../shared/charts/controls.js";
 import { settings } from "../shared/charts/settings.js";
 import { badge, el, icon, setText } from "../shared/dom.js";
 import { find, findAll } from "../shared/elements.js";
+import { writeNames } from "../shared/names.js";
 import { duration, setting } from "../shared/words.js";
 import { curveNames, directionOf } from "./charts/shared.js";
 import { viewOf } from "./view.js";
@@ -234,7 +235,7 @@ class Compare extends HTMLElement {
     const key = `${metric} ${trials.join()}`;
     if (this.drawn !== key) {
       this.drawn = key; // it follows the job by itself
-      const shown = { job: this.job, key: "compare", names: metric, trials: trials.join() };
+      const shown = { job: this.job, key: "compare", names: writeNames([metric]), trials: trials.join() };
       this.curves.replaceChildren(trials.length ? el("ty-curves", shown) : "");
     }
     const [curves = null] = this.curves.children;

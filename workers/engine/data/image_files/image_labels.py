@@ -4,7 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from workers.engine.errors import BadData
 from workers.system.archives import ArchiveFile
 
 LABEL, FOLDER = "label", "folder"
-TABLES = frozenset({"labels.csv", "labels.tsv"})
+TABLES = frozenset({".csv", ".tsv"})
+"""Suffixes of a table of labels. Its name may be labels.csv, metadata.csv, train.csv or another one."""
 MAX_TABLE_DEPTH = 1
 """Folders around the table of labels."""
 
@@ -41,7 +42,7 @@ class LabelledImages:
 
 def is_table(path: str) -> bool:
     """Return whether a file in an archive is its label table."""
-    return path.count("/") <= MAX_TABLE_DEPTH and path.rpartition("/")[2].lower() in TABLES
+    return path.count("/") <= MAX_TABLE_DEPTH and PurePosixPath(path).suffix.lower() in TABLES
 
 
 def choose_label(columns: Mapping[str, Array], target: str | None) -> str:
@@ -104,7 +105,7 @@ def _outer(folders: list[str]) -> dict[str, Array]:
 
 
 def _read(table: ArchiveFile, folder: Path, limits: FileLimits) -> dict[str, Array]:
-    # Its name is shown in messages. It is one of `TABLES` in other letters, so it has no folders.
+    # Its name is shown in messages.
     path = folder / table.path.rpartition("/")[2].lower()
     path.write_bytes(table.body)
     try:

@@ -9,7 +9,8 @@ from workers.engine.arrays import Array
 from workers.engine.data.findings.writings import merge
 from workers.engine.data.image_files.image_labels import FOLDER, LABEL, choose_label
 from workers.engine.data.image_files.images import ImageTable
-from workers.engine.data.reading.column_types import TypedColumn, recognize
+from workers.engine.data.reading.column_types import TypedColumn
+from workers.engine.data.reading.typed_columns import read_column
 from workers.engine.data.schema import ColumnSchema, Schema, merged_groups
 from workers.engine.data.texts import is_text
 from workers.engine.errors import BadData
@@ -41,10 +42,15 @@ def propose_images(
     if target == IMAGE:
         raise BadData(f"column {IMAGE!r} holds the images and cannot be the target")
     typed: dict[str, Array] = {}
+    findings: list[str] = []
     schema: dict[str, ColumnSchema] = {}
     for name, column in table.columns.items():
-        typed[name], kind = _typed(name, column)
-        schema[name] = ColumnSchema("ignore", kind, WHOLE_INPUT)
+        read = _typed(name, table, is_target=name == target)
+        typed[name] = column if read.values is None else read.values
+        schema[name] = ColumnSchema("ignore", read.type, WHOLE_INPUT, dates=read.dates)
+        if name == target:
+            # Types in an archive are fixed, so other readings are no offers.
+            findings.extend((*read.findings, *(offer.finding for offer in read.offers)))
     schema[IMAGE] = ColumnSchema("feature", "image")
     schema[FILE] = ColumnSchema("id", "category", "it is the path of each image")
     schema[target] = ColumnSchema("target", schema[target].type)
@@ -52,7 +58,7 @@ def propose_images(
         if request.name == target and (groups := merged_groups(typed, request, schema[target].type)):
             typed[target] = merge(typed, target, groups)
             schema[target] = replace(schema[target], merge_labels=True, merged=groups)
-    return Schema(replace(table, columns=typed), schema, target)
+    return Schema(replace(table, columns=typed), schema, target, tuple(findings))
 
 
 def requested_target(requests: Sequence[ColumnRequest]) -> str | None:
@@ -70,9 +76,10 @@ def requested_target(requests: Sequence[ColumnRequest]) -> str | None:
     return next((request.name for request in requests if request.role == "target"), None)
 
 
-def _typed(name: str, column: Array) -> TypedColumn:
+def _typed(name: str, table: ImageTable, *, is_target: bool) -> TypedColumn:
     if name == IMAGE:
-        return TypedColumn(column, "image")
+        return TypedColumn(None, "image")
     # Names of files and folders are no numbers and no dates, also if they look like these.
-    is_name = name in (FILE, FOLDER) or (name == LABEL and is_text(column))
-    return TypedColumn(column, "category") if is_name else recognize(column)
+    if name in (FILE, FOLDER) or (name == LABEL and is_text(table.columns[name])):
+        return TypedColumn(None, "category")
+    return read_column(name, table.columns, ColumnRequest(name=name), table, is_target=is_target)

@@ -47,6 +47,7 @@ TILE = 64
 TILES = 8
 """Thumbnails of one label."""
 SHOWN_LABELS = 50
+SHOWN_FILES = 5
 REPORTED_FILES = 50
 """Progress is reported after so many files."""
 QUALITY = 80
@@ -143,6 +144,7 @@ def read_images(
     return ImageTable(
         columns,
         bad_rows=len(bad.rows),
+        findings=_left_out(archive.about),
         statistics=ImageStatistics(
             shape=shape,
             heights=_sides([header.height for header in headers]),
@@ -155,12 +157,21 @@ def read_images(
     )
 
 
+def _left_out(about: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence on the files that describe the images."""
+    if not about:
+        return ()
+    more = f" and {len(about) - SHOWN_FILES:,} more" if len(about) > SHOWN_FILES else ""
+    return (f"Left out of the archive, as they describe it: {', '.join(about[:SHOWN_FILES])}{more}.",)
+
+
 def _read_headers(archive: ImageArchive, bad: BadImages, progress: Callable[[float], None]) -> _FirstReading:
     archived = _FirstReading()
     for file in archive.files():
         if is_table(file.path):
             if archived.table is not None:
-                raise BadData(f"the archive has two tables of labels: {archived.table.path} and {file.path}")
+                both = f"{archived.table.path} and {file.path}"
+                raise BadData(f"the archive has two tables of labels: {both}; keep the one with the labels")
             archived.table = file
             continue
         try:

@@ -14,11 +14,16 @@ def open_archive(path: Path, *, directory_bytes: int) -> Iterator[zipfile.ZipFil
     """Open an archive, and close it when the block ends; see `open_zip`.
 
     Raises:
-        BadData: its directory has more than `directory_bytes`.
+        BadData: its directory has more than `directory_bytes`, or a member needs another decoder than that
+            of deflate: others allocate as much memory as the member demands.
         zipfile.BadZipFile: it is not an archive, or its directory is damaged.
     """
     try:
         with open_zip(path, directory_bytes=directory_bytes) as archive:
+            for member in archive.infolist():
+                if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    name = member.filename[:100]
+                    raise BadArchive(f"{name!r} is compressed by another method than deflate; pack it again")
             yield archive
     except BadArchive as error:
         raise BadData(str(error)) from error

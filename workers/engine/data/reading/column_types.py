@@ -1,8 +1,10 @@
-"""Recognizes a column's type and converts its values: numbers and dates that were written as texts."""
+"""Recognizes a column's type and converts its values: booleans and dates that were written as texts.
 
-import operator
-import re
+`typed_columns` reads texts as numbers.
+"""
+
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -10,21 +12,19 @@ import numpy as np
 
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.data.features import MAX_ONE_HOT
-from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
+from jobs.spec.data.number_format import NumberFormat
+from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
-from workers.engine.data.reading.exact_numbers import were_rounded
+from workers.engine.data.dates.columns import may_have_dates, recognize_dates
+from workers.engine.data.dates.facts import DateFacts
+from workers.engine.data.dates.numbers import recognize_numbers
+from workers.engine.data.dates.stated import as_arrow, distinct_of, stated_dates
+from workers.engine.data.reading.number_texts import format_of, look_at, read_numbers
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words
 from workers.engine.errors import BadData
 
-NUMBER = re.compile(
-    r"[+-]?(?!0\d)([1-9]\d{0,2}(,\d{3})+|\d+)(\.\d+)?(e[+-]?\d+)? ?%?", re.IGNORECASE | re.ASCII
-)
-"""A number, also with commas between thousands or with a percent sign. A leading zero belongs to a code, and
-the comma of 0,125 divides no thousands."""
-DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y")
-"""Formats that are tried after ISO 8601, in this order."""
-DATE_CHARACTERS = range(8, 36)
 TRUE, FALSE = "true", "false"
 MIN_WORDS = 3
 """Texts have on average at least this many words; shorter ones are categories."""
@@ -37,24 +37,56 @@ LONG_CATEGORY = 500
 
 
 class TypedColumn(NamedTuple):
-    """A column whose values have one type; see `workers.features.values` for the arrays."""
+    """A column whose values have one type; see `workers.features.values` for the arrays.
 
-    values: Array
+    Attributes:
+        values: its values; None if they are those of the table.
+        type: their type.
+        number_format: how texts were numbers; see `jobs.spec.data.profile.Column`.
+        gap_words: the words that were missing values; None for the usual ones.
+        misfits: values that do not have the type, and count as missing.
+        findings: sentences about how it was read.
+        offers: other readings.
+        dates: how its texts or numbers are dates, or could be, although it has another type.
+    """
+
+    values: Array | None
     type: ColumnType
+    number_format: NumberFormat | None = None
+    gap_words: tuple[str, ...] | None = None
+    misfits: Misfits | None = None
+    findings: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    dates: DateFacts | None = None
 
 
-def recognize(column: Array) -> TypedColumn:
-    """Return a column, (rows,), with its type, converted from texts if all have that type."""
+def recognize(column: Array, name: str | None = None) -> TypedColumn:
+    """Return a column, (rows,), with its type, converted from texts if all have that type.
+
+    Args:
+        column: as it was read.
+        name: the column's name, since it may show that numbers are dates; None if they cannot be.
+    """
     match column.dtype.kind:
         case "b":
             return TypedColumn(column, "boolean")
         case "i" | "u":
-            return TypedColumn(column, "integer")
+            return with_dates(TypedColumn(column, "integer"), name)
         case "f":
-            return TypedColumn(column, "number")
+            return with_dates(TypedColumn(column, "number"), name)
         case "M":
             return TypedColumn(column, "date")
     return _recognize_texts(column)
+
+
+def with_dates(typed: TypedColumn, name: str | None) -> TypedColumn:
+    """Return a column of numbers as dates if it surely has some, as 20211224; else with possible ones."""
+    if name is None or typed.values is None or (found := recognize_numbers(typed.values, name)) is None:
+        return typed
+    facts = replace(found.column.facts, is_digits=True, is_stated=False)
+    if found.is_sure:
+        return TypedColumn(found.column.moments, "date", dates=facts)
+    return typed._replace(dates=facts)
 
 
 def _recognize_texts(column: Array) -> TypedColumn:
@@ -64,26 +96,32 @@ def _recognize_texts(column: Array) -> TypedColumn:
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
     head = _without_gaps(present)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if not all(map(accepts, head)) or (converted := convert(column)) is None:
-            continue
-        if kind != "number" or not were_rounded(column, converted):
+        if all(map(accepts, head)) and (converted := convert(column)) is not None:
             return TypedColumn(converted, kind)
-    return TypedColumn(column, "text" if _is_prose(present) else "category")
+    dates = recognize_dates(*distinct_of(column)) if may_have_dates(present) else None
+    if dates is not None and dates.facts.are_most_dates:
+        return TypedColumn(dates.moments, "date", dates=dates.facts)
+    kind = "text" if _is_prose(present) else "category"
+    return TypedColumn(column, kind, dates=None if dates is None else dates.facts)
 
 
-def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
-    """Return a text column's values, None if they remain, and its type; as `recognize` does."""
+def recognize_words(words: Words) -> TypedColumn:
+    """Return a text column's type and its values; as `recognize` does."""
     is_known = words.values != ""
     if not is_known.any():
-        return np.full(len(words.codes), np.nan), "number"
+        return TypedColumn(np.full(len(words.codes), np.nan), "number")
     head = _first_known(words)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if not all(map(accepts, head)) or (converted := convert(words.values)) is None:
-            continue
-        if kind != "number" or not were_rounded(words.values, converted):
-            return converted[words.codes], kind
+        if all(map(accepts, head)) and (converted := convert(words.values)) is not None:
+            return TypedColumn(converted[words.codes], kind)
+    dates = None
+    if may_have_dates(words.values, words.codes[is_known[words.codes]]):
+        dates = recognize_dates(as_arrow(words.values), words.codes)
+        if dates is not None and dates.facts.are_most_dates:
+            return TypedColumn(dates.moments, "date", dates=dates.facts)
     rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
-    return None, "text" if _is_prose(words.values[is_known], rows) else "category"
+    kind = "text" if _is_prose(words.values[is_known], rows) else "category"
+    return TypedColumn(None, kind, dates=None if dates is None else dates.facts)
 
 
 def _without_gaps(texts: Array) -> list[str]:
@@ -120,27 +158,29 @@ def _is_prose(texts: Array, rows: Array | None = None) -> bool:
     return distinct > MAX_ONE_HOT and distinct > MIN_DISTINCT * count
 
 
-def convert(column: Array, kind: ColumnType, name: str) -> Array:
+def convert(column: Array, kind: ColumnType, name: str, date_format: str | None = None) -> TypedColumn:
     """Return a column with values in the type that a person chose.
 
     Args:
         column: as it was read, (rows,).
         kind: the type.
         name: the column's name, for messages.
+        date_format: the format of dates that a person stated.
 
     Raises:
-        BadData: a value does not have this type; the message names its row.
+        BadData: a value does not have this type; the message names its row. Of dates none is one.
     """
     if kind in ("category", "text"):
-        return column if is_text(column) else text_array(map(_plain, column.tolist()))
+        return TypedColumn(column if is_text(column) else text_array(map(_plain, column.tolist())), kind)
+    if kind == "date" and column.dtype.kind != "M":
+        dates = stated_dates(column, name, date_format)
+        return TypedColumn(dates.moments, "date", dates=dates.facts)
     if is_text(column):
         column = _converted_texts(column, kind, name)
-    if kind == "date" and column.dtype.kind != "M":
-        raise BadData(f"column {name!r} contains numbers, which are not dates; choose number or integer")
     if kind != "date" and column.dtype.kind == "M":
         raise BadData(f"column {name!r} contains dates; choose date or category")
     _check_numbers(column, kind, name)
-    return column
+    return TypedColumn(column, kind)
 
 
 def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
@@ -161,16 +201,25 @@ def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
 
 
 def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
-    converters = {name: converter for name, _, converter in _CONVERSIONS} | {"integer": _as_numbers}
-    converted = converters[kind](column)
+    if kind in ("number", "integer"):
+        return _converted_numbers(column, kind, name)
+    accepts, convert_texts = next((check, convert) for name, check, convert in _CONVERSIONS if name == kind)
+    converted = convert_texts(column)
     if converted is None:
-        accepts = {name: check for name, check, _ in _CONVERSIONS}.get(kind, _is_number)
-        is_absent = operator.not_ if kind == "boolean" else is_gap
+        is_absent = _is_absent_boolean if kind == "boolean" else is_gap
         rows = (row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text))
-        if (row := next(rows, None)) is None:
-            raise BadData(f"column {name!r} is not of type {kind}: no format of dates fits all of its rows")
+        row = next(rows, 0)
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
     return converted
+
+
+def _converted_numbers(column: Array, kind: ColumnType, name: str) -> Array:
+    form = format_of(look_at((text, 1) for text in column.tolist() if not is_gap(text)), ".")
+    numbers = read_numbers(column, form or NumberFormat(), is_gap)
+    if numbers.misfits:
+        row = numbers.misfits[0]
+        raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
+    return numbers.values
 
 
 def _plain(value: object) -> str:
@@ -185,53 +234,20 @@ def _is_boolean(text: str) -> bool:
     return text.strip().lower() in (TRUE, FALSE)
 
 
+def _is_absent_boolean(text: str) -> bool:
+    # Unknown and none may be a third answer.
+    return not text or text.strip() in PROGRAM_WORDS
+
+
 def _as_booleans(column: Array) -> Array | None:
-    lowered = [text.strip().lower() for text in column.tolist()]
-    if not {*lowered} <= {TRUE, FALSE, ""}:
+    texts = ["" if _is_absent_boolean(text) else text.strip().lower() for text in column.tolist()]
+    if not {*texts} <= {TRUE, FALSE, ""}:
         return None
-    if "" in lowered:
-        return np.asarray([np.nan if text == "" else float(text == TRUE) for text in lowered])
-    return np.asarray([text == TRUE for text in lowered])
-
-
-def _is_number(text: str) -> bool:
-    return NUMBER.fullmatch(text.strip()) is not None
-
-
-def _as_numbers(column: Array) -> Array | None:
-    """Return the numbers in texts such as "1,234.5" and "12 %" (12), NaN for words such as "-"; None if there
-    are other texts.
-    """
-    numbers = np.full(len(column), np.nan)
-    for row, text in enumerate(column.tolist()):
-        if text:
-            if _is_number(text):
-                numbers[row] = float(text.strip().rstrip("%").replace(",", ""))
-            elif not is_gap(text):
-                return None
-    return numbers
-
-
-def _is_date(text: str) -> bool:
-    return len(text) in DATE_CHARACTERS and text[:1].isdigit() and sum(map(str.isdigit, text)) >= 6
-
-
-def _as_dates(column: Array) -> Array | None:
-    """Return the dates in texts, datetime64 in UTC; None if no single format fits all texts."""
-    import pandas as pd
-
-    texts = pd.Series([None if is_gap(text) else text for text in column.tolist()], dtype=object)
-    for form in ("ISO8601", *DATE_FORMATS):
-        try:
-            moments = pd.to_datetime(texts, format=form, utc=True)
-        except (ValueError, OverflowError):
-            continue
-        return np.asarray(moments.dt.tz_localize(None).to_numpy(dtype="datetime64[us]"))
-    return None
+    if "" in texts:
+        return np.asarray([np.nan if text == "" else float(text == TRUE) for text in texts])
+    return np.asarray([text == TRUE for text in texts])
 
 
 _CONVERSIONS: tuple[tuple[ColumnType, Callable[[str], bool], Callable[[Array], Array | None]], ...] = (
     ("boolean", _is_boolean, _as_booleans),
-    ("number", _is_number, _as_numbers),
-    ("date", _is_date, _as_dates),
 )

@@ -8,7 +8,7 @@ files alone: UTF-8 without quotes, decimal points, and no damaged row. It refuse
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from workers.engine.data.reading.csv_values import (
     all_match,
     any_match,
     cleaned,
+    trimmed,
 )
 from workers.engine.data.reading.exact_numbers import loses_digits
 from workers.engine.data.spilled import MAX_OPEN_COLUMNS, SpilledColumns, writers
@@ -98,6 +99,7 @@ class CsvLayout:
         names: the column names.
         fields: the names for all fields in a row, more than `names` if each row ends with a delimiter.
         empty_lines: how many empty lines precede the first row.
+        texts: the columns whose numbers stay texts.
     """
 
     path: Path
@@ -105,6 +107,7 @@ class CsvLayout:
     names: Sequence[str]
     fields: Sequence[str]
     empty_lines: int
+    texts: Collection[str] = ()
 
     @property
     def is_simple(self) -> bool:
@@ -136,7 +139,7 @@ def read_blocks(
     """
     if not layout.is_simple:
         raise NotSimple
-    kinds: dict[str, Kind] = dict.fromkeys(layout.names, "empty")
+    kinds: dict[str, Kind] = {name: "text" if name in layout.texts else "empty" for name in layout.names}
     for first, is_first in _blocks(layout.path, SAMPLE_BYTES):
         kinds = _merged(layout, kinds, first, layout.names, is_first=is_first)
         break
@@ -309,10 +312,10 @@ def _texts_of(fields: Any) -> tuple[Any, int]:
         encoded = fields.dictionary_encode()
         # Each different text is cleaned once.
         fields, rows = encoded.dictionary, encoded.indices
-    texts = cleaned(fields).fill_null("").cast(pa.large_string())
+    texts = trimmed(fields).cast(pa.large_string())
     # A text has at most as many characters as bytes.
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
-    return texts if rows is None else texts.take(rows).fill_null(""), longest
+    return texts if rows is None else texts.take(rows), longest
 
 
 def _parsed(
@@ -324,7 +327,7 @@ def _parsed(
     is_first: bool,
     missing: Sequence[str] = MISSING,
 ) -> Any:
-    """Return a block's columns as an Arrow table. Texts are as in the file, and null for missing ones.
+    """Return a block's columns as an Arrow table. Numbers are null for missing ones, texts as in the file.
 
     Args:
         layout: the file's layout.
@@ -332,7 +335,7 @@ def _parsed(
         kinds: the column kinds.
         names: the columns that are returned.
         is_first: whether the file begins with the block.
-        missing: fields that are null.
+        missing: fields that are missing numbers.
     """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -355,7 +358,6 @@ def _parsed(
                 column_types={name: types.get(kinds[name], pa.string()) for name in names},
                 include_columns=list(names),
                 null_values=list(missing),
-                strings_can_be_null=True,
             ),
         )
 

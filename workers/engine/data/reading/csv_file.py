@@ -1,30 +1,25 @@
 """Reads text tables, such as CSV and TSV, in any supported dialect."""
 
-import codecs
 import csv
 import re
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
-from jobs.spec.data.dialect import (
-    CODECS,
-    SAMPLE_BYTES,
-    Dialect,
-    DialectRequest,
-    Encoding,
-    decode_start,
-    detect_dialect,
-    encoding_of,
-)
+import numpy as np
+
+from jobs.spec.data.dialect import Dialect, DialectRequest
+from jobs.spec.data.encodings import CODECS
 from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
-from workers.engine.data.expansion import CHUNK_BYTES, check_csv, check_expanded
+from workers.engine.data.expansion import check_csv, check_expanded
 from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, first_texts, read_blocks
-from workers.engine.data.reading.csv_values import MISSING, column_of
+from workers.engine.data.reading.csv_values import column_of, gap_counts, has_one_group
 from workers.engine.data.reading.damage import reading
-from workers.engine.data.reading.exact_numbers import equal_decimals_in
+from workers.engine.data.reading.exact_numbers import EqualDecimals, equal_decimals_in
+from workers.engine.data.reading.plain_text import PlainText, plain_text
 from workers.engine.data.spilled import Spill, SpilledColumns, head
 from workers.engine.data.table import Table, check_names, check_size
 from workers.engine.errors import BadData
@@ -89,6 +84,7 @@ def read_csv(
     request: DialectRequest | None = None,
     bad: BadRows | None = None,
     spill: Spill | None = None,
+    texts: Collection[str] = (),
 ) -> Table:
     """Read a text table.
 
@@ -98,6 +94,7 @@ def read_csv(
         request: the known dialect settings; the others are detected.
         bad: which rows may be left out; none by default. It gets those that are.
         spill: where a large file's columns are; without it they are in memory.
+        texts: the columns whose numbers stay texts.
 
     Raises:
         BadData: the file is too large, its header is empty or repeats a name, or a row has more or fewer
@@ -107,37 +104,69 @@ def read_csv(
     check_size(path, limits)
     bad = bad or BadRows()
     spill = spill.for_size(path.stat().st_size) if spill is not None else None
-    with reading(path, "CSV", "save it as text with one header line, and texts with delimiters in quotes"):
-        if spill is not None and (table := _in_blocks(path, limits, request or DialectRequest(), spill)):
-            return table
-        dialect, rows, start = _detect(path, request or DialectRequest())
-        names = _names(rows, dialect, path.name, limits)
-        check_csv(path, len(names), limits)
-        with tempfile.TemporaryDirectory() as folder:
-            source = _without_spaces(path, dialect, start, Path(folder))
-            fields = _fields(names, rows, dialect)
-            arrow = _read(source, dialect, fields, _empty_lines(start), bad, spill, limits).select(names)
+    with (
+        reading(path, "CSV", "save it as text with one header line, and texts with delimiters in quotes"),
+        tempfile.TemporaryDirectory(dir=spill.folder if spill is not None else None) as folder,
+    ):
+        request = request or DialectRequest()
+        # A block that has another encoding than the first bytes is refused.
+        text = plain_text(path, request, limits, Path(folder), whole=spill is None)
+        _check_header(text, path.name, limits)
+        if spill is not None:
+            if (table := _in_blocks(text, limits, spill, texts)) is not None:
+                return table
+            text = plain_text(path, request, limits, Path(folder))
+            _check_header(text, path.name, limits)
+        names = text.header.names
+        check_csv(text.path, len(names), limits)
+        source = _without_spaces(text.path, text.dialect, text.start, Path(folder))
+        empty_lines = _empty_lines(text.start)
+        rows = _read(source, text.dialect, text.header.fields, empty_lines, bad, spill, limits)
+        arrow = rows.select(names)
     bad.check(arrow.num_rows, path.name)
     columns: dict[str, Array] | SpilledColumns = SpilledColumns(spill.folder) if spill is not None else {}
     size = 0
     decimals = {}
     for name in names:
-        columns[name] = column = column_of(name, arrow[name], dialect, limits)
+        columns[name] = column = column_of(name, arrow[name], text.dialect, limits, stays_text=name in texts)
         if column.dtype.kind == "f" and (pair := equal_decimals_in(arrow[name])) is not None:
             decimals[name] = pair
         size += column.nbytes
         check_expanded(path.name, size, limits)
-    return Table(columns, dialect=dialect, bad_rows=len(bad.rows), equal_decimals=decimals)
+    of_floats = [name for name in names if head(columns, name, 1).dtype.kind == "f"]
+    return replace(
+        _table(columns, text, bad, decimals),
+        gap_words={name: gap_counts(arrow[name]) for name in of_floats if np.isnan(columns[name]).any()},
+        three_decimals=frozenset(name for name in of_floats if has_one_group(arrow[name])),
+    )
 
 
-def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: Spill) -> Table | None:
+def _table(
+    columns: Mapping[str, Array], text: PlainText, bad: BadRows, decimals: Mapping[str, EqualDecimals]
+) -> Table:
+    header = text.header
+    return Table(
+        columns,
+        dialect=text.shown,
+        bad_rows=len(bad.rows),
+        findings=(*text.findings, *header.findings),
+        index=header.labels,
+        renamed=header.renamed,
+        equal_decimals=decimals,
+    )
+
+
+def _check_header(text: PlainText, file: str, limits: FileLimits) -> None:
+    check_names(text.header.names, file, limits)
+
+
+def _in_blocks(
+    text: PlainText, limits: FileLimits, spill: Spill, stay_texts: Collection[str] = ()
+) -> Table | None:
     """Return a large file's table if the file has the usual form; None if it needs the general way."""
-    # The encoding of the sample: a block that has another one is refused.
-    dialect, rows, start = _detect(path, request, whole=False)
-    names = _names(rows, dialect, path.name, limits)
-    fields = _fields(names, rows, dialect)
+    names, fields = text.header.names, text.header.fields
     columns = SpilledColumns(spill.folder)
-    layout = CsvLayout(path, dialect, names, fields, _empty_lines(start))
+    layout = CsvLayout(text.path, text.dialect, names, fields, _empty_lines(text.start), stay_texts)
     try:
         read_blocks(layout, columns, limits, spill.threads)
         texts = first_texts(layout)
@@ -145,83 +174,7 @@ def _in_blocks(path: Path, limits: FileLimits, request: DialectRequest, spill: S
         return None
     numbers = (name for name in names if head(columns, name, 1).dtype.kind == "f")
     pairs = {name: equal_decimals_in(texts[name]) for name in numbers}
-    return Table(
-        columns, dialect=dialect, equal_decimals={name: pair for name, pair in pairs.items() if pair}
-    )
-
-
-def layout_of(path: Path, limits: FileLimits, request: DialectRequest) -> tuple[Dialect, list[str]]:
-    """Return a file's dialect and column names.
-
-    Raises:
-        BadData: its header is empty or repeats a name.
-    """
-    dialect, rows, _ = _detect(path, request)
-    return dialect, _names(rows, dialect, path.name, limits)
-
-
-def _detect(
-    path: Path, request: DialectRequest, *, whole: bool = True
-) -> tuple[Dialect, list[list[str]], str]:
-    """Return the dialect, the first rows, and the text from which both were read.
-
-    Args:
-        path: the file.
-        request: the known dialect settings.
-        whole: whether the encoding must fit the whole file, and not its first bytes alone.
-    """
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        start = file.read(SAMPLE_BYTES)
-        encoding = request.encoding or (_encoding(file, start) if whole else encoding_of(start, is_all=False))
-    with_encoding = request.model_copy(update={"encoding": encoding})
-    dialect, rows = detect_dialect(start, is_all=size <= len(start), request=with_encoding)
-    return dialect, rows, decode_start(start, encoding)
-
-
-def _encoding(file: IO[bytes], start: bytes) -> Encoding:
-    """Return a whole file's encoding: its first bytes may be plain ASCII."""
-    encoding = encoding_of(start, is_all=False)
-    if encoding != "utf-8":
-        return encoding
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        decoder.decode(start)
-        while chunk := file.read(CHUNK_BYTES):
-            decoder.decode(chunk)
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "utf-8"
-
-
-def _names(rows: list[list[str]], dialect: Dialect, file: str, limits: FileLimits) -> list[str]:
-    if not rows:
-        raise BadData(f"{file} has no rows")
-    first = rows[0]
-    if not dialect.header:
-        names = [f"column_{number}" for number in range(1, len(first) + 1)]
-    else:
-        # Some programs end every line with a delimiter, the header alone excepted.
-        names = first[:-1] if len(first) > 1 and first[-1] == "" and _ends_empty(rows) else first
-    check_names(names, file, limits)
-    return names
-
-
-def _ends_empty(rows: list[list[str]]) -> bool:
-    """Return whether the last field is empty in all rows below the header."""
-    return all(row[-1] == "" for row in rows[1:])
-
-
-def _fields(names: list[str], rows: list[list[str]], dialect: Dialect) -> list[str]:
-    """Return the names for all fields in a row, also for one behind a delimiter at its end."""
-    return [*names, *(f"\0{number}" for number in range(_spare_fields(rows, len(names), dialect)))]
-
-
-def _spare_fields(rows: list[list[str]], names: int, dialect: Dialect) -> int:
-    """Return 1 if every row has a delimiter at its end, and so an empty field more than there are names."""
-    body = rows[1:] if dialect.header else rows
-    return int(bool(body) and all(len(row) == names + 1 and row[-1] == "" for row in body))
+    return _table(columns, text, BadRows(), {name: pair for name, pair in pairs.items() if pair})
 
 
 def _empty_lines(start: str) -> int:
@@ -238,7 +191,7 @@ def _read(
     spill: Spill | None,
     limits: FileLimits,
 ) -> Any:
-    """Return the rows as a pyarrow table with texts, null for missing ones.
+    """Return the rows as a pyarrow table with texts as they are in the file.
 
     Args:
         path: the file.
@@ -249,12 +202,13 @@ def _read(
         spill: where a large file's texts are; None for memory.
         limits: the limits for their size.
     """
-    from pyarrow import ArrowInvalid, string
+    from pyarrow import ArrowInvalid, input_stream, string
     from pyarrow import csv as arrow_csv
 
     try:
         rows = (arrow_csv.read_csv if spill is None else arrow_csv.open_csv)(
-            path,
+            # Otherwise the end of its name would decide whether it is compressed.
+            input_stream(str(path), compression=None),
             # With several threads a row has no number.
             read_options=arrow_csv.ReadOptions(
                 use_threads=False,
@@ -269,8 +223,6 @@ def _read(
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types={name: string() for name in fields},
-                null_values=list(MISSING),
-                strings_can_be_null=True,
             ),
         )
         if spill is not None:

@@ -7,51 +7,75 @@ import numpy as np
 
 from jobs.spec.data.dialect import Dialect
 from jobs.spec.data.file_limits import FileLimits
-from jobs.spec.data.gap_words import GAP_WORDS
+from jobs.spec.data.gap_words import PROGRAM_WORDS
 from workers.engine.arrays import Array
 from workers.engine.data.reading.exact_numbers import are_exact
 from workers.engine.data.texts import check_lengths, text_array
 
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None", "<NA>")
-"""Fields that mean a missing value."""
+MISSING = ("", *PROGRAM_WORDS)
+"""Fields that mean a missing number. Among texts they stay, since they may be categories."""
 WHOLE = r"^[+-]?[0-9]+$"
 LEADING_ZERO = r"^[+-]?0[0-9]"
+DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?$"
+MAYBE_THOUSANDS = r"^[+-]?([1-9][0-9]{0,2}[.,][0-9]{3}|[0-9]+)$"
+"""Numbers whose only mark may divide thousands or precede decimals."""
+NO_GROUP = r"[.,]([0-9]{0,2}$|[0-9]{4})|[^0-9.,+-]"
 FIRST_ROWS = 100
-DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?( ?%)?$"
+
+
+def trimmed(texts: Any) -> Any:
+    """Return fields, an Arrow array, without spaces around them, and empty texts for missing ones."""
+    import pyarrow.compute as pc
+
+    return pc.utf8_trim_whitespace(texts).fill_null("")
 
 
 def cleaned(texts: Any) -> Any:
-    """Return fields, an Arrow array, without spaces around them, and null for missing ones."""
+    """Return fields, an Arrow array, without spaces around them, and null for missing numbers."""
     import pyarrow.compute as pc
     from pyarrow import array, scalar, string
 
-    texts = pc.utf8_trim_whitespace(texts)
-    # Again, since a space may surround the word.
+    texts = trimmed(texts)
     return pc.if_else(pc.is_in(texts, value_set=array(MISSING)), scalar(None, string()), texts)
 
 
-def column_of(name: str, chunked: Any, dialect: Dialect, limits: FileLimits) -> Array:
-    """Return a text column as numbers if all values are, else as texts with "" for missing ones.
+def column_of(
+    name: str, chunked: Any, dialect: Dialect, limits: FileLimits, *, stays_text: bool = False
+) -> Array:
+    """Return a text column as numbers if all values are, else as texts with "" for empty ones.
 
     Whole numbers with a leading zero, such as postal codes, stay texts, and so do those that 64 bits do not
     hold exactly.
-    """
-    import pyarrow.compute as pc
 
-    texts = written = cleaned(chunked)
-    if dialect.decimal == "," and not any_match(texts, LEADING_ZERO):
-        numbers = without_gap_words(texts)
-        if all_match(numbers, DECIMAL_COMMA):
-            texts = pc.replace_substring(pc.replace_substring(numbers, ".", ""), ",", ".")
-    if texts.null_count < len(texts) and not any_match(texts, LEADING_ZERO):
-        if (array := _numbers_of(texts)) is not None:
-            return array
-        if texts is not written and all_match(texts, WHOLE):
-            # With the marks of thousands.
-            texts = written
-    column = text_array("" if text is None else text for text in texts.to_pylist())
+    Args:
+        name: the column's name.
+        chunked: its fields.
+        dialect: how they are written.
+        limits: the longest text.
+        stays_text: whether numbers stay texts too, for a rule that a person has stated.
+    """
+    if not stays_text and (numbers := _written_numbers_of(cleaned(chunked), dialect)) is not None:
+        return numbers
+    column = text_array(trimmed(chunked).to_pylist())
     check_lengths(name, column, limits.text_characters)
     return column
+
+
+def _written_numbers_of(texts: Any, dialect: Dialect) -> Array | None:
+    """Return fields, null for missing ones, as numbers; None if they need a rule for their texts."""
+    import pyarrow.compute as pc
+
+    if dialect.decimal == "," and has_one_group(texts):
+        return None
+    if texts.null_count == len(texts) or any_match(texts, LEADING_ZERO):
+        return None
+    if dialect.decimal == ",":
+        if all_match(texts, DECIMAL_COMMA):
+            texts = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+        elif any_match(texts, r"\."):
+            # Its points precede decimals, unlike those of the other columns.
+            return None
+    return _numbers_of(texts)
 
 
 def _numbers_of(texts: Any) -> Array | None:
@@ -84,13 +108,23 @@ def _whole_numbers_of(texts: Any) -> Array | None:
     return np.asarray(pc.cast(unsigned, float64()).to_numpy(zero_copy_only=False))
 
 
-def without_gap_words(texts: Any) -> Any:
-    """Return texts, an Arrow array, with null for words such as "k.A." and "-"."""
-    import pyarrow.compute as pc
-    from pyarrow import array, scalar, string
+def has_one_group(fields: Any) -> bool:
+    """Return whether all fields that are numbers have one mark with three digits behind it, or no mark."""
+    # Nearly every column fails at its first values, so the whole of it is seldom tried.
+    if any_match(cleaned(fields[:FIRST_ROWS]), NO_GROUP):
+        return False
+    texts = cleaned(fields)
+    return any_match(texts, r"[.,]") and all_match(texts, MAYBE_THOUSANDS)
 
-    words = pc.is_in(pc.utf8_lower(texts), value_set=array(sorted(GAP_WORDS)))
-    return pc.if_else(words, scalar(None, string()), texts)
+
+def gap_counts(fields: Any) -> dict[str, int]:
+    """Return the words for missing numbers among fields, with the number of their rows."""
+    import pyarrow.compute as pc
+    from pyarrow import array
+
+    texts = trimmed(fields)
+    words = texts.filter(pc.is_in(texts, value_set=array(PROGRAM_WORDS)))
+    return {each["values"]: each["counts"] for each in pc.value_counts(words).to_pylist()}
 
 
 def all_match(texts: Any, pattern: str) -> bool:

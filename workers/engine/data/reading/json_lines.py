@@ -15,6 +15,7 @@ from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.reading.arrow_columns import to_arrow
 from workers.engine.data.reading.csv_file import BadRows
 from workers.engine.data.reading.exact_numbers import COMPARED, equal_decimals
+from workers.engine.data.reading.header import Header, name_columns
 from workers.engine.data.reading.json_numbers import (
     WrittenFloat,
     dtype_of,
@@ -23,7 +24,7 @@ from workers.engine.data.reading.json_numbers import (
     with_kinds,
 )
 from workers.engine.data.spilled import MAX_OPEN_COLUMNS, NumberWriter, Spill, SpilledColumns, writers
-from workers.engine.data.table import Table, check_count, check_names, check_size
+from workers.engine.data.table import Table, check_count, check_fields, check_size
 from workers.engine.data.texts import check_lengths, text_array
 
 BYTES_PER_VALUE = 64
@@ -54,8 +55,9 @@ def read_json_lines(
     spill = spill.for_size(path.stat().st_size) if spill is not None else None
     kinds, rows = _kinds(path, limits, bad)
     bad.check(rows, path.name)
-    check_names([name.strip() for name in kinds], path.name, limits)
-    reader = _Reader(path, kinds, limits, bad, {})
+    header = name_columns([name.strip() for name in kinds])
+    check_fields(header.names, path.name, limits)
+    reader = _Reader(path, kinds, header, limits, bad, {})
     if spill is not None and len(kinds) <= MAX_OPEN_COLUMNS:
         return reader.table(with_kinds(kinds, lambda: reader.columns_in_parts(spill)))
     check_expanded(path.name, rows * len(kinds) * BYTES_PER_VALUE, limits)
@@ -96,6 +98,7 @@ class _Reader:
     Attributes:
         path: the file.
         kinds: each key's value types. One is added if numbers turn out not to fit the others.
+        header: the names of the keys as columns, in the same order.
         limits: the size limits.
         bad: the lines that are left out.
         decimals: gets the texts of decimals that are longer than a float64 needs.
@@ -103,15 +106,28 @@ class _Reader:
 
     path: Path
     kinds: dict[str, set[type]]
+    header: Header
     limits: FileLimits
     bad: BadRows
     decimals: dict[str, list[str]]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the columns' names by key."""
+        return dict(zip(self.kinds, self.header.names, strict=True))
 
     def table(self, columns: Mapping[str, Array]) -> Table:
         """Return the table with these columns."""
         pairs = {name: equal_decimals(texts) for name, texts in self.decimals.items()}
         equal = {name: pair for name, pair in pairs.items() if pair is not None}
-        return Table(columns, bad_rows=len(self.bad.rows), equal_decimals=equal)
+        return Table(
+            columns,
+            bad_rows=len(self.bad.rows),
+            findings=self.header.findings,
+            index=self.header.labels,
+            renamed=self.header.renamed,
+            equal_decimals=equal,
+        )
 
     def columns(self) -> dict[str, Array]:
         """Return all columns."""
@@ -119,7 +135,7 @@ class _Reader:
         for row in self._objects():
             for name, values_of_key in values.items():
                 values_of_key.append(row.get(name))
-        return {name.strip(): self._whole_column(name, values[name]) for name in self.kinds}
+        return {column: self._whole_column(name, values[name]) for name, column in self.names.items()}
 
     def _whole_column(self, name: str, values: list[Any]) -> Array:
         return with_kinds(self.kinds, lambda: self._column(name, values))
@@ -131,7 +147,8 @@ class _Reader:
             OtherKind: numbers do not fit the column's types.
         """
         columns = SpilledColumns(spill.folder)
-        dtypes = {name.strip(): dtype_of(types) for name, types in self.kinds.items()}
+        names = self.names
+        dtypes = {names[name]: dtype_of(types) for name, types in self.kinds.items()}
         first = size = 0
         with writers(columns, dtypes) as opened:
             objects = self._objects()
@@ -139,7 +156,7 @@ class _Reader:
                 for name in self.kinds:
                     values = self._column(name, [value.get(name) for value in part], first)
                     size += values.nbytes
-                    writer = opened[name.strip()]
+                    writer = opened[names[name]]
                     if isinstance(writer, NumberWriter):
                         writer.append(values)
                     else:
@@ -169,7 +186,7 @@ class _Reader:
 
     def _keep_decimals(self, name: str, values: list[Any]) -> None:
         if WrittenFloat in self.kinds[name]:
-            kept = self.decimals.setdefault(name.strip(), [])
+            kept = self.decimals.setdefault(self.names[name], [])
             texts = (value.text for value in values if type(value) is WrittenFloat)
             kept.extend(islice(texts, COMPARED - len(kept)))
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-import orjson
 
-from jobs.spec.data.dialect import CODECS, Dialect, DialectRequest
+from jobs.spec.data.dialect import Dialect, DialectRequest
+from jobs.spec.data.encodings import CODECS
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_expanded, too_large
@@ -24,14 +24,15 @@ from workers.engine.data.reading.csv_file import (
     BadRows,
     allow_long_fields,
     has_spaces_before_quotes,
-    layout_of,
     read_csv,
 )
 from workers.engine.data.reading.damage import reading
 from workers.engine.data.reading.exact_numbers import inexact_number
+from workers.engine.data.reading.json_document import loads
 from workers.engine.data.reading.json_lines import read_json_lines
+from workers.engine.data.reading.plain_text import PlainText, plain_text
 from workers.engine.data.spilled import Spill, SpilledColumns
-from workers.engine.data.table import Table
+from workers.engine.data.table import Table, check_names
 from workers.engine.errors import BadData, TooLarge
 
 JOINED = "all files"
@@ -81,7 +82,12 @@ class _Joined:
 
 
 def read_csv_files(
-    paths: Sequence[Path], limits: FileLimits, request: DialectRequest, bad: BadRows, spill: Spill
+    paths: Sequence[Path],
+    limits: FileLimits,
+    request: DialectRequest,
+    bad: BadRows,
+    spill: Spill,
+    stay_texts: Collection[str] = (),
 ) -> Table:
     """Read text tables. They are written as the first one, but may have another encoding.
 
@@ -91,6 +97,7 @@ def read_csv_files(
         request: the known dialect settings.
         bad: which rows may be left out; it gets those that are.
         spill: where a large table's columns are.
+        stay_texts: the columns whose numbers stay texts.
 
     Raises:
         TooLarge: the files are above the limit.
@@ -99,53 +106,73 @@ def read_csv_files(
     """
     _check_sizes(paths, limits)
     joined = _Joined(spill.folder / JOINED)
-    first: Dialect | None = None
-    names: list[str] = []
+    texts: list[PlainText] = []
     with joined.path.open("w", newline="", encoding="utf-8") as target:
-        for path in paths:
+        for path, part in zip(paths, _parts(spill), strict=False):
             with reading(path, "CSV", "save it as text with one header line"):
-                dialect, fields = layout_of(path, limits, request)
-                if first is None:
-                    first, names = dialect, fields
-                    # The first rows of a further file may not show how it is written.
-                    detected = first.model_dump(include={"delimiter", "decimal", "header"})
-                    request = request.model_copy(update=detected)
+                text = plain_text(path, request, limits, part.folder)
+                check_names(text.header.names, path.name, limits)
+                texts.append(text)
+                # The first rows of a further file may not show how it is written.
+                detected = texts[0].shown.model_dump(include={"delimiter", "decimal", "header"})
+                request = request.model_copy(update=detected)
+                names, fields = texts[0].header.names, text.header.names
                 check_same_columns(paths[0].name, names, path.name, fields)
                 order = [fields.index(name) for name in names]
-                allow_long_fields(path)
-                with path.open(newline="", encoding=CODECS[dialect.encoding]) as source:
-                    spaced = has_spaces_before_quotes(source.read(CHUNK), dialect)
+                allow_long_fields(text.path)
+                with text.path.open(newline="", encoding=CODECS[text.dialect.encoding]) as source:
+                    spaced = has_spaces_before_quotes(source.read(CHUNK), text.dialect)
                     source.seek(0)
-                    _append(source, target, joined, path.name, dialect, order, spaced=spaced)
-    request = request.model_copy(update={"encoding": "utf-8"})
+                    skipped = _copy_header(source, target, text, joined) if text.dialect.header else 0
+                    joined.begin(path.name, skipped)
+                    _append(source, target, joined, text.dialect, order, spaced=spaced)
+    first = texts[0]
+    request = DialectRequest(
+        **first.dialect.model_dump(include={"delimiter", "decimal", "header"}),
+        encoding="utf-8",
+        skip_lines=0,
+        comments=False,
+    )
     try:
-        table = read_csv(joined.path, limits, request, bad, spill)
+        table = read_csv(joined.path, limits, request, bad, spill, stay_texts)
     except BadData as error:
         raise joined.explained(error) from error
     joined.locate(bad)
-    return replace(table, dialect=first)
+    header = first.header
+    findings = [finding for text in texts for finding in text.findings]
+    return replace(
+        table,
+        dialect=first.shown,
+        findings=(*dict.fromkeys((*findings, *header.findings)),),
+        index=header.labels,
+        renamed=header.renamed,
+    )
+
+
+def _copy_header(source: IO[str], target: IO[str], text: PlainText, joined: _Joined) -> int:
+    """Skip a file's header, write the first one's names, and return how many lines are above the rows."""
+    header = csv.reader(iter(source.readline, ""), delimiter=text.dialect.delimiter)
+    # A name may have a line break, and empty lines may come first.
+    while not next(header, [""]):
+        pass
+    if not joined.names:
+        writer = csv.writer(target, delimiter=text.dialect.delimiter, lineterminator="\n")
+        writer.writerow(text.header.names)
+        joined.lines += 1 + sum(name.count("\n") for name in text.header.names)
+    return header.line_num
 
 
 def _append(
     source: IO[str],
     target: IO[str],
     joined: _Joined,
-    name: str,
     dialect: Dialect,
     order: list[int],
     *,
     spaced: bool,
 ) -> None:
-    """Append a text file's rows; for the first file also its header."""
+    """Append a text file's rows."""
     lines = iter(source.readline, "")
-    skipped = 0
-    if joined.names and dialect.header:
-        header = csv.reader(lines, delimiter=dialect.delimiter)
-        # A name may have a line break, and empty lines may come first.
-        while not next(header, [""]):
-            pass
-        skipped = header.line_num
-    joined.begin(name, skipped)
     if spaced or order != sorted(order):
         writer = csv.writer(target, delimiter=dialect.delimiter, lineterminator="\n")
         for row in csv.reader(lines, delimiter=dialect.delimiter, skipinitialspace=spaced):
@@ -205,8 +232,8 @@ def read_json_files(paths: Sequence[Path], limits: FileLimits, bad: BadRows, spi
 def _keys(line: bytes) -> Collection[str]:
     """Return a line's keys; none if it is no object, which the reader refuses."""
     try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        value = loads(line)
+    except ValueError:
         return ()
     return value if isinstance(value, dict) else ()
 
@@ -239,7 +266,8 @@ def join(paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Sp
         size += width * sum(column.size for column in parts)
         check_expanded(JOINED, size, limits)
         columns[name] = np.concatenate(parts)
-    return Table(columns)
+    findings = [finding for _, table in tables for finding in table.findings]
+    return replace(whole, columns=columns, findings=(*dict.fromkeys(findings),))
 
 
 def _with_equal_types(name: str, parts: list[Array]) -> list[Array]:
@@ -250,7 +278,8 @@ def _with_equal_types(name: str, parts: list[Array]) -> list[Array]:
     numbers = (part[np.isfinite(part)] for part in parts if part.dtype.kind == "f")
     if any((part != np.round(part)).any() for part in numbers) or not all(map(inexact_number, texts)):
         return parts
-    return [convert(part, "category", name) for part in parts]
+    converted = (convert(part, "category", name).values for part in parts)
+    return [values for values in converted if values is not None]
 
 
 def _read_each(

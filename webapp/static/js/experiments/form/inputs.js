@@ -1,5 +1,6 @@
 // How each kind of input is read into a value of the spec, and shows one. The attribute data-input names the kind.
 import { findAll } from "../../shared/elements.js";
+import { quote, quotedNames, readNames, writeNames } from "../../shared/names.js";
 
 /** @param {string} text */
 function number(text) {
@@ -19,10 +20,16 @@ export function scalar(text) {
 
 /** @param {string} text */
 function list(text) {
-  const parts = text
-    .split(",")
-    .map((part) => part.trim())
-    .filter(Boolean);
+  const parts = readNames(text);
+  return parts.length ? parts : undefined;
+}
+
+/**
+ * Return the values in a text. One in quotes is a text, also if it reads as a number.
+ * @param {string} text
+ */
+function values(text) {
+  const parts = quotedNames(text).map(({ name, isQuoted }) => (isQuoted ? name : scalar(name)));
   return parts.length ? parts : undefined;
 }
 
@@ -33,8 +40,15 @@ const boxes = (input) => findAll(input, "input[type=checkbox]", HTMLInputElement
 const text = (value) =>
   value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
 
-/** @param {unknown} value */
-const commas = (value) => (Array.isArray(value) ? value.map(text).join(", ") : text(value));
+/**
+ * @param {unknown} value
+ * @param {boolean} areScalars whether texts that read as a number or boolean are in quotes
+ */
+function commas(value, areScalars) {
+  if (!Array.isArray(value)) return text(value);
+  const isOther = (/** @type {unknown} */ item) => areScalars && typeof item === "string" && scalar(item) !== item;
+  return value.map((item) => (isOther(item) ? quote(item) : writeNames([text(item)]))).join(", ");
+}
 
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field */
 
@@ -51,7 +65,7 @@ const READ = {
   float: number,
   list,
   value: scalar,
-  values: (text) => list(text)?.map(scalar),
+  values,
   scale: scalar,
 };
 
@@ -89,7 +103,8 @@ export function show(input, value) {
   else if (kind === "metrics") mark(input, value);
   else if (kind === "switch" && input instanceof HTMLInputElement) input.checked = shown === true;
   else if (input instanceof HTMLSelectElement) choose(input, shown);
-  else if (isField(input)) input.value = kind === "list" || kind === "values" ? commas(value) : text(value);
+  else if (isField(input))
+    input.value = kind === "list" || kind === "values" ? commas(value, kind === "values") : text(value);
 }
 
 /**

@@ -4,6 +4,7 @@
 /** @import { Sheet } from "./sheet.js" */
 import { byId, closest, find, findAll } from "../../shared/elements.js";
 import { isField, offer, read, show } from "./inputs.js";
+import { CODE } from "./sheet.js";
 
 const LISTS = {
   space: "/search/space",
@@ -25,6 +26,9 @@ const NEW = {
   },
   overrides: () => ({ match: "", policy: "float32" }),
 };
+
+/** The range of a hyperparameter that the dry build has not found, until a person changes it. */
+const FREE = { kind: "float", min: 0, max: 1 };
 
 /**
  * @param {string | undefined} name
@@ -123,6 +127,8 @@ export class Rows {
   offerNames() {
     const taken = this.sheet.space.map((row) => row?.name);
     const free = this.sheet.names.filter((name) => !taken.includes(name));
+    // A dry build may not find a hyperparameter that code declares for few values.
+    byId("add-other", HTMLInputElement).hidden = this.sheet.templateName !== CODE;
     const add = byId("add-name", HTMLSelectElement);
     const wanted = add.value;
     offer(add, free);
@@ -269,13 +275,16 @@ export class Rows {
   /** @param {Name} name */
   add(name) {
     const rows = this.list(name);
+    const other = byId("add-other", HTMLInputElement);
     const chosen = byId("add-name", HTMLSelectElement).value;
-    if (name === "space" && !chosen) return;
-    const hyperparameter = chosen && JSON.parse(chosen);
+    const hyperparameter = (!other.hidden && other.value.trim()) || (chosen && JSON.parse(chosen));
+    if (name === "space" && !hyperparameter) return;
+    const range = this.sheet.rangeOf(hyperparameter) ?? (other.hidden ? undefined : FREE);
     const row =
       name === "space"
-        ? { name: hyperparameter, ...structuredClone(this.sheet.rangeOf(hyperparameter)), ...this.only(hyperparameter) }
+        ? { name: hyperparameter, ...structuredClone(range), ...this.only(hyperparameter) }
         : NEW[name](this.sheet);
+    if (name === "space") other.value = "";
     if (name === "objectives" && !rows.length) this.leadWith(/** @type {Objective} */ (row));
     else this.sheet.put(LISTS[name], [...rows, row], "rows");
     const made = document.getElementById(`at/spec${LISTS[name]}/${this.list(name).length - 1}`);

@@ -4,6 +4,7 @@
 import { acrossOptions, curveOffer, curveTable, timeNote } from "../../runs/curve-chart.js";
 import { Curves } from "../../runs/curves.js";
 import { el } from "../../shared/dom.js";
+import { writeNames } from "../../shared/names.js";
 import { grouped, trials } from "../../shared/words.js";
 import { curveNames, drawn, needsTrials } from "./shared.js";
 
@@ -30,7 +31,7 @@ export const curves = {
     const ranked = [...found].sort((a, b) => (store.better(score[a], score[b]) ? -1 : 1));
     const selected = [...view.selected].filter((trial) => store.place.has(trial)).slice(0, MOST);
     const numbers = selected.length ? selected : ranked.slice(0, BEST).map((index) => store.number[index]);
-    const wanted = { job: String(job), key: "curves", names: axes.metric, trials: numbers.join() };
+    const wanted = { job: String(job), key: "curves", names: writeNames([axes.metric]), trials: numbers.join() };
     if (!element.show(wanted)) element = /** @type {Curves} */ (el("ty-curves", wanted));
     element.pick = (trial) => view.toggleSelected(trial);
     return {

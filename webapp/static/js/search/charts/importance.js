@@ -117,6 +117,7 @@ export const importance = {
               show: true,
               position: "right",
               color: colours.ink,
+              opacity: 1, // it has that of its bar otherwise
               formatter: ({ value }) => percent(Number(value)),
             },
           },

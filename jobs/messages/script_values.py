@@ -1,0 +1,198 @@
+"""Passes a value to an argument of a script as its parser wants it, or refuses it."""
+
+import ast
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from jobs.messages.code import CodeArgument
+from jobs.spec.sections.script_model import ScriptArgument, ScriptScalar
+
+NEGATIVE = re.compile(r"-(\d+(\.\d*)?|\.\d+)")
+"""What argparse takes for a number, and not for an option."""
+NUMBERS = {"int": int, "float": float}
+
+
+class ArgumentRefused(Exception):
+    """A script's parser cannot get a value."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name!r}: {message}")
+        self.name = name
+        self.message = message
+
+
+def bare_names(argument: CodeArgument) -> list[str]:
+    """Return the names of an option without their dashes."""
+    return [flag.lstrip("-") for flag in (*argument.flags, *filter(None, [argument.off]))]
+
+
+def named(flag: str, text: str) -> list[str]:
+    """Return an option with one value."""
+    # argparse takes a value that begins with a dash for another argument, unless it is joined to its name.
+    if text.startswith("-") or not text:
+        return [f"{flag}={text}"] if flag.startswith("--") else [f"{flag}{text}"]
+    return [flag, text]
+
+
+def passed_option(argument: CodeArgument, name: str, value: ScriptArgument) -> list[str]:
+    """Return what passes a value to an option.
+
+    Raises:
+        ArgumentRefused: it cannot have this value.
+    """
+    long_names = [flag for flag in argument.flags if flag.startswith("--")]
+    flag = max(long_names or argument.flags, key=len)
+    if argument.action in ("true", "false", "boolean"):
+        return _switch(argument, name, value, flag)
+    if argument.action == "constant":
+        return _constant(argument, name, value, flag)
+    if argument.action == "count":
+        begins = literal(argument.default) or 0
+        if isinstance(value, int) and isinstance(begins, int) and value >= begins:
+            return [flag] * int(value - begins)
+        raise ArgumentRefused(
+            name, f"it counts how often {flag} is given: use {begins}, {begins + 1}, …, not {value!r}"
+        )
+    if argument.nargs == "?" and isinstance(value, bool) and not argument.words:
+        return _optional_value(argument, name, value, flag)
+    if argument.action in ("append", "extend"):
+        value = _without_present(argument, name, value)
+    texts = passed_values(argument, name, value)
+    if argument.action == "append" and not argument.nargs:
+        return [part for text in texts for part in named(flag, text)]
+    if argument.nargs in (None, "?"):
+        return named(flag, texts[0])
+    if long := next((text for text in texts if text.startswith("-") and not NEGATIVE.fullmatch(text)), None):
+        raise ArgumentRefused(name, f"{long!r} begins with a dash, so it would be read as another argument")
+    return [flag, *texts]
+
+
+def _without_present(argument: CodeArgument, name: str, value: ScriptArgument) -> ScriptArgument:
+    """Return the values that are added to those that a list has by default."""
+    present, values = literal(argument.const), value if isinstance(value, list) else [value]
+    if not isinstance(present, list | tuple) or not present:
+        return value
+    if list(present) != values[: len(present)]:
+        raise ArgumentRefused(
+            name, f"its values are added to {list(present)!r}, so the script cannot get {value!r} alone"
+        )
+    return values[len(present) :]
+
+
+def _switch(argument: CodeArgument, name: str, value: ScriptArgument, flag: str) -> list[str]:
+    if not isinstance(value, bool):
+        raise ArgumentRefused(name, f"{flag} takes no value: use true or false, not {value!r}")
+    if argument.action == "boolean":
+        is_off = name == (argument.off or "").lstrip("-")
+        return [flag] if value != is_off else [argument.off or flag]
+    sets = argument.action == "true"
+    # `--no-cache` may set `cache`: then its own name means that it is given.
+    if argument.dest is not None and name in bare_names(argument):
+        return [flag] if value else []
+    default = literal(argument.default)
+    if isinstance(default, bool) and value == default:
+        return []
+    if value == sets:
+        return [flag]
+    if default is None and argument.default == "None" and not value:
+        return []
+    word = "true" if sets else "false"
+    raise ArgumentRefused(
+        name,
+        f"{flag} can only make it {word}, and without it, it is {argument.default}, so the script cannot get "
+        f"{str(value).lower()}; declare it with action=argparse.BooleanOptionalAction",
+    )
+
+
+def _constant(argument: CodeArgument, name: str, value: ScriptArgument, flag: str) -> list[str]:
+    const, default = literal(argument.const), literal(argument.default)
+    if value is True or (const is not None and value == const):
+        return [flag]
+    if value is False or value == default:
+        return []
+    raise ArgumentRefused(
+        name, f"{flag} takes no value: true passes its name, which means {argument.const}, not {value!r}"
+    )
+
+
+def _optional_value(argument: CodeArgument, name: str, value: bool, flag: str) -> list[str]:
+    const, default = literal(argument.const), literal(argument.default)
+    if value is True and const is True:
+        return [flag]
+    if value is False and default in (False, None) and argument.default in (None, "None", "False"):
+        return []
+    raise ArgumentRefused(name, f"{flag} reads a text, and every text counts as true; give the text itself")
+
+
+def passed_values(argument: CodeArgument, name: str, value: ScriptArgument) -> list[str]:
+    """Return the texts of an argument's values.
+
+    Raises:
+        ArgumentRefused: it takes another number of values, or none of this kind.
+    """
+    if argument.separator is not None:
+        items = value if isinstance(value, list) else [value]
+        return [argument.separator.join(value_text(item) for item in items)]
+    several = argument.takes_several
+    if not several and isinstance(value, list):
+        raise ArgumentRefused(name, f"it takes one value, not the list {value!r}")
+    items = value if isinstance(value, list) else _split(argument, value) if several else [value]
+    if (argument.nargs or "").isdigit() and len(items) != int(argument.nargs or 0):
+        raise ArgumentRefused(name, f"it takes {argument.nargs} values, not {len(items)}: {value!r}")
+    if argument.nargs == "+" and not items:
+        raise ArgumentRefused(name, "it takes at least one value; leave it out")
+    return [_checked_text(argument, name, item) for item in items]
+
+
+def _split(argument: CodeArgument, value: ScriptScalar) -> list[ScriptScalar]:
+    """Return the values in a text such as "64 32": a search can only choose between single values."""
+    if isinstance(value, str) and argument.annotation in NUMBERS:
+        return list(value.replace(",", " ").split())
+    return [value]
+
+
+def _checked_text(argument: CodeArgument, name: str, value: ScriptScalar) -> str:
+    kind = argument.annotation
+    if isinstance(value, bool):
+        if not argument.words:
+            raise ArgumentRefused(
+                name,
+                f"it reads a text, and the text {str(value).lower()!r} would count as true; declare it with "
+                "action=argparse.BooleanOptionalAction, or give a text in quotation marks",
+            )
+        return argument.words[0 if value else 1]
+    if kind == "int" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if kind in NUMBERS:
+        try:
+            NUMBERS[kind](value_text(value))
+        except ValueError:
+            noun = "a whole number" if kind == "int" else "a number"
+            raise ArgumentRefused(name, f"it takes {noun}, not {value!r}") from None
+    choices = literal(argument.choices)
+    if isinstance(choices, list | tuple | set | range) and choices and not _is_among(value, choices):
+        raise ArgumentRefused(name, f"it takes one of {', '.join(map(str, choices))}, not {value!r}")
+    return value_text(value)
+
+
+def _is_among(value: ScriptScalar, choices: Iterable[Any]) -> bool:
+    return any(value == choice or str(value) == str(choice) for choice in choices)
+
+
+def value_text(value: ScriptScalar) -> str:
+    """Return a value as a script gets it."""
+    text = str(value)
+    # argparse reads -1e-05 as an option.
+    if isinstance(value, float) and value < 0 and "e" in text:
+        return format(Decimal(text), "f")
+    return text
+
+
+def literal(source: str | None) -> Any:
+    """Return a Python literal's value; None for any other text."""
+    try:
+        return None if source is None else ast.literal_eval(source)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None

@@ -1,0 +1,98 @@
+"""Checks an experiment with a script against the arguments that the script declares."""
+
+from collections.abc import Iterator, Sequence
+
+from jobs.messages.code import CodeArgument, CodeEntry
+from jobs.messages.script_command import (
+    check_argument,
+    chosen_command,
+    command_of,
+    find_argument,
+    path_of,
+)
+from jobs.messages.script_values import ArgumentRefused
+from jobs.models import CodeVersion, Job
+from jobs.spec.checks.near_names import near_names
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, escaped
+from jobs.spec.sections.script_model import ScriptModel
+from jobs.spec.space.search_space import FloatParameter, IntParameter, Parameter, Space, Value, Values
+
+PART = 0.618
+"""A place inside a range of numbers that is no whole number by chance."""
+
+
+def script_entry(version: CodeVersion, entry: str) -> CodeEntry | None:
+    """Return the findings about a script; None without any, or if an earlier release has made them."""
+    path = path_of(entry)
+    found = next((e for e in version.findings.entries if e.kind == "script" and e.path == path), None)
+    if found is None or any(a.name.startswith("-") and not a.flags for a in found.arguments):
+        return None
+    return found
+
+
+def argument_problems(version: CodeVersion, spec: ExperimentSpec, script: ScriptModel) -> Iterator[Problem]:
+    """Yield the arguments that a script would not get as they are recorded, and those that it needs."""
+    entry = script_entry(version, script.entry)
+    if entry is None or not entry.arguments:
+        return
+    try:
+        chosen = chosen_command(script, entry.arguments)
+    except ArgumentRefused as error:
+        yield Problem(f"/model/args/{escaped(error.name)}", str(error))
+        return
+    declared = [argument for argument in entry.arguments if argument.command in (None, chosen)]
+    space = spec.search.space if spec.search is not None else ()
+    given = {name: [value] for name, value in script.args.items()}
+    for name, values in given.items():
+        yield from _problems(f"/model/args/{escaped(name)}", name, values, declared, entry)
+    for place, row in enumerate(space):
+        yield from _problems(f"/search/space/{place}/name", row.name, _examples(row), declared, entry)
+    yield from _missing(script, space, declared)
+
+
+def _problems(
+    pointer: str, name: str, values: Sequence[object], declared: list[CodeArgument], entry: CodeEntry
+) -> Iterator[Problem]:
+    is_whole = not entry.note and not entry.more_arguments
+    if is_whole and find_argument(name, values[0], declared) is None:  # type: ignore[arg-type]
+        names = [argument.name.lstrip("-") for argument in declared]
+        near = near_names(name, names)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
+        yield Problem(pointer, f"{entry.path} has no argument {name!r}; {hint}")
+    for value in values:
+        try:
+            check_argument(name, value, declared)  # type: ignore[arg-type]
+        except ArgumentRefused as error:
+            yield Problem(pointer, str(error))
+            return
+
+
+def _examples(row: Parameter) -> list[Value]:
+    """Return values that a search may choose, so that each kind of value occurs."""
+    if isinstance(row, FloatParameter):
+        return [row.min + (row.max - row.min) * PART] if row.step is None else [*row.grid()[:3]]
+    return [row.min, row.max] if isinstance(row, IntParameter) else [*row.grid()]
+
+
+def _missing(script: ScriptModel, space: Space, declared: list[CodeArgument]) -> Iterator[Problem]:
+    given = [*script.args.items(), *((row.name, _examples(row)[0]) for row in space)]
+    found = [find_argument(name, value, declared) for name, value in given]
+    for argument in declared:
+        if argument.default is None and argument not in found:
+            yield Problem("/model/args", f"{script.entry} needs the argument {argument.name!r}")
+
+
+def command_of_trial(job: Job, values: Values) -> list[str]:
+    """Return the command of a script in a trial; empty if only the log has it."""
+    spec = job.revision.spec if job.revision is not None else None
+    if spec is None or job.project is None or not isinstance(spec.model, ScriptModel):
+        return []
+    version = CodeVersion.objects.filter(project=job.project, digest=spec.model.digest).first()
+    entry = script_entry(version, spec.model.entry) if version is not None else None
+    if entry is None or entry.more_arguments:
+        return []
+    try:
+        return command_of(spec.model.with_arguments(values), entry.arguments)
+    except ArgumentRefused:
+        return []

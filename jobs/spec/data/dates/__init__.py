@@ -1,0 +1,1 @@
+"""Defines how texts are dates: formats, their directives, and names of months and zones."""

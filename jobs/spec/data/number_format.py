@@ -1,0 +1,128 @@
+"""Declares how a column's texts are numbers, and reads one text by it.
+
+A profile decides the format by all texts of a column; requests to a served model are read by the same format.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from jobs.spec.base import Frozen
+
+DecimalSign = Literal[".", ","]
+ThousandsMark = Literal["", ",", ".", " ", "'"]
+SPACES = "\u00a0\u2002\u2007\u2008\u2009\u200a\u202f\u3000"
+"""Spaces of fixed width, which mark thousands in typeset numbers."""
+MINUS_SIGNS = "\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"
+APOSTROPHES = "\u2019\u02bc\uff07"
+_PLAIN = str.maketrans(
+    dict.fromkeys(SPACES, " ") | dict.fromkeys(MINUS_SIGNS, "-") | dict.fromkeys(APOSTROPHES, "'")
+)
+ZERO = re.compile(r"[+-]?0[0-9]")
+"""Begin of a code such as a postal code: a zero before another digit."""
+
+LONGEST = 200
+"""Characters. No number is longer, and a long text would take long to compare."""
+
+
+class NumberFormat(Frozen):
+    """How the texts of a column are numbers.
+
+    A currency, a unit, a percent sign and marks of thousands may be absent in single texts.
+    """
+
+    decimal: DecimalSign = Field(default=".", description="before the decimals")
+    thousands: ThousandsMark = Field(
+        default="", description="between groups of three digits; a blank is any space"
+    )
+    currency: str = Field(
+        default="", max_length=8, description="its sign or code, before or behind the number"
+    )
+    unit: str = Field(default="", max_length=20, description="behind the number")
+    percent: bool = Field(default=False, description="a percent sign is behind the number: 12 % is 12")
+    parentheses: bool = Field(default=False, description="(5) is -5, as accountants write it")
+
+    @model_validator(mode="after")
+    def _has_two_signs(self) -> Self:
+        if self.decimal == self.thousands:
+            raise ValueError(f"decimal and thousands are both {self.decimal!r}; choose two different signs")
+        if self.percent and self.unit:
+            raise ValueError(f"numbers have the unit {self.unit!r} or a percent sign, not both")
+        return self
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether numbers are written as programs write them."""
+        return self == NumberFormat()
+
+    @property
+    def example(self) -> str:
+        """Return a text in this format."""
+        number = f"1{self.thousands}234{self.decimal}5"
+        sign = f"{self.currency} " if len(self.currency) > 1 else self.currency
+        behind = "%" if self.percent else self.unit
+        text = f"{sign}{number}{f' {behind}' if behind else ''}"
+        return f"({text})" if self.parentheses else text
+
+
+def plain_signs(text: str) -> str:
+    """Return a text without spaces around it, with one kind of blank, minus and apostrophe."""
+    text = text.strip()
+    return text if text.isascii() else text.translate(_PLAIN)
+
+
+def core_pattern(decimal: str, thousands: str) -> str:
+    """Return the regular expression of a number's digits and marks, without sign and exponent."""
+    whole = r"[0-9]+"
+    if thousands:
+        mark = re.escape(thousands)
+        whole = rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+|{whole}"
+    if thousands == ",":
+        # India divides lakhs and crores: 12,34,567.
+        whole = rf"[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}|{whole}"
+    sign = re.escape(decimal)
+    return rf"(?:(?:{whole})(?:{sign}[0-9]*)?|{sign}[0-9]+)"
+
+
+def _pattern(form: NumberFormat) -> re.Pattern[str]:
+    currency = rf"(?:{re.escape(form.currency)} *)?" if form.currency else ""
+    endings = [re.escape(text) for text in (form.currency, form.unit, "%" if form.percent else "") if text]
+    behind = rf"(?: *(?:{'|'.join(endings)}))?" if endings else ""
+    number = rf"(?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?"
+    signed = rf"([+-]?) *{currency}([+-]?)({number}){behind}"
+    if not form.parentheses:
+        return re.compile(signed)
+    inside = rf"\( *{currency}({number}){behind} *\){behind}"
+    return re.compile(rf"{signed}|{currency}{inside}")
+
+
+def read_number(text: str, form: NumberFormat) -> float | None:
+    """Return the number in a text; None if the text has another form."""
+    return reader_of(form)(text)
+
+
+@lru_cache(maxsize=4096)
+def reader_of(form: NumberFormat) -> Callable[[str], float | None]:
+    """Return the function that reads a text in a format; see `read_number`."""
+    fullmatch, thousands, decimal = _pattern(form).fullmatch, form.thousands, form.decimal
+
+    def value_of(digits: str) -> float:
+        if thousands:
+            digits = digits.replace(thousands, "")
+        return float(digits.replace(",", ".") if decimal == "," else digits)
+
+    def read(text: str) -> float | None:
+        if len(text) > LONGEST or (match := fullmatch(plain_signs(text))) is None:
+            return None
+        sign, inner, number, *negative = match.groups()
+        if number is None:
+            return -value_of(negative[0])
+        if sign and inner:
+            return None
+        value = value_of(number)
+        return -value if sign == "-" or inner == "-" else value
+
+    return read

@@ -1,0 +1,310 @@
+"""A pasted notebook: its lines that run are named, its definitions are kept, its search is read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.messages.code import CodeFound, ReadRequest, SentFile
+from jobs.models import CodeVersion
+from jobs.spec.experiment import ExperimentSpec
+from tests.code.making import read_files
+from tests.factories import make_dataset
+from tests.markup import squeezed
+from tests.people import People, browser_of
+from workers.code_reader.reading import read
+from workers.system.archives import BadArchive
+
+TUTORIAL = '''!pip install -q keras-tuner
+%matplotlib inline
+"""A tutorial."""
+import keras
+import keras_tuner as kt
+from keras import layers
+
+keras.utils.set_random_seed(1)
+(img_train, label_train), (img_test, label_test) = keras.datasets.fashion_mnist.load_data()
+img_train = img_train.astype("float32") / 255.0
+CLASSES = 10
+SIZES = [64]
+SIZES.append(32)
+print(img_train.shape); WIDTH = 2
+
+
+# The model.
+def model_builder(hp):
+    model = keras.Sequential([layers.Flatten()])
+    model.add(layers.Dense(hp.Choice("units", SIZES) * WIDTH, activation="relu"))
+    model.add(layers.Dense(CLASSES))
+    return model
+
+
+tuner = kt.Hyperband(model_builder, objective="val_accuracy", max_epochs=10, factor=3,
+                     directory="my_dir", project_name="intro")
+stop_early = keras.callbacks.EarlyStopping(monitor="val_loss", patience=5)
+tuner.search(img_train, label_train, epochs=50, validation_split=0.2,
+             callbacks=[stop_early, keras.callbacks.TensorBoard("logs")])
+best_hps = tuner.get_best_hyperparameters(num_trials=1)[0]
+model = tuner.hypermodel.build(best_hps)
+history = model.fit(img_train, label_train, epochs=50)
+for value in history.history["val_accuracy"]:
+    print(value)
+'''
+
+
+def found_in(folder: Path, text: str) -> CodeFound:
+    return read_files(folder, {"model.py": text}).found
+
+
+def definitions_of(folder: Path, text: str, name: str = "model.py") -> tuple[str, CodeFound]:
+    """Return the kept part of a file, and the findings about it."""
+    (folder / "sent").write_text(text)
+    (folder / "definitions").mkdir()
+    sent = SentFile(place=str(folder / "sent"), path=name)
+    reading = read(ReadRequest(files=[sent], into=str(folder / "definitions"), definitions_only=True))
+    return (folder / "definitions" / "0").read_text(), reading.found
+
+
+def test_the_lines_that_run_are_named(tmp_path: Path) -> None:
+    found = found_in(tmp_path, TUTORIAL)
+    assert [notice.line for notice in found.runs] == [1, 2, 9, 25, 28, 30, 32]
+    assert found.runs[0].message == "!pip install -q keras-tuner"
+    assert "load_data" in found.runs[2].message
+    assert not found.problems
+    (entry,) = found.entries
+    assert entry.name == "model_builder" and "keep the definitions" in entry.note
+
+
+def test_the_definitions_are_kept_with_the_constants_that_they_need(tmp_path: Path) -> None:
+    text, found = definitions_of(tmp_path, TUTORIAL)
+    assert (
+        text
+        == '''"""A tutorial."""
+import keras
+from keras import layers
+
+keras.utils.set_random_seed(1)
+CLASSES = 10
+SIZES = [64]
+SIZES.append(32)
+WIDTH = 2
+
+
+# The model.
+def model_builder(hp):
+    model = keras.Sequential([layers.Flatten()])
+    model.add(layers.Dense(hp.Choice("units", SIZES) * WIDTH, activation="relu"))
+    model.add(layers.Dense(CLASSES))
+    return model
+'''
+    )
+    assert [entry.note for entry in found.entries] == [""]
+    assert not found.runs and not found.notices
+
+
+def test_the_search_is_read_with_its_trials_epochs_and_early_stopping(tmp_path: Path) -> None:
+    search = found_in(tmp_path, TUTORIAL).search
+    assert search is not None
+    assert search.model_dump(exclude_defaults=True) == {
+        "path": "model.py", "line": 25, "tuner": "Hyperband", "entry": "model_builder",
+        "metric": "val_accuracy", "max_epochs": 10, "factor": 3, "epochs": 50, "validation_split": 0.2,
+        "early_stopping": {"monitor": "val_loss", "patience": 5},
+        "left_out": ["the callback TensorBoard"],
+    }  # fmt: skip
+
+
+def test_constants_and_objectives_with_a_direction_are_read(tmp_path: Path) -> None:
+    text = """
+import keras_tuner
+from keras_tuner import Objective
+class Net(keras_tuner.HyperModel):
+    def build(self, hp): ...
+TRIALS = 7
+net = Net()
+tuner = keras_tuner.BayesianOptimization(net, Objective("val_f1", "max"), TRIALS, executions_per_trial=2,
+                                         seed=3, tune_new_entries=False)
+tuner.search(x, y, epochs=N, batch_size=64)
+"""
+    search = found_in(tmp_path, text).search
+    assert search is not None
+    assert search.model_dump(exclude_defaults=True) == {
+        "path": "model.py", "line": 8, "tuner": "BayesianOptimization", "entry": "Net", "metric": "val_f1",
+        "direction": "max", "max_trials": 7, "executions": 2, "seed": 3, "batch_size": 64,
+        "left_out": ["tune_new_entries", "epochs"],
+    }  # fmt: skip
+
+
+def test_a_value_that_only_the_data_give_is_named(tmp_path: Path) -> None:
+    text = """
+import keras
+from keras import layers
+(x, y), _ = keras.datasets.mnist.load_data()
+classes = len(set(y))
+normalizer = layers.Normalization()
+normalizer.adapt(x)
+def make(hp):
+    return keras.Sequential([normalizer, layers.Dense(classes)])
+"""
+    messages = [(notice.line, notice.message) for notice in found_in(tmp_path, text).notices]
+    why = "which is computed from the data or from a training: write its value instead"
+    names = ["classes", "normalizer"]
+    assert messages == [(line, f"the definitions use {name}, {why}") for line, name in enumerate(names, 5)]
+    kept, _ = definitions_of(tmp_path, text)
+    assert "load_data" not in kept and "adapt" not in kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import keras\nSIZE = 3\nkeras.config.set_floatx('float32')\ndef make(hp): ...\nprint('loaded')\n",
+        "def make(hp): ...\ndef main():\n    tuner.search()\nif __name__ == '__main__':\n    main()\n",
+        "import os\nos.environ['A'] = 'b'\ndef make(hp): ...\n",
+    ],
+)
+def test_ordinary_code_is_no_notebook(tmp_path: Path, text: str) -> None:
+    found = found_in(tmp_path, text)
+    assert not found.runs and not found.notices
+    assert definitions_of(tmp_path, text)[0] == text
+
+
+def test_a_script_may_train_on_its_own(tmp_path: Path) -> None:
+    text = "import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n"
+    assert not found_in(tmp_path, text).runs
+    assert not found_in(tmp_path, f"{text}args = parser.parse_args()\n").runs
+
+
+def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title"]},
+        {"cell_type": "code", "source": ["%%bash\n", "pip install x"]},
+        {"cell_type": "code", "source": ["!pip install x\n", "import keras"]},
+        {"cell_type": "code", "source": "def make(hp):\n    return hp\n"},
+    ]
+    reading = read_files(tmp_path, {"tune.ipynb": json.dumps({"cells": cells, "nbformat": 4})})
+    assert [file.path for file in reading.files] == ["tune.py"]
+    assert (tmp_path / "kept" / "0").read_text().startswith("!pip install x\nimport keras\n\n\ndef make(hp):")
+    assert [notice.line for notice in reading.found.runs] == [1]
+    with pytest.raises(BadArchive, match=r"'a\.ipynb' is no notebook"):
+        read_files(tmp_path, {"a.ipynb": "{"})
+
+
+def test_a_syntax_error_beside_lines_of_a_notebook_is_named(tmp_path: Path) -> None:
+    (problem,) = found_in(tmp_path, "!ls\ndef make(hp)\n    ...\n").problems
+    assert problem.line == 2
+
+
+def stored(browser: Client, text: str) -> Any:
+    body = {"project": "yard", "name": "net", "files": [{"path": "src/model.py", "text": text}]}
+    answer = browser.post("/api/v1/code", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    return answer.json()
+
+
+def test_one_click_keeps_the_definitions_and_the_search_is_proposed(people: People) -> None:
+    make_dataset("flowers", project=people.project, by=people.member)
+    browser = browser_of(people.trainer)
+    sent = stored(browser, TUTORIAL)
+    assert [run["line"] for run in sent["runs"]] == [1, 2, 9, 25, 28, 30, 32]
+    page = squeezed(browser.get(f"/code/{sent['digest']}?project=yard").content.decode())
+    assert "model.py, line 9" in page and "Keep the definitions" in page
+    assert "Hyperband of <code>model_builder</code>" in page and "the callback TensorBoard" in page
+    answer = browser.post(f"/code/{sent['digest']}/definitions?project=yard")
+    assert answer.status_code == 303, answer.content
+    kept = CodeVersion.objects.order_by("-pk")[0]
+    assert (kept.name, [file.path for file in kept.files.all()]) == ("net", ["model.py"])
+    page = squeezed(browser.get(answer["Location"]).content.decode())
+    assert "Keep the definitions" not in page
+    start = f"/p/yard/experiments/new?code={kept.digest}&entry=model_builder"
+    assert start.replace("&", "&amp;") in page or start in page
+    spec = json.loads(browser.get(f"{start}&dataset=flowers").context["entries"]["spec"])
+    assert spec["model"] == {"kind": "code", "digest": kept.digest, "entry": "model_builder"}
+    assert spec["search"] == {
+        "algorithm": "hyperband", "objective": {"metric": "val_accuracy", "direction": "max"},
+        "max_trials": 10, "executions_per_trial": 1, "options": {"factor": 3, "iterations": 1},
+    }  # fmt: skip
+    assert spec["fit"] == {
+        "epochs": 10, "batch_size": 32,
+        "early_stopping": {"monitor": "val_loss", "patience": 5, "min_delta": 0.0, "restore_best": False},
+    }  # fmt: skip
+    assert spec["data"]["split"]["validation"] == 0.2
+    ExperimentSpec.model_validate(spec)
+
+
+def test_definitions_are_kept_by_rest_once(people: People) -> None:
+    browser = browser_of(people.member)
+    digest = stored(browser, TUTORIAL)["digest"]
+    first = browser.post(f"/api/v1/code/{digest}/definitions")
+    assert (first.status_code, first.json()["runs"]) == (201, [])
+    assert first.json()["search"]["tuner"] == "Hyperband"
+    assert browser.post(f"/api/v1/code/{digest}/definitions").status_code == 200
+    again = browser.post(f"/api/v1/code/{first.json()['digest']}/definitions")
+    assert (again.status_code, again.json()["code"]) == (409, "definitions_only")
+    assert browser_of(people.viewer).post(f"/api/v1/code/{digest}/definitions").status_code == 403
+
+
+def test_code_without_entries_says_what_was_looked_for_on_its_page(people: People) -> None:
+    browser = browser_of(people.member)
+    sent = stored(browser, "def make(units): ...\n")
+    assert "a function that takes hp" in sent["notices"][0]["message"]
+    assert "a function that takes hp" in browser.get(f"/code/{sent['digest']}?project=yard").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("from tensorflow import keras\n", "import keras\n"),
+        ("from tensorflow import keras as k\n", "import keras as k\n"),
+        ("from tensorflow.keras import layers, models\n", "from keras import layers, models\n"),
+        ("from tensorflow.keras.layers import (\n    Dense,\n    LSTM as L,\n)\n",
+         "from keras.layers import Dense, LSTM as L\n"),
+        ("import tensorflow.keras as keras\n", "import keras as keras\n"),
+        ("import kerastuner as kt\n", "import keras_tuner as kt\n"),
+        ("from kerastuner.tuners import Hyperband\n", "from keras_tuner.tuners import Hyperband\n"),
+        ("import tensorflow as tf\nx = tf.keras.layers.Dense\n\n\ndef f():\n    return x, tf.keras.Model\n",
+         "import keras\nx = keras.layers.Dense\n\n\ndef f():\n    return x, keras.Model\n"),
+        ("import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n",
+         "import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n"),
+    ],
+)  # fmt: skip
+def test_imports_from_tensorflow_are_named_and_become_those_of_keras(
+    tmp_path: Path, text: str, kept: str
+) -> None:
+    builder = "def make(hp):\n    return keras, k, layers, models, Dense, L, kt, Hyperband\n"
+    assert [notice.line for notice in found_in(tmp_path, text + builder).runs] == [1]
+    changed, _ = definitions_of(tmp_path, text + builder)
+    kept += builder
+    assert changed.replace("\n\n", "\n").strip() == kept.replace("\n\n", "\n").strip()
+
+
+def test_the_callbacks_of_a_search_and_imports_without_use_are_left_out(tmp_path: Path) -> None:
+    text = """import IPython
+import keras
+import matplotlib.pyplot as plt
+from keras import layers
+class Clear(keras.callbacks.Callback):
+    def on_train_end(self, logs=None):
+        IPython.display.clear_output()
+class Kept(keras.callbacks.Callback): ...
+def make(hp):
+    return layers.Dense(1), Kept
+make(hp).fit(x, y, callbacks=[Clear()])
+"""
+    assert (
+        definitions_of(tmp_path, text)[0]
+        == """import keras
+from keras import layers
+class Kept(keras.callbacks.Callback): ...
+def make(hp):
+    return layers.Dense(1), Kept
+"""
+    )
+
+
+def test_code_that_brings_tensorflow_may_import_it(tmp_path: Path) -> None:
+    files = {
+        "model.py": "import tensorflow as tf\ndef make(hp): ...\n",
+        "requirements.txt": "tensorflow>=2.16\n",
+    }
+    assert not read_files(tmp_path, files).found.runs

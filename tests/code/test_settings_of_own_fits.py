@@ -1,0 +1,97 @@
+"""Settings that do not fit a class's own `fit`, or its measures, are refused and nothing is queued."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.models import Job
+from tests import factories, own_code
+from tests.code.test_dry_builds import BUILT, ask, created, field, finish, pointers, spec_of, stored
+from tests.jobs.yard import PretendWorker
+from tests.people import People, browser_of
+
+OWN_FIT = {"own_fit": True, "one_call": True, "metrics": ("val_loss", "val_f1"), "measures_all": True}
+
+
+@pytest.fixture
+def api(people: People) -> Client:
+    factories.make_dataset("flowers", project=people.project, by=people.member)
+    return browser_of(people.trainer)
+
+
+@pytest.fixture
+def code(api: Client) -> str:
+    return stored(api, own_code.TUNED_FIT + own_code.RETURNED_OBJECTIVE + own_code.SEARCH_OF_LAYERS)
+
+
+@pytest.fixture
+def worker(people: People) -> PretendWorker:
+    pretend_worker = PretendWorker(slots=1)
+    pretend_worker.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
+    pretend_worker.row.save(update_fields=["info"])
+    return pretend_worker
+
+
+def own_fit_spec(code: str, fit: dict[str, Any] | None = None, **search: Any) -> dict[str, Any]:
+    """Return the spec of a search over a class with its own `fit`."""
+    spec = spec_of(code, **search)
+    spec["model"] = {**spec["model"], "entry": "TunedFit", "args": {"classes": 3}}
+    return {**spec, "fit": fit or {}}
+
+
+def built(api: Client, code: str, worker: PretendWorker, **fields: Any) -> None:
+    ask(api, code, "TunedFit", args={"classes": 3})
+    finish(worker, BUILT.model_copy(update={**OWN_FIT, **fields}))
+
+
+def test_before_a_dry_build_settings_are_refused_that_no_own_fit_uses(api: Client, code: str) -> None:
+    spec = own_fit_spec(
+        code, {"learning_rate": 0.5, "class_weights": "balanced"}, space=[field("clipnorm", 1, 2)]
+    )
+    assert pointers(created(api, spec)) == [
+        "/spec/fit/learning_rate", "/spec/fit/class_weights", "/spec/search/space/0/name",
+    ]  # fmt: skip
+    assert not Job.objects.exists()
+    # Whether it sets these itself is not known yet.
+    assert created(api, own_fit_spec(code, {"batch_size": 16, "epochs": 3})).status_code == 201
+
+
+def test_an_own_fit_gets_the_size_of_a_batch_unless_it_sets_that_itself(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    built(api, code, worker, replaced=("epochs",))
+    assert created(api, own_fit_spec(code, {"batch_size": 16, "shuffle": False})).status_code == 201
+    refused = created(api, own_fit_spec(code, {"batch_size": 16, "epochs": 3}))
+    assert pointers(refused) == ["/spec/fit/epochs"]
+    assert "since its fit sets epochs" in refused.json()["errors"][0]["message"]
+
+
+def test_trials_cannot_be_compared_at_epochs_that_a_fit_sets_itself(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    built(api, code, worker, replaced=("epochs",))
+    assert pointers(created(api, own_fit_spec(code, algorithm="hyperband"))) == ["/spec/search/algorithm"]
+
+
+def test_a_measure_that_no_epoch_of_an_own_fit_has_is_refused(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    built(api, code, worker, metrics=("loss", "f1"), replaced=())
+    stopping = {"early_stopping": {"monitor": "val_auc"}}
+    places = ["/spec/search/objective/metric", "/spec/fit/early_stopping/monitor"]
+    assert pointers(created(api, own_fit_spec(code, stopping))) == places
+
+
+def test_a_number_that_a_fit_returns_is_any_objective(api: Client, code: str, worker: PretendWorker) -> None:
+    built(api, code, worker, metrics=("loss",), measures_all=False, replaced=())
+    assert created(api, own_fit_spec(code)).status_code == 201
+
+
+def test_measures_of_a_model_that_is_not_compiled_are_those_of_the_experiment(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    built(api, code, worker, own_fit=False, one_call=False, is_compiled=False, metrics=(), task="multiclass")
+    assert pointers(created(api, own_fit_spec(code))) == ["/spec/search/objective/metric"]
+    accuracy = {"metric": "val_accuracy", "direction": "max"}
+    assert created(api, own_fit_spec(code, objective=accuracy)).status_code == 201

@@ -1,0 +1,142 @@
+"""A finding with an offer is corrected by one button, or by one request, in a new version."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.models import AuditEvent, DatasetVersion
+from tests.datasets.making import SHOP, make_ready
+from tests.datasets.test_api import send
+from tests.markup import squeezed
+from tests.world import World
+
+NUMBERS = {
+    "finding": "Column 'bought': 39 of 40 values are numbers; row 7 has 'len'.",
+    "label": "Read as numbers; the other value counts as missing",
+    "change": {"name": "bought", "type": "number"},
+}
+WORD = {
+    "finding": "Target 'price': 'NA' in 3 of 40 rows is read as a class, not as missing.",
+    "label": "Leave out the 3 rows with 'NA'",
+    "change": {"name": "price", "gap_words": ["NA"]},
+}
+OFFERING = {**SHOP, "offers": [NUMBERS, WORD]}
+PLACE = "/datasets/people/versions/1"
+API = "/api/v1/datasets/people/versions/1"
+
+
+@pytest.fixture
+def api(world: World) -> Client:
+    return world.client(world.owner)
+
+
+def newest() -> DatasetVersion:
+    return DatasetVersion.objects.latest("pk")
+
+
+def offering(api: Client, **fields: Any) -> DatasetVersion:
+    send(api, **fields)
+    return make_ready(newest(), OFFERING)
+
+
+def test_an_offer_is_a_finding_with_a_button_that_works_without_javascript(api: Client) -> None:
+    offering(api)
+    page = squeezed(api.get(f"{PLACE}?project=yard").content.decode())
+    assert "39 of 40 values are numbers; row 7 has &#x27;len&#x27;." in page
+    assert f'action="{PLACE}/offers/0?project=yard"' in page
+    button = '<button class="btn btn-sm" aria-describedby="offer-0">Read as numbers; the other value'
+    assert button in page
+    answer = api.post(f"{PLACE}/offers/0?project=yard")
+    assert answer.status_code == 303
+    assert newest().number == 2
+    assert newest().request["columns"] == [{"name": "bought", "type": "number"}]
+    before, after = DatasetVersion.objects.filter(dataset__slug="people").order_by("number")
+    assert before.upload_id == after.upload_id
+    assert before.state == "ready" and "columns" not in before.request
+
+
+def test_the_table_of_columns_shows_how_texts_were_read(api: Client) -> None:
+    send(api)
+    rules = {
+        "number_format": {"thousands": ",", "currency": "$"},
+        "gap_words": ["NA"],
+        "misfits": {"count": 3, "rows": [7], "examples": ["len"]},
+    }
+    make_ready(newest(), {**SHOP, "columns": [*SHOP["columns"][:3], SHOP["columns"][3] | rules]})
+    page = squeezed(api.get(f"{PLACE}?project=yard").content.decode())
+    assert "written as $1,234.5" in page
+    assert "missing if it is NA" in page
+    assert "3 of another type: row 7 has &#x27;len&#x27; …" in page
+
+
+def test_an_offer_is_accepted_by_its_place_in_the_schema(api: Client) -> None:
+    offering(api, target="price")
+    offers = api.get(f"{API}?project=yard").json()["schema"]["offers"]
+    assert [offer["label"] for offer in offers] == [NUMBERS["label"], WORD["label"]]
+    stated = {name: value for name, value in offers[1]["change"].items() if value is not None}
+    assert stated == WORD["change"]
+    answer = api.post(f"{API}/offers/1?project=yard")
+    assert answer.status_code == 201
+    assert answer.json()["number"] == 2
+    request = newest().request
+    assert request["columns"] == [{"name": "price", "gap_words": ["NA"]}]
+    # Accepting is the consent to leave the rows out.
+    assert request["rows_without_target"] == "leave_out"
+    assert request["target"] == "price"
+    made = AuditEvent.objects.filter(action="dataset.version").latest("pk")
+    assert made.actor is not None and made.actor.username == "olga"
+
+
+def test_an_offer_changes_only_its_own_fields_of_earlier_corrections(api: Client) -> None:
+    offering(api, columns='[{"name": "bought", "role": "group"}, {"name": "city", "role": "ignore"}]')
+    api.post(f"{API}/offers/0?project=yard")
+    assert newest().request["columns"] == [
+        {"name": "city", "role": "ignore"},
+        {"name": "bought", "role": "group", "type": "number"},
+    ]
+
+
+def test_a_stated_rule_survives_other_corrections_of_the_table(api: Client) -> None:
+    rule = {"decimal": ",", "thousands": "."}
+    send(api, columns=f'[{{"name": "price", "number_format": {str(rule).replace(chr(39), chr(34))}}}]')
+    make_ready(newest(), OFFERING)
+    form = {
+        "column": ["id", "city", "bought", "price"],
+        "role": ["ignore", "feature", "feature", "target"],
+        "type": ["integer", "category", "date", "number"],
+    }
+    api.post(f"{PLACE}/roles?project=yard", form)
+    (price,) = (column for column in newest().request["columns"] if column["name"] == "price")
+    assert {name: price["number_format"][name] for name in rule} == rule
+    form["type"] = ["integer", "category", "date", "category"]
+    api.post(f"{PLACE}/roles?project=yard", form)
+    (price,) = (column for column in newest().request["columns"] if column["name"] == "price")
+    assert price == {"name": "price", "role": "target", "type": "category"}
+
+
+@pytest.mark.parametrize("position", [2, 999])
+def test_an_offer_that_does_not_exist_is_not_found(api: Client, position: int) -> None:
+    offering(api)
+    answer = api.post(f"{API}/offers/{position}?project=yard")
+    assert answer.status_code == 404
+    assert "has 2 offers, counted from 0" in answer.json()["detail"]
+
+
+def test_offers_wait_until_the_version_is_ready(api: Client) -> None:
+    send(api)
+    answer = api.post(f"{API}/offers/0?project=yard")
+    assert answer.status_code == 409
+    assert "preparing" in answer.json()["detail"]
+
+
+def test_readers_see_offers_without_buttons_and_strangers_see_nothing(api: Client, world: World) -> None:
+    offering(api)
+    viewer, stranger = world.client(world.viewer), world.client(world.stranger)
+    page = viewer.get(f"{PLACE}?project=yard").content.decode()
+    assert "39 of 40 values are numbers" in page and "/offers/0" not in page
+    assert viewer.post(f"{PLACE}/offers/0?project=yard").status_code == 403
+    assert viewer.post(f"{API}/offers/0?project=yard").status_code == 403
+    assert stranger.post(f"{PLACE}/offers/0?project=yard").status_code == 404
+    assert stranger.post(f"{API}/offers/0?project=yard").status_code == 404
+    assert DatasetVersion.objects.filter(dataset__slug="people").count() == 1

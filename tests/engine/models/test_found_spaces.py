@@ -1,0 +1,152 @@
+"""The dry build finds the space that KerasTuner has once it has built models with all kinds of values."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.messages.code import ReadRequest, SentFile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.formats import keras_tuner as keras_tuner_format
+from jobs.spec.sections.code_model import CodeModel
+from tests import guide_models, own_code
+from tests.engine.models.test_own_code import IRIS, dry_built, names
+from workers.code_reader.reading import read
+from workers.engine.errors import CodeFailure
+from workers.engine.models import code_space
+from workers.engine.models.code_build import hyperparameters_with
+
+DRAWN = 400
+"""Builds with drawn values: values that are needed together occur many times."""
+
+
+def entry_of(text: str) -> str:
+    return "Net" if "class Net" in text else "build_model"
+
+
+class NoModel:
+    """Takes the calls of a build that is done only for its declarations."""
+
+    def __getattr__(self, _: str) -> Any:
+        return NoModel()
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        return NoModel()
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+def spaces_of_keras_tuner(text: str) -> dict[str, Any]:
+    """Return KerasTuner's rows by name, after the declarations of many drawn builds."""
+    import keras_tuner
+
+    module: dict[str, Any] = {}
+    exec(text, module)
+    module["keras"] = module["layers"] = NoModel()
+    net = module["Net"]() if "Net" in module else keras_tuner.HyperModel()
+    build = net.build if "Net" in module else module["build_model"]
+    known = keras_tuner.HyperParameters()
+    net.declare_hyperparameters(known)
+    generator = random.Random(0)
+    for _ in range(DRAWN):
+        drawn = known.copy()
+        drawn.values = {}
+        for declared in drawn.space:
+            if drawn.is_active(declared):
+                drawn.values[declared.name] = declared.random_sample(generator.randrange(10**9))
+        model = build(drawn)
+        if "Net" in module and type(net).fit is not keras_tuner.HyperModel.fit:
+            net.fit(drawn, NoModel() if model is None else model, np.zeros((2, 4)), np.zeros(2))
+        known.merge(drawn, overwrite=False)
+    return {row["config"]["name"]: row for row in known.get_config()["space"]}
+
+
+@pytest.mark.parametrize("text", guide_models.EXAMPLES.values(), ids=guide_models.EXAMPLES)
+def test_the_space_is_that_of_keras_tuner(tmp_path: Path, text: str) -> None:
+    text = guide_models.IMPORTS + text
+    built = dry_built(tmp_path, text, entry_of(text))
+    found = {row["config"]["name"]: row for row in keras_tuner_format.write(built.space)["space"]}
+    theirs = spaces_of_keras_tuner(text)
+    assert set(found) == set(theirs), built.notes
+    for name, row in theirs.items():
+        ours = {
+            key: found[name]["config"].get(key) for key in ("conditions", "min_value", "max_value", "values")
+        }
+        kept = {key: row["config"].get(key) for key in ours}
+        assert (found[name]["class_name"], ours) == (row["class_name"], kept)
+    assert not built.notes
+
+
+def test_a_name_in_two_scopes_is_one_row_with_both_conditions(tmp_path: Path) -> None:
+    text = guide_models.IMPORTS + guide_models.ONE_NAME_IN_TWO_SCOPES + guide_models.DONE
+    built = dry_built(tmp_path, text)
+    assert names(built) == ["family", "units"]
+    (condition,) = built.space[1].conditions()
+    assert (condition.name, condition.in_) == ("family", ("mlp", "cnn"))
+    with pytest.raises(CodeFailure, match="'units' twice, with different values"):
+        dry_built(tmp_path / "other", text.replace("4, 8)", "4, 8 if name == 'mlp' else 16)"))
+
+
+def test_a_budget_that_is_spent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_space, "MAX_BUILDS", 5)
+    built = dry_built(tmp_path, guide_models.IMPORTS + guide_models.EXAMPLES["nested loops"])
+    assert built.builds == 5
+    assert "after 5 builds, at most 5 in 120 s" in built.notes[0]
+
+
+UNKNOWN = """
+import os
+def build_model(hp):
+    model = keras.Sequential([layers.Dense(hp.Int("units", 4, 8))])
+    if os.environ.get("IS_TRIAL"):
+        hp.Float("hidden", 0.1, 0.5)
+"""
+
+
+def test_what_only_a_trial_declares_is_named_on_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.engine.helpers import RecordingReport
+    from workers.engine.models.code_build import build_code
+    from workers.engine.models.own_code import entry_of, using_code
+    from workers.engine.training.declarations import warn_of_unknown
+
+    monkeypatch.setenv("IS_TRIAL", "1")
+    code = own_code.code_in(tmp_path, guide_models.IMPORTS + UNKNOWN + guide_models.DONE)
+    spec = ExperimentSpec.model_validate(
+        {
+            "version": 1,
+            "data": {"dataset": "iris"},
+            "model": {"kind": "code", "digest": code.digest, "entry": "build_model"},
+            "search": {
+                "objective": {"metric": "val_loss", "direction": "min"},
+                "space": [{"name": "units", "kind": "int", "min": 4, "max": 8}],
+            },
+        }
+    )
+    report = RecordingReport(tmp_path)
+    assert isinstance(spec.model, CodeModel)
+    with using_code(code):
+        build = build_code(entry_of(spec.model), hyperparameters_with({"units": 4}), IRIS)
+        warn_of_unknown(report, spec, build.hyperparameters)
+    (((name, message), _),) = report.of("warning")
+    assert name == "hyperparameter_not_searched"
+    assert "has no 'hidden': it has its default, 0.1, in all trials" in message
+
+
+def test_the_definitions_of_a_whole_guide_have_its_spaces(tmp_path: Path) -> None:
+    sent = tmp_path / "guide"
+    sent.write_text(guide_models.WHOLE_GUIDE)
+    (tmp_path / "kept").mkdir()
+    files = [SentFile(place=str(sent), path="model.py")]
+    reading = read(ReadRequest(files=files, into=str(tmp_path / "kept"), definitions_only=True))
+    assert [(entry.name, entry.note) for entry in reading.found.entries] == [
+        ("build_model", ""),
+        ("Tuned", ""),
+    ]
+    text = (tmp_path / "kept" / "0").read_text()
+    assert names(dry_built(tmp_path / "a", text)) == ["layers", "units_0", "rate", "units_1"]
+    assert names(dry_built(tmp_path / "b", text, "Tuned"))[-1] == "shuffle"

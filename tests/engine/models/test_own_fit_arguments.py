@@ -1,0 +1,176 @@
+"""The `fit` of a HyperModel class gets what KerasTuner passes, and may set arguments itself."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.messages.task import DatasetFile
+from tests import own_code
+from tests.engine.making import dataset_file
+from tests.engine.models.test_own_code import dry_built
+from tests.engine.models.test_own_code_training import spec, trial
+from tests.present import present
+from workers.engine.errors import CodeFailure
+
+CLASS = (
+    own_code.IMPORTS
+    + """
+class Tuned(keras_tuner.HyperModel):
+    def build(self, hp):
+        model = keras.Sequential([layers.Dense(hp.Int("units", 4, 8), activation="relu"), layers.Dense(3)])
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile("adam", loss, metrics=["accuracy"])
+        return model
+
+"""
+)
+
+
+def with_fit(signature: str, *lines: str) -> str:
+    """Return a class whose `fit` has these lines."""
+    return CLASS + "\n".join(
+        [f"    def fit(self, hp, model, {signature}):", *(f"        {s}" for s in lines)]
+    )
+
+
+REPORTS_ARGUMENTS = """model.fit(*args, **kwargs)
+        return {"val_size": kwargs["batch_size"], "val_epochs": kwargs["epochs"]}"""
+VALUE = "min(model.fit(x, y, verbose=0, **kwargs).history['val_loss'])"
+
+FITS = {
+    "passes everything on": ("*args, **kwargs", ["return model.fit(*args, **kwargs)"], ()),
+    "searches the epochs": (
+        "*args, **kwargs",
+        ["return model.fit(*args, epochs=hp.Int('epochs', 2, 3), **kwargs)"],
+        ("epochs",),
+    ),
+    "searches the size of a batch": (
+        "*args, **kwargs",
+        ["return model.fit(*args, batch_size=hp.Choice('batch_size', [16, 32]), **kwargs)"],
+        ("batch_size",),
+    ),
+    "multiplies the epochs": (
+        "*args, **kwargs",
+        ["epochs = kwargs.pop('epochs')", "return model.fit(*args, epochs=2 * epochs, **kwargs)"],
+        (),
+    ),
+    "takes the epochs by name": (
+        "x, y, epochs, **kwargs", ["return model.fit(x, y, epochs=epochs + 1, **kwargs)"], (),
+    ),
+    "takes no further arguments": (
+        "x, y, validation_data, callbacks",
+        ["return model.fit(x, y, epochs=2, validation_data=validation_data, callbacks=callbacks)"],
+        ("batch_size", "epochs", "shuffle"),
+    ),
+    "sets its own in a copy": (
+        "*args, **kwargs",
+        ["options = {**kwargs}", "return model.fit(*args, shuffle=hp.Boolean('shuffle'), **options)"],
+        ("shuffle",),
+    ),
+    "keeps its own validation rows": (
+        "x, y, **kwargs",
+        ["return model.fit(x[:60], y[:60], validation_data=(x[60:], y[60:]), **kwargs)"],
+        ("validation_data",),
+    ),
+    "returns a number": ("x, y, **kwargs", [f"return {VALUE}"], ()),
+    "returns numbers by name": ("x, y, **kwargs", [f"return {{'val_loss': {VALUE}, 'val_other': 1}}"], ()),
+    "returns the mean of several fits": (
+        "*args, **kwargs", ["return [model.fit(*args, **kwargs) for _ in range(2)]"], (),
+    ),
+    "keeps the callbacks": (
+        "*args, **kwargs", ["kwargs['callbacks'] = []", "return model.fit(*args, **kwargs)"], (),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
+    return dataset_file(tmp_path_factory.mktemp("iris"), "iris")
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_a_fit_runs_as_under_kerastuner(tmp_path: Path, iris: DatasetFile, case: str) -> None:
+    signature, lines, replaced = FITS[case]
+    text = with_fit(signature, *lines)
+    built = dry_built(tmp_path / "dry", text, "Tuned")
+    assert built.replaced == replaced
+    result, report = trial(tmp_path, text, "Tuned", iris, fit={"epochs": 2})
+    assert [args for args, _ in report.of("trial_finished") if args] == []
+    assert 0 < result["trials"][0]["score"] < 3
+
+
+def test_a_fit_gets_the_batch_size_and_the_epochs_of_the_experiment(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    text = with_fit("*args, **kwargs", REPORTS_ARGUMENTS)
+    objectives = [{"metric": "val_size", "direction": "max"}, {"metric": "val_epochs", "direction": "max"}]
+    result, _ = trial(
+        tmp_path, text, "Tuned", iris, metric="val_size", direction="max",
+        fit={"epochs": 3, "batch_size": 24}, search={"objectives": objectives},
+    )  # fmt: skip
+    metrics = result["trials"][0]["executions"][0]["metrics"]
+    assert (metrics["val_size"], metrics["val_epochs"]) == (24, 3)
+
+
+def failure(folder: Path, text: str, iris: DatasetFile, **parts: Any) -> str:
+    _, report = trial(folder, text, "Tuned", iris, **parts)
+    ((error,),) = [args for args, _ in report.of("trial_finished")]
+    assert isinstance(error, CodeFailure)
+    return str(error)
+
+
+def test_values_of_training_rows_are_no_objective_of_validation_rows(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    text = with_fit("x, y, validation_data, **kwargs", "return model.fit(x, y, **kwargs)")
+    built = dry_built(tmp_path / "dry", text, "Tuned")
+    assert built.measures_all and "val_accuracy" not in built.metrics
+    message = failure(tmp_path, text, iris, metric="val_accuracy", direction="max")
+    assert "fit measured accuracy, loss, but the objective is val_accuracy; pass validation_data" in message
+
+
+def test_each_of_several_objectives_has_to_be_measured(tmp_path: Path, iris: DatasetFile) -> None:
+    text = with_fit("*args, **kwargs", "return model.fit(*args, **kwargs)")
+    objectives = [{"metric": "val_loss", "direction": "min"}, {"metric": "val_f2", "direction": "max"}]
+    assert "the objective is val_f2" in failure(tmp_path, text, iris, search={"objectives": objectives})
+
+
+SCORED = (
+    "passes everything on",
+    "searches the epochs",
+    "multiplies the epochs",
+    "returns the mean of several fits",
+    "keeps its own validation rows",
+)
+
+
+@pytest.mark.parametrize("case", SCORED)
+def test_the_score_is_that_of_kerastuner(tmp_path: Path, iris: DatasetFile, case: str) -> None:
+    import keras_tuner
+
+    from workers.engine.data.dataset import load_dataset
+
+    signature, lines, replaced = FITS[case]
+    text = with_fit(signature, *lines).replace(
+        "model = keras.Sequential([",
+        "keras.utils.set_random_seed(5)\n        model = keras.Sequential([keras.Input((4,)), ",
+    )
+    given = {"epochs": 3, "batch_size": 20, "shuffle": False}
+    result, _ = trial(tmp_path, text, "Tuned", iris, fit=given)
+    code = own_code.code_in(tmp_path / "code", text)
+    dataset = load_dataset(iris, present(spec(code, "Tuned").data))
+    (x, y), validation = (
+        (dataset.x[rows], dataset.y[rows]) for rows in (dataset.parts.train, dataset.parts.validation)
+    )
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    default = keras_tuner.HyperParameters()
+    default.Fixed("units", 4)
+    tuner = keras_tuner.RandomSearch(
+        scope["Tuned"](), objective="val_loss", max_trials=1, hyperparameters=default,
+        tune_new_entries=False, directory=tmp_path,
+    )  # fmt: skip
+    arguments = {**given, "validation_data": validation}
+    tuner.search(x, y, verbose=0, **{k: v for k, v in arguments.items() if k not in replaced})
+    assert result["trials"][0]["score"] == pytest.approx(tuner.oracle.get_best_trials()[0].score, rel=1e-4)

@@ -1,0 +1,290 @@
+"""A script's parser gets the values that the experiment records: each script runs as the engine starts it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.messages.sandbox import Level
+from jobs.messages.task import OwnCode, OwnCodeFile
+from jobs.messages.training import TrainTask
+from tests.engine.making import ArtifactReport
+from workers.engine.errors import ProgramFailed
+from workers.engine.tasks import script as scripts
+
+REPORTED = """
+print(json.dumps({"step": 1, "metrics": {"loss": 0.5}}))
+with open(os.path.join(os.environ["TRAINYARD_OUTPUT"], "received.json"), "w") as file:
+    json.dump(received, file, default=str)
+"""
+PARSER = "import argparse, json, os\nparser = argparse.ArgumentParser()\nadd = parser.add_argument\n"
+READ = "\nreceived = vars(parser.parse_args())\n"
+
+
+def run(folder: Path, files: dict[str, str], args: dict[str, Any], entry: str = "train.py") -> Any:
+    """Run a script once, and return the values that it received."""
+    stored = []
+    for number, (path, text) in enumerate(files.items()):
+        place = folder / f"stored-{number}"
+        place.write_text(text)
+        stored.append(OwnCodeFile(path=path, place=str(place)))
+    digest = f"{abs(hash(str(sorted(files.items())))):064x}"[:64]
+    task = TrainTask(
+        folder=str(folder),
+        code=OwnCode(digest=digest, files=tuple(stored), minimum=Level.PROCESS, network=False),
+        spec={"model": {"kind": "script", "digest": "a" * 64, "entry": entry, "args": args}},
+        dataset=None,
+        retrain=None,
+        objective={"metric": "loss", "direction": "min"},
+        model_name="m",
+    )
+    scripts.train(task, ArtifactReport(folder))
+    return json.loads((folder / "run" / "output" / "received.json").read_text())
+
+
+def received_by_argparse(folder: Path, declared: str, args: dict[str, Any]) -> Any:
+    lines = "\n".join(f"parser.add_argument({line})" for line in declared.strip().splitlines())
+    return run(folder, {"train.py": f"{PARSER}{FUNCTIONS}{lines}{READ}{REPORTED}"}, args)
+
+
+FUNCTIONS = """
+def str2bool(text):
+    if text.lower() in ("yes", "true", "t", "1"):
+        return True
+    if text.lower() in ("no", "false", "f", "0"):
+        return False
+    raise argparse.ArgumentTypeError("a boolean is needed")
+
+exact = lambda text: {"True": True, "False": False}[text]
+"""
+
+BOOLEANS = {
+    "BooleanOptionalAction": '"--cache", action=argparse.BooleanOptionalAction, default=True',
+    "BooleanOptionalAction without default": '"--cache", action=argparse.BooleanOptionalAction',
+    "store_true": '"--cache", action="store_true"',
+    "store_false": '"--cache", action="store_false"',
+    "store_false of another name": '"--no-cache", action="store_false", dest="cache"',
+    "str2bool": '"--cache", type=str2bool, default=True',
+    "str2bool that may be alone": '"--cache", type=str2bool, nargs="?", const=True, default=False',
+    "exact words": '"--cache", type=exact',
+    "a lambda": '"--cache", type=lambda text: text == "yes"',
+    "json": '"--cache", type=json.loads',
+    "bool": '"--cache", type=bool, default=True',
+    "int": '"--cache", type=int, default=1',
+    "alone": '"--cache", nargs="?", const=True, default=False',
+}
+
+
+@pytest.mark.parametrize("declared", BOOLEANS.values(), ids=BOOLEANS)
+@pytest.mark.parametrize("value", [True, False])
+def test_a_boolean_arrives_as_it_is_recorded(tmp_path: Path, declared: str, value: bool) -> None:
+    received = received_by_argparse(tmp_path, declared, {"cache": value})["cache"]
+    # An int receives 1 and 0.
+    assert received == value and type(received) in (bool, int)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "reason"),
+    [
+        ('"--cache", action="store_true", default=True', False, "can only make it true"),
+        ('"--cache", default=True', False, "'false' would count as true"),
+        ('"--cache", type=str', True, "it reads a text"),
+        ('"--cache", action="store_true"', "yes", "takes no value"),
+        ('"--layers", type=int', [1, 2], "takes one value"),
+        ('"--layers", type=int', 1.5, "a whole number"),
+        ('"--layers", choices=["s", "m"]', "x", "one of s, m"),
+        ('"--layers", nargs=2', [1], "takes 2 values"),
+        ('"--layers", nargs="+"', ["-a"], "begins with a dash"),
+        ('"--layers", action="append", default=["a"]', ["b"], r"added to \['a'\]"),
+        ('"--layers", action="count", default=2', 1, "use 2, 3"),
+    ],
+)
+def test_what_a_parser_cannot_get_is_refused_before_the_script_starts(
+    tmp_path: Path, declared: str, value: Any, reason: str
+) -> None:
+    name = declared.split('"')[1].removeprefix("--")
+    with pytest.raises(ProgramFailed, match=reason) as failure:
+        received_by_argparse(tmp_path, declared, {name: value})
+    assert failure.value.code == "script_arguments"
+
+
+@pytest.mark.parametrize(
+    ("declared", "args", "received"),
+    [
+        ('"--layers", type=int, nargs="+"', {"layers": [64, 32]}, {"layers": [64, 32]}),
+        ('"--layers", type=int, nargs="+"', {"layers": "64 32"}, {"layers": [64, 32]}),
+        ('"--layers", type=float, nargs="*"', {"layers": [-1e-5, 2]}, {"layers": [-1e-5, 2.0]}),
+        ('"--layers", type=int, nargs="*", default=[1]', {"layers": []}, {"layers": []}),
+        ('"--size", type=int, nargs=2', {"size": [3, 4]}, {"size": [3, 4]}),
+        ('"--tag", action="append"', {"tag": ["a", "-b"]}, {"tag": ["a", "-b"]}),
+        ('"--tag", action="append"', {"tag": "a b"}, {"tag": ["a b"]}),
+        ('"--tag", action="extend", nargs="+"', {"tag": ["a", "b"]}, {"tag": ["a", "b"]}),
+        ('"-v", "--verbose", action="count", default=0', {"verbose": 3}, {"verbose": 3}),
+        ('"--fast", action="store_const", const=5, default=1', {"fast": 5}, {"fast": 5}),
+        (
+            '"--gpu", dest="device", action="store_const", const="gpu", default="cpu"\n'
+            '"--tpu", dest="device", action="store_const", const="tpu"',
+            {"device": "tpu"},
+            {"device": "tpu"},
+        ),
+        ('"--tag", action="append", default=["a"]', {"tag": ["a", "b"]}, {"tag": ["a", "b"]}),
+        ('"-v", "--verbose", action="count", default=1', {"verbose": 3}, {"verbose": 3}),
+        ('"-lr", type=float', {"lr": 0.5}, {"lr": 0.5}),
+        ('"-e", type=int', {"e": -3}, {"e": -3}),
+        ('"--learning-rate", type=float', {"learning_rate": 1e-5}, {"learning_rate": 1e-5}),
+        ('"--epochs", type=int', {"epochs": 3.0}, {"epochs": 3}),
+        ('"--name"', {"name": ""}, {"name": ""}),
+        ('"data"\n"--epochs", type=int', {"epochs": 2, "data": "-x"}, {"data": "-x", "epochs": 2}),
+        (
+            '"data"\n"parts", nargs="+", type=int\n"--tags", nargs="+"',
+            {"tags": ["a", "b"], "parts": [1, 2], "data": "d"},
+            {"data": "d", "parts": [1, 2], "tags": ["a", "b"]},
+        ),
+        (
+            '"--cache", action="store_true", default=True\n"--no-cache", dest="cache", action="store_false"',
+            {"cache": False},
+            {"cache": False},
+        ),
+        ('"--no-cache", dest="cache", action="store_false"', {"no-cache": True}, {"cache": False}),
+        ('"--cache", action=argparse.BooleanOptionalAction', {"no-cache": True}, {"cache": False}),
+    ],
+)
+def test_values_arrive_as_they_are_recorded(
+    tmp_path: Path, declared: str, args: dict[str, Any], received: dict[str, Any]
+) -> None:
+    assert received_by_argparse(tmp_path, declared, args) == received
+
+
+def test_a_command_gets_its_own_arguments(tmp_path: Path) -> None:
+    text = (
+        PARSER
+        + 'add("--seed", type=int)\nsub = parser.add_subparsers(dest="what", required=True)\n'
+        + 'fit = sub.add_parser("fit")\nfit.add_argument("data")\n'
+        + 'fit.add_argument("--cache", action=argparse.BooleanOptionalAction)\n'
+        + 'other = sub.add_parser("test")\nother.add_argument("--cache", action="store_false")\n'
+        + READ + REPORTED
+    )  # fmt: skip
+    args = {"cache": False, "what": "fit", "data": "d.csv", "seed": 3}
+    assert run(tmp_path, {"train.py": text}, args) == args
+    assert run(tmp_path, {"train.py": text}, {"what": "test", "cache": False})["cache"] is False
+    with pytest.raises(ProgramFailed, match="has no such argument"):
+        run(tmp_path, {"train.py": text}, {"what": "test", "data": "d.csv"})
+
+
+def test_one_variable_may_hold_the_parsers_of_several_commands(tmp_path: Path) -> None:
+    text = (
+        PARSER
+        + 'def commands(group):\n    p = group.add_parser("fit")\n    p.add_argument("--cache", type=int)\n'
+        + '    p = group.add_parser("test")\n    p.add_argument("--cache", action="store_false")\n'
+        + 'commands(parser.add_subparsers(dest="what"))\n'
+        + READ + REPORTED
+    )  # fmt: skip
+    assert run(tmp_path, {"train.py": text}, {"what": "fit", "cache": 3}) == {"what": "fit", "cache": 3}
+    received = run(tmp_path, {"train.py": text}, {"what": "test", "cache": False})
+    assert received == {"what": "test", "cache": False}
+
+
+def test_the_parser_may_be_in_another_file(tmp_path: Path) -> None:
+    options = PARSER + 'add("--cache", action="store_false")\n'
+    options = options.replace("add(", "parser.add_argument(")
+    text = "import json, os\nfrom settings.options import parser\nif __name__ == '__main__':\n    "
+    text += "received = vars(parser.parse_args())\n" + REPORTED.replace("\n", "\n    ")
+    files = {"train.py": text, "settings/options.py": options, "settings/__init__.py": ""}
+    assert run(tmp_path, files, {"cache": False}) == {"cache": False}
+    assert run(
+        tmp_path, {**files, "pkg/__init__.py": "", "pkg/go.py": text}, {"cache": True}, "-m pkg.go"
+    ) == {"cache": True}
+
+
+def test_a_default_that_is_set_later_counts(tmp_path: Path) -> None:
+    text = PARSER + 'add("--fast", action="store_true")\nparser.set_defaults(fast=True)\n' + READ + REPORTED
+    with pytest.raises(ProgramFailed, match="can only make it true"):
+        run(tmp_path, {"train.py": text.replace("add(", "parser.add_argument(")}, {"fast": False})
+
+
+def test_settings_that_only_running_shows_are_not_guessed(tmp_path: Path) -> None:
+    text = (
+        PARSER + 'flag = {"action": "store_true"}\nparser.add_argument("--fast", **flag)\n' + READ + REPORTED
+    )
+    assert run(tmp_path, {"train.py": text}, {"fast": True}) == {"fast": True}
+
+
+def test_a_script_without_known_arguments_gets_them_as_written(tmp_path: Path) -> None:
+    text = "import json, os, sys\nreceived = sys.argv[1:]\n" + REPORTED
+    args = {"rate": -0.5, "fast": True, "slow": False, "names": ["a", "b"]}
+    assert run(tmp_path, {"train.py": text}, args) == ["--rate=-0.5", "--fast", "--names", "a", "b"]
+
+
+CLICK = """
+import click, json, os
+
+@click.command()
+@click.argument("data")
+@click.option("--cache/--no-cache", default=True)
+@click.option("--fast", is_flag=True)
+@click.option("--shuffle", type=bool, default=True)
+@click.option("--tag", multiple=True)
+@click.option("--size", nargs=2, type=int)
+@click.option("-v", "--verbose", count=True)
+@click.option("--mode", type=click.Choice(["a", "b"]), default="a")
+def main(**received):
+    REPORTED
+
+if __name__ == "__main__":
+    main()
+"""
+TYPER = """
+import json, os
+from typing import List, Optional
+import typer
+
+def main(data: str, cache: bool = True, learning_rate: float = 0.1, tag: List[str] = [],
+         fast: bool = typer.Option(False, "--fast"), name: Optional[str] = None):
+    received = dict(data=data, cache=cache, learning_rate=learning_rate, tag=tag, fast=fast, name=name)
+    REPORTED
+
+if __name__ == "__main__":
+    typer.run(main)
+"""
+ABSL = """
+import json, os
+from absl import app, flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_bool("cache", True, "")
+flags.DEFINE_integer("epochs", 3, "")
+flags.DEFINE_list("tags", [], "")
+flags.DEFINE_multi_integer("size", [], "")
+flags.DEFINE_enum("mode", "a", ["a", "b"], "")
+
+def main(_):
+    received = {name: FLAGS[name].value for name in ("cache", "epochs", "tags", "size", "mode")}
+    REPORTED
+
+if __name__ == "__main__":
+    app.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        (
+            CLICK,
+            {
+                "data": "d", "cache": False, "fast": True, "shuffle": False, "tag": ["x", "y"],
+                "size": [3, 4], "verbose": 2, "mode": "b",
+            },
+        ),
+        (
+            TYPER,
+            {"data": "d", "cache": False, "learning_rate": 0.5, "tag": ["x"], "fast": True, "name": "n"},
+        ),
+        (ABSL, {"cache": False, "epochs": 5, "tags": ["x", "y"], "size": [1, 2], "mode": "b"}),
+    ],
+    ids=["click", "typer", "absl"],
+)  # fmt: skip
+def test_other_parsers_get_what_is_recorded(tmp_path: Path, text: str, args: dict[str, Any]) -> None:
+    text = text.replace("REPORTED", REPORTED.strip().replace("\n", "\n    "))
+    assert run(tmp_path, {"train.py": text}, args) == args

@@ -1,0 +1,167 @@
+"""Texts in requests are read by the rule of the data, so they give the input of the row with this text."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.number_format import NumberFormat, read_number
+from tests.engine.helpers import profiled, spec_of
+from tests.present import present
+from workers.engine.data.dataset import load_dataset
+from workers.engine.data.store import read_arrays
+from workers.features.pipeline import Pipeline
+from workers.features.values import BadValue
+
+FORMATS = {
+    "plain": NumberFormat(),
+    "decimal comma": NumberFormat(decimal=","),
+    "English thousands": NumberFormat(thousands=","),
+    "German thousands": NumberFormat(decimal=",", thousands="."),
+    "French thousands": NumberFormat(decimal=",", thousands=" "),
+    "Swiss thousands": NumberFormat(thousands="'"),
+    "dollars": NumberFormat(thousands=",", currency="$"),
+    "codes of currencies": NumberFormat(currency="USD"),
+    "euros": NumberFormat(decimal=",", thousands=".", currency="€"),
+    "accountants": NumberFormat(thousands=",", currency="$", parentheses=True),
+    "kilograms": NumberFormat(unit="kg"),
+    "percents": NumberFormat(percent=True),
+}
+GIFTS = ["true", "False", "NA", ""]
+SOURCES = ("csv", "json_lines", "parquet")
+
+
+def written(cents: int, form: NumberFormat, blank: str = " ") -> str:
+    """Return a number of hundredths as a text in a format."""
+    text = f"{abs(cents) // 100:,}".replace(",", form.thousands)
+    text += f"{form.decimal}{abs(cents) % 100:02}"
+    text = f"{form.currency}{blank if form.currency.isalpha() else ''}{text}"
+    text += f"{blank}{form.unit}" if form.unit else "%" if form.percent else ""
+    if cents < 0:
+        text = f"({text})" if form.parentheses else f"-{text}"
+    return text.replace(" ", blank)
+
+
+@given(
+    st.integers(-(10**12), 10**12),
+    st.sampled_from(tuple(FORMATS.values())),
+    st.sampled_from([" ", "\u00a0", "\u202f", "\u2009"]),
+)
+def test_a_written_number_is_read_as_the_same_number(cents: int, form: NumberFormat, blank: str) -> None:
+    digits = f"{'-' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02}"
+    assert read_number(written(cents, form, blank), form) == float(digits)
+
+
+def table_of(folder: Path, source: str, columns: dict[str, list[str]]) -> Path:
+    """Write columns of texts; an empty one is missing where the format has missing values."""
+    path = folder / f"table.{source}"
+    names, rows = list(columns), list(zip(*columns.values(), strict=True))
+    if source == "csv":
+        lines = [",".join(f'"{text}"' for text in row) for row in [tuple(names), *rows]]
+        path.write_text("\n".join(lines) + "\n")
+    elif source == "json_lines":
+        objects = [{n: text or None for n, text in zip(names, row, strict=True)} for row in rows]
+        path.write_text("".join(json.dumps(item) + "\n" for item in objects))
+    else:
+        pq.write_table(pa.table({n: [text or None for text in texts] for n, texts in columns.items()}), path)
+    return path
+
+
+def pipeline_over(
+    folder: Path, source: str, columns: dict[str, list[str]], requests: tuple[ColumnRequest, ...] = ()
+) -> tuple[Pipeline, dict[str, Any]]:
+    """Return the fitted pipeline of a table, and the table's stored columns."""
+    path = table_of(folder, source, columns)
+    file = profiled(folder / "version", source=source, path=str(path), columns=requests, target="y")
+    loaded = load_dataset(file, present(spec_of("t").data))
+    arrays = read_arrays(Path(file.path))
+    stored = {str(name): arrays[f"column_{place}"] for place, name in enumerate(arrays["columns"])}
+    return Pipeline(present(loaded.features)), stored
+
+
+def random_cents(seed: int) -> list[int]:
+    rng = random.Random(seed)
+    return [rng.choice((-1, 1)) * rng.randrange(10 ** rng.randrange(3, 9)) for _ in range(40)]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_stored_rows_and_requests_with_their_texts_have_the_same_input(
+    tmp_path: Path, source: str, form: NumberFormat
+) -> None:
+    texts = [written(cents, form) for cents in random_cents(7)]
+    texts[3], texts[8], texts[11] = "n/a", "", "-"
+    columns = {
+        "x": texts,
+        "plan": ["NA", "pro", "free", "None"] * 10,
+        "gift": GIFTS * 10,
+        "y": ["yes", "no"] * 20,
+    }
+    pipeline, stored = pipeline_over(tmp_path, source, columns)
+    assert pipeline.columns == {"x": "number", "plan": "category", "gift": "boolean"}
+    expected = pipeline.of_stored(stored)
+    sent = {name: columns[name] for name in pipeline.columns}
+    np.testing.assert_array_equal(pipeline.of_json(sent, len(texts)), expected)
+    rows = [dict(zip(sent, row, strict=True)) for row in zip(*sent.values(), strict=True)]
+    np.testing.assert_array_equal(pipeline.of_rows(rows), expected)
+    numbers = [None if np.isnan(number) else number for number in stored["x"].tolist()]
+    np.testing.assert_array_equal(pipeline.of_json(sent | {"x": numbers}, len(texts)), expected)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda texts: texts, lambda texts: [*texts[:-1], ""]], ids=["no empty cell", "an empty cell"]
+)
+@pytest.mark.parametrize("gap_words", [None, (), ("NA",), ("None", "NA")])
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_word_is_missing_in_requests_where_it_is_missing_in_the_data(
+    tmp_path: Path,
+    source: str,
+    gap_words: tuple[str, ...] | None,
+    make: Callable[[list[str]], list[str]],
+) -> None:
+    plans = make(["NA", "pro", "free", "None", "pro"] * 8)
+    columns = {"plan": plans, "x": [f"{number}.5" for number in range(40)], "y": ["yes", "no"] * 20}
+    requests = () if gap_words is None else (ColumnRequest(name="plan", gap_words=gap_words),)
+    pipeline, stored = pipeline_over(tmp_path, source, columns, requests)
+    sent = {name: columns[name] for name in pipeline.columns}
+    np.testing.assert_array_equal(pipeline.of_json(sent, 40), pipeline.of_stored(stored))
+    if gap_words is not None:
+        none = pipeline.of_rows([{"plan": None}, {"plan": "None"}, {"plan": " NA "}])
+        assert np.array_equal(none[0], none[1]) == ("None" in gap_words)
+        assert np.array_equal(none[0], none[2]) == ("NA" in gap_words)
+
+
+def test_a_text_that_is_no_number_of_this_format_is_refused_with_an_example(tmp_path: Path) -> None:
+    texts = [written(cents, FORMATS["euros"]) for cents in random_cents(3)]
+    pipeline, _ = pipeline_over(tmp_path, "csv", {"x": texts, "y": ["yes", "no"] * 20})
+    with pytest.raises(BadValue, match=r"takes numbers, or texts such as '€1\.234,5', but row 1 has"):
+        pipeline.of_rows([{"x": "1,234.5"}])
+    with pytest.raises(BadValue, match="row 1 has True"):
+        pipeline.of_rows([{"x": True}])
+
+
+def test_a_number_column_of_numbers_takes_no_texts(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": [1.5, 2.5] * 20, "y": ["yes", "no"] * 20}), path)
+    file = profiled(tmp_path / "version", source="parquet", path=str(path))
+    pipeline = Pipeline(present(load_dataset(file, present(spec_of("t").data)).features))
+    with pytest.raises(BadValue, match="takes numbers, but row 1 has"):
+        pipeline.of_rows([{"x": "1.5"}])
+
+
+def test_a_misfit_of_the_data_is_no_number_in_a_request_either(tmp_path: Path) -> None:
+    texts = [*(str(number) for number in range(39)), "90+"]
+    columns = {"x": texts, "y": ["yes", "no"] * 20}
+    pipeline, stored = pipeline_over(tmp_path, "csv", columns, (ColumnRequest(name="x", type="number"),))
+    assert np.isnan(stored["x"][-1])
+    with pytest.raises(BadValue, match="row 1 has '90\\+'"):
+        pipeline.of_rows([{"x": "90+"}])

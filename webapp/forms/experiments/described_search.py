@@ -1,0 +1,50 @@
+"""Begins an experiment with the search that code describes by a tuner of KerasTuner."""
+
+from typing import Any
+
+from jobs.messages.code import CodeSearch
+from jobs.spec.sections import measures
+
+ALGORITHMS = {
+    "RandomSearch": "random",
+    "BayesianOptimization": "keras_tuner_bayesian",
+    "Hyperband": "hyperband",
+    "GridSearch": "grid",
+}
+TRIALS = 10
+"""KerasTuner's number of trials, if none is given."""
+ALL_TRIALS = 1000
+"""A grid's number of trials, if none is given: it ends with its last configuration."""
+BATCH_SIZE = 32
+"""Keras' batch size, if none is given."""
+MAX_EPOCHS, FACTOR = 100, 3
+"""Hyperband's in KerasTuner, if they are not given."""
+Json = dict[str, Any]
+
+
+def with_search(spec: Json, search: CodeSearch) -> Json:
+    """Return a spec with the algorithm, the objective and the settings of a described search."""
+    metric = search.metric or "val_loss"
+    direction = search.direction or measures.direction(metric)
+    body: Json = {
+        **spec["search"],
+        "algorithm": ALGORITHMS.get(search.tuner, "random"),
+        "objective": {"metric": metric, "direction": direction},
+        "max_trials": search.max_trials or (ALL_TRIALS if search.tuner == "GridSearch" else TRIALS),
+        "executions_per_trial": search.executions or 1,
+    }
+    if search.seed is not None:
+        body["seed"] = search.seed
+    epochs = search.epochs or 1
+    if search.tuner == "Hyperband":
+        # It chooses the epochs of each trial; those of `search` have no effect.
+        epochs = search.max_epochs or MAX_EPOCHS
+        body["options"] = {"factor": search.factor or FACTOR, "iterations": search.iterations or 1}
+    fit: Json = {"epochs": epochs, "batch_size": search.batch_size or BATCH_SIZE}
+    if (stopping := search.early_stopping) is not None:
+        fit["early_stopping"] = stopping.model_dump(mode="json", exclude_none=True)
+    changed = {**spec, "search": body, "fit": fit}
+    if search.validation_split:
+        split = {**spec["data"]["split"], "validation": search.validation_split}
+        changed["data"] = {**spec["data"], "split": split}
+    return changed

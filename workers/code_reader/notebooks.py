@@ -1,0 +1,229 @@
+"""Finds the statements of a pasted notebook that do more than define, and leaves them out.
+
+A file of code is imported to build its model. A notebook also loads data and trains, which an experiment does
+instead.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jobs.messages.code import CodeNotice
+from workers.code_reader.modules import Module, printable
+from workers.code_reader.scripts import is_start
+
+WORK = frozenset(
+    {
+        "load_data", "fit", "fit_transform", "search", "evaluate", "predict", "adapt", "summary",
+        "results_summary",
+        "search_space_summary", "get_best_models", "get_best_hyperparameters", "get_file", "get_ipython",
+        "read_csv", "read_parquet", "read_excel", "read_json", "loadtxt", "genfromtxt", "load_dataset",
+        "image_dataset_from_directory", "fetch_openml", "urlretrieve", "train_on_batch", "plot_model",
+        "savefig", "train_test_split", "load_iris", "load_digits", "load_wine", "load_breast_cancer",
+        "fetch_california_housing",
+    }
+)  # fmt: skip
+"""Functions and methods that load data, train, or show results."""
+TUNERS = frozenset(
+    {"RandomSearch", "BayesianOptimization", "Hyperband", "GridSearch", "Tuner", "SklearnTuner", "Sklearn"}
+)
+SETTINGS = re.compile(
+    r"(^|\.)(set_\w+|enable_\w+|seed|path\.append|path\.insert|simplefilter|filterwarnings)$"
+)
+"""Calls that change how definitions work, such as `keras.utils.set_random_seed`."""
+CALLBACK = "Callback"
+FROM_DATA = "is computed from the data or from a training"
+
+
+@dataclass
+class _Use:
+    """The names that a statement reads, binds and calls."""
+
+    reads: set[str] = field(default_factory=set)
+    binds: set[str] = field(default_factory=set)
+    calls: set[str] = field(default_factory=set)
+
+
+class Notebook:
+    """The statements of one file, divided into those that define and those that run.
+
+    Attributes:
+        runs: statements that load data, train or show something when the file is imported, in their order.
+        kept: all statements that are needed to define its functions and classes.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._uses = {id(node): _use_of(module, node) for node in module.tree.body}
+        self.runs = [node for node in module.tree.body if self._works(node)]
+        tainted = self._tainted()
+        defined = self._defined(tainted)
+        needed = self._needed(defined, tainted)
+        fixed = {id(node) for node in defined}
+        self.kept = [
+            node for node in module.tree.body if id(node) in fixed or self._is_kept(node, needed, tainted)
+        ]
+        self._missing = needed & tainted
+
+    def notices(self) -> Iterator[CodeNotice]:
+        """Yield the statements that run, and the names that the definitions need from them."""
+        if not self.runs and not self._module.magics:
+            return
+        for number in self._module.magics:
+            yield self._notice(number, self._module.line(number).strip().removeprefix("pass  # "))
+        for node in self.runs:
+            yield self._notice(node.lineno, self._module.line(node.lineno))
+
+    def lost_names(self) -> Iterator[CodeNotice]:
+        """Yield the names that definitions need and that only the left-out statements could give them."""
+        for node in self._module.tree.body:
+            for name in sorted(self._uses[id(node)].binds & self._missing):
+                if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+                    self._missing.discard(name)
+                    message = f"the definitions use {name}, which {FROM_DATA}: write its value instead"
+                    yield self._notice(node.lineno, message)
+
+    def _notice(self, line: int, message: str) -> CodeNotice:
+        return CodeNotice(path=self._module.path, line=line, message=printable(message.strip()))
+
+    def text(self) -> str:
+        """Return the file with its definitions only. Comments stay."""
+        kept = {id(node) for node in self.kept}
+        lines = self._module.lines()
+        for node in self._module.tree.body:
+            if id(node) not in kept:
+                first, last = _lines_of(node)
+                for number in range(first, last + 1):
+                    lines[number - 1] = ""
+                # Several statements may be on one line.
+                for other in self.kept:
+                    if other.lineno in (first, last):
+                        lines[other.lineno - 1] += f"{ast.unparse(other)}\n"
+        text = re.sub(r"\n{4,}", "\n\n\n", "".join(lines)).strip()
+        return f"{text}\n"
+
+    def _works(self, node: ast.stmt) -> bool:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or is_start(node):
+            return False
+        calls = self._uses[id(node)].calls
+        return any(name.rpartition(".")[2] in WORK for name in calls) or any(map(_is_tuner, calls))
+
+    def _tainted(self) -> set[str]:
+        """Return the names that depend on statements that run."""
+        tainted: set[str] = set()
+        for node in self._module.tree.body:
+            use = self._uses[id(node)]
+            if self._works(node) or (use.reads & tainted and not _defines(node)):
+                tainted |= use.binds
+                if not _defines(node):
+                    # `normalizer.adapt(x)` changes what `normalizer` is.
+                    tainted |= _holders(node)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                tainted -= use.binds
+        return tainted
+
+    def _defined(self, tainted: set[str]) -> list[ast.stmt]:
+        """Return the definitions, the settings, and the start of a script."""
+        body = self._module.tree.body
+        kept = [node for node in body if self._is_definition(node, tainted)]
+        read = {name for node in kept for name in self._uses[id(node)].reads}
+        # A callback belongs to the search, unless a definition uses it.
+        return [node for node in kept if not (self._is_callback(node) and node.name not in read)]  # type: ignore[attr-defined]
+
+    def _is_definition(self, node: ast.stmt, tainted: set[str]) -> bool:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or is_start(node):
+            return True
+        use = self._uses[id(node)]
+        if self._works(node) or use.reads & tainted:
+            return False
+        if isinstance(node, ast.Expr) and any(SETTINGS.search(name) for name in use.calls):
+            return True
+        if isinstance(node, ast.Assign) and (not use.binds or isinstance(node.value, ast.Lambda)):
+            # `os.environ["KERAS_BACKEND"] = "jax"`
+            return True
+        return isinstance(node, ast.If | ast.Try | ast.With) and any(map(_defines, ast.walk(node)))
+
+    def _is_callback(self, node: ast.stmt) -> bool:
+        return isinstance(node, ast.ClassDef) and any(
+            self._module.full_name(base).rpartition(".")[2] == CALLBACK for base in node.bases
+        )
+
+    def _needed(self, defined: list[ast.stmt], tainted: set[str]) -> set[str]:
+        """Return the names that definitions use, directly or through constants."""
+        needed = {name for node in defined for name in self._uses[id(node)].reads}
+        while True:
+            more = {
+                name
+                for node in self._module.tree.body
+                if not _defines(node)
+                for name in self._uses[id(node)].reads
+                if (self._uses[id(node)].binds | _holders(node)) & needed - tainted
+            }
+            if more <= needed:
+                return needed
+            needed |= more
+
+    def _is_kept(self, node: ast.stmt, needed: set[str], tainted: set[str]) -> bool:
+        use = self._uses[id(node)]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return bool(use.binds & (needed | {"*", "annotations"}))
+        if _is_text(node):
+            return True
+        if _defines(node) or self._works(node) or use.reads & tainted:
+            return False
+        return bool((use.binds | _holders(node)) & needed)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _defines(node: ast.AST) -> bool:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    made = isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda)
+    return isinstance(node, kinds) or made
+
+
+def _is_tuner(name: str) -> bool:
+    home, _, last = name.rpartition(".")
+    return last in TUNERS and home.partition(".")[0] in ("keras_tuner", "kerastuner", "kt")
+
+
+def _use_of(module: Module, node: ast.stmt) -> _Use:
+    use = _Use()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            (use.reads if isinstance(part.ctx, ast.Load) else use.binds).add(part.id)
+        elif isinstance(part, ast.Call):
+            use.calls.add(module.full_name(part.func) or _last(part.func))
+        elif isinstance(part, ast.alias):
+            use.binds.add(part.asname or part.name.partition(".")[0])
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        # Names that are bound inside are not names of the module.
+        use.binds = {node.name}
+    return use
+
+
+def _last(node: ast.expr) -> str:
+    """Return the method's name in a call such as `make().fit()`."""
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _holders(node: ast.stmt) -> set[str]:
+    """Return the names whose objects a statement may change: those of which it calls a method."""
+    return (
+        {
+            part.func.value.id
+            for part in ast.walk(node)
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
+            if isinstance(part.func.value, ast.Name)
+        }
+        if isinstance(node, ast.Expr | ast.For | ast.While | ast.If | ast.With)
+        else set()
+    )
+
+
+def _lines_of(node: ast.stmt) -> tuple[int, int]:
+    decorators = [each.lineno for each in getattr(node, "decorator_list", ())]
+    return min([node.lineno, *decorators]), node.end_lineno or node.lineno

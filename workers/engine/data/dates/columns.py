@@ -1,0 +1,194 @@
+"""Recognizes columns of dates: which formats their texts have, as the whole column shows.
+
+Most texts must be dates; see `DateFacts.are_most_dates`. The others are misfits, which become missing values.
+"""
+
+import re
+from collections.abc import Set
+from typing import Any
+
+import numpy as np
+
+from jobs.spec.data.dates.formats import ISO, MAX_FORMATS, OR, formats_of
+from jobs.spec.data.dates.names import MONTHS
+from workers.engine.arrays import Array
+from workers.engine.data.dates.facts import DateColumn, DateFacts
+from workers.engine.data.dates.families import (
+    Choice,
+    Family,
+    Order,
+    choose_order,
+    families_of,
+)
+from workers.engine.data.dates.texts import ColumnTexts, column_texts
+from workers.engine.data.dates.values import dates_of, iso_dates_of
+from workers.features.date_texts import NO_DATE
+
+SAMPLED = 200
+"""Texts, spread over the column, whose forms are looked up."""
+COMPARED = 20_000
+"""Texts, spread over the column, on which orders are tried: those that fit far fewer rows are dropped."""
+DROPPED_SHARE = 0.9
+
+
+def may_have_dates(texts: Array, codes: Array | None = None) -> bool:
+    """Return whether rows, spread over a column, have texts in a form that dates have.
+
+    Args:
+        texts: of all rows; each different one once if `codes` are given.
+        codes: each row's position in `texts`.
+    """
+    rows = len(texts) if codes is None else len(codes)
+    chosen = slice(None, None, max(rows // SAMPLED, 1))
+    some = texts[chosen] if codes is None else texts[codes[chosen]]
+    return any(families_of(str(text).strip()) for text in some.tolist())
+
+
+def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
+    """Return a column's dates by the formats that its texts have; None if none of them has one.
+
+    Args:
+        values: its different texts, an Arrow array in the order of their first rows.
+        codes: each row's position in `values`, (rows,).
+    """
+    known = column_texts(values, codes)
+    chosen: list[tuple[Choice, int]] = []
+    families: list[Family] = []
+    others: tuple[str, ...] = ()
+    example = ""
+    while len(chosen) < MAX_FORMATS and len(unread := known.unread):
+        found = _best_family(known, unread, {*families})
+        if found is None:
+            break
+        family, choice = found
+        families.append(family)
+        new = ~np.isnat(choice.order.moments)
+        form = _with_long_month(choice.order.form, known, unread[new])
+        if choice.others and choice.evidence is None and chosen:
+            # Which dates these are is not known, so they remain misfits; the first format keeps its own.
+            others = tuple(
+                OR.join([*(kept.order.form for kept, _ in chosen), other]) for other in (form, *choice.others)
+            )
+            example = _differing(known, unread, choice)
+            break
+        if choice.others and not chosen:
+            others, example = choice.others, _differing(known, unread, choice)
+        known.moments[unread[new]] = choice.order.moments[new]
+        choice.order.form = form
+        chosen.append((choice, int(known.counts[unread[new]].sum())))
+    if not chosen:
+        return None
+    first = chosen[0][0]
+    rest = [kept.order.form for kept, _ in chosen[1:]]
+    if rest and others and not others[0].startswith(first.order.form + OR):
+        others = tuple(OR.join([other, *rest]) for other in others)
+    facts = DateFacts(
+        format=OR.join(kept.order.form for kept, _ in chosen),
+        present=int(known.counts.sum()),
+        rows=tuple(rows for _, rows in chosen),
+        impossible=known.count_impossible([kept.order.form for kept, _ in chosen]),
+        misfits=known.misfits(),
+        others=others,
+        example=example,
+        evidence=first.evidence,
+        rival=first.rival,
+    )
+    return DateColumn(known.by_rows(), facts)
+
+
+def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
+    """Return a column's dates by a stated format; see `recognize_dates`."""
+    known = column_texts(values, codes)
+    rows = []
+    for form in formats_of(stated):
+        unread = known.unread
+        moments = _dates(known.take(unread), form)
+        known.moments[unread] = moments
+        rows.append(int(known.counts[unread[~np.isnat(moments)]].sum()))
+    facts = DateFacts(
+        format=stated,
+        present=int(known.counts.sum()),
+        rows=tuple(rows),
+        misfits=known.misfits(),
+        is_stated=True,
+    )
+    return DateColumn(known.by_rows(), facts)
+
+
+def _dates(texts: Any, form: str) -> Array:
+    if form == ISO and (moments := iso_dates_of(texts)) is not None:
+        return moments
+    return dates_of(texts, form)
+
+
+def _best_family(known: ColumnTexts, unread: Array, done: Set[Family]) -> tuple[Family, Choice] | None:
+    """Return the family that most of the unread texts belong to, and its order; None if none fits any.
+
+    Texts of a family that is done have another order than the chosen one, so they remain misfits.
+    """
+    sample = unread[_spread_rows(known.counts[unread])]
+    votes: dict[Family, int] = {}
+    for text, rows in zip(known.take(sample).to_pylist(), known.counts[sample].tolist(), strict=True):
+        for family in families_of(text):
+            if family not in done:
+                votes[family] = votes.get(family, 0) + rows
+    for family in sorted(votes, key=lambda family: -votes[family]):
+        if (choice := _choice(family, known, unread)) is not None:
+            return family, choice
+    return None
+
+
+def _choice(family: Family, known: ColumnTexts, unread: Array) -> Choice | None:
+    """Return the order that a family has in the unread texts; None if it fits none of them."""
+    forms = family.orders
+    if len(forms) > 1 and len(unread) > COMPARED:
+        few = _spread(unread, COMPARED)
+        counts = known.counts[few]
+        tried = [Order(form, dates_of(known.take(few), form), counts) for form in forms]
+        most = max(order.rows for order in tried)
+        forms = tuple(order.form for order in tried if order.rows >= DROPPED_SHARE * most)
+    texts, counts = known.take(unread), known.counts[unread]
+    orders = [Order(form, _plausible(_dates(texts, form), family), counts) for form in forms]
+    choice = choose_order(orders, counts, is_settled=family.is_settled)
+    fits = ~np.isnat(choice.order.moments)
+    if not fits.any():
+        return None
+    if family.accepts is not None and not family.accepts(known.take(unread[fits]).to_pylist()):
+        return None
+    return choice
+
+
+def _plausible(moments: Array, family: Family) -> Array:
+    if family.years == (1, 9999):
+        return moments
+    first, last = (np.datetime64(f"{year:04}", "Y") for year in family.years)
+    years = moments.astype("datetime64[Y]")
+    return np.where((years >= first) & (years <= last), moments, NO_DATE)
+
+
+def _spread_rows(counts: Array) -> Array:
+    """Return the places of texts that rows, evenly spread, have: a frequent text is not missed."""
+    ends = np.cumsum(counts)
+    rows = np.arange(0, ends[-1], max(int(ends[-1]) // SAMPLED, 1))
+    return np.unique(np.searchsorted(ends, rows, side="right"))
+
+
+def _spread(places: Array, most: int) -> Array:
+    """Return at most about so many places, evenly spread."""
+    return places[:: max(len(places) // most, 1)]
+
+
+def _differing(known: ColumnTexts, unread: Array, choice: Choice) -> str:
+    """Return a text that has another date in another order."""
+    other = dates_of(known.take(unread), choice.others[0])
+    differs = ~np.isnat(choice.order.moments) & (other != choice.order.moments)
+    place = unread[int(np.argmax(differs))]
+    return str(known.texts[int(place)].as_py())
+
+
+def _with_long_month(form: str, known: ColumnTexts, places: Array) -> str:
+    """Return a format as it would be written for a text: %B if the first texts have long names of months."""
+    if "%b" not in form or not len(places):
+        return form
+    names = re.findall(r"[^\W\d_]{4,}", " ".join(known.take(places[:20]).to_pylist()))
+    return form.replace("%b", "%B") if any(name.lower() in MONTHS for name in names) else form

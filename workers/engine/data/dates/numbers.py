@@ -1,0 +1,77 @@
+"""Recognizes whole numbers that are dates, such as 20211224."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.spec.data.dates.formats import pattern_of
+from workers.engine.arrays import Array
+from workers.engine.data.dates.columns import read_stated
+from workers.engine.data.dates.facts import DateColumn
+from workers.engine.data.dates.families import DIGIT_YEARS, is_even
+
+DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S")
+MIN_SHARE = 0.9
+"""Of the numbers that have this length, hardly any are dates by chance."""
+MIN_DISTINCT = 2
+NAME = re.compile(
+    r"date|datum|fecha|ymd|(^|[ _.-])(day|dt|tag|jour|data|dob|time)($|[ _.-])|[a-z](Day|Dt|Time)$",
+    re.IGNORECASE,
+)
+"""In columns with these names, whole numbers such as 20211224 are surely dates."""
+
+
+class DateNumbers(NamedTuple):
+    """The dates that a column's numbers could be, and whether name or steps make it sure."""
+
+    column: DateColumn
+    is_sure: bool
+
+
+def recognize_numbers(numbers: Array, name: str) -> DateNumbers | None:
+    """Return the dates that numbers could be, NaN being a gap; None if they are no dates."""
+    for form in DIGITS:
+        if not _are_in_range(numbers, pattern_of(form).width):
+            continue
+        column = read_numbers(numbers, form)
+        years = column.moments.astype("datetime64[Y]").astype(np.int64) + 1970
+        dates = column.moments[~np.isnat(column.moments)]
+        in_range = (years[~np.isnat(column.moments)] >= DIGIT_YEARS[0]).all()
+        if not in_range or column.facts.share < MIN_SHARE or len(np.unique(dates[:1000])) < MIN_DISTINCT:
+            return None
+        return DateNumbers(column, NAME.search(name) is not None or is_even(dates))
+    return None
+
+
+def _are_in_range(numbers: Array, digits: int) -> bool:
+    # Nearly every column fails at its first numbers.
+    for part in (numbers[:1000], numbers):
+        present = part[np.isfinite(part)] if part.dtype.kind == "f" else part
+        if not len(present):
+            return False
+        unit = 10 ** (digits - 4)
+        # As Python numbers: a float of 16 bits cannot be compared with these.
+        low, high = present.min().item(), present.max().item()
+        if low < DIGIT_YEARS[0] * unit or high >= (DIGIT_YEARS[1] + 1) * unit:
+            return False
+        if part.dtype.kind == "f" and (present != np.round(present)).any():
+            return False
+    return True
+
+
+def read_numbers(numbers: Array, stated: str) -> DateColumn:
+    """Return the dates that whole numbers are by a stated format; see `columns.read_stated`."""
+    import pyarrow as pa
+
+    values, codes = np.unique(numbers, return_inverse=True)
+    width = pattern_of(stated).width
+    texts = [number_text(value, width) for value in values.tolist()]
+    return read_stated(pa.array(texts, pa.large_string()), codes, stated)
+
+
+def number_text(value: float, width: int) -> str:
+    """Return a number as the text of a date with a number of digits; empty for a gap."""
+    if value != value:
+        return ""
+    return f"{int(value):0{width}}" if float(value).is_integer() else str(value)

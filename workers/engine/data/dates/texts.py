@@ -1,0 +1,109 @@
+"""Holds a column's different texts while it is found out which of them are dates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jobs.spec.data.dates.formats import pattern_of
+from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.offers import Misfits
+from workers.engine.arrays import Array
+from workers.features.date_texts import DATE, NO_DATE
+
+MAX_EXAMPLES = 5
+MAX_EXAMPLE_CHARACTERS = 100
+SEARCHED = 1_000
+"""Misfits among which the first ones of the column are looked for."""
+
+
+@dataclass
+class ColumnTexts:
+    """A column's different texts with their rows and dates.
+
+    Attributes:
+        texts: those that are no gaps, without blanks around them, as an Arrow array.
+        places: the position of each among all values of the column.
+        codes: the value of each row by its position, (rows,).
+        counts: how many rows have each text.
+        moments: their dates so far.
+    """
+
+    texts: Any
+    places: Array
+    codes: Array
+    counts: Array
+    moments: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.moments = np.full(len(self.texts), NO_DATE, DATE)
+
+    @property
+    def unread(self) -> Array:
+        """The numbers of the texts that have no date yet."""
+        return np.flatnonzero(np.isnat(self.moments))
+
+    def take(self, numbers: Array) -> Any:
+        """Return some texts as an Arrow array."""
+        import pyarrow as pa
+
+        return self.texts if len(numbers) == len(self.texts) else self.texts.take(pa.array(numbers))
+
+    def by_rows(self) -> Array:
+        """Return the dates of all rows, (rows,)."""
+        moments = np.full(int(self.codes.max(initial=-1)) + 1, NO_DATE, DATE)
+        moments[self.places] = self.moments
+        return moments[self.codes]
+
+    def count_impossible(self, forms: Sequence[str]) -> int:
+        """Return how many rows without a date have a text in the form of one."""
+        import pyarrow.compute as pc
+
+        unread = self.unread
+        texts = self.take(unread)
+        fits = np.zeros(len(unread), bool)
+        for form in forms:
+            fits |= pc.match_substring_regex(texts, pattern_of(form).regex).to_numpy(zero_copy_only=False)
+        return int(self.counts[unread[fits]].sum())
+
+    def misfits(self) -> Misfits | None:
+        """Return the values that are no dates; None if there are none."""
+        unread = self.unread
+        if not len(unread):
+            return None
+        is_misfit = np.zeros(int(self.codes.max()) + 1, bool)
+        is_misfit[self.places[unread]] = True
+        rows = np.flatnonzero(is_misfit[self.codes])
+        some = unread[:SEARCHED]
+        texts = dict(zip(self.places[some].tolist(), self.take(some).to_pylist(), strict=True))
+        codes = self.codes[rows[:SEARCHED]].tolist()
+        first = [(row, texts[code]) for row, code in zip(rows, codes, strict=False) if code in texts]
+        return Misfits(
+            count=len(rows),
+            rows=tuple(int(row) + 1 for row, _ in first[:MAX_EXAMPLES]),
+            examples=tuple(text[:MAX_EXAMPLE_CHARACTERS] for _, text in first[:MAX_EXAMPLES]),
+        )
+
+
+def column_texts(values: Any, codes: Array) -> ColumnTexts:
+    """Return a column's texts without words for gaps.
+
+    Args:
+        values: its different texts, an Arrow array in the order of their first rows.
+        codes: each row's position in `values`, (rows,).
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pc.utf8_trim_whitespace(values)
+    # A word for a gap is short, or has no digit.
+    may_be_gap = pc.or_(
+        pc.less(pc.binary_length(texts), 6), pc.invert(pc.match_substring_regex(texts, "[0-9]"))
+    )
+    is_gap_word = may_be_gap.to_numpy(zero_copy_only=False).copy()
+    for place in np.flatnonzero(is_gap_word).tolist():
+        is_gap_word[place] = is_gap(texts[place].as_py())
+    places = np.flatnonzero(~is_gap_word)
+    counts = np.bincount(codes, minlength=len(values))[places]
+    return ColumnTexts(texts.take(pa.array(places)), places, codes, counts)

@@ -1,0 +1,238 @@
+"""Reads text columns as numbers by their whole column, and offers the readings that a person may prefer."""
+
+from collections.abc import Callable
+from typing import Any
+
+from jobs.spec.data.columns import ColumnRequest, ColumnType
+from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
+from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
+from jobs.spec.data.offers import Offer
+from workers.engine.arrays import Array
+from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
+from workers.engine.data.reading.column_types import TypedColumn, convert
+from workers.engine.data.reading.exact_numbers import were_rounded
+from workers.engine.data.reading.gap_evidence import named_words
+from workers.engine.data.reading.number_texts import (
+    Numbers,
+    Seen,
+    format_of,
+    has_codes,
+    is_certain,
+    look_at,
+    other_reading,
+    read_numbers,
+)
+from workers.engine.errors import BadData
+
+TRIED = 0.3
+"""If so many of the first values may be numbers, the whole column is tried."""
+NEARLY = 0.6
+"""If so many values are numbers, reading the column as numbers is offered."""
+MOST_UNITS = 5
+FEW_VALUES = 20
+"""A target with so many different numbers with a unit has classes, whose names keep the unit."""
+
+
+class NumberTexts:
+    """A text column that may be numbers.
+
+    Args:
+        name: the column's name.
+        texts: its texts.
+        request: the rules that a person has stated for it.
+        decimal: the file's decimal sign.
+        is_target: whether it is the target.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        texts: ColumnTexts,
+        request: ColumnRequest,
+        decimal: DecimalSign,
+        *,
+        is_target: bool = False,
+    ) -> None:
+        self._name, self._texts, self._request, self._decimal = name, texts, request, decimal
+        self._is_target = is_target
+        # Stated words are empty texts by now.
+        self._is_gap: Callable[[str], bool] = is_gap if request.gap_words is None else lambda text: not text
+
+    @property
+    def gap_words(self) -> tuple[str, ...] | None:
+        """Return the stated words for missing values."""
+        return self._request.gap_words
+
+    def proposed(self) -> TypedColumn:
+        """Return the numbers if all values are some; else no values, and offers if most of them are."""
+        head = self._texts.first(lambda text: not self._is_gap(text))
+        seen = look_at((text, 1) for text in head)
+        if not head or seen.rows < TRIED * len(head):
+            return self._typed(None)
+        seen = self._look()
+        form = None if has_codes(seen) else format_of(seen, self._decimal)
+        if form is None:
+            return self._typed(None)
+        numbers = read_numbers(self._texts.values, form, self._is_gap)
+        if numbers.misfits:
+            return self._typed(None, findings=self._mixed(seen), offers=self._nearly(numbers, form))
+        if were_rounded(self._texts.values, numbers.values):
+            return self._typed(None)
+        if not is_certain(seen, form, self._decimal) or (self._is_target and self._has_classes(form)):
+            return self._typed(None, offers=(self._uncertain(form, head[0]),))
+        values = self._texts.spread(numbers.values)
+        return self._typed(values, form, offers=(*self._gap_words(), *self._other_readings(seen, form)))
+
+    def requested(self, kind: ColumnType) -> TypedColumn:
+        """Return the numbers; values that are none are missing.
+
+        Raises:
+            BadData: no value is a number, or one is not whole, as an integer is.
+        """
+        seen = self._look()
+        form = self._request.number_format or format_of(seen, self._decimal)
+        form = form or NumberFormat(decimal=self._decimal)
+        numbers = read_numbers(self._texts.values, form, self._is_gap)
+        misfits = self._texts.misfits(numbers.misfits)
+        values = convert(self._texts.spread(numbers.values), kind, self._name).values
+        if misfits is None:
+            return self._typed(values, form, kind, offers=self._other_readings(seen, form))
+        present = self._present()
+        if misfits.count == present:
+            written = "" if self._request.number_format is None else f" in the format {form.example!r}"
+            raise BadData(
+                f"column {self._name!r} is not of type {kind}: no value is a number{written}, "
+                f"row {misfits.rows[0]} has {misfits.examples[0]}"
+            )
+        is_one = misfits.count == 1
+        finding = (
+            f"Column {self._name!r}: {misfits.count:,} of {present:,} values {'is' if is_one else 'are'} no "
+            f"number{'' if is_one else 's'} and {'counts' if is_one else 'count'} as missing; row "
+            f"{misfits.rows[0]} has {misfits.examples[0]!r}."
+        )
+        return self._typed(values, form, kind, misfits=misfits, findings=(finding,))
+
+    def _typed(
+        self,
+        values: Array | None,
+        form: NumberFormat | None = None,
+        kind: ColumnType = "number",
+        **notes: Any,
+    ) -> TypedColumn:
+        return TypedColumn(values, kind, form, self._request.gap_words, **notes)
+
+    def _look(self) -> Seen:
+        return look_at((text, count) for text, count in self._texts.counted() if not self._is_gap(text))
+
+    def _present(self) -> int:
+        return sum(count for text, count in self._texts.counted() if not self._is_gap(text))
+
+    def _has_classes(self, form: NumberFormat) -> bool:
+        if not form.unit:
+            return False
+        different: set[str] = set()
+        for text, _ in self._texts.counted():
+            different.add(text)
+            if len(different) > FEW_VALUES:
+                return False
+        return True
+
+    def _nearly(self, numbers: Numbers, form: NumberFormat) -> tuple[Offer, ...]:
+        """Return the offer to read a column as numbers in which nearly all values are some."""
+        misfits, present = self._texts.misfits(numbers.misfits), self._present()
+        if misfits is None or present - misfits.count < NEARLY * present:
+            return ()
+        others = misfits.count - 1
+        more = f", and {others:,} more {'rows have' if others > 1 else 'row has'} no number" if others else ""
+        if self._is_target:
+            effect = f"leave out the {f'{misfits.count:,} other rows' if others else 'other row'}"
+        else:
+            effect = f"the {misfits.count:,} other values count" if others else "the other value counts"
+            effect += " as missing"
+        kind = _described(form)
+        return (
+            Offer(
+                finding=f"Column {self._name!r}: {present - misfits.count:,} of {present:,} values are "
+                f"numbers{kind}; row {misfits.rows[0]} has {misfits.examples[0]!r}{more}.",
+                label=f"Read as numbers; {effect}",
+                change=ColumnRequest(name=self._name, type="number"),
+            ),
+        )
+
+    def _mixed(self, seen: Seen) -> tuple[str, ...]:
+        """Return a finding if the values have several units or currencies, which are not merged."""
+        for kind, counts in (("units", seen.units), ("currencies", seen.currencies)):
+            is_unit = 2 <= len(counts) <= MOST_UNITS and counts.total() >= NEARLY * self._present()
+            # 1A and 2B are the names of seats.
+            if is_unit and not all(len(unit) == 1 and unit.isalpha() for unit in counts):
+                named = " and ".join(f"{unit!r} in {rows:,}" for unit, rows in counts.most_common())
+                return (
+                    f"Column {self._name!r} has numbers with several {kind}: {named} rows. They are not "
+                    f"merged; write them in one of the {kind}.",
+                )
+        return ()
+
+    def _uncertain(self, form: NumberFormat, text: str) -> Offer:
+        number = read_number(text, form)
+        shown = text[:SHOWN_CHARACTERS]
+        return Offer(
+            finding=f"Column {self._name!r}: values such as {shown!r} may be numbers; they are read as "
+            "words.",
+            label=f"Read as numbers: {shown!r} is {number:g}",
+            change=ColumnRequest(name=self._name, type="number"),
+        )
+
+    def _gap_words(self) -> tuple[Offer, ...]:
+        """Return the offer to keep words that people write for a missing number, such as unknown."""
+        if self._request.gap_words is not None:
+            return ()
+        counts = self._texts.gap_words()
+        words = [word for word in counts if word not in PROGRAM_WORDS]
+        if not words:
+            return ()
+        return (
+            Offer(
+                finding=f"Column {self._name!r}: {named_words(words, counts)} of {self._texts.rows:,} rows "
+                "counts as a missing number.",
+                label="Read as words",
+                change=ColumnRequest(name=self._name, type="category"),
+            ),
+        )
+
+    def _other_readings(self, seen: Seen, form: NumberFormat) -> tuple[Offer, ...]:
+        """Return offers for the other readings of texts that are numbers."""
+        if self._request.number_format is not None:
+            return ()
+        if (other := other_reading(seen, form, self._decimal)) is not None:
+            text = self._texts.first(lambda text: "." in text or "," in text)[0]
+            return (offer_other_reading(self._name, text, form, other),)
+        marked = seen.units.total() + seen.currencies.total()
+        if (form.unit or form.percent or form.currency) and marked < seen.rows:
+            mark = form.unit or form.currency or "%"
+            return (
+                Offer(
+                    finding=f"Column {self._name!r}: {marked:,} of {seen.rows:,} numbers are written with "
+                    f"{mark!r}, and the others without; all are read as the same unit.",
+                    label="Read as words",
+                    change=ColumnRequest(name=self._name, type="category"),
+                ),
+            )
+        return ()
+
+
+def offer_other_reading(name: str, text: str, form: NumberFormat, other: NumberFormat) -> Offer:
+    """Return the offer to read a mark that may divide thousands or precede decimals in the other way."""
+    now, then = read_number(text, form), read_number(text, other)
+    mark = "point" if "." in text else "comma"
+    return Offer(
+        finding=f"Column {name!r}: all values with a {mark} have three digits behind it, so it may divide "
+        f"thousands or precede decimals; {text!r} is read as {now!r}.",
+        label=f"Read {text!r} as {then!r}",
+        change=ColumnRequest(name=name, number_format=other),
+    )
+
+
+def _described(form: NumberFormat) -> str:
+    """Return how numbers are written, for a sentence; empty if they are plain."""
+    mark = form.unit or form.currency or ("%" if form.percent else "")
+    return f" with {mark!r}" if mark else ""

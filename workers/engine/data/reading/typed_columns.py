@@ -1,0 +1,190 @@
+"""Decides once how a whole column is read: its type, the format of its numbers and its missing values."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest, ColumnType
+from jobs.spec.data.gap_words import PROGRAM_WORDS
+from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
+from jobs.spec.data.offers import Offer
+from workers.engine.arrays import Array
+from workers.engine.data.reading.column_texts import ColumnTexts
+from workers.engine.data.reading.column_types import (
+    TypedColumn,
+    convert,
+    recognize,
+    recognize_words,
+    with_dates,
+)
+from workers.engine.data.reading.gap_evidence import decide_gaps
+from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
+from workers.engine.data.table import Table
+from workers.engine.errors import BadData
+
+FIRST_ROWS = 1_000
+WITH_THIRD_DECIMAL = 0.8
+"""Nine of ten numbers that are written with three decimals have a third one that is not 0."""
+
+
+def read_column(
+    name: str, columns: Mapping[str, Array], request: ColumnRequest, table: Table, *, is_target: bool
+) -> TypedColumn:
+    """Return a column with the type that a person chose or that all of its values have.
+
+    Args:
+        name: the column's name.
+        columns: the table's columns.
+        request: the rules that a person has stated for it.
+        table: as it was read.
+        is_target: whether it is the target.
+
+    Raises:
+        BadData: its values do not have the requested type.
+    """
+    texts = ColumnTexts.of(columns, name)
+    if texts is None:
+        return _read_values(name, columns[name], request, table, is_target=is_target)
+    sign: DecimalSign = table.dialect.decimal if table.dialect is not None else "."
+    original = texts
+    if request.gap_words is not None:
+        texts = texts.without(request.gap_words)
+    numbers = NumberTexts(name, texts, request, sign, is_target=is_target)
+    kind = _stated_type(request)
+    if kind in ("number", "integer"):
+        return numbers.requested(kind)
+    typed = _of_type(name, texts, kind, numbers, request.date_format)
+    # Numbers to predict are no dates, and a class that is no date is a class, and no missing target.
+    if kind is None and is_target and typed.type == "date" and typed.dates and typed.dates.misfits:
+        typed = TypedColumn(None, "category")
+    elif kind is None and typed.type == "number" and not is_target:
+        typed = with_dates(typed, name)
+    if request.role == "weight" and typed.type not in WEIGHTS:
+        # The message of the conversion names the first value that is no number.
+        return convert(texts.spread(texts.values), "number", name)
+    if typed.type == "boolean" and request.gap_words is None:
+        words = tuple(word for word in texts.gap_words() if word in PROGRAM_WORDS)
+        return typed._replace(gap_words=words)
+    if typed.type not in ("category", "text"):
+        return typed
+    if request.gap_words is None:
+        # Formats whose columns have types also have missing values, so no word needs to be one.
+        may_be_gaps = table.dialect is not None
+        gaps = decide_gaps(name, texts, may_be_gaps=may_be_gaps, is_target=is_target)
+        texts = gaps.texts
+        typed = typed._replace(gap_words=gaps.words, offers=(*typed.offers, *gaps.offers))
+        if kind is None and gaps.words and not texts.first():
+            return typed._replace(values=np.full(texts.rows, np.nan), type="number")
+    is_same = texts.values is original.values
+    return typed._replace(values=None if is_same else texts.spread(texts.values))
+
+
+def _stated_type(request: ColumnRequest) -> ColumnType | None:
+    """Return the type that a person has chosen, also by a format."""
+    if request.date_format is not None:
+        return "date"
+    return request.type or ("number" if request.number_format is not None else None)
+
+
+def _of_type(
+    name: str,
+    texts: ColumnTexts,
+    kind: ColumnType | None,
+    numbers: NumberTexts,
+    date_format: str | None,
+) -> TypedColumn:
+    """Return a column with a type that was chosen, or that of its values if `kind` is None."""
+    if kind not in (None, "category", "text"):
+        typed = convert(texts.spread(texts.values), kind, name, date_format)
+        return typed._replace(gap_words=numbers.gap_words)
+    tried = numbers.proposed()
+    if kind is None:
+        return _proposed(texts, tried)
+    typed = TypedColumn(None, kind, gap_words=numbers.gap_words)
+    # The form of a version states every type again, also one that no person chose.
+    return typed if tried.values is not None else typed._replace(findings=tried.findings, offers=tried.offers)
+
+
+def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
+    """Return a column with the type of its values.
+
+    Args:
+        texts: its texts.
+        numbers: the column as numbers, or without values if it has other texts.
+    """
+    if numbers.values is not None:
+        return numbers
+    words = texts.words
+    typed = recognize(texts.values) if words is None else recognize_words(words)
+    return typed._replace(
+        gap_words=numbers.gap_words,
+        findings=typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings),
+        offers=typed.offers if typed.type == "date" else (*typed.offers, *numbers.offers),
+    )
+
+
+def _read_values(
+    name: str, column: Array, request: ColumnRequest, table: Table, *, is_target: bool
+) -> TypedColumn:
+    """Return a column that has no texts."""
+    if request.number_format is not None:
+        raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
+    values = column if request.gap_words is None else _without_numbers(column, request.gap_words)
+    stated = _stated_type(request)
+    # Numbers to predict are no dates.
+    typed = recognize(values, None if is_target or stated is not None else name)
+    kind = stated or typed.type
+    if request.role == "weight" and kind not in WEIGHTS:
+        kind = "number"
+    if stated is not None or kind != typed.type:
+        typed = convert(values, kind, name, request.date_format)
+    values = values if typed.values is None else typed.values
+    form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
+    offers: tuple[Offer, ...] = ()
+    if form == NumberFormat() and kind == "number" and _may_be_thousands(name, values, table):
+        offers = (_offer_thousands(name, values, form),)
+    return typed._replace(
+        values=None if values is column else values,
+        number_format=form if kind in NUMERIC else None,
+        gap_words=request.gap_words,
+        offers=(*typed.offers, *offers),
+    )
+
+
+def _format_of_reader(decimal: DecimalSign) -> NumberFormat:
+    """Return how texts are written that the reader of a file converts at once."""
+    return NumberFormat(decimal=decimal, thousands="." if decimal == "," else "")
+
+
+def _without_numbers(column: Array, words: tuple[str, ...]) -> Array:
+    """Return numbers with NaN in place of some, such as -999."""
+    numbers = [number for word in words if (number := read_number(word, NumberFormat())) is not None]
+    if not numbers or column.dtype.kind not in "iuf":
+        return column
+    is_gap = np.isin(column, numbers)
+    return np.where(is_gap, np.nan, column) if is_gap.any() else column
+
+
+def _may_be_thousands(name: str, column: Array, table: Table) -> bool:
+    """Return whether all numbers have three decimals, as 1.234 has, which may be 1,234."""
+    if table.three_decimals is not None:
+        return name in table.three_decimals
+    if column.dtype.kind != "f":
+        return False
+    for part in (column[:FIRST_ROWS], column):
+        numbers = np.abs(part[~np.isnan(part)])
+        if not len(numbers) or not ((numbers >= 1) & (numbers < 1_000)).all():
+            return False
+        thousandths = np.round(numbers * 1_000)
+        if not (thousandths / 1_000 == numbers).all():
+            return False
+        if np.count_nonzero(thousandths % 10) < WITH_THIRD_DECIMAL * len(numbers):
+            return False
+    return True
+
+
+def _offer_thousands(name: str, column: Array, form: NumberFormat) -> Offer:
+    is_marked = column != np.round(column)
+    first = column[np.flatnonzero(is_marked & ~np.isnan(column))[0]]
+    other = NumberFormat(decimal=",", thousands=".")
+    return offer_other_reading(name, f"{first:.3f}", form, other)
