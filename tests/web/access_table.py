@@ -152,6 +152,8 @@ POST /api/v1/datasets/<slug>/versions/<number>/split-overview
 POST /api/v1/datasets/<slug>/versions/<number>/fetch
 POST /api/v1/datasets/<slug>/versions/<number>/fetch/cancel
 POST /api/v1/datasets/<slug>/versions/<number>/read
+POST /api/v1/datasets/<slug>/versions/<number>/offers/<position>
+POST /api/v1/code/<code>/definitions
 POST /api/v1/jobs/<int:job_id>/revise
 POST /api/v1/jobs/<int:job_id>/ensemble
 POST /api/v1/jobs/<int:job_id>/trials
@@ -207,6 +209,8 @@ POST /datasets/<slug:slug>/versions/<int:number>/split
 POST /datasets/<slug:slug>/versions/<int:number>/roles
 POST /datasets/<slug:slug>/versions/<int:number>/again
 POST /datasets/<slug:slug>/versions/<int:number>/gaps
+POST /datasets/<slug:slug>/versions/<int:number>/offers/<int:position>
+POST /code/<slug:code>/definitions
 POST /datasets/<slug:slug>/versions/<int:number>/cancel
 """
 

@@ -48,6 +48,8 @@ def make_yard() -> Yard:
     owner, member, project = people.owner, people.member, people.project
     factories.make_dataset("yard", project=project, by=member)
     models.Dataset.objects.update(name=MARK)
+    offer = {"finding": MARK, "label": MARK, "change": {"name": "width", "role": "id"}}
+    models.DatasetVersion.objects.update(profile_json=factories.profile(offers=[offer]))
     experiment = factories.make_experiment(MARK, project=project, by=member)
     job = factories.make_job(by=member, experiment=experiment, state="running", title=MARK)
     factories.make_trials(job, 1)
@@ -69,6 +71,7 @@ def make_yard() -> Yard:
         "id": experiment.pk,
         "experiment_id": experiment.pk,
         "number": 1,
+        "position": 0,
         "digest": artifact.artifact_id,
         "name": model.name,
         "alias": "champion",

@@ -24,6 +24,7 @@ from workers.serving.protocols.json_tensors import (
     to_array,
     type_name,
 )
+from workers.serving.protocols.long_numbers import with_exact_numbers
 from workers.serving.protocols.table_rows import ROWS, check_keys, names_of_input, read_instances
 from workers.serving.protocols.tfs_predict import check_signature_name, parse_object
 
@@ -68,7 +69,7 @@ def parse_examples(body: Body, signature: Signature, pipeline: Pipeline | None =
         BadRequest: it does not fit the format or the signature.
         BodyTooLarge: its examples become too many numbers.
     """
-    request = parse_object(body)
+    request = with_exact_numbers(parse_object(body), body, pipeline)
     check_signature_name(request, "No signature was found with the name: {}")
     context, examples = _features(request.get("context", {})), _examples(request)
     strings = len(request) + ("signature_name" in request) + len(context) + sum(map(len, examples))

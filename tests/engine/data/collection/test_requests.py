@@ -22,7 +22,7 @@ from workers.engine.data.dataset import columns_of
 from workers.engine.data.store import read_arrays
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
-from workers.serving.protocols import oip_infer, tfs_predict
+from workers.serving.protocols import oip_infer, tfs_examples, tfs_predict
 
 CASES = [
     case
@@ -89,6 +89,10 @@ def test_stored_rows_and_sent_rows_give_equal_inputs(tmp_path: Path, case: Table
     np.testing.assert_array_equal(sent_as_tensors(pipeline, columns), x)
     np.testing.assert_array_equal(sent(pipeline, {"instances": rows}), x)
     np.testing.assert_array_equal(sent(pipeline, {"inputs": columns}), x)
+    examples = json.dumps({"examples": rows}).encode()
+    np.testing.assert_array_equal(
+        tfs_examples.parse_examples(examples, signature_of(pipeline), pipeline)[0], x
+    )
 
 
 def signature_of(pipeline: Pipeline) -> Signature:
