@@ -15,6 +15,7 @@ from jobs.queries.data import credentials
 from jobs.queries.data import resumable_uploads as resumable_queries
 from jobs.spec.problems import Problem
 from jobs.spec.sections.data import Task
+from jobs.upload_formats import SUFFIXES
 from webapp.forms.data import dialects
 from webapp.forms.data import images as image_options
 from webapp.pages.data.dataset_lookup import home_of
@@ -71,6 +72,7 @@ class UploadPage(Context):
     snippet: str
     unfinished: list[ResumableUploadOut]
     limit: int
+    suffixes: tuple[str, ...]
     projects: QuerySet[Project]
     chosen: str | None
     entries: QueryDict
@@ -105,6 +107,7 @@ def show_upload(
         snippet=_upload_command(request, dataset),
         unfinished=[] if is_address else resumable_queries.unused_uploads(request.user),
         limit=settings.TRAINYARD_MAX_RESUMABLE_BYTES,
+        suffixes=tuple(SUFFIXES),
         projects=writable_projects(request.user),
         chosen=request.POST.get("project") or _only_home(held) or request.session.get("project"),
         entries=request.POST,
