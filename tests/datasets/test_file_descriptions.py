@@ -33,7 +33,7 @@ def version_of(browser: Client, source: str, file: dict[str, Any], dialect: dict
 
 def test_the_page_names_format_archive_and_dialect(browser: Client) -> None:
     page = version_of(browser, "images", ZIPPED, {"encoding": "windows-1251", "skip_lines": 2})
-    assert "CSV, in the zip archive: train.csv" in page
+    assert "CSV in the zip archive: train.csv" in page
     assert "encoding: Windows-1251 (Cyrillic)" in page
     assert "lines above the table: 2" in page
     # A table in an archive has the fields of text, and none for the size of images.
