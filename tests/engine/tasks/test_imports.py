@@ -70,6 +70,15 @@ SOUND = {
         lambda x: ops.take(np.ones((2, 3), "float32"), ops.cast(x, "int32"), 0)
     ),
     "inputs with one length": tied_lengths,
+    "a list of initial values": lambda: vector(
+        layers.Dense(2, bias_initializer=keras.initializers.Constant([0.1, 0.2]))
+    ),
+    "rows of initial values": lambda: vector(
+        layers.Dense(3, kernel_initializer=keras.initializers.Constant([[0.1, 0.2, 0.3]] * 4))
+    ),
+    "an array of initial values": lambda: vector(
+        layers.Dense(2, bias_initializer=keras.initializers.Constant(np.array([0.1, 0.2])))
+    ),
 }
 
 

@@ -278,13 +278,21 @@ def _entries(root: Any) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):
             if "class_name" in part:
                 yield part
-            elif part.keys() == {"value"} and isinstance(part["value"], list):
+            elif part.keys() == {"value"} and _is_code(part["value"]):
                 raise BadModel(f"its {name} is a lambda: {NAMED_FUNCTION}")
             todo.extend(part.items())
         elif isinstance(part, list):
             todo.extend((name, item) for item in part)
         elif isinstance(part, int) and abs(part) > MAX_INTEGER and name not in UNSIZED:
             raise BadModel(f"its config has {name} = {part:,}, above {MAX_INTEGER:,}")
+
+
+def _is_code(value: Any) -> bool:
+    """Return whether a value is a lambda as Keras writes it: its code as a text, defaults and closure.
+
+    The initializer Constant([0.1, 0.2]) has a list in the same place.
+    """
+    return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str)
 
 
 def _check_entry(entry: dict[str, Any]) -> None:
