@@ -39,6 +39,12 @@ def image(form: Callable[[Any], Any]) -> Any:
     return keras.Model(x, form(x))
 
 
+def film(form: Callable[[Any], Any]) -> Any:
+    """Return a model for films of an open length, in which a single picture has millions of values."""
+    x = keras.Input((None, 1080, 1300, 3), name="film")
+    return keras.Model(x, form(x))
+
+
 def vector(form: Callable[[Any], Any], size: int | None = 4, dtype: str = "float32") -> Any:
     x = keras.Input((size,), name="x", dtype=dtype)
     return keras.Model(x, form(x))
@@ -130,6 +136,18 @@ def test_a_model_that_takes_none_of_the_made_up_rows_is_tried_with_a_sample(tmp_
         assert (result["tried"], result["sample_rows"]) == ("the rows of its sample", 2)
         with np.load(report.artifacts["sample"]) as stored:
             np.testing.assert_array_equal(stored["arr_0"], rows)
+
+
+def test_a_model_of_large_rows_is_tried_with_the_shortest_ones(tmp_path: Path) -> None:
+    film(layers.GlobalAveragePooling3D()).save(tmp_path / "m.keras")
+    result, report = registered(tmp_path / "m.keras", tmp_path / "run", foreign=True)
+    assert (result["tried"], report.warnings) == ("random numbers of the length 1", [])
+
+
+def test_a_model_of_large_rows_that_takes_no_short_ones_asks_for_a_sample(tmp_path: Path) -> None:
+    film(lambda x: layers.GlobalAveragePooling3D()(layers.Conv3D(1, (3, 1, 1))(x))).save(tmp_path / "m.keras")
+    with pytest.raises(BadModel, match=r"rows of the length 1 only were tried\. .*with a sample of its rows"):
+        registered(tmp_path / "m.keras", tmp_path / "run", foreign=True)
 
 
 def signature(*inputs: tuple[str, str, tuple[int | None, ...]]) -> Any:

@@ -7,7 +7,7 @@ small integers. So several sizes and kinds of values are tried.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ the lengths of several inputs often depend on each other."""
 SECONDS = 120.0
 """After this time no further rows are tried."""
 MAX_VALUES = 1 << 24
-"""Values in all rows of an input; larger sizes are not tried."""
+"""Values in all rows of an input; larger sizes are not tried if a smaller one is possible."""
 
 Predict = Callable[[list[Array]], list[Array]]
 """Returns a model's outputs for rows, or raises `BadModel`."""
@@ -86,21 +86,24 @@ def find_rows(predict: Predict, signature: Signature) -> Tried:
             answered = answered or tried
     if answered is not None:
         return answered
-    first, *others = refusals.values()
-    if not others:
+    first = next(iter(refusals.values()))
+    if not _is_open(signature):
         raise BadModel(first)
-    sizes = ", ".join(map(str, refusals))
+    sizes = (
+        f"lengths {', '.join(map(str, refusals))}" if len(refusals) > 1 else f"length {min(refusals)} only"
+    )
     raise BadModel(
-        f"{first}; rows of the lengths {sizes} were tried. If it takes others, upload it again with a sample "
+        f"{first}; rows of the {sizes} were tried. If it takes others, upload it again with a sample "
         "of its rows (the field sample: NPZ or JSON)"
     )
 
 
-def _sizes_for(signature: Signature) -> Iterator[int]:
+def _sizes_for(signature: Signature) -> Sequence[int]:
+    """Return the sizes to try for the open axes: at least one, however large the others are."""
     if not _is_open(signature):
-        yield SIZES[0]
-        return
-    yield from (size for size in SIZES if all(_values(spec, size) <= MAX_VALUES for spec in signature.inputs))
+        return SIZES[:1]
+    fitting = [size for size in SIZES if all(_values(spec, size) <= MAX_VALUES for spec in signature.inputs)]
+    return fitting or [min(SIZES)]
 
 
 def _is_open(signature: Signature) -> bool:
