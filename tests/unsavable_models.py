@@ -19,6 +19,14 @@ def _with(layer: str, before: str = "") -> str:
     return _HEAD + before.strip() + _ENTRY.format(layer=layer)
 
 
+_STEPS = (
+    _HEAD
+    + "class Stepped(keras.Model):\n    def predict_step(self, state, data):\n"
+    + "        outputs, changed = self.stateless_call(*state, data[0])\n        return {step}, changed\n"
+    + _ENTRY.format(layer="layers.Dense(8)").replace("keras.Model(inputs", "Stepped(inputs")
+)
+"""Code of a model with its own prediction step, which returns {step} of the `outputs` by call."""
+
 UNSAVABLE = {
     "an argument that is no value": (
         _with(
@@ -110,6 +118,14 @@ class Net(keras.Model):
 """,
         ),
         r"Net \('net'\): Keras does not store the arguments .*'width': self.width",
+    ),
+    "predictions that are not those of call": (
+        _STEPS.format(step="2 * outputs"),
+        r"loaded file predicts other values, by .*in the method call, not in predict_step",
+    ),
+    "predictions with another shape": (
+        _STEPS.format(step="ops.argmax(outputs, -1)"),
+        r"values of the shape \(64,\), but its file.*\(64, 3\): .*not in predict_step",
     ),
 }
 """By the fault: the code, and the pattern of the message."""
