@@ -141,4 +141,23 @@ SAVABLE = {
     "a named function and a lambda without variables": _HEAD
     + "def half(x):\n    return x / 2\n"
     + _ENTRY.format(layer="layers.Lambda(lambda x: x * 2)").replace('activation="relu"', "activation=half"),
+    "a dropout that is never off": _with(
+        "Kept(0.5)",
+        """
+class Kept(layers.Dropout):
+    def call(self, x, training=False):
+        return super().call(x, training=True)
+""",
+    ),
+    "numbers of 16 bits": _HEAD
+    + 'keras.mixed_precision.set_global_policy("mixed_bfloat16")\n'
+    + _ENTRY.format(layer="layers.Dense(64)"),
+    "logits": _with("layers.Dense(8)")
+    .replace('(3, activation="softmax")', "(3)")
+    .replace(
+        '"sparse_categorical_crossentropy"', "keras.losses.SparseCategoricalCrossentropy(from_logits=True)"
+    ),
+    "an output with a name": _with("layers.Dense(8)").replace(
+        'layers.Dense(3, activation="softmax")(x))', '{"y": layers.Dense(3, activation="softmax")(x)})'
+    ),
 }
