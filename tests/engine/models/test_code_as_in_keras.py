@@ -257,6 +257,8 @@ def test_an_objective_of_weighted_rows_is_their_weighted_mean(tmp_path: Path, ir
     with using_code(code):
         prepared = prepare_code(of_code, dataset, dataset.parts.train, seed=1)
         rows = prepared._evaluation_set(x, y, RowWeights("weight", weights))
-        assert rows.score("loss", y, p, weights) == pytest.approx(np.average(losses, weights=weights), rel=1e-4)
+        assert rows.score("loss", y, p, weights) == pytest.approx(
+            np.average(losses, weights=weights), rel=1e-4
+        )
         assert rows.score("loss", y, p, None) == pytest.approx(losses.mean(), rel=1e-4)
         assert np.isnan(rows.score("loss", y, p, np.zeros(len(y))))

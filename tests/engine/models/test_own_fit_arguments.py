@@ -9,7 +9,7 @@ from jobs.messages.task import DatasetFile
 from tests import own_code
 from tests.engine.making import dataset_file
 from tests.engine.models.test_own_code import dry_built
-from tests.engine.models.test_own_code_training import spec, trial
+from tests.engine.models.test_own_code_training import spec, trained, trial
 from tests.present import present
 from workers.engine.errors import CodeFailure
 
@@ -174,3 +174,61 @@ def test_the_score_is_that_of_kerastuner(tmp_path: Path, iris: DatasetFile, case
     arguments = {**given, "validation_data": validation}
     tuner.search(x, y, verbose=0, **{k: v for k, v in arguments.items() if k not in replaced})
     assert result["trials"][0]["score"] == pytest.approx(tuner.oracle.get_best_trials()[0].score, rel=1e-4)
+
+
+@pytest.mark.parametrize("callbacks", ["passed on", "kept"])
+def test_values_of_training_rows_of_another_model_are_no_objective(
+    tmp_path: Path, iris: DatasetFile, callbacks: str
+) -> None:
+    text = with_fit(
+        "x, y, validation_data, **kwargs",
+        *(["kwargs['callbacks'] = []"] if callbacks == "kept" else []),
+        "other = keras.Sequential([layers.Dense(3, activation='softmax')])",
+        "other.compile('adam', 'sparse_categorical_crossentropy', metrics=['accuracy'])",
+        "return other.fit(x, y, **kwargs)",
+    ).replace('        model.compile("adam", loss, metrics=["accuracy"])\n', "")
+    assert "val_accuracy" not in dry_built(tmp_path / "dry", text, "Tuned").metrics
+    assert "but the objective is val_accuracy" in failure(
+        tmp_path, text, iris, metric="val_accuracy", direction="max"
+    )
+
+
+WITHOUT_CALLBACKS = with_fit(
+    "*args, **kwargs",
+    "kwargs['callbacks'] = []",
+    "history = model.fit(*args, **kwargs)",
+    "history.history['val_loss'] = [0.5, 0.1, 0.4, 0.6]",
+    "return history",
+)
+
+
+def test_a_model_whose_best_weights_are_not_known_has_the_values_of_its_last_epoch(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    result, report, _ = trained(tmp_path, WITHOUT_CALLBACKS, "Tuned", iris)
+    assert (result["best_epoch"], result["score"]) == (4, 0.6)
+    assert report.warnings == ["callbacks_not_passed_on"]
+
+
+def test_a_trial_counts_by_its_best_epoch_even_if_its_callbacks_are_not_passed_on(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    result, report = trial(tmp_path, WITHOUT_CALLBACKS, "Tuned", iris)
+    assert result["trials"][0]["score"] == 0.1
+    assert not report.of("warning")
+
+
+def test_a_number_that_is_returned_after_training_on_all_rows_is_no_validation_loss(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    text = with_fit("x, y, **kwargs", "kwargs['callbacks'] = []", f"return {VALUE}")
+    _, report, _ = trained(tmp_path, text, "Tuned", iris)
+    assert "retrain_objective" in report.curves and "retrain_val_loss" not in report.curves
+
+
+def test_the_fit_of_keras_is_not_searched_for_hyperparameters(tmp_path: Path) -> None:
+    text = own_code.SEARCH_OF_LAYERS
+    compiled = dry_built(tmp_path / "compiled", text)
+    eager = dry_built(tmp_path / "eager", text.replace('["accuracy"],', '["accuracy"], run_eagerly=True,'))
+    assert eager.one_call and not compiled.one_call
+    assert eager.builds == compiled.builds + 1
