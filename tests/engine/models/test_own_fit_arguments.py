@@ -1,5 +1,6 @@
 """The `fit` of a HyperModel class gets what KerasTuner passes, and may set arguments itself."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.engine.models.test_own_code import dry_built
 from tests.engine.models.test_own_code_training import spec, trained, trial
 from tests.present import present
 from workers.engine.errors import CodeFailure
+from workers.engine.training import fit_arguments
 
 CLASS = (
     own_code.IMPORTS
@@ -232,3 +234,46 @@ def test_the_fit_of_keras_is_not_searched_for_hyperparameters(tmp_path: Path) ->
     eager = dry_built(tmp_path / "eager", text.replace('["accuracy"],', '["accuracy"], run_eagerly=True,'))
     assert eager.one_call and not compiled.one_call
     assert eager.builds == compiled.builds + 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "replaced"),
+    [
+        (["kwargs['epochs'] = hp.Int('epochs', 2, 3)", "return model.fit(*args, **kwargs)"], {"epochs"}),
+        (["kwargs.update(epochs=2, verbose=0)", "return model.fit(*args, **kwargs)"], {"epochs"}),
+        (["kwargs.update({'batch_size': 8})", "return model.fit(*args, **kwargs)"], {"batch_size"}),
+        (["return model.fit(*args, **{**kwargs, 'epochs': 2})"], {"epochs"}),
+        # The value that is passed counts, wholly or in a branch.
+        (["return model.fit(*args, **{'epochs': 2, **kwargs})"], set()),
+        (["kwargs['epochs'] *= 2", "return model.fit(*args, **kwargs)"], set()),
+        (["kwargs['epochs'] = kwargs['epochs'] + 1", "return model.fit(*args, **kwargs)"], set()),
+        (["if 'epochs' not in kwargs:", "    kwargs['epochs'] = 2", "return model.fit(**kwargs)"], set()),
+        (["if hp.Boolean('long'):", "    kwargs['epochs'] = 9", "return model.fit(*args, **kwargs)"], set()),
+    ],
+)  # fmt: skip
+def test_arguments_that_a_fit_writes_over_are_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], replaced: set[str]
+) -> None:
+    hypermodel = imported(tmp_path, monkeypatch, with_fit("*args, **kwargs", *lines))
+    assert fit_arguments.replaced(hypermodel) == replaced
+    # They replace what they get, so they may get it.
+    given = {"epochs": 5, "batch_size": 4}
+    assert fit_arguments.accepted(hypermodel, given) == given
+
+
+def test_a_class_inside_a_block_may_have_texts_that_begin_at_the_margin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, body = with_fit("*args, **kwargs", "return model.fit(*args, epochs=2, **kwargs)").split("class ")
+    lines = [f"    class {body}", '    text = """', ""]
+    block = "\n    ".join("\n".join(lines).splitlines())
+    text = f'{head}if True:\n{block}\nAt the margin.\n"""\n'
+    assert fit_arguments.replaced(imported(tmp_path, monkeypatch, text)) == {"epochs"}
+
+
+def imported(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
+    """Return an object of the class in a text, which is imported from a file."""
+    name = f"tuned_{folder.name}"
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    return importlib.import_module(name).Tuned()
