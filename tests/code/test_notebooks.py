@@ -308,3 +308,13 @@ def test_code_that_brings_tensorflow_may_import_it(tmp_path: Path) -> None:
         "requirements.txt": "tensorflow>=2.16\n",
     }
     assert not read_files(tmp_path, files).found.runs
+
+
+@pytest.mark.parametrize("between", ["", "import keras as k\n", "import tensorflow as other\n"])
+def test_imports_that_are_repeated_in_several_cells_change_each_use_once(
+    tmp_path: Path, between: str
+) -> None:
+    cell = "import tensorflow as tf\n"
+    builder = "def make(hp):\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    kept, _ = definitions_of(tmp_path, cell + between + cell + builder)
+    assert kept.endswith("def make(hp):\n    return keras.Sequential([keras.layers.Dense(1)])\n")

@@ -9,6 +9,7 @@ from jobs.models import Job
 from tests import factories, own_code
 from tests.code.test_dry_builds import BUILT, ask, created, field, finish, pointers, spec_of, stored
 from tests.jobs.yard import PretendWorker
+from tests.next_steps import has_next_step
 from tests.people import People, browser_of
 
 OWN_FIT = {"own_fit": True, "one_call": True, "metrics": ("val_loss", "val_f1"), "measures_all": True}
@@ -77,10 +78,26 @@ def test_trials_cannot_be_compared_at_epochs_that_a_fit_sets_itself(
 def test_a_measure_that_no_epoch_of_an_own_fit_has_is_refused(
     api: Client, code: str, worker: PretendWorker
 ) -> None:
-    built(api, code, worker, metrics=("loss", "f1"), replaced=())
+    built(api, code, worker, metrics=("val_loss", "f1"), replaced=())
     stopping = {"early_stopping": {"monitor": "val_auc"}}
     places = ["/spec/search/objective/metric", "/spec/fit/early_stopping/monitor"]
     assert pointers(created(api, own_fit_spec(code, stopping))) == places
+
+
+def test_a_fit_that_did_not_validate_in_the_dry_build_may_do_so_in_a_later_epoch(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    built(api, code, worker, metrics=("loss", "f1"), replaced=())
+    spec = own_fit_spec(code)
+    assert created(api, spec).status_code == 201
+    body = {"project": "yard", "spec": spec}
+    plan = api.post("/api/v1/experiments/validate", body, content_type="application/json").json()["plan"]
+    ((pointer, message),) = [
+        (warning["pointer"], warning["message"])
+        for warning in plan["warnings"]
+        if "'val_f1'" in warning["message"]
+    ]
+    assert pointer == "/search/objective/metric" and has_next_step(message)
 
 
 def test_a_number_that_a_fit_returns_is_any_objective(api: Client, code: str, worker: PretendWorker) -> None:

@@ -171,10 +171,23 @@ def _problems_of_files(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Prob
 
 def _problems_of_monitors(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     """Yield objectives and other measures that no epoch has."""
+    for pointer, name in _not_measured(spec, built) if not _may_validate_later(built) else ():
+        listed = ", ".join(_measured(spec, built))
+        yield Problem(pointer, f"{name!r} is not measured; the code has {listed}")
+
+
+def _not_measured(spec: ExperimentSpec, built: BuiltModel) -> Iterator[tuple[str, str]]:
+    """Yield the monitors that the dry build did not measure; none if its measures are unknown."""
     measured = _measured(spec, built)
-    for pointer, name in _monitors(spec) if measured else ():
-        if name not in measured:
-            yield Problem(pointer, f"{name!r} is not measured; the code has {', '.join(measured)}")
+    yield from (monitor for monitor in _monitors(spec) if measured and monitor[1] not in measured)
+
+
+def _may_validate_later(built: BuiltModel) -> bool:
+    """Return whether a class's fit did not validate in the one epoch of the dry build, but may in others.
+
+    Such a fit passes `validation_freq` to Keras, for example.
+    """
+    return built.own_fit and not any(name.startswith("val_") for name in built.metrics)
 
 
 def _measured(spec: ExperimentSpec, built: BuiltModel) -> Sequence[str]:
@@ -278,14 +291,25 @@ def is_addition(name: str, declared: Space) -> bool:
 
 
 def warnings_of(spec: ExperimentSpec, built: BuiltModel) -> list[Problem]:
-    """Return the hyperparameters that a person has added to those that the dry build has found."""
+    """Return what the dry build has not found: added hyperparameters, and measures of later epochs."""
     if not isinstance(spec.model, CodeModel):
         return []
+    later = _not_measured(spec, built) if _may_validate_later(built) else ()
+    listed = ", ".join(_measured(spec, built))
+    measures_of_later = [
+        warning(
+            pointer,
+            f"in one epoch of the dry build its fit measured {listed} and validated no rows, so a training "
+            f"fails unless a later epoch has {name!r}",
+            "Leave it if the fit validates later, else pass validation_data on to model.fit",
+        )
+        for pointer, name in later
+    ]
     # The rows that were sent may be others than those of the whole space.
     rows = spec.search.space if spec.search is not None else ()
     places = [("/search/space", row.name) for row in rows]
     places += [(f"/model/hyperparameters/{escaped(name)}", name) for name in spec.model.hyperparameters]
-    return [
+    return measures_of_later + [
         warning(
             pointer,
             f"the dry build has not found {name!r}, so it has no effect unless the code asks for it",

@@ -239,3 +239,26 @@ def test_curves_are_the_same_if_the_rows_do_not_fit_on_the_device(
     _, in_blocks = trial(tmp_path / "b", text, "build_model", iris, fit=fit)
     for name, values in curves(report).items():
         np.testing.assert_allclose(curves(in_blocks)[name], values, rtol=1e-4, err_msg=name)
+
+
+def test_an_objective_of_weighted_rows_is_their_weighted_mean(tmp_path: Path, iris: DatasetFile) -> None:
+    from workers.engine.data.dataset import load_dataset
+    from workers.engine.data.weights import RowWeights
+    from workers.engine.models.own_code import using_code
+    from workers.engine.training.own_code import prepare_code
+
+    code = own_code.code_in(tmp_path / "code", own_code.SEARCH_OF_LAYERS)
+    of_code = spec(code, "build_model")
+    dataset = load_dataset(iris, present(of_code.data))
+    x, y = dataset.take(dataset.parts.validation)
+    weights = np.where(np.arange(len(y)) == 0, 1.0, 0.01)
+    p = np.random.default_rng(0).dirichlet(np.ones(3), len(y))
+    losses = -np.log(p[np.arange(len(y)), y])
+    with using_code(code):
+        prepared = prepare_code(of_code, dataset, dataset.parts.train, seed=1)
+        rows = prepared._evaluation_set(x, y, RowWeights("weight", weights))
+        assert rows.score("loss", y, p, weights) == pytest.approx(
+            np.average(losses, weights=weights), rel=1e-4
+        )
+        assert rows.score("loss", y, p, None) == pytest.approx(losses.mean(), rel=1e-4)
+        assert np.isnan(rows.score("loss", y, p, np.zeros(len(y))))

@@ -15,7 +15,14 @@ from tests.engine.making import ArtifactReport, dataset_file
 
 
 class TrainingReport(ArtifactReport):
-    """Records a training's artifacts."""
+    """Records a training's artifacts, and the names of its curves."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.curves: set[str] = set()
+
+    def metric(self, x: float, values: dict[str, float], **named: Any) -> None:
+        self.curves.update(values)
 
     def recorded(self) -> tuple[str, ...]:
         return ()
@@ -24,7 +31,7 @@ class TrainingReport(ArtifactReport):
 def trained(
     folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
     direction: str = "min", **parts: Any
-) -> tuple[dict[str, Any], ArtifactReport, TrainTask]:  # fmt: skip
+) -> tuple[dict[str, Any], TrainingReport, TrainTask]:  # fmt: skip
     """Train, retrain on more rows, save and evaluate a model, as the step after a search does."""
     from workers.engine.tasks import train
 

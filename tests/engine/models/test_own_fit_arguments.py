@@ -1,5 +1,6 @@
 """The `fit` of a HyperModel class gets what KerasTuner passes, and may set arguments itself."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ from jobs.messages.task import DatasetFile
 from tests import own_code
 from tests.engine.making import dataset_file
 from tests.engine.models.test_own_code import dry_built
-from tests.engine.models.test_own_code_training import spec, trial
+from tests.engine.models.test_own_code_training import spec, trained, trial
 from tests.present import present
 from workers.engine.errors import CodeFailure
+from workers.engine.training import fit_arguments
 
 CLASS = (
     own_code.IMPORTS
@@ -174,3 +176,104 @@ def test_the_score_is_that_of_kerastuner(tmp_path: Path, iris: DatasetFile, case
     arguments = {**given, "validation_data": validation}
     tuner.search(x, y, verbose=0, **{k: v for k, v in arguments.items() if k not in replaced})
     assert result["trials"][0]["score"] == pytest.approx(tuner.oracle.get_best_trials()[0].score, rel=1e-4)
+
+
+@pytest.mark.parametrize("callbacks", ["passed on", "kept"])
+def test_values_of_training_rows_of_another_model_are_no_objective(
+    tmp_path: Path, iris: DatasetFile, callbacks: str
+) -> None:
+    text = with_fit(
+        "x, y, validation_data, **kwargs",
+        *(["kwargs['callbacks'] = []"] if callbacks == "kept" else []),
+        "other = keras.Sequential([layers.Dense(3, activation='softmax')])",
+        "other.compile('adam', 'sparse_categorical_crossentropy', metrics=['accuracy'])",
+        "return other.fit(x, y, **kwargs)",
+    ).replace('        model.compile("adam", loss, metrics=["accuracy"])\n', "")
+    assert "val_accuracy" not in dry_built(tmp_path / "dry", text, "Tuned").metrics
+    assert "but the objective is val_accuracy" in failure(
+        tmp_path, text, iris, metric="val_accuracy", direction="max"
+    )
+
+
+WITHOUT_CALLBACKS = with_fit(
+    "*args, **kwargs",
+    "kwargs['callbacks'] = []",
+    "history = model.fit(*args, **kwargs)",
+    "history.history['val_loss'] = [0.5, 0.1, 0.4, 0.6]",
+    "return history",
+)
+
+
+def test_a_model_whose_best_weights_are_not_known_has_the_values_of_its_last_epoch(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    result, report, _ = trained(tmp_path, WITHOUT_CALLBACKS, "Tuned", iris)
+    assert (result["best_epoch"], result["score"]) == (4, 0.6)
+    assert report.warnings == ["callbacks_not_passed_on"]
+
+
+def test_a_trial_counts_by_its_best_epoch_even_if_its_callbacks_are_not_passed_on(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    result, report = trial(tmp_path, WITHOUT_CALLBACKS, "Tuned", iris)
+    assert result["trials"][0]["score"] == 0.1
+    assert not report.of("warning")
+
+
+def test_a_number_that_is_returned_after_training_on_all_rows_is_no_validation_loss(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    text = with_fit("x, y, **kwargs", "kwargs['callbacks'] = []", f"return {VALUE}")
+    _, report, _ = trained(tmp_path, text, "Tuned", iris)
+    assert "retrain_objective" in report.curves and "retrain_val_loss" not in report.curves
+
+
+def test_the_fit_of_keras_is_not_searched_for_hyperparameters(tmp_path: Path) -> None:
+    text = own_code.SEARCH_OF_LAYERS
+    compiled = dry_built(tmp_path / "compiled", text)
+    eager = dry_built(tmp_path / "eager", text.replace('["accuracy"],', '["accuracy"], run_eagerly=True,'))
+    assert eager.one_call and not compiled.one_call
+    assert eager.builds == compiled.builds + 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "replaced"),
+    [
+        (["kwargs['epochs'] = hp.Int('epochs', 2, 3)", "return model.fit(*args, **kwargs)"], {"epochs"}),
+        (["kwargs.update(epochs=2, verbose=0)", "return model.fit(*args, **kwargs)"], {"epochs"}),
+        (["kwargs.update({'batch_size': 8})", "return model.fit(*args, **kwargs)"], {"batch_size"}),
+        (["return model.fit(*args, **{**kwargs, 'epochs': 2})"], {"epochs"}),
+        # The value that is passed counts, wholly or in a branch.
+        (["return model.fit(*args, **{'epochs': 2, **kwargs})"], set()),
+        (["kwargs['epochs'] *= 2", "return model.fit(*args, **kwargs)"], set()),
+        (["kwargs['epochs'] = kwargs['epochs'] + 1", "return model.fit(*args, **kwargs)"], set()),
+        (["if 'epochs' not in kwargs:", "    kwargs['epochs'] = 2", "return model.fit(**kwargs)"], set()),
+        (["if hp.Boolean('long'):", "    kwargs['epochs'] = 9", "return model.fit(*args, **kwargs)"], set()),
+    ],
+)  # fmt: skip
+def test_arguments_that_a_fit_writes_over_are_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], replaced: set[str]
+) -> None:
+    hypermodel = imported(tmp_path, monkeypatch, with_fit("*args, **kwargs", *lines))
+    assert fit_arguments.replaced(hypermodel) == replaced
+    # They replace what they get, so they may get it.
+    given = {"epochs": 5, "batch_size": 4}
+    assert fit_arguments.accepted(hypermodel, given) == given
+
+
+def test_a_class_inside_a_block_may_have_texts_that_begin_at_the_margin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, body = with_fit("*args, **kwargs", "return model.fit(*args, epochs=2, **kwargs)").split("class ")
+    lines = [f"    class {body}", '    text = """', ""]
+    block = "\n    ".join("\n".join(lines).splitlines())
+    text = f'{head}if True:\n{block}\nAt the margin.\n"""\n'
+    assert fit_arguments.replaced(imported(tmp_path, monkeypatch, text)) == {"epochs"}
+
+
+def imported(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
+    """Return an object of the class in a text, which is imported from a file."""
+    name = f"tuned_{folder.name}"
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    return importlib.import_module(name).Tuned()

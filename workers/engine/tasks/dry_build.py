@@ -220,5 +220,9 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, m
             history.append(returned)
         measured.add_returned(returned, built.model)
 
-    explorer.explore(fit)
+    if code_build.own_fit:
+        explorer.explore(fit)
+    else:
+        # The fit of Keras declares nothing.
+        explorer.use(fit, {})
     explorer.notes += measured.notes

@@ -7,7 +7,13 @@ import keras
 
 from jobs.spec.sections.search import Objective
 from workers.engine.evaluation.metric_results import notes_on, numbers_of
-from workers.engine.training.fit_results import is_number, returned_values, training_names
+from workers.engine.training.fit_results import (
+    UNNAMED,
+    is_number,
+    names_in_histories,
+    returned_values,
+    training_names,
+)
 
 
 class Measured:
@@ -30,15 +36,23 @@ class Measured:
         """Return a callback that records the values of each epoch."""
         return _EpochValueNames(self, model)
 
-    def add(self, values: Mapping[str, Any], model: Any) -> None:
-        """Record the values of an epoch, or those that were returned."""
+    def add(
+        self, values: Mapping[str, Any], model: Any, on_training_rows: frozenset[str] = frozenset()
+    ) -> None:
+        """Record the values of an epoch, or those that were returned.
+
+        Args:
+            values: by name.
+            model: has been trained.
+            on_training_rows: further names of values of the training rows.
+        """
         names = list(numbers_of(values))
         self.names.update(dict.fromkeys(names))
         self.notes += [note for note in notes_on(values) if note not in self.notes]
         # A model that was not trained does not know the names of its metrics yet, but another one may.
         self._on_training_rows |= training_names(model)
         if not any(name.startswith("val_") for name in names):
-            new = (name for name in names if name not in self._on_training_rows)
+            new = (name for name in names if name not in self._on_training_rows | on_training_rows)
             self.names.update({f"val_{name}": None for name in new})
 
     def add_returned(self, answer: Any, model: Any) -> None:
@@ -48,12 +62,14 @@ class Measured:
             CodeFitFailure: it is none that KerasTuner understands.
         """
         self.returns_number |= is_number(answer)
-        unnamed = Objective(metric="objective")
+        unnamed = Objective(metric=UNNAMED)
+        of_histories = names_in_histories(answer)
         if isinstance(answer, keras.callbacks.History):
-            self.add({name: values[-1] for name, values in answer.history.items() if values}, model)
+            values = {name: values[-1] for name, values in answer.history.items() if values}
+            self.add(values, model, of_histories)
         elif values := returned_values(answer, unnamed):
             values.pop(unnamed.metric, None)
-            self.add(values, model)
+            self.add(values, model, of_histories)
 
 
 class _EpochValueNames(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
@@ -67,4 +83,5 @@ class _EpochValueNames(keras.callbacks.Callback):  # type: ignore[misc,unused-ig
         return self
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        self._measured.add(logs or {}, self._trained)
+        # A `fit` may train another model than the one that was built.
+        self._measured.add(logs or {}, self.model if self.model is not None else self._trained)

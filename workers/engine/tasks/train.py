@@ -130,7 +130,7 @@ class _TrainRun:
             extra={"phase": FIND_PHASE},
         )
         result = prepared.training(plan).run(self._resumable(snapshot))
-        if prepared.chooses_epoch:
+        if prepared.chooses_epoch and not result.keeps_last:
             self._warn_if_cut_short(result)
         # An ensemble fits its weights to these predictions, so they come from a model that has not been
         # trained on the validation rows.

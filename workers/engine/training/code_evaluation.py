@@ -1,5 +1,6 @@
 """Evaluates models that user code compiles, as Keras' `evaluate` does, and runs their epochs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -88,7 +89,13 @@ class CodeEvaluationSet(EvaluationSet):
             raise TypeError("the evaluation set has no program")
         build = self._build
         rows = code_build.unfinished_rows(p, build.output, build.shape).astype("float32")
-        given = None if weights is None else weights.astype("float32")
+        given = None
+        if weights is not None:
+            # A drawn sample may have rows without weight alone, for which no value is defined.
+            if not weights.any():
+                return math.nan
+            # Keras divides a loss by the number of rows, so their mean has to be 1.
+            given = (weights / weights.mean()).astype("float32")
         with calling(CodeFitFailure, "computing the loss and the metrics"):
             return self.program.score(build.targets(y), rows, given)[name]
 

@@ -11,6 +11,8 @@ from workers.engine.errors import CodeFitFailure
 from workers.engine.evaluation.metric_results import numbers_of
 
 LOSS = "loss"
+UNNAMED = "objective"
+"""The name of a number that a `fit` returned, where no objective gives it one."""
 EXPECTED = "return the history of model.fit, a number, or numbers by name"
 
 
@@ -18,6 +20,16 @@ def training_names(model: Any) -> frozenset[str]:
     """Return the names of the values that Keras' `fit` measures on training rows for this model."""
     parts = [part for metric in model.metrics for part in (metric, *getattr(metric, "metrics", ()))]
     return frozenset({LOSS, *(part.name for part in parts)})
+
+
+def names_in_histories(answer: Any) -> frozenset[str]:
+    """Return the names of the values of training rows that a `fit` returned in a `History`, or in several.
+
+    The model that it has trained may be another one than the one that was built.
+    """
+    parts = answer if isinstance(answer, list) else [answer]
+    histories = (part.history for part in parts if isinstance(part, keras.callbacks.History))
+    return frozenset(name for values in histories for name in values if not name.startswith("val_"))
 
 
 def with_objectives(

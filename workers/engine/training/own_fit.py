@@ -28,7 +28,9 @@ from workers.engine.training.declarations import warn_of_unknown
 from workers.engine.training.fit_arguments import accepted
 from workers.engine.training.fit_results import (
     LOSS,
+    UNNAMED,
     epochs_of,
+    names_in_histories,
     returned_values,
     training_names,
     with_objectives,
@@ -40,6 +42,8 @@ from workers.engine.training.training_state import snapshot_of
 
 FINISHED = "own_fit_finished"
 """Key of the state of a checkpoint: the epochs for which the call was made, once it has returned."""
+KEEPS_LAST = "own_fit_keeps_last"
+"""Key of that state: the best epoch's weights are not known, so the model has the last ones."""
 
 
 class CodeFitLoop(FitLoop):
@@ -74,6 +78,7 @@ class OwnFitTraining(Training):
         self._spec = spec
         self._validation_rows = validation
         self._is_over = False
+        self._keeps_last = False
         self._returned: dict[str, float] = {}
         best = [] if plan.best is None else [plan.best.metric]
         searched = () if spec.search is None or plan.best is None else spec.search.objectives or ()
@@ -88,11 +93,17 @@ class OwnFitTraining(Training):
         """See `Training.start`. A call that has not returned begins again."""
         if resume is not None and resume.state["extra"].get(FINISHED) == self._plan.epochs:
             self._returned = resume.state["extra"]["returned"]
+            self._keeps_last = resume.state["extra"].get(KEEPS_LAST, False)
             self._is_over = True
             self._plan.extra = {**resume.state["extra"]}
             super().start(resume)
         elif resume is not None:
             self._plan.report.log("fit is one call, which cannot be continued: the training begins again")
+
+    @property
+    def model(self) -> Any:
+        """The model that was built. The code may train another one."""
+        return self._plan.model
 
     @property
     def is_finished(self) -> bool:
@@ -109,9 +120,11 @@ class OwnFitTraining(Training):
         self._is_over = True
         plan = self._plan
         self._state.epoch = max(self._state.epoch, 1)
-        if not self._state.history:
+        if not self._state.history and self._returned:
             plan.report.metric(self._state.epoch, self._labelled(self._returned), execution=plan.execution)
         plan.extra = {**plan.extra, FINISHED: plan.epochs, "returned": self._returned}
+        if self._keeps_last:
+            plan.extra[KEEPS_LAST] = True
         self._serve_requests(final=True, due=True)
         plan.on_progress(self._state.epoch)
 
@@ -145,17 +158,17 @@ class OwnFitTraining(Training):
             CodeFitFailure: it returned something else, or an objective is unknown.
         """
         objectives, plan = self._objectives, self._plan
+        on_training_rows = training_names(plan.model) | names_in_histories(answer)
         if isinstance(answer, keras.callbacks.History) and not self._state.history:
-            # The callbacks were not passed on.
-            for values_of_epoch in epochs_of(answer):
-                self.record(values_of_epoch)
+            self._record_afterwards(answer, on_training_rows)
         main = (
-            Objective()
+            Objective(metric=UNNAMED)
             if plan.best is None
             else Objective(metric=plan.best.metric, direction=plan.best.direction)
         )
-        on_training_rows = training_names(plan.model)
         returned = with_objectives(returned_values(answer, main), objectives, on_training_rows)
+        if plan.validation is None:
+            returned = _without_validation(returned)
         measured = {*returned, *(name for epoch in self._state.history for name in epoch)}
         if plan.best is not None and (missing := [name for name in objectives if name not in measured]):
             listed = ", ".join(sorted(measured)) or "nothing"
@@ -165,8 +178,29 @@ class OwnFitTraining(Training):
             )
         return returned
 
-    def record(self, logs: Mapping[str, Any]) -> bool:
+    def _record_afterwards(self, history: Any, on_training_rows: frozenset[str]) -> None:
+        """Record the epochs of a call that did not pass the callbacks on. Only its last weights are known."""
+        for values_of_epoch in epochs_of(history):
+            self.record(values_of_epoch, on_training_rows)
+        state, plan = self._state, self._plan
+        state.best_weights = []
+        # A trial is measured by its best epoch, as in KerasTuner. Its weights are not used.
+        if plan.best is None or plan.execution is not None or self._best_epoch() == state.epoch:
+            return
+        self._keeps_last = True
+        plan.report.warning(
+            "callbacks_not_passed_on",
+            f"fit does not pass on its callbacks, so the weights of the best epoch by {plan.best.metric}, "
+            f"epoch {self._best_epoch()}, are not known: the model has the last weights, and its values are "
+            f"those of epoch {state.epoch}. To keep the best epoch, pass callbacks on to model.fit.",
+        )
+
+    def record(self, logs: Mapping[str, Any], on_training_rows: frozenset[str]) -> bool:
         """Record an epoch's measures; return whether the training should end now.
+
+        Args:
+            logs: the measures by name.
+            on_training_rows: names of values of the training rows; see `training_names`.
 
         Raises:
             NanLoss: the loss is NaN or infinite.
@@ -175,7 +209,7 @@ class OwnFitTraining(Training):
         plan, state = self._plan, self._state
         objective = plan.best.metric if plan.best is not None else ""
         values_of_epoch = {**numbers_of(logs), **self._validate()}
-        metrics = with_objectives(values_of_epoch, self._objectives, training_names(plan.model))
+        metrics = with_objectives(values_of_epoch, self._objectives, on_training_rows)
         state.epoch += 1
         if not math.isfinite(metrics.get(LOSS, 0.0)):
             raise NanLoss(
@@ -183,7 +217,7 @@ class OwnFitTraining(Training):
             )
         if plan.validation is None:
             # The rows are part of the training.
-            metrics = {name: value for name, value in metrics.items() if not name.startswith("val_")}
+            metrics = _without_validation(metrics)
         state.history.append(metrics)
         if (
             plan.best is not None
@@ -251,7 +285,8 @@ class OwnFitTraining(Training):
         state = self._state
         objective = self._plan.best.metric if self._plan.best is not None else ""
         history = state.history or [{}]
-        best = len(history) if objective in self._returned else self._best_epoch()
+        is_last = self._keeps_last or objective in self._returned
+        best = len(history) if is_last else self._best_epoch()
         best = min(max(best, 1), len(history))
         metrics = {**history[best - 1], **self._returned}
         return TrainingResult(
@@ -264,7 +299,12 @@ class OwnFitTraining(Training):
             is_exhausted=self._is_exhausted(),
             best=tuple(state.improvements),
             verdict=state.verdict,
+            keeps_last=self._keeps_last,
         )
+
+
+def _without_validation(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if not name.startswith("val_")}
 
 
 class _EpochReporter(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
@@ -281,5 +321,9 @@ class _EpochReporter(keras.callbacks.Callback):  # type: ignore[misc,unused-igno
         self._training.check_time()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        if self._training.record(logs or {}) and self.model is not None:
+        if self._training.record(logs or {}, self._names()) and self.model is not None:
             self.model.stop_training = True
+
+    def _names(self) -> frozenset[str]:
+        # A `fit` may train another model than the one that was built.
+        return training_names(self.model if self.model is not None else self._training.model)

@@ -129,6 +129,7 @@ class TrainingResult:
         is_exhausted: it stopped early, so more epochs would not be used.
         best: (epoch, value) for each epoch that improved the tracked metric.
         verdict: why it was pruned; None if it was not.
+        keeps_last: `best_epoch` is the last one, since the best epoch's weights are not known.
     """
 
     epochs: int
@@ -140,3 +141,4 @@ class TrainingResult:
     is_exhausted: bool = False
     best: tuple[tuple[int, float], ...] = ()
     verdict: Verdict | None = None
+    keeps_last: bool = False
