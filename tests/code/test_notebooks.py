@@ -264,6 +264,9 @@ def test_code_without_entries_says_what_was_looked_for_on_its_page(people: Peopl
         ("from kerastuner.tuners import Hyperband\n", "from keras_tuner.tuners import Hyperband\n"),
         ("import tensorflow as tf\nx = tf.keras.layers.Dense\n\n\ndef f():\n    return x, tf.keras.Model\n",
          "import keras\nx = keras.layers.Dense\n\n\ndef f():\n    return x, keras.Model\n"),
+        ("import tensorflow as tf; x = 1\nimport tensorflow as tf\ny = tf.keras.Input, tf.keras.Model\n"
+         "def f():\n    return x, y\n",
+         "import keras; x = 1\nimport keras\ny = keras.Input, keras.Model\ndef f():\n    return x, y\n"),
         ("import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n",
          "import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n"),
     ],
@@ -272,10 +275,72 @@ def test_imports_from_tensorflow_are_named_and_become_those_of_keras(
     tmp_path: Path, text: str, kept: str
 ) -> None:
     builder = "def make(hp):\n    return keras, k, layers, models, Dense, L, kt, Hyperband\n"
-    assert [notice.line for notice in found_in(tmp_path, text + builder).runs] == [1]
+    lines = [
+        number for number, line in enumerate(text.splitlines(), 1) if line.startswith(("import", "from"))
+    ]
+    assert [notice.line for notice in found_in(tmp_path, text + builder).runs] == lines
     changed, _ = definitions_of(tmp_path, text + builder)
     kept += builder
     assert changed.replace("\n\n", "\n").strip() == kept.replace("\n\n", "\n").strip()
+
+
+@pytest.mark.parametrize(
+    "block", ["try:\n{}except ImportError:\n    pass\n", "if True:\n{}", "with scope:\n{}"]
+)
+def test_the_definitions_inside_of_a_block_are_kept(tmp_path: Path, block: str) -> None:
+    inside = (
+        "    class Hyper(kt.HyperModel):\n"
+        "        def build(self, hp):\n"
+        "            return keras.Model(hp, UNITS)\n"
+        "        def fit(self, hp, model, *args, **kwargs):\n"
+        "            return model.fit(*args, **kwargs)\n"
+    )
+    text = (
+        "import keras\nimport keras_tuner as kt\nscope = keras.name_scope('a')\nUNITS = 3\n"
+        + block.format(inside)
+    )
+    found = found_in(tmp_path, f"{text}model = Hyper().build(1)\nmodel.fit(1)\n")
+    assert [notice.message for notice in found.runs] == ["model.fit(1)"]
+    kept, _ = definitions_of(tmp_path, f"{text}model = Hyper().build(1)\nmodel.fit(1)\n")
+    assert inside in kept and "UNITS = 3" in kept and "model.fit(1)" not in kept
+
+
+def test_a_function_in_a_block_that_needs_the_data_is_kept_and_the_data_are_named(tmp_path: Path) -> None:
+    text = """import keras
+x = keras.utils.get_file("a")
+if x:
+    print(x)
+if True:
+    def make(hp):
+        return keras.Input(x.shape)
+"""
+    kept, found = definitions_of(tmp_path, text)
+    assert "def make(hp):" in kept and "print(x)" not in kept
+    assert not found.problems
+    (tmp_path / "whole").mkdir()
+    assert "the definitions use x" in found_in(tmp_path / "whole", text).notices[0].message
+
+
+def test_names_of_a_function_alone_are_not_taken_for_those_of_the_module(tmp_path: Path) -> None:
+    text = """import keras
+def build_model(hp):
+    model = keras.Sequential([keras.Input(size) for size in hp])
+    try:
+        best = 1
+    except ValueError as error:
+        print(error)
+    return lambda history: (history, model, best)
+best = tuner.get_best_hyperparameters(5)
+model = build_model(best[0])
+history = model.fit(1)
+size = history.size
+error = model.evaluate(1)
+"""
+    assert not found_in(tmp_path, text).notices
+    shared = text.replace("    try:\n", "    global model\n    try:\n")
+    assert [notice.message[:25] for notice in found_in(tmp_path, shared).notices] == [
+        "the definitions use model"
+    ]
 
 
 def test_the_callbacks_of_a_search_and_imports_without_use_are_left_out(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ instead.
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from jobs.messages.code import CodeNotice
 from workers.code_reader.modules import Module, printable
 from workers.code_reader.scripts import is_start
+from workers.code_reader.uses import executed, use_of
 
 WORK = frozenset(
     {
@@ -36,15 +36,6 @@ CALLBACK = "Callback"
 FROM_DATA = "is computed from the data or from a training"
 
 
-@dataclass
-class _Use:
-    """The names that a statement reads, binds and calls."""
-
-    reads: set[str] = field(default_factory=set)
-    binds: set[str] = field(default_factory=set)
-    calls: set[str] = field(default_factory=set)
-
-
 class Notebook:
     """The statements of one file, divided into those that define and those that run.
 
@@ -55,7 +46,7 @@ class Notebook:
 
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._uses = {id(node): _use_of(module, node) for node in module.tree.body}
+        self._uses = {id(node): use_of(module, node) for node in module.tree.body}
         self.runs = [node for node in module.tree.body if self._works(node)]
         tainted = self._tainted()
         defined = self._defined(tainted)
@@ -114,7 +105,7 @@ class Notebook:
         tainted: set[str] = set()
         for node in self._module.tree.body:
             use = self._uses[id(node)]
-            if self._works(node) or (use.reads & tainted and not _defines(node)):
+            if self._works(node) or (use.asks & tainted and not _defines(node)):
                 tainted |= use.binds
                 if not _defines(node):
                     # `normalizer.adapt(x)` changes what `normalizer` is.
@@ -135,7 +126,7 @@ class Notebook:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or is_start(node):
             return True
         use = self._uses[id(node)]
-        if self._works(node) or use.reads & tainted:
+        if self._works(node) or use.asks & tainted:
             return False
         if isinstance(node, ast.Expr) and any(SETTINGS.search(name) for name in use.calls):
             return True
@@ -170,7 +161,7 @@ class Notebook:
             return bool(use.binds & (needed | {"*", "annotations"}))
         if _is_text(node):
             return True
-        if _defines(node) or self._works(node) or use.reads & tainted:
+        if _defines(node) or self._works(node) or use.asks & tainted:
             return False
         return bool((use.binds | _holders(node)) & needed)
 
@@ -190,32 +181,12 @@ def _is_tuner(name: str) -> bool:
     return last in TUNERS and home.partition(".")[0] in ("keras_tuner", "kerastuner", "kt")
 
 
-def _use_of(module: Module, node: ast.stmt) -> _Use:
-    use = _Use()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            (use.reads if isinstance(part.ctx, ast.Load) else use.binds).add(part.id)
-        elif isinstance(part, ast.Call):
-            use.calls.add(module.full_name(part.func) or _last(part.func))
-        elif isinstance(part, ast.alias):
-            use.binds.add(part.asname or part.name.partition(".")[0])
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        # Names that are bound inside are not names of the module.
-        use.binds = {node.name}
-    return use
-
-
-def _last(node: ast.expr) -> str:
-    """Return the method's name in a call such as `make().fit()`."""
-    return node.attr if isinstance(node, ast.Attribute) else ""
-
-
 def _holders(node: ast.stmt) -> set[str]:
     """Return the names whose objects a statement may change: those of which it calls a method."""
     return (
         {
             part.func.value.id
-            for part in ast.walk(node)
+            for part in executed(node)
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
             if isinstance(part.func.value, ast.Name)
         }
