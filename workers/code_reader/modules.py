@@ -3,9 +3,10 @@
 import ast
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jobs.messages.code import MAX_TEXT, CodeProblem
+from jobs.messages.code import MAX_FOUND, MAX_TEXT, CodeProblem
 from workers.code_reader.files import SourceFile
 
 MAGIC = re.compile(r"^\s*([!%?]|[\w, ]+=\s*[!%])")
@@ -80,7 +81,8 @@ class Module:
 
     def line(self, number: int) -> str:
         """Return a line, without its end."""
-        return self.lines()[number - 1].rstrip() if number <= len(self._lines) else ""
+        line = self._lines[number - 1] if number <= len(self._lines) else b""
+        return line.decode("utf-8", "replace").rstrip()
 
     def source(self, node: ast.expr | None) -> str | None:
         """Return an expression as it is written, on one line; None without one."""
@@ -145,6 +147,11 @@ def printable(text: str) -> str:
     """Return a text from the code that can be stored and shown: short, and without control characters."""
     # An escape in a constant may be a NUL or half a character, which no database and no JSON accepts.
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:MAX_TEXT])
+
+
+def list_of_names(names: Sequence[str]) -> str | None:
+    """Return names as a list of Python, which is complete; None for too many."""
+    return repr([printable(name) for name in names]) if len(names) <= MAX_FOUND else None
 
 
 def constant(node: ast.expr | None) -> object:
