@@ -29,7 +29,7 @@ def passed_places(places: Sequence[CodeArgument], given: Mapping[int, list[str]]
     if not _arrive(before, texts):
         name = before[-1].name
         missing = [place.name for number, place in enumerate(before) if number not in given]
-        advice = f"give {', '.join(missing)} too" if missing else "the script cannot tell where one ends"
+        advice = f"give {', '.join(missing)} too" if missing else "the script does not know where one ends"
         raise ArgumentRefused(name, f"it has no name, so it would be read as an earlier argument; {advice}")
     return [text for each in texts for text in each]
 

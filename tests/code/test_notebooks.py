@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.messages.code import CodeFound, ReadRequest, SentFile
+from jobs.messages.code import MAX_FOUND, CodeFound, ReadRequest, SentFile
 from jobs.models import CodeVersion
 from jobs.spec.experiment import ExperimentSpec
 from tests.code.making import read_files
 from tests.factories import make_dataset
 from tests.markup import squeezed
 from tests.people import People, browser_of
+from workers.code_reader.modules import Module
 from workers.code_reader.reading import read
 from workers.system.archives import BadArchive
 
@@ -188,6 +189,60 @@ def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
     assert [notice.line for notice in reading.found.runs] == [1]
     with pytest.raises(BadArchive, match=r"'a\.ipynb' is no notebook"):
         read_files(tmp_path, {"a.ipynb": "{"})
+
+
+def test_lines_that_only_begin_like_those_of_a_notebook_stay(tmp_path: Path) -> None:
+    text = '''!pip install x
+import keras
+print("%s"
+      % 3)
+def make(hp):
+    """Make it.
+
+    %timeit is no command here,
+    !nor this
+
+
+
+
+    and these lines stay.
+    """
+    %cd x
+    return keras.Input((hp
+        % 3,))
+files = !ls
+'''
+    found = found_in(tmp_path, text)
+    assert not found.problems
+    assert [notice.line for notice in found.runs] == [1, 16, 19]
+    kept, _ = definitions_of(tmp_path, text)
+    assert kept.partition("def make")[2] == text.partition("def make")[2].partition("files =")[0].replace(
+        "    %cd x", "    pass  # %cd x"
+    )
+
+
+def test_numbers_that_cannot_be_stored_are_left_out_of_a_search(tmp_path: Path) -> None:
+    digits = "9" * 400
+    text = f"""import keras, keras_tuner as kt
+def make(hp): ...
+stop = keras.callbacks.EarlyStopping(patience=3, min_delta={digits})
+tuner = kt.RandomSearch(make, "val_loss", max_trials=1e999, seed={digits})
+tuner.search(1, 2, epochs=5, callbacks=[stop])
+"""
+    search = found_in(tmp_path, text).search
+    assert search is not None and search.early_stopping is not None
+    assert (search.max_trials, search.seed, search.epochs) == (None, None, 5)
+    assert (search.early_stopping.patience, search.early_stopping.min_delta) == (3, 0.0)
+    assert {"max_trials", "seed"} <= set(search.left_out)
+
+
+def test_the_notices_of_a_long_notebook_are_bounded_and_read_their_own_lines_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "def make(hp): ...\n" + "model.fit(1)\n" * 2_000
+    # The whole file for each notice would be a million lines here.
+    monkeypatch.setattr(Module, "lines", lambda _: pytest.fail("all lines are read"))
+    assert len(found_in(tmp_path, text).runs) == MAX_FOUND
 
 
 def test_a_syntax_error_beside_lines_of_a_notebook_is_named(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def _argument(
 
 
 def _value_of(module: Module, node: ast.expr | None) -> ast.expr | None:
-    """Return the expression that a name of the module stands for, if it is assigned once; else the node."""
+    """Return the expression assigned to a name of the module, if there is one; else the node."""
     if not isinstance(node, ast.Name):
         return node
     stored = [part for part in ast.walk(module.tree) if isinstance(part, ast.Name) and part.id == node.id]

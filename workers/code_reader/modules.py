@@ -12,6 +12,9 @@ from workers.code_reader.files import SourceFile
 MAGIC = re.compile(r"^\s*([!%?]|[\w, ]+=\s*[!%])")
 """A line of a notebook that is no Python: a command of the shell, or of IPython."""
 
+MAX_PARSED_AGAIN = 32 * 2**20
+"""How many characters of a file are parsed again after lines of a notebook were left out."""
+
 
 class Unreadable(Exception):
     """A file cannot be parsed."""
@@ -49,16 +52,8 @@ class Module:
         if file.text is None:
             message = "is not text in UTF-8: save it as UTF-8"
             raise Unreadable(CodeProblem(path=file.path, message=message))
-        text = file.text
-        magics: list[int] = []
         try:
-            try:
-                tree = _parsed(text, file.path)
-            except SyntaxError:
-                text, magics = without_magics(file.text)
-                if not magics:
-                    raise
-                tree = _parsed(text, file.path)
+            tree, text, magics = _parsed_without_magics(file.text, file.path)
         except SyntaxError as error:
             problem = CodeProblem(
                 path=file.path, line=error.lineno, column=error.offset, message=printable(error.msg)
@@ -114,15 +109,33 @@ def _parsed(text: str, path: str) -> ast.Module:
         return ast.parse(text, filename=path)
 
 
-def without_magics(text: str) -> tuple[str, list[int]]:
-    """Return a text in which the lines of a notebook that are no Python do nothing, and their numbers."""
-    lines, numbers = text.splitlines(keepends=True), []
-    for place, line in enumerate(lines):
-        if MAGIC.match(line):
-            numbers.append(place + 1)
+def _parsed_without_magics(text: str, path: str) -> tuple[ast.Module, str, list[int]]:
+    """Parse a text in which the lines of a notebook that are no Python do nothing.
+
+    Returns:
+        The syntax tree, the text that was parsed, and the numbers of these lines.
+
+    Raises:
+        SyntaxError: another line is no Python, or there are too many of these.
+    """
+    numbers: list[int] = []
+    # Those of a text would also end at a form feed, which the parser does not count.
+    lines = [line.decode() for line in text.encode().splitlines(keepends=True)]
+    left = MAX_PARSED_AGAIN
+    while True:
+        try:
+            return _parsed(text, path), text, sorted(numbers)
+        except SyntaxError as error:
+            place = (error.lineno or 0) - 1
+            left -= len(text)
+            # Other lines may begin like one of these inside of a text or of brackets.
+            if not 0 <= place < len(lines) or not MAGIC.match(lines[place]) or left < 0:
+                raise
+            line = lines[place]
             indent = line[: len(line) - len(line.lstrip())]
             lines[place] = f"{indent}pass  # {line.strip()}\n"
-    return "".join(lines), numbers
+            numbers.append(place + 1)
+            text = "".join(lines)
 
 
 def _imports(tree: ast.Module, path: str) -> dict[str, str]:

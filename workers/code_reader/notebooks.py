@@ -6,7 +6,7 @@ instead.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobs.messages.code import CodeNotice
 from workers.code_reader.modules import Module, printable
@@ -91,8 +91,19 @@ class Notebook:
                 for other in self.kept:
                     if other.lineno in (first, last):
                         lines[other.lineno - 1] += f"{ast.unparse(other)}\n"
-        text = re.sub(r"\n{4,}", "\n\n\n", "".join(lines)).strip()
+        text = "".join(self._without_gaps(lines)).strip()
         return f"{text}\n"
+
+    def _without_gaps(self, lines: Sequence[str]) -> Iterator[str]:
+        """Yield the lines with two empty ones at most between statements; those inside of a text stay."""
+        inside = {
+            number for node in self.kept for number in range(_lines_of(node)[0], _lines_of(node)[1] + 1)
+        }
+        empty = 0
+        for number, line in enumerate(lines, 1):
+            empty = 0 if line.strip() or number in inside else empty + bool(line)
+            if empty <= 2:
+                yield line
 
     def _works(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or is_start(node):

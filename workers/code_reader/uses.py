@@ -8,7 +8,7 @@ from workers.code_reader.modules import Module
 
 type Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-"""What is executed when it is called, and not when it is defined."""
+"""Parts of the code that are executed when they are called, and not when they are defined."""
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Use:
         reads: also those that its functions read once they are called.
         asks: those that it reads when it is executed itself.
         binds: with those of its functions and classes, if it is a block.
-        calls: the full names of what it calls when it is executed itself.
+        calls: the full names of the functions that it calls when it is executed itself.
     """
 
     reads: set[str] = field(default_factory=set)
@@ -29,7 +29,7 @@ class Use:
 
 
 def use_of(module: Module, node: ast.stmt) -> Use:
-    """Return what a statement of the module uses."""
+    """Return the names that a statement of the module uses."""
     use = Use(reads=set(_reads([node])), binds=set(_binds([node])))
     for part in executed(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
