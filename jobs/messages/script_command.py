@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from jobs.messages.code import CodeArgument
+from jobs.messages.script_places import passed_places
 from jobs.messages.script_values import (
     NEGATIVE,
     ArgumentRefused,
@@ -30,7 +31,8 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[st
     start = ["-m", module] if module else [script.entry]
     chosen = chosen_command(script, declared)
     usable = [argument for argument in declared if argument.command in (None, chosen)]
-    options: dict[str | None, list[str]] = {None: [], chosen: []}
+    options: dict[str | None, list[list[str]]] = {None: [], chosen: []}
+    unended: dict[str, list[str]] = {}
     places: dict[str | None, dict[int, list[str]]] = {None: {}, chosen: {}}
     given: dict[str, str] = {}
     for name, value in script.args.items():
@@ -40,13 +42,55 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[st
         if argument is None:
             if any(find_argument(name, value, [other]) for other in declared):
                 raise ArgumentRefused(name, f"the command {chosen!r} has no such argument")
-            options[None] += _generic(name, value)
+            texts = _generic(name, value)
+            # A name alone is most often an option that takes no value.
+            if isinstance(value, list):
+                unended[name] = texts
+            options[None].append(texts)
         elif argument.flags:
-            options[argument.command] += passed_option(argument, name, value)
+            texts = passed_option(argument, name, value)
+            if argument.command is None and _takes_more(argument, texts):
+                unended[name] = texts
+            options[argument.command].append(texts)
         elif argument.action != "command":
-            places[argument.command][usable.index(argument)] = passed_values(argument, name, value)
-    start += _joined(places[None], options[None])
-    return start if chosen is None else [*start, chosen, *_joined(places[chosen], options[chosen])]
+            order = _places_of(argument.command, usable)
+            places[argument.command][order.index(argument)] = passed_values(argument, name, value)
+    main = passed_places(_places_of(None, usable), places[None])
+    if chosen is None:
+        return [*start, *_joined(main, options[None])]
+    own = passed_places(_places_of(chosen, usable), places[chosen])
+    before = _joined(main, _before_command(options[None], unended))
+    return [*start, *before, chosen, *_joined(own, options[chosen])]
+
+
+def _places_of(command: str | None, arguments: Sequence[CodeArgument]) -> list[CodeArgument]:
+    """Return a parser's arguments without names."""
+    return [
+        each for each in arguments if each.command == command and not each.flags and each.action != "command"
+    ]
+
+
+def _takes_more(argument: CodeArgument, texts: Sequence[str]) -> bool:
+    """Return whether an option would also take the texts after its own."""
+    if argument.separator is not None or not texts:
+        return False
+    return argument.nargs in ("*", "+") or (argument.nargs == "?" and texts[-1] in argument.flags)
+
+
+def _before_command(options: list[list[str]], unended: dict[str, list[str]]) -> list[list[str]]:
+    """Return options in an order in which none of them takes the command as its value.
+
+    Raises:
+        ArgumentRefused: there is no such order.
+    """
+    last = [texts for texts in options if texts and texts not in unended.values()]
+    if unended and not last:
+        raise ArgumentRefused(
+            next(iter(unended)),
+            "it takes any number of values, so it would take the command too; give another argument of the "
+            "script, with one value, beside it",
+        )
+    return [*unended.values(), *last]
 
 
 def check_argument(name: str, value: ScriptArgument, declared: Sequence[CodeArgument]) -> None:
@@ -68,12 +112,12 @@ def path_of(entry: str) -> str:
     return entry
 
 
-def _joined(places: dict[int, list[str]], options: list[str]) -> list[str]:
+def _joined(given: list[str], options: list[list[str]]) -> list[str]:
     """Return the arguments without names before the options, or after `--` if one begins with a dash."""
-    given = [text for _, texts in sorted(places.items()) for text in texts]
+    named_ones = [text for texts in options for text in texts]
     if any(text.startswith("-") and not NEGATIVE.fullmatch(text) for text in given):
-        return [*options, "--", *given]
-    return [*given, *options]
+        return [*named_ones, "--", *given]
+    return [*given, *named_ones]
 
 
 def chosen_command(script: ScriptModel, declared: Sequence[CodeArgument]) -> str | None:
@@ -85,8 +129,9 @@ def chosen_command(script: ScriptModel, declared: Sequence[CodeArgument]) -> str
     choice = next((argument for argument in declared if argument.action == "command"), None)
     if choice is None or choice.name not in script.args:
         return None
-    value, choices = script.args[choice.name], literal(choice.choices) or []
-    if value not in choices:
+    value, choices = script.args[choice.name], literal(choice.choices)
+    # A list that is not known, or was cut, is the script's own to check.
+    if choices and value not in choices:
         raise ArgumentRefused(choice.name, f"{value!r} is no command; it has {', '.join(map(str, choices))}")
     return str(value)
 

@@ -12,6 +12,8 @@ from jobs.spec.sections.script_model import ScriptArgument, ScriptScalar
 NEGATIVE = re.compile(r"-(\d+(\.\d*)?|\.\d+)")
 """What argparse takes for a number, and not for an option."""
 NUMBERS = {"int": int, "float": float}
+MAX_COUNT = 100
+"""How often the name of an option that counts is passed."""
 
 
 class ArgumentRefused(Exception):
@@ -51,6 +53,11 @@ def passed_option(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     if argument.action == "count":
         begins = literal(argument.default) or 0
         if isinstance(value, int) and isinstance(begins, int) and value >= begins:
+            if value - begins > MAX_COUNT:
+                raise ArgumentRefused(
+                    name,
+                    f"{flag} can be given {MAX_COUNT} times: use {begins + MAX_COUNT} or less, not {value}",
+                )
             return [flag] * int(value - begins)
         raise ArgumentRefused(
             name, f"it counts how often {flag} is given: use {begins}, {begins + 1}, …, not {value!r}"

@@ -59,11 +59,8 @@ def _one_for_each_value(items: Sequence[Mapping[str, Any]], body: Any, prefix: s
     place = 0
     while place < len(items):
         last = place + 1
-        if items[place]["type"] in TYPES:
-            above = items[place]["loc"][:-1]
-            while last < len(items) and items[last]["type"] in TYPES and items[last]["loc"][:-1] == above:
-                last += 1
-        # The last part of each location is the name of the type.
+        while last < len(items) and _is_of_same_value(items[place], items[last], body):
+            last += 1
         nouns = dict.fromkeys(TYPES[item["type"]] for item in items[place:last] if item["type"] in TYPES)
         problem = _problem(items[place], body, prefix)
         if len(nouns) > 1:
@@ -73,6 +70,16 @@ def _one_for_each_value(items: Sequence[Mapping[str, Any]], body: Any, prefix: s
             problem = problem._replace(message=message)
         yield problem
         place = last if len(nouns) > 1 else place + 1
+
+
+def _is_of_same_value(item: Mapping[str, Any], other: Mapping[str, Any], body: Any) -> bool:
+    """Return whether two errors are about the types that one value may have, and not about neighbours."""
+    above = item["loc"][:-1]
+    if {item["type"], other["type"]} - TYPES.keys() or other["loc"][:-1] != above:
+        return False
+    # The last part of each location is the name of a type, and no place in the body.
+    places = [_follow(body, loc, is_missing=False)[0] for loc in (above, item["loc"], other["loc"])]
+    return places[0] == places[1] == places[2]
 
 
 def first(error: ValidationError) -> Problem:

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.messages.code import CodeFound, ReadRequest, SentFile
+from jobs.messages.code import MAX_FOUND, CodeFound, ReadRequest, SentFile
 from jobs.models import CodeVersion
 from jobs.spec.experiment import ExperimentSpec
 from tests.code.making import read_files
 from tests.factories import make_dataset
 from tests.markup import squeezed
 from tests.people import People, browser_of
+from workers.code_reader.modules import Module
 from workers.code_reader.reading import read
 from workers.system.archives import BadArchive
 
@@ -190,6 +191,60 @@ def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
         read_files(tmp_path, {"a.ipynb": "{"})
 
 
+def test_lines_that_only_begin_like_those_of_a_notebook_stay(tmp_path: Path) -> None:
+    text = '''!pip install x
+import keras
+print("%s"
+      % 3)
+def make(hp):
+    """Make it.
+
+    %timeit is no command here,
+    !nor this
+
+
+
+
+    and these lines stay.
+    """
+    %cd x
+    return keras.Input((hp
+        % 3,))
+files = !ls
+'''
+    found = found_in(tmp_path, text)
+    assert not found.problems
+    assert [notice.line for notice in found.runs] == [1, 16, 19]
+    kept, _ = definitions_of(tmp_path, text)
+    assert kept.partition("def make")[2] == text.partition("def make")[2].partition("files =")[0].replace(
+        "    %cd x", "    pass  # %cd x"
+    )
+
+
+def test_numbers_that_cannot_be_stored_are_left_out_of_a_search(tmp_path: Path) -> None:
+    digits = "9" * 400
+    text = f"""import keras, keras_tuner as kt
+def make(hp): ...
+stop = keras.callbacks.EarlyStopping(patience=3, min_delta={digits})
+tuner = kt.RandomSearch(make, "val_loss", max_trials=1e999, seed={digits})
+tuner.search(1, 2, epochs=5, callbacks=[stop])
+"""
+    search = found_in(tmp_path, text).search
+    assert search is not None and search.early_stopping is not None
+    assert (search.max_trials, search.seed, search.epochs) == (None, None, 5)
+    assert (search.early_stopping.patience, search.early_stopping.min_delta) == (3, 0.0)
+    assert {"max_trials", "seed"} <= set(search.left_out)
+
+
+def test_the_notices_of_a_long_notebook_are_bounded_and_read_their_own_lines_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "def make(hp): ...\n" + "model.fit(1)\n" * 2_000
+    # The whole file for each notice would be a million lines here.
+    monkeypatch.setattr(Module, "lines", lambda _: pytest.fail("all lines are read"))
+    assert len(found_in(tmp_path, text).runs) == MAX_FOUND
+
+
 def test_a_syntax_error_beside_lines_of_a_notebook_is_named(tmp_path: Path) -> None:
     (problem,) = found_in(tmp_path, "!ls\ndef make(hp)\n    ...\n").problems
     assert problem.line == 2
@@ -264,6 +319,9 @@ def test_code_without_entries_says_what_was_looked_for_on_its_page(people: Peopl
         ("from kerastuner.tuners import Hyperband\n", "from keras_tuner.tuners import Hyperband\n"),
         ("import tensorflow as tf\nx = tf.keras.layers.Dense\n\n\ndef f():\n    return x, tf.keras.Model\n",
          "import keras\nx = keras.layers.Dense\n\n\ndef f():\n    return x, keras.Model\n"),
+        ("import tensorflow as tf; x = 1\nimport tensorflow as tf\ny = tf.keras.Input, tf.keras.Model\n"
+         "def f():\n    return x, y\n",
+         "import keras; x = 1\nimport keras\ny = keras.Input, keras.Model\ndef f():\n    return x, y\n"),
         ("import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n",
          "import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n"),
     ],
@@ -272,10 +330,72 @@ def test_imports_from_tensorflow_are_named_and_become_those_of_keras(
     tmp_path: Path, text: str, kept: str
 ) -> None:
     builder = "def make(hp):\n    return keras, k, layers, models, Dense, L, kt, Hyperband\n"
-    assert [notice.line for notice in found_in(tmp_path, text + builder).runs] == [1]
+    lines = [
+        number for number, line in enumerate(text.splitlines(), 1) if line.startswith(("import", "from"))
+    ]
+    assert [notice.line for notice in found_in(tmp_path, text + builder).runs] == lines
     changed, _ = definitions_of(tmp_path, text + builder)
     kept += builder
     assert changed.replace("\n\n", "\n").strip() == kept.replace("\n\n", "\n").strip()
+
+
+@pytest.mark.parametrize(
+    "block", ["try:\n{}except ImportError:\n    pass\n", "if True:\n{}", "with scope:\n{}"]
+)
+def test_the_definitions_inside_of_a_block_are_kept(tmp_path: Path, block: str) -> None:
+    inside = (
+        "    class Hyper(kt.HyperModel):\n"
+        "        def build(self, hp):\n"
+        "            return keras.Model(hp, UNITS)\n"
+        "        def fit(self, hp, model, *args, **kwargs):\n"
+        "            return model.fit(*args, **kwargs)\n"
+    )
+    text = (
+        "import keras\nimport keras_tuner as kt\nscope = keras.name_scope('a')\nUNITS = 3\n"
+        + block.format(inside)
+    )
+    found = found_in(tmp_path, f"{text}model = Hyper().build(1)\nmodel.fit(1)\n")
+    assert [notice.message for notice in found.runs] == ["model.fit(1)"]
+    kept, _ = definitions_of(tmp_path, f"{text}model = Hyper().build(1)\nmodel.fit(1)\n")
+    assert inside in kept and "UNITS = 3" in kept and "model.fit(1)" not in kept
+
+
+def test_a_function_in_a_block_that_needs_the_data_is_kept_and_the_data_are_named(tmp_path: Path) -> None:
+    text = """import keras
+x = keras.utils.get_file("a")
+if x:
+    print(x)
+if True:
+    def make(hp):
+        return keras.Input(x.shape)
+"""
+    kept, found = definitions_of(tmp_path, text)
+    assert "def make(hp):" in kept and "print(x)" not in kept
+    assert not found.problems
+    (tmp_path / "whole").mkdir()
+    assert "the definitions use x" in found_in(tmp_path / "whole", text).notices[0].message
+
+
+def test_names_of_a_function_alone_are_not_taken_for_those_of_the_module(tmp_path: Path) -> None:
+    text = """import keras
+def build_model(hp):
+    model = keras.Sequential([keras.Input(size) for size in hp])
+    try:
+        best = 1
+    except ValueError as error:
+        print(error)
+    return lambda history: (history, model, best)
+best = tuner.get_best_hyperparameters(5)
+model = build_model(best[0])
+history = model.fit(1)
+size = history.size
+error = model.evaluate(1)
+"""
+    assert not found_in(tmp_path, text).notices
+    shared = text.replace("    try:\n", "    global model\n    try:\n")
+    assert [notice.message[:25] for notice in found_in(tmp_path, shared).notices] == [
+        "the definitions use model"
+    ]
 
 
 def test_the_callbacks_of_a_search_and_imports_without_use_are_left_out(tmp_path: Path) -> None:

@@ -84,6 +84,19 @@ def test_what_a_script_cannot_get_is_refused_at_its_place(
     assert message in problem.message
 
 
+def test_neighbouring_fields_of_wrong_types_are_each_named() -> None:
+    sent = {
+        "model": {"kind": "template", "template": "mlp"},
+        "data": {"dataset": 1},
+        "fit": {"epochs": "x", "shuffle": "maybe", "batch_size": "y"},
+    }
+    found = {problem.pointer for problem in refused(sent)}
+    assert {"/spec/fit/epochs", "/spec/fit/shuffle", "/spec/fit/batch_size"} <= found
+    items = refused(body(model={"args": {"rates": [[1], [2]], "other": [[3]]}}))
+    assert [problem.pointer.rpartition("args/")[2] for problem in items] == ["rates/0", "rates/1", "other/0"]
+    assert all("a number" in problem.message and "true or false" in problem.message for problem in items)
+
+
 def test_any_metric_can_be_the_objective_of_a_script_alone() -> None:
     objective = {"objective": {"metric": "reward", "direction": "max"}}
     assert present(ExperimentSpec.model_validate(body(objective)).search).objective.metric == "reward"

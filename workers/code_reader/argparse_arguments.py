@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from jobs.messages.code import ArgumentAction, CodeArgument
 from workers.code_reader.argument_words import words_of
-from workers.code_reader.modules import Module, constant, printable
+from workers.code_reader.modules import Module, constant, list_of_names, printable
 
 ADD = "add_argument"
 PARSER = "ArgumentParser"
@@ -28,6 +28,13 @@ NOT_GIVEN = ("help", "version")
 """Actions that print a text and end the script."""
 NO_ARGUMENT = {"?": "None", "*": "[]"}
 """The default of an argument without a name that may be left out, by its number of values."""
+NARGS = {
+    "argparse.OPTIONAL": "?",
+    "argparse.ZERO_OR_MORE": "*",
+    "argparse.ONE_OR_MORE": "+",
+    "argparse.REMAINDER": "...",
+}
+"""The numbers of values for which argparse has names."""
 COMMAND = "command"
 """The name of the choice between commands, if the script gives it none."""
 
@@ -154,7 +161,7 @@ def _command(call: ast.Call, names: list[str]) -> CodeArgument:
     return CodeArgument(
         name=printable(dest) if isinstance(dest, str) else COMMAND,
         default=None if constant(keywords.get("required")) is True else "None",
-        choices=printable(repr(names)),
+        choices=list_of_names(names),
         action="command",
         help=_text(keywords.get("help")),
     )
@@ -194,7 +201,10 @@ def _argument(
     keywords = _keywords(call)
     action = ACTIONS.get(_action_name(call), "store")
     dest = _dest(texts, keywords)
-    nargs = constant(keywords.get("nargs"))
+    nargs_node = _value_of(module, keywords.get("nargs"))
+    nargs = NARGS.get(module.full_name(nargs_node), constant(nargs_node)) if nargs_node is not None else None
+    if nargs is None and not isinstance(nargs_node, ast.Constant | None):
+        return None
     annotation = keywords.get("type")
     long_names = [text for text in texts if text.startswith("--")]
     default = module.source(parsers.defaults.get(dest, keywords.get("default")))
@@ -218,6 +228,19 @@ def _argument(
         words=words_of(module, annotation, modules),
         command=parsers.command_at(call),
     )
+
+
+def _value_of(module: Module, node: ast.expr | None) -> ast.expr | None:
+    """Return the expression assigned to a name of the module, if there is one; else the node."""
+    if not isinstance(node, ast.Name):
+        return node
+    stored = [part for part in ast.walk(module.tree) if isinstance(part, ast.Name) and part.id == node.id]
+    if sum(isinstance(part.ctx, ast.Store) for part in stored) != 1:
+        return node
+    for each in module.tree.body:
+        if isinstance(each, ast.Assign) and any(target in stored for target in each.targets):
+            return each.value
+    return node
 
 
 def _dest(names: list[str], keywords: dict[str, ast.expr]) -> str:

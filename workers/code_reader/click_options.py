@@ -4,7 +4,7 @@ import ast
 
 from jobs.messages.code import ArgumentAction, CodeArgument
 from workers.code_reader.argparse_arguments import Declared
-from workers.code_reader.modules import Module, constant, printable
+from workers.code_reader.modules import Module, constant, list_of_names, printable
 
 CLICK = "click"
 WORDS = ["true", "false"]
@@ -27,7 +27,7 @@ def declared_by_click(module: Module) -> Declared | None:
     ]
     names = [command for node, command in commands if _kind(module, node) == "command"]
     if has_group and names:
-        arguments.insert(0, CodeArgument(name="command", choices=printable(repr(names)), action="command"))
+        arguments.insert(0, CodeArgument(name="command", choices=list_of_names(names), action="command"))
     return Declared(arguments)
 
 

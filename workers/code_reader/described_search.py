@@ -1,6 +1,7 @@
 """Reads the search that a pasted file describes: a tuner of KerasTuner, and its call of `search`."""
 
 import ast
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -81,15 +82,26 @@ class _Numbers:
     def number(self, name: str) -> float | None:
         """Return an argument; None if it is not given, or not known."""
         node = self._given.get(name)
-        value = _literal(node, self._constants)
+        value = _finite(_literal(node, self._constants))
         if node is not None and value is None and not (isinstance(node, ast.Constant) and node.value is None):
             self.unknown.append(name)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return value
 
     def whole(self, name: str) -> int | None:
         """Return an argument that is a whole number."""
         value = self.number(name)
         return int(value) if value is not None and value == int(value) and value >= 0 else None
+
+
+def _finite(value: object) -> float | None:
+    """Return a number that can be stored; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:
+        # A whole number with hundreds of digits.
+        return None
 
 
 def _calls(tree: ast.AST) -> list[ast.Call]:
@@ -173,11 +185,11 @@ def _early_stopping(
         if module.full_name(call.func).rpartition(".")[2] == EARLY_STOPPING:
             given = _arguments(call, ("monitor", "min_delta", "patience"))
             values = {name: _literal(value, constants) for name, value in given.items()}
-            monitor, patience, delta = (values.get(name) for name in ("monitor", "patience", "min_delta"))
+            monitor, patience = values.get("monitor"), _finite(values.get("patience"))
             return CallbackOfCode(
                 monitor=printable(monitor) if isinstance(monitor, str) else "val_loss",
                 patience=patience if isinstance(patience, int) and patience >= 0 else 0,
-                min_delta=abs(float(delta)) if isinstance(delta, int | float) else 0.0,
+                min_delta=abs(float(_finite(values.get("min_delta")) or 0.0)),
                 restore_best=values.get("restore_best_weights") is True,
             )
     return None

@@ -3,13 +3,17 @@
 import ast
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jobs.messages.code import MAX_TEXT, CodeProblem
+from jobs.messages.code import MAX_FOUND, MAX_TEXT, CodeProblem
 from workers.code_reader.files import SourceFile
 
 MAGIC = re.compile(r"^\s*([!%?]|[\w, ]+=\s*[!%])")
 """A line of a notebook that is no Python: a command of the shell, or of IPython."""
+
+MAX_PARSED_AGAIN = 32 * 2**20
+"""How many characters of a file are parsed again after lines of a notebook were left out."""
 
 
 class Unreadable(Exception):
@@ -48,16 +52,8 @@ class Module:
         if file.text is None:
             message = "is not text in UTF-8: save it as UTF-8"
             raise Unreadable(CodeProblem(path=file.path, message=message))
-        text = file.text
-        magics: list[int] = []
         try:
-            try:
-                tree = _parsed(text, file.path)
-            except SyntaxError:
-                text, magics = without_magics(file.text)
-                if not magics:
-                    raise
-                tree = _parsed(text, file.path)
+            tree, text, magics = _parsed_without_magics(file.text, file.path)
         except SyntaxError as error:
             problem = CodeProblem(
                 path=file.path, line=error.lineno, column=error.offset, message=printable(error.msg)
@@ -80,7 +76,8 @@ class Module:
 
     def line(self, number: int) -> str:
         """Return a line, without its end."""
-        return self.lines()[number - 1].rstrip() if number <= len(self._lines) else ""
+        line = self._lines[number - 1] if number <= len(self._lines) else b""
+        return line.decode("utf-8", "replace").rstrip()
 
     def source(self, node: ast.expr | None) -> str | None:
         """Return an expression as it is written, on one line; None without one."""
@@ -112,15 +109,33 @@ def _parsed(text: str, path: str) -> ast.Module:
         return ast.parse(text, filename=path)
 
 
-def without_magics(text: str) -> tuple[str, list[int]]:
-    """Return a text in which the lines of a notebook that are no Python do nothing, and their numbers."""
-    lines, numbers = text.splitlines(keepends=True), []
-    for place, line in enumerate(lines):
-        if MAGIC.match(line):
-            numbers.append(place + 1)
+def _parsed_without_magics(text: str, path: str) -> tuple[ast.Module, str, list[int]]:
+    """Parse a text in which the lines of a notebook that are no Python do nothing.
+
+    Returns:
+        The syntax tree, the text that was parsed, and the numbers of these lines.
+
+    Raises:
+        SyntaxError: another line is no Python, or there are too many of these.
+    """
+    numbers: list[int] = []
+    # Those of a text would also end at a form feed, which the parser does not count.
+    lines = [line.decode() for line in text.encode().splitlines(keepends=True)]
+    left = MAX_PARSED_AGAIN
+    while True:
+        try:
+            return _parsed(text, path), text, sorted(numbers)
+        except SyntaxError as error:
+            place = (error.lineno or 0) - 1
+            left -= len(text)
+            # Other lines may begin like one of these inside of a text or of brackets.
+            if not 0 <= place < len(lines) or not MAGIC.match(lines[place]) or left < 0:
+                raise
+            line = lines[place]
             indent = line[: len(line) - len(line.lstrip())]
             lines[place] = f"{indent}pass  # {line.strip()}\n"
-    return "".join(lines), numbers
+            numbers.append(place + 1)
+            text = "".join(lines)
 
 
 def _imports(tree: ast.Module, path: str) -> dict[str, str]:
@@ -145,6 +160,11 @@ def printable(text: str) -> str:
     """Return a text from the code that can be stored and shown: short, and without control characters."""
     # An escape in a constant may be a NUL or half a character, which no database and no JSON accepts.
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:MAX_TEXT])
+
+
+def list_of_names(names: Sequence[str]) -> str | None:
+    """Return names as a list of Python, which is complete; None for too many."""
+    return repr([printable(name) for name in names]) if len(names) <= MAX_FOUND else None
 
 
 def constant(node: ast.expr | None) -> object:

@@ -6,12 +6,12 @@ instead.
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 from jobs.messages.code import CodeNotice
 from workers.code_reader.modules import Module, printable
 from workers.code_reader.scripts import is_start
+from workers.code_reader.uses import executed, use_of
 
 WORK = frozenset(
     {
@@ -36,15 +36,6 @@ CALLBACK = "Callback"
 FROM_DATA = "is computed from the data or from a training"
 
 
-@dataclass
-class _Use:
-    """The names that a statement reads, binds and calls."""
-
-    reads: set[str] = field(default_factory=set)
-    binds: set[str] = field(default_factory=set)
-    calls: set[str] = field(default_factory=set)
-
-
 class Notebook:
     """The statements of one file, divided into those that define and those that run.
 
@@ -55,7 +46,7 @@ class Notebook:
 
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._uses = {id(node): _use_of(module, node) for node in module.tree.body}
+        self._uses = {id(node): use_of(module, node) for node in module.tree.body}
         self.runs = [node for node in module.tree.body if self._works(node)]
         tainted = self._tainted()
         defined = self._defined(tainted)
@@ -100,8 +91,19 @@ class Notebook:
                 for other in self.kept:
                     if other.lineno in (first, last):
                         lines[other.lineno - 1] += f"{ast.unparse(other)}\n"
-        text = re.sub(r"\n{4,}", "\n\n\n", "".join(lines)).strip()
+        text = "".join(self._without_gaps(lines)).strip()
         return f"{text}\n"
+
+    def _without_gaps(self, lines: Sequence[str]) -> Iterator[str]:
+        """Yield the lines with two empty ones at most between statements; those inside of a text stay."""
+        inside = {
+            number for node in self.kept for number in range(_lines_of(node)[0], _lines_of(node)[1] + 1)
+        }
+        empty = 0
+        for number, line in enumerate(lines, 1):
+            empty = 0 if line.strip() or number in inside else empty + bool(line)
+            if empty <= 2:
+                yield line
 
     def _works(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or is_start(node):
@@ -114,7 +116,7 @@ class Notebook:
         tainted: set[str] = set()
         for node in self._module.tree.body:
             use = self._uses[id(node)]
-            if self._works(node) or (use.reads & tainted and not _defines(node)):
+            if self._works(node) or (use.asks & tainted and not _defines(node)):
                 tainted |= use.binds
                 if not _defines(node):
                     # `normalizer.adapt(x)` changes what `normalizer` is.
@@ -135,7 +137,7 @@ class Notebook:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or is_start(node):
             return True
         use = self._uses[id(node)]
-        if self._works(node) or use.reads & tainted:
+        if self._works(node) or use.asks & tainted:
             return False
         if isinstance(node, ast.Expr) and any(SETTINGS.search(name) for name in use.calls):
             return True
@@ -170,7 +172,7 @@ class Notebook:
             return bool(use.binds & (needed | {"*", "annotations"}))
         if _is_text(node):
             return True
-        if _defines(node) or self._works(node) or use.reads & tainted:
+        if _defines(node) or self._works(node) or use.asks & tainted:
             return False
         return bool((use.binds | _holders(node)) & needed)
 
@@ -190,32 +192,12 @@ def _is_tuner(name: str) -> bool:
     return last in TUNERS and home.partition(".")[0] in ("keras_tuner", "kerastuner", "kt")
 
 
-def _use_of(module: Module, node: ast.stmt) -> _Use:
-    use = _Use()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            (use.reads if isinstance(part.ctx, ast.Load) else use.binds).add(part.id)
-        elif isinstance(part, ast.Call):
-            use.calls.add(module.full_name(part.func) or _last(part.func))
-        elif isinstance(part, ast.alias):
-            use.binds.add(part.asname or part.name.partition(".")[0])
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        # Names that are bound inside are not names of the module.
-        use.binds = {node.name}
-    return use
-
-
-def _last(node: ast.expr) -> str:
-    """Return the method's name in a call such as `make().fit()`."""
-    return node.attr if isinstance(node, ast.Attribute) else ""
-
-
 def _holders(node: ast.stmt) -> set[str]:
     """Return the names whose objects a statement may change: those of which it calls a method."""
     return (
         {
             part.func.value.id
-            for part in ast.walk(node)
+            for part in executed(node)
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
             if isinstance(part.func.value, ast.Name)
         }

@@ -1,6 +1,7 @@
 """Collects a version's files, and looks for the parts that Trainyard knows."""
 
 import platform
+from itertools import islice
 from pathlib import Path
 
 from jobs.messages.code import (
@@ -146,9 +147,9 @@ def _notebooks(
         try:
             notebook = Notebook(module)
             if not brings_tensorflow:
-                runs += notices_of_tensorflow(module)
+                runs += islice(notices_of_tensorflow(module), MAX_FOUND)
             if notebook.runs or module.magics:
-                runs += notebook.notices()
+                runs += islice(notebook.notices(), MAX_FOUND)
                 lost += notebook.lost_names()
                 search = search or search_of(module)
         except (RecursionError, MemoryError):

@@ -4,7 +4,7 @@ import ast
 
 from jobs.messages.code import ArgumentAction, CodeArgument
 from workers.code_reader.argparse_arguments import Declared
-from workers.code_reader.modules import Module, constant, printable
+from workers.code_reader.modules import Module, constant, list_of_names, printable
 
 LISTS = ("list", "List", "tuple", "Tuple", "Sequence", "set", "Set")
 WORDS = ["True", "False"]
@@ -26,7 +26,7 @@ def declared_by_typer(module: Module) -> Declared | None:
         for argument, default in _parameters(node)
     ]
     if several:
-        names = printable(repr([_command_name(node) for node in chosen]))
+        names = list_of_names([_command_name(node) for node in chosen])
         arguments.insert(0, CodeArgument(name="command", choices=names, action="command"))
     return Declared(arguments)
 

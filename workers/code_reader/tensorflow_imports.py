@@ -26,7 +26,7 @@ def notices_of_tensorflow(module: Module) -> Iterator[CodeNotice]:
 def with_keras(module: Module) -> str:
     """Return a file's text with imports of Keras itself. Uses of other parts of TensorFlow stay."""
     lines = [line.encode() for line in module.lines()]
-    # Each import of the same name leads to the same uses.
+    # Each import of the whole package, as in several cells, has the same edits of its uses.
     edits = sorted({edit for node in _imports(module.tree) for edit in _edits(module.tree, node)})
     for line, first, last, text in reversed(edits):
         body = lines[line - 1]

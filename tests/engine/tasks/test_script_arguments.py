@@ -49,6 +49,8 @@ def received_by_argparse(folder: Path, declared: str, args: dict[str, Any]) -> A
 
 
 FUNCTIONS = """
+N = 2
+
 def str2bool(text):
     if text.lower() in ("yes", "true", "t", "1"):
         return True
@@ -98,12 +100,15 @@ def test_a_boolean_arrives_as_it_is_recorded(tmp_path: Path, declared: str, valu
         ('"--layers", nargs="+"', ["-a"], "begins with a dash"),
         ('"--layers", action="append", default=["a"]', ["b"], r"added to \['a'\]"),
         ('"--layers", action="count", default=2', 1, "use 2, 3"),
+        ('"--layers", action="count"', 10**9, "use 100 or less"),
+        ('"a", nargs="?"\n"layers", nargs="?"', "z", "give a too"),
+        ('"a"\n"layers", nargs="?"', "z", "give a too"),
     ],
 )
 def test_what_a_parser_cannot_get_is_refused_before_the_script_starts(
     tmp_path: Path, declared: str, value: Any, reason: str
 ) -> None:
-    name = declared.split('"')[1].removeprefix("--")
+    name = "layers" if "layers" in declared else "cache"
     with pytest.raises(ProgramFailed, match=reason) as failure:
         received_by_argparse(tmp_path, declared, {name: value})
     assert failure.value.code == "script_arguments"
@@ -146,6 +151,15 @@ def test_what_a_parser_cannot_get_is_refused_before_the_script_starts(
             {"cache": False},
             {"cache": False},
         ),
+        (
+            '"src", nargs="?", default="x"\n"dst", nargs="?", default="y"',
+            {"dst": "z"},
+            {"src": "x", "dst": "z"},
+        ),
+        ('"src", nargs="?"\n"dst"', {"dst": "z"}, {"src": None, "dst": "z"}),
+        ('"--units", nargs=N, type=int', {"units": [1, 2]}, {"units": [1, 2]}),
+        ('"--units", nargs=argparse.ONE_OR_MORE, type=int', {"units": [1]}, {"units": [1]}),
+        ('"--units", nargs=len("ab"), type=int', {"units": [1, 2]}, {"units": [1, 2]}),
         ('"--no-cache", dest="cache", action="store_false"', {"no-cache": True}, {"cache": False}),
         ('"--cache", action=argparse.BooleanOptionalAction', {"no-cache": True}, {"cache": False}),
     ],
@@ -170,6 +184,38 @@ def test_a_command_gets_its_own_arguments(tmp_path: Path) -> None:
     assert run(tmp_path, {"train.py": text}, {"what": "test", "cache": False})["cache"] is False
     with pytest.raises(ProgramFailed, match="has no such argument"):
         run(tmp_path, {"train.py": text}, {"what": "test", "data": "d.csv"})
+
+
+@pytest.mark.parametrize(
+    "args",
+    [{"tags": ["a", "b"], "seed": 3}, {"seed": 3, "tags": ["a"], "log": True}, {"log": "x"}],
+)
+def test_no_option_takes_the_command_for_one_of_its_values(tmp_path: Path, args: dict[str, Any]) -> None:
+    text = (
+        PARSER
+        + 'parser.add_argument("--tags", nargs="+")\nparser.add_argument("--seed", type=int)\n'
+        + 'parser.add_argument("--log", nargs="?", const=True)\n'
+        + 'sub = parser.add_subparsers(dest="cmd")\n'
+        + 'fit = sub.add_parser("train")\nfit.add_argument("--epochs", type=int)\n'
+        + READ + REPORTED
+    )  # fmt: skip
+    sent = {**args, "cmd": "train", "epochs": 2}
+    received = run(tmp_path, {"train.py": text}, sent)
+    assert received == {"tags": None, "seed": None, "log": None, **sent}
+    for alone in ({"tags": ["a", "b"]}, {"log": True}, {"unknown": [1, 2]}):
+        with pytest.raises(ProgramFailed, match="would take the command too; give another"):
+            run(tmp_path, {"train.py": text}, {**alone, "cmd": "train"})
+
+
+@pytest.mark.parametrize(
+    "commands",
+    ["".join(f'sub.add_parser("command_number_{i}")\n' for i in range(15)),
+     'for i in range(15):\n    sub.add_parser(f"command_number_{i}")\n'],
+)  # fmt: skip
+def test_a_script_may_have_many_commands(tmp_path: Path, commands: str) -> None:
+    text = PARSER + 'sub = parser.add_subparsers(dest="cmd")\n' + commands + READ + REPORTED
+    args = {"cmd": "command_number_14"}
+    assert run(tmp_path, {"train.py": text}, args) == args
 
 
 def test_one_variable_may_hold_the_parsers_of_several_commands(tmp_path: Path) -> None:
