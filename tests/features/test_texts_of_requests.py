@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.number_format import NumberFormat, read_number
 from tests.engine.helpers import profiled, spec_of
 from tests.present import present
@@ -165,3 +165,22 @@ def test_a_misfit_of_the_data_is_no_number_in_a_request_either(tmp_path: Path) -
     assert np.isnan(stored["x"][-1])
     with pytest.raises(BadValue, match="row 1 has '90\\+'"):
         pipeline.of_rows([{"x": "90+"}])
+
+
+@pytest.mark.parametrize("kind", ["number", "integer", "category"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_number_is_missing_in_requests_where_its_word_is_missing_in_the_data(
+    tmp_path: Path, source: str, kind: ColumnType
+) -> None:
+    columns = {"x": [str(number) for number in [-999, *range(4)] * 8], "y": ["yes", "no"] * 20}
+    request = ColumnRequest(name="x", type=kind, gap_words=("-999",))
+    pipeline, stored = pipeline_over(tmp_path, source, columns, (request,))
+    expected = pipeline.of_rows([{"x": None}])
+    for gap in ("-999", -999, -999.0):
+        np.testing.assert_array_equal(pipeline.of_rows([{"x": gap}]), expected)
+    np.testing.assert_array_equal(pipeline.of_stored(stored)[:1], expected)
+    other = {"x": np.asarray([-999, 5])}
+    np.testing.assert_array_equal(pipeline.of_stored(other)[:1], expected)
+    assert (pipeline.of_stored(other)[1:] != expected).any()
+    if (numeric := pipeline.numeric_rows) is not None:
+        np.testing.assert_array_equal(present(numeric.encode(np.asarray([[-999.0]]))), expected)

@@ -105,6 +105,18 @@ def read_number(text: str, form: NumberFormat) -> float | None:
 
 
 @lru_cache(maxsize=4096)
+def numbers_among(words: tuple[str, ...], form: NumberFormat) -> tuple[float, ...]:
+    """Return the numbers among words: those in a format, and others as programs write them, such as -999."""
+    found = []
+    for word in words:
+        number = read_number(word, form)
+        number = read_number(word, NumberFormat()) if number is None else number
+        if number is not None:
+            found.append(number)
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
 def reader_of(form: NumberFormat) -> Callable[[str], float | None]:
     """Return the function that reads a text in a format; see `read_number`."""
     fullmatch, thousands, decimal = _pattern(form).fullmatch, form.thousands, form.decimal

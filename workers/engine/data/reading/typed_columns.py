@@ -6,7 +6,7 @@ import numpy as np
 
 from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest, ColumnType
 from jobs.spec.data.gap_words import PROGRAM_WORDS
-from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
+from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import ColumnTexts
@@ -129,7 +129,8 @@ def _read_values(
     """Return a column that has no texts."""
     if request.number_format is not None:
         raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
-    values = column if request.gap_words is None else _without_numbers(column, request.gap_words)
+    form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
+    values = _without_numbers(column, request.gap_words or (), form or NumberFormat())
     stated = _stated_type(request)
     # Numbers to predict are no dates.
     typed = recognize(values, None if is_target or stated is not None else name)
@@ -139,7 +140,6 @@ def _read_values(
     if stated is not None or kind != typed.type:
         typed = convert(values, kind, name, request.date_format)
     values = values if typed.values is None else typed.values
-    form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
     offers: tuple[Offer, ...] = ()
     if form == NumberFormat() and kind == "number" and _may_be_thousands(name, values, table):
         offers = (_offer_thousands(name, values, form),)
@@ -156,9 +156,9 @@ def _format_of_reader(decimal: DecimalSign) -> NumberFormat:
     return NumberFormat(decimal=decimal, thousands="." if decimal == "," else "")
 
 
-def _without_numbers(column: Array, words: tuple[str, ...]) -> Array:
+def _without_numbers(column: Array, words: tuple[str, ...], form: NumberFormat) -> Array:
     """Return numbers with NaN in place of some, such as -999."""
-    numbers = [number for word in words if (number := read_number(word, NumberFormat())) is not None]
+    numbers = numbers_among(words, form)
     if not numbers or column.dtype.kind not in "iuf":
         return column
     is_gap = np.isin(column, numbers)
