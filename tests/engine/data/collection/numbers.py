@@ -212,6 +212,13 @@ NEARLY = (
 )
 OTHER_FORMATS = (
     TableCase(
+        "whole_numbers_with_three_decimals.csv",
+        csv_rows("x,z,y", "10.000,1,0", "25.000,2,1", "30.000,1,0", "7.000,2,1"),
+        {"x": ExpectedColumn("number", missing=0, values=(10.0, 25.0, 30.0, 7.0))},
+        findings=("'10.000' is read as 10.0",),
+        offers=(("x", {"number_format": NumberFormat(decimal=",", thousands=".").model_dump()}),),
+    ),
+    TableCase(
         "dollars.jsonl",
         b'{"x": "$5.50", "y": 0}\n{"x": "$1,000", "y": 1}\n{"y": 0}\n',
         {"x": ExpectedColumn("number", "feature", missing=1, values=(5.5, 1000.0, None))},

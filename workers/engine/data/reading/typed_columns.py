@@ -184,7 +184,9 @@ def _may_be_thousands(name: str, column: Array, table: Table) -> bool:
 
 
 def _offer_thousands(name: str, column: Array, form: NumberFormat) -> Offer:
-    is_marked = column != np.round(column)
-    first = column[np.flatnonzero(is_marked & ~np.isnan(column))[0]]
+    present = column[np.isfinite(column)]
+    # 10.000 has three decimals too.
+    marked = present[present != np.round(present)]
+    first = marked[0] if len(marked) else present[0]
     other = NumberFormat(decimal=",", thousands=".")
     return offer_other_reading(name, f"{first:.3f}", form, other)
