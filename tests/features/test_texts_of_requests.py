@@ -13,14 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.spec.data.column_plans import ColumnPlan
 from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.number_format import NumberFormat, read_number
 from tests.engine.helpers import profiled, spec_of
 from tests.present import present
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import read_arrays
+from workers.features.fitting import fit, with_text_rules
 from workers.features.pipeline import Pipeline
-from workers.features.values import BadValue
+from workers.features.values import TEXT, BadValue
 
 FORMATS = {
     "plain": NumberFormat(),
@@ -184,3 +186,16 @@ def test_a_number_is_missing_in_requests_where_its_word_is_missing_in_the_data(
     assert (pipeline.of_stored(other)[1:] != expected).any()
     if (numeric := pipeline.numeric_rows) is not None:
         np.testing.assert_array_equal(present(numeric.encode(np.asarray([[-999.0]]))), expected)
+
+
+def test_a_model_that_is_trained_further_reads_words_and_numbers_as_its_new_data() -> None:
+    columns = {"x": np.asarray([1.5, 2.5, np.nan]), "plan": np.asarray(["pro", "free", ""], TEXT)}
+    old = [
+        ColumnPlan("x", "number", None),
+        ColumnPlan("plan", "category", "one_hot", size=4, gap_words=("none",)),
+    ]
+    new = [old[0]._replace(number_format=FORMATS["kilograms"]), old[1]._replace(gap_words=("NaN",))]
+    pipeline = Pipeline(with_text_rules(fit(old, columns, np.arange(3)), new))
+    sent = {"x": ["2.5 kg", "n/a", "2.5 kg"], "plan": ["free", "NaN", "none"]}
+    expected = {"x": [2.5, None, 2.5], "plan": ["free", None, None]}
+    np.testing.assert_array_equal(pipeline.of_json(sent, 3), pipeline.of_json(expected, 3))
