@@ -14,7 +14,7 @@ import numpy.typing as npt
 from jobs.spec.data.columns import NUMERIC, ColumnType
 from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
 from jobs.spec.data.gap_words import is_gap
-from jobs.spec.data.number_format import NumberFormat, numbers_among, read_number
+from jobs.spec.data.number_format import NumberFormat, numbers_among, read_number, read_whole
 from workers.features.date_texts import DATE, FIRST_DATE, LAST_DATE, NO_DATE, iso_moment, read_dates
 
 Array = npt.NDArray[Any]
@@ -155,11 +155,18 @@ def words_from_json(
     numbers = from_json(values, kind, column, texts)
     if kind != "integer" or not (np.abs(numbers) >= LARGEST_EXACT).any():
         return as_words(numbers)
-    exact = [
-        value if type(value) is int and number == number else number
-        for value, number in zip(values, numbers.tolist(), strict=True)
-    ]
+    exact = [_exact(value, number, texts) for value, number in zip(values, numbers.tolist(), strict=True)]
     return np.asarray([_word(value) for value in exact], dtype=TEXT)
+
+
+def _exact(value: object, number: float, texts: TextRule) -> int | float:
+    """Return the whole number that a JSON value is, which `number` is as a float64; NaN for a gap."""
+    if np.isnan(number):
+        return number
+    if isinstance(value, str) and texts.number_format is not None:
+        whole = read_whole(value, texts.number_format)
+        return number if whole is None else whole
+    return value if type(value) is int else number
 
 
 def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE) -> Array:
