@@ -142,6 +142,21 @@ def test_a_word_is_missing_in_requests_where_it_is_missing_in_the_data(
         assert np.array_equal(none[0], none[2]) == ("NA" in gap_words)
 
 
+@pytest.mark.parametrize(
+    "days", [["20211224", "20211103", "20200229"], ["24.12.2021", "3.11.2021", "9.2.2020"]]
+)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_stated_word_between_dates_is_missing_in_requests(
+    tmp_path: Path, source: str, days: list[str]
+) -> None:
+    columns = {"date": [*days, "99999999"] * 10, "y": ["yes", "no"] * 20}
+    request = ColumnRequest(name="date", gap_words=("99999999",))
+    pipeline, stored = pipeline_over(tmp_path, source, columns, (request,))
+    assert pipeline.columns == {"date": "date"}
+    sent = {"date": columns["date"]}
+    np.testing.assert_array_equal(pipeline.of_json(sent, 40), pipeline.of_stored(stored))
+
+
 def test_a_text_that_is_no_number_of_this_format_is_refused_with_an_example(tmp_path: Path) -> None:
     texts = [written(cents, FORMATS["euros"]) for cents in random_cents(3)]
     pipeline, _ = pipeline_over(tmp_path, "csv", {"x": texts, "y": ["yes", "no"] * 20})

@@ -104,6 +104,13 @@ CATEGORIES = (
 )
 TARGETS = (
     labels(
+        "stated_word_between_dates.csv",
+        ["24.12.2021", "3.11.2021", "open", "24.12.2021", "3.11.2021", "open", "9.2.2020"],
+        columns={"label": ExpectedColumn("category", "target", missing=0)},
+        requests=(ColumnRequest(name="label", gap_words=("none",)),),
+        gap_words={"label": ("none",)},
+    ),
+    labels(
         "none_is_a_class.csv",
         ["None", "sick", "None", "sick"],
         columns={"label": ExpectedColumn("category", "target", missing=0)},

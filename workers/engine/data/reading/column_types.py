@@ -85,7 +85,7 @@ def with_dates(typed: TypedColumn, name: str | None) -> TypedColumn:
         return typed
     facts = replace(found.column.facts, is_digits=True, is_stated=False)
     if found.is_sure:
-        return TypedColumn(found.column.moments, "date", dates=facts)
+        return typed._replace(values=found.column.moments, type="date", number_format=None, dates=facts)
     return typed._replace(dates=facts)
 
 

@@ -56,7 +56,7 @@ def read_column(
     typed = _of_type(name, texts, kind, numbers, request.date_format)
     # Numbers to predict are no dates, and a class that is no date is a class, and no missing target.
     if kind is None and is_target and typed.type == "date" and typed.dates and typed.dates.misfits:
-        typed = TypedColumn(None, "category")
+        typed = typed._replace(values=None, type="category", number_format=None, dates=None)
     elif kind is None and typed.type == "number" and not is_target:
         typed = with_dates(typed, name)
     if request.role == "weight" and typed.type not in WEIGHTS:
