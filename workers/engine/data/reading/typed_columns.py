@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest, ColumnType
-from jobs.spec.data.gap_words import PROGRAM_WORDS
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
@@ -17,7 +16,7 @@ from workers.engine.data.reading.column_types import (
     recognize_words,
     with_dates,
 )
-from workers.engine.data.reading.gap_evidence import decide_gaps
+from workers.engine.data.reading.gap_evidence import decide_gaps, decide_gaps_of_booleans
 from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
@@ -63,8 +62,8 @@ def read_column(
         # The message of the conversion names the first value that is no number.
         return convert(texts.spread(texts.values), "number", name)
     if typed.type == "boolean" and request.gap_words is None:
-        words = tuple(word for word in texts.gap_words() if word in PROGRAM_WORDS)
-        return typed._replace(gap_words=words)
+        gaps = decide_gaps_of_booleans(name, texts, is_target=is_target)
+        return typed._replace(gap_words=gaps.words, offers=(*typed.offers, *gaps.offers))
     if typed.type not in ("category", "text"):
         return typed
     if request.gap_words is None:
@@ -95,7 +94,8 @@ def _of_type(
 ) -> TypedColumn:
     """Return a column with a type that was chosen, or that of its values if `kind` is None."""
     if kind not in (None, "category", "text"):
-        typed = convert(texts.spread(texts.values), kind, name, date_format)
+        are_stated = numbers.gap_words is not None
+        typed = convert(texts.spread(texts.values), kind, name, date_format, are_gaps_stated=are_stated)
         return typed._replace(gap_words=numbers.gap_words)
     tried = numbers.proposed()
     if kind is None:
@@ -115,7 +115,11 @@ def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
     if numbers.values is not None:
         return numbers
     words = texts.words
-    typed = recognize(texts.values) if words is None else recognize_words(words)
+    are_stated = numbers.gap_words is not None
+    if words is None:
+        typed = recognize(texts.values, are_gaps_stated=are_stated)
+    else:
+        typed = recognize_words(words, are_gaps_stated=are_stated)
     return typed._replace(
         gap_words=numbers.gap_words,
         findings=typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings),
