@@ -111,8 +111,10 @@ def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
     if kind in ("category", "text") and stored in "TU":
         words = column.astype(TEXT)
-        for gap in texts.gap_words or ():
-            words[words == gap] = ""
+        if texts.gap_words:
+            plain = np.strings.strip(words)
+            for gap in texts.gap_words:
+                words[plain == gap] = ""
         return words
     if kind == "category" and stored in "iuf":
         return np.asarray([_word(texts.value_of(value, kind)) for value in column.tolist()], dtype=TEXT)

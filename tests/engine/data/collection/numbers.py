@@ -209,6 +209,24 @@ NEARLY = (
         columns={"x": ExpectedColumn("number", missing=1, values=(1.5, None, 2.5))},
         requests=(ColumnRequest(name="x", gap_words=("-999",)),),
     ),
+    column_of(
+        "long_integers_on_request.csv",
+        ["9,223,372,036,854,775,001", "9,223,372,036,854,775,002", "1"],
+        requests=(ColumnRequest(name="x", type="integer"),),
+        refusal="so different ones would become the same; choose the type category",
+    ),
+    column_of(
+        "sentinels_in_two_writings.csv",
+        ["1.5", "-999", " -999.0", "2.5"],
+        columns={"x": ExpectedColumn("number", missing=2, values=(1.5, None, None, 2.5))},
+        requests=(ColumnRequest(name="x", gap_words=(" -999 ",)),),
+    ),
+    column_of(
+        "sentinels_with_a_unit.csv",
+        ["1.5 kg", "-999", "-999 kg", "2.5 kg"],
+        columns={"x": ExpectedColumn("number", missing=2, values=(1.5, None, None, 2.5))},
+        requests=(ColumnRequest(name="x", gap_words=("-999",)),),
+    ),
 )
 OTHER_FORMATS = (
     TableCase(
