@@ -17,7 +17,7 @@ from jobs.spec.data.dates.formats import check_date_format, example_of, pattern_
 from jobs.spec.data.features import DateFeature
 from workers.engine.data.dates.families import FAMILIES
 from workers.engine.data.dates.values import dates_of, iso_dates_of
-from workers.features.fitting import fit, with_date_formats
+from workers.features.fitting import fit, with_text_rules
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue, TextRule, from_json
 
@@ -125,6 +125,13 @@ def test_a_column_of_digits_takes_numbers_too() -> None:
             from_json([wrong], "date", "day", TextRule(date_format=form))
 
 
+def test_digits_that_a_format_of_digits_does_not_read_are_no_date_by_iso_8601() -> None:
+    for value in ("20211224", 20211224):
+        with pytest.raises(BadValue, match="takes dates such as"):
+            from_json([value], "date", "day", TextRule(date_format="%d%m%Y"))
+    assert in_request("20211224", "%d/%m/%Y") == np.datetime64("2021-12-24")
+
+
 def test_a_word_for_a_gap_is_missing_in_a_request_as_in_a_file() -> None:
     assert np.isnat(from_json(["n/a", "", "-", None], "date", "day", TextRule(date_format="%d/%m/%Y"))).all()
 
@@ -173,7 +180,7 @@ def test_a_model_that_is_trained_further_reads_requests_as_its_new_data() -> Non
     fitted = fit([old], {"d": days}, np.arange(2))
     rows = [{"d": "03/04/2021"}]
     before, after = (
-        Pipeline(features).of_rows(rows) for features in (fitted, with_date_formats(fitted, [new]))
+        Pipeline(features).of_rows(rows) for features in (fitted, with_text_rules(fitted, [new]))
     )
     assert before.tobytes() != after.tobytes()
     assert after.tobytes() == Pipeline(fitted).of_rows([{"d": "2021-03-04"}]).tobytes()

@@ -11,12 +11,13 @@ from pydantic import ValidationError
 from jobs.spec.data.column_plans import plan_column
 from jobs.spec.data.columns import ColumnOptions
 from jobs.spec.data.features import DateFeature, Features, IndexFeature, NumberFeature
+from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.profile import Column
 from tests.features.making import ALL, COLUMNS, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.ngrams import frequencies, occurrences
 from workers.features.pipeline import Pipeline
-from workers.features.values import TEXT, BadValue
+from workers.features.values import TEXT, BadValue, TextRule, words_from_json
 
 
 @pytest.fixture(scope="module")
@@ -262,6 +263,13 @@ def test_whole_numbers_as_words_are_exact() -> None:
     pipeline = _one_hot("integer", [str(2**53 + 1), "7"], writing="trimmed")
     assert pipeline.of_json({"a": [2**53 + 1, 2**53, 7.0, None]}, 4).argmax(axis=1).tolist() == [2, 1, 3, 0]
     assert pipeline.of_stored({"a": np.array([2**53 + 1, 2**53, 7])}).argmax(axis=1).tolist() == [2, 1, 3]
+
+
+def test_a_long_whole_number_is_the_same_word_as_a_text_and_as_a_number() -> None:
+    rule = TextRule(NumberFormat(thousands=","))
+    sent = [2**53 + 1, "9007199254740993", "9,007,199,254,740,993", "-9007199254740993", "1e3", "-"]
+    words = words_from_json(sent, "integer", "x", rule).tolist()
+    assert words == ["9007199254740993"] * 3 + ["-9007199254740993", "1000", ""]
 
 
 def test_all_writings_of_a_folded_word_are_one() -> None:

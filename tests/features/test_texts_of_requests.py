@@ -13,14 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.column_plans import ColumnPlan
+from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.number_format import NumberFormat, read_number
 from tests.engine.helpers import profiled, spec_of
 from tests.present import present
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import read_arrays
+from workers.features.fitting import fit, with_text_rules
 from workers.features.pipeline import Pipeline
-from workers.features.values import BadValue
+from workers.features.values import TEXT, BadValue
 
 FORMATS = {
     "plain": NumberFormat(),
@@ -140,6 +142,21 @@ def test_a_word_is_missing_in_requests_where_it_is_missing_in_the_data(
         assert np.array_equal(none[0], none[2]) == ("NA" in gap_words)
 
 
+@pytest.mark.parametrize(
+    "days", [["20211224", "20211103", "20200229"], ["24.12.2021", "3.11.2021", "9.2.2020"]]
+)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_stated_word_between_dates_is_missing_in_requests(
+    tmp_path: Path, source: str, days: list[str]
+) -> None:
+    columns = {"date": [*days, "99999999"] * 10, "y": ["yes", "no"] * 20}
+    request = ColumnRequest(name="date", gap_words=("99999999",))
+    pipeline, stored = pipeline_over(tmp_path, source, columns, (request,))
+    assert pipeline.columns == {"date": "date"}
+    sent = {"date": columns["date"]}
+    np.testing.assert_array_equal(pipeline.of_json(sent, 40), pipeline.of_stored(stored))
+
+
 def test_a_text_that_is_no_number_of_this_format_is_refused_with_an_example(tmp_path: Path) -> None:
     texts = [written(cents, FORMATS["euros"]) for cents in random_cents(3)]
     pipeline, _ = pipeline_over(tmp_path, "csv", {"x": texts, "y": ["yes", "no"] * 20})
@@ -165,3 +182,35 @@ def test_a_misfit_of_the_data_is_no_number_in_a_request_either(tmp_path: Path) -
     assert np.isnan(stored["x"][-1])
     with pytest.raises(BadValue, match="row 1 has '90\\+'"):
         pipeline.of_rows([{"x": "90+"}])
+
+
+@pytest.mark.parametrize("kind", ["number", "integer", "category"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_number_is_missing_in_requests_where_its_word_is_missing_in_the_data(
+    tmp_path: Path, source: str, kind: ColumnType
+) -> None:
+    columns = {"x": [str(number) for number in [-999, *range(4)] * 8], "y": ["yes", "no"] * 20}
+    request = ColumnRequest(name="x", type=kind, gap_words=("-999",))
+    pipeline, stored = pipeline_over(tmp_path, source, columns, (request,))
+    expected = pipeline.of_rows([{"x": None}])
+    for gap in ("-999", -999, -999.0):
+        np.testing.assert_array_equal(pipeline.of_rows([{"x": gap}]), expected)
+    np.testing.assert_array_equal(pipeline.of_stored(stored)[:1], expected)
+    other = {"x": np.asarray([-999, 5])}
+    np.testing.assert_array_equal(pipeline.of_stored(other)[:1], expected)
+    assert (pipeline.of_stored(other)[1:] != expected).any()
+    if (numeric := pipeline.numeric_rows) is not None:
+        np.testing.assert_array_equal(present(numeric.encode(np.asarray([[-999.0]]))), expected)
+
+
+def test_a_model_that_is_trained_further_reads_words_and_numbers_as_its_new_data() -> None:
+    columns = {"x": np.asarray([1.5, 2.5, np.nan]), "plan": np.asarray(["pro", "free", ""], TEXT)}
+    old = [
+        ColumnPlan("x", "number", None),
+        ColumnPlan("plan", "category", "one_hot", size=4, gap_words=("none",)),
+    ]
+    new = [old[0]._replace(number_format=FORMATS["kilograms"]), old[1]._replace(gap_words=("NaN",))]
+    pipeline = Pipeline(with_text_rules(fit(old, columns, np.arange(3)), new))
+    sent = {"x": ["2.5 kg", "n/a", "2.5 kg"], "plan": ["free", "NaN", "none"]}
+    expected = {"x": [2.5, None, 2.5], "plan": ["free", None, None]}
+    np.testing.assert_array_equal(pipeline.of_json(sent, 3), pipeline.of_json(expected, 3))

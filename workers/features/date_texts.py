@@ -145,9 +145,22 @@ def read_dates(texts: Sequence[str], formats: str) -> Array:
             rows = [row for row, _ in matches]
             parts = _parts([match.groupdict("") for _, match in matches])
             moments[rows] = moments_of(parts, len(rows), pattern_of(form).first_year)
-    for row in np.flatnonzero(np.isnat(moments)).tolist():
-        moments[row] = iso_moment(stripped[row])
+    rest = np.flatnonzero(np.isnat(moments)).tolist()
+    moments[rest] = iso_moments([stripped[row] for row in rest], formats)
     return moments
+
+
+def iso_moments(texts: Sequence[str], formats: str) -> Array:
+    """Return the moments by ISO 8601 of texts that have none by a column's date format, (rows,), or NaT.
+
+    In a column whose format is digits alone, other digits are no date, as the numbers of a file are none.
+    """
+    are_digits_known = any(pattern_of(form).is_digits for form in formats_of(formats))
+    moments = [
+        NO_DATE if are_digits_known and text.isdecimal() else iso_moment(text[:MAX_CHARACTERS])
+        for text in texts
+    ]
+    return np.asarray(moments, DATE)
 
 
 @functools.lru_cache(maxsize=1000)

@@ -145,21 +145,33 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
     )
 
 
-def with_date_formats(features: Features, plans: Sequence[ColumnPlan]) -> Features:
-    """Return an earlier model's pipeline that reads requests by the date formats of other data.
+def with_text_rules(features: Features, plans: Sequence[ColumnPlan]) -> Features:
+    """Return an earlier model's pipeline that reads the texts of requests by the rules of other data.
 
     Args:
         features: the pipeline.
         plans: how the columns of the data become numbers.
     """
-    formats = {plan.column: plan.date_format for plan in plans if plan.encode == "date"}
+    by_column = {plan.column: plan for plan in plans}
     columns = tuple(
-        feature.model_copy(update={"date_format": formats[feature.column]})
-        if isinstance(feature, DateFeature) and feature.column in formats
-        else feature
+        _with_rules(feature, by_column[feature.column]) if feature.column in by_column else feature
         for feature in features.columns
     )
     return features.model_copy(update={"columns": columns})
+
+
+def _with_rules(feature: Feature, plan: ColumnPlan) -> Feature:
+    if isinstance(feature, ImageFeature):
+        return feature
+    rules: dict[str, object] = {}
+    if plan.number_format is not None:
+        rules["number_format"] = plan.number_format
+    if plan.gap_words is not None:
+        # The earlier words stay missing, in these data too.
+        rules["gap_words"] = tuple(dict.fromkeys((*(feature.gap_words or ()), *plan.gap_words)))
+    if isinstance(feature, DateFeature) and plan.encode == "date":
+        rules["date_format"] = plan.date_format
+    return feature.model_copy(update=rules)
 
 
 def _frequent(

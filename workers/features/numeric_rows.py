@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from jobs.spec.data.features import Features, NumberFeature, positions_of
-from workers.features.values import LARGEST, Array
+from workers.features.values import LARGEST, Array, TextRule
 
 
 class NumericRows:
@@ -27,6 +27,8 @@ class NumericRows:
         self._marked = np.flatnonzero([column.indicator for column in columns])
         self._whole = np.flatnonzero([column.type == "integer" for column in columns])
         self._boolean = np.flatnonzero([column.type == "boolean" for column in columns])
+        rules = [TextRule(column.number_format, column.gap_words) for column in columns]
+        self._gaps = {place: gaps for place, rule in enumerate(rules) if (gaps := rule.gap_numbers)}
 
     @classmethod
     def of(cls, features: Features) -> Self | None:
@@ -47,6 +49,8 @@ class NumericRows:
         if (whole != np.floor(whole)).any() or ((boolean != 0) & (boolean != 1)).any():
             return None
         fits = np.abs(rows) <= LARGEST
+        for place, gaps in self._gaps.items():
+            fits[:, place] &= ~np.isin(rows[:, place], gaps)
         out = np.zeros((len(rows), self._width), np.float32)
         out[:, self._numbers] = np.where(fits, rows, self._fills)
         out[:, self._numbers[self._marked] + 1] = ~fits[:, self._marked]

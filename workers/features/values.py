@@ -14,7 +14,7 @@ import numpy.typing as npt
 from jobs.spec.data.columns import NUMERIC, ColumnType
 from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
 from jobs.spec.data.gap_words import is_gap
-from jobs.spec.data.number_format import NumberFormat, read_number
+from jobs.spec.data.number_format import NumberFormat, numbers_among, read_number, read_whole
 from workers.features.date_texts import DATE, FIRST_DATE, LAST_DATE, NO_DATE, iso_moment, read_dates
 
 Array = npt.NDArray[Any]
@@ -44,12 +44,24 @@ class TextRule(NamedTuple):
     gap_words: tuple[str, ...] | None = None
     date_format: str | None = None
 
-    def value_of(self, text: str, kind: ColumnType) -> str | float | bool | None:
-        """Return the value that a text is; None if it is missing.
+    @property
+    def gap_numbers(self) -> tuple[float, ...]:
+        """Return the numbers among the gap words, such as -999, which are missing values as numbers too."""
+        return numbers_among(self.gap_words or (), self.number_format or NumberFormat())
+
+    def value_of(self, value: object, kind: ColumnType) -> object:
+        """Return the value that a JSON value is; None if it is missing.
 
         Raises:
-            ValueError: it is no number in this format.
+            ValueError: it is a text, and no number in this format.
         """
+        if isinstance(value, str):
+            return self._value_of_text(value, kind)
+        if not self.gap_words or isinstance(value, bool) or not isinstance(value, int | float):
+            return value
+        return None if value in self.gap_numbers else value
+
+    def _value_of_text(self, text: str, kind: ColumnType) -> str | float | bool | None:
         if self.gap_words is not None and text.strip() in self.gap_words:
             return None
         if kind == "boolean" and self.gap_words is not None:
@@ -89,6 +101,8 @@ def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO
     stored = column.dtype.kind
     if kind in NUMERIC and stored in "biuf":
         numbers = column.astype(np.float64)
+        if stored != "b" and texts.gap_numbers:
+            numbers = np.where(np.isin(numbers, texts.gap_numbers), np.nan, numbers)
         # A model computes with infinite values to NaN. The comparison is false for NaN too.
         in_range = np.abs(numbers) <= LARGEST
         return numbers if in_range.all() else np.where(in_range, numbers, np.nan)
@@ -97,11 +111,13 @@ def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
     if kind in ("category", "text") and stored in "TU":
         words = column.astype(TEXT)
-        for gap in texts.gap_words or ():
-            words[words == gap] = ""
+        if texts.gap_words:
+            plain = np.strings.strip(words)
+            for gap in texts.gap_words:
+                words[plain == gap] = ""
         return words
     if kind == "category" and stored in "iuf":
-        return np.asarray([_word(value) for value in column.tolist()], dtype=TEXT)
+        return np.asarray([_word(texts.value_of(value, kind)) for value in column.tolist()], dtype=TEXT)
     raise BadValue(f"column {name!r} takes {_TAKES[kind]}, but these data have {column.dtype} values")
 
 
@@ -123,7 +139,10 @@ def words_from_stored(column: Array, kind: ColumnType, name: str, texts: TextRul
         BadValue: see `from_stored`.
     """
     if kind == "integer" and column.dtype.kind in "iu":
-        return as_words(column)
+        words = as_words(column)
+        if texts.gap_numbers:
+            words[np.isin(column, texts.gap_numbers)] = ""
+        return words
     return as_words(from_stored(column, kind, name, texts))
 
 
@@ -138,11 +157,18 @@ def words_from_json(
     numbers = from_json(values, kind, column, texts)
     if kind != "integer" or not (np.abs(numbers) >= LARGEST_EXACT).any():
         return as_words(numbers)
-    exact = [
-        value if type(value) is int else number
-        for value, number in zip(values, numbers.tolist(), strict=True)
-    ]
+    exact = [_exact(value, number, texts) for value, number in zip(values, numbers.tolist(), strict=True)]
     return np.asarray([_word(value) for value in exact], dtype=TEXT)
+
+
+def _exact(value: object, number: float, texts: TextRule) -> int | float:
+    """Return the whole number that a JSON value is, which `number` is as a float64; NaN for a gap."""
+    if np.isnan(number):
+        return number
+    if isinstance(value, str) and texts.number_format is not None:
+        whole = read_whole(value, texts.number_format)
+        return number if whole is None else whole
+    return value if type(value) is int else number
 
 
 def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: TextRule = NO_RULE) -> Array:
@@ -158,13 +184,12 @@ def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: Te
         BadValue: a value has another type; the message names column and row.
     """
     if kind == "date":
-        plain = [texts.value_of(value, kind) if isinstance(value, str) else value for value in values]
-        return _dates(plain, column, texts.date_format)
+        return _dates([texts.value_of(value, kind) for value in values], column, texts.date_format)
     read = _READERS[kind]
     converted = []
     for row, value in enumerate(values):
         try:
-            converted.append(read(texts.value_of(value, kind) if isinstance(value, str) else value))
+            converted.append(read(texts.value_of(value, kind)))
         except ValueError as error:
             raise _bad(column, texts.described(kind), row, value) from error
     if kind in NUMERIC:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from jobs.spec.base import Frozen
 from jobs.spec.data.dates.formats import MAX_FORMAT, MAX_FORMATS, check_date_format
@@ -90,8 +90,9 @@ class ColumnOptions(Frozen):
         return self
 
 
-GapWords = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=100)], ...], Field(max_length=100)]
-"""Words that are missing values."""
+GapWord = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+GapWords = Annotated[tuple[GapWord, ...], Field(max_length=100)]
+"""Words that are missing values, also with blanks around them."""
 DateFormat = Annotated[
     str, Field(max_length=MAX_FORMATS * (MAX_FORMAT + 4)), AfterValidator(check_date_format)
 ]

@@ -5,8 +5,9 @@ A profile decides the format by all texts of a column; requests to a served mode
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -24,6 +25,7 @@ _PLAIN = str.maketrans(
 ZERO = re.compile(r"[+-]?0[0-9]")
 """Begin of a code such as a postal code: a zero before another digit."""
 
+MOST_WHOLE = 2**64
 LONGEST = 200
 """Characters. No number is longer, and a long text would take long to compare."""
 
@@ -101,20 +103,47 @@ def _pattern(form: NumberFormat) -> re.Pattern[str]:
 
 def read_number(text: str, form: NumberFormat) -> float | None:
     """Return the number in a text; None if the text has another form."""
-    return reader_of(form)(text)
+    number: float | None = reader_of(form)(text)
+    return number
+
+
+def read_whole(text: str, form: NumberFormat) -> int | None:
+    """Return the whole number in a text exactly, also one that no float is; None if there is none."""
+    number: Decimal | None = reader_of(form, Decimal)(text)
+    # The integers of files have 64 bits; an exponent could make far longer ones.
+    if number is None or abs(number) >= MOST_WHOLE or number != int(number):
+        return None
+    return int(number)
 
 
 @lru_cache(maxsize=4096)
-def reader_of(form: NumberFormat) -> Callable[[str], float | None]:
-    """Return the function that reads a text in a format; see `read_number`."""
+def numbers_among(words: tuple[str, ...], form: NumberFormat) -> tuple[float, ...]:
+    """Return the numbers among words: those in a format, and others as programs write them, such as -999."""
+    found = []
+    for word in words:
+        number = read_number(word, form)
+        number = read_number(word, NumberFormat()) if number is None else number
+        if number is not None:
+            found.append(number)
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Callable[[str], Any]:
+    """Return the function that reads a text in a format; see `read_number`.
+
+    Args:
+        form: the format.
+        convert: makes the number of digits with a decimal point.
+    """
     fullmatch, thousands, decimal = _pattern(form).fullmatch, form.thousands, form.decimal
 
-    def value_of(digits: str) -> float:
+    def value_of(digits: str) -> Any:
         if thousands:
             digits = digits.replace(thousands, "")
-        return float(digits.replace(",", ".") if decimal == "," else digits)
+        return convert(digits.replace(",", ".") if decimal == "," else digits)
 
-    def read(text: str) -> float | None:
+    def read(text: str) -> Any:
         if len(text) > LONGEST or (match := fullmatch(plain_signs(text))) is None:
             return None
         sign, inner, number, *negative = match.groups()

@@ -30,7 +30,7 @@ from workers.engine.data.weights import RowWeights
 from workers.engine.data.windows import Windows, described, windows_of, windows_over, with_windows
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.phases import Repeated
-from workers.features.fitting import fit, with_date_formats
+from workers.features.fitting import fit, with_text_rules
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
 
@@ -196,7 +196,7 @@ class EncodedTable:
         Raises:
             BadData: the pipeline needs a column or windows that these data lack.
         """
-        pipeline = Pipeline(with_date_formats(features, plans))
+        pipeline = Pipeline(with_text_rules(features, plans))
         if absent := [name for name in pipeline.columns if name not in columns]:
             raise BadData(f"the model takes the column {absent[0]!r}, which these data do not have")
         here = None if windows is None else windows.window.rows

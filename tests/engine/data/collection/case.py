@@ -35,6 +35,7 @@ class TableCase:
         findings: texts, each of which must be in one finding, or in the finding of an offer.
         absent: texts that must be in no finding.
         offers: for each offer that must be made, its column, and the fields of its change.
+        gap_words: the words that must be missing values, by column.
         requests: roles and types that a person chose.
         target: the target column; the last one if None.
         source: the format of the file; None for the one that an upload detects.
@@ -49,6 +50,7 @@ class TableCase:
     findings: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     offers: tuple[tuple[str, dict[str, Any]], ...] = ()
+    gap_words: dict[str, tuple[str, ...]] = field(default_factory=dict)
     requests: tuple[ColumnRequest, ...] = ()
     target: str | None = None
     source: Source | None = "csv"

@@ -28,6 +28,20 @@ NUMBERS = (
         "words_between_booleans.csv",
         csv_rows("gift,y", "true,0", "NA,1", "false,0", "true,1"),
         {"gift": ExpectedColumn("boolean", "feature", missing=1, values=(1.0, None, 0.0, 1.0))},
+        findings=("Column 'gift': 'NA' in 1 of 4 rows counts as missing.",),
+        offers=(("gift", {"type": "category", "gap_words": []}),),
+    ),
+    TableCase(
+        "values_between_booleans.csv",
+        csv_rows("gift,y", "true,0", "None,1", "false,0", "true,1"),
+        {"gift": ExpectedColumn("category", missing=0, values=("true", "None", "false", "true"))},
+        requests=(ColumnRequest(name="gift", gap_words=()),),
+    ),
+    TableCase(
+        "a_word_that_is_stated_to_be_no_gap.csv",
+        csv_rows("gift,y", "true,0", "None,1", "false,0", "true,1"),
+        requests=(ColumnRequest(name="gift", type="boolean", gap_words=()),),
+        refusal="row 2 has None",
     ),
     TableCase(
         "nothing_but_words.csv",
@@ -103,6 +117,13 @@ CATEGORIES = (
     ),
 )
 TARGETS = (
+    labels(
+        "stated_word_between_dates.csv",
+        ["24.12.2021", "3.11.2021", "open", "24.12.2021", "3.11.2021", "open", "9.2.2020"],
+        columns={"label": ExpectedColumn("category", "target", missing=0)},
+        requests=(ColumnRequest(name="label", gap_words=("none",)),),
+        gap_words={"label": ("none",)},
+    ),
     labels(
         "none_is_a_class.csv",
         ["None", "sick", "None", "sick"],

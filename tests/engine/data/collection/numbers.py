@@ -209,8 +209,33 @@ NEARLY = (
         columns={"x": ExpectedColumn("number", missing=1, values=(1.5, None, 2.5))},
         requests=(ColumnRequest(name="x", gap_words=("-999",)),),
     ),
+    column_of(
+        "long_integers_on_request.csv",
+        ["9,223,372,036,854,775,001", "9,223,372,036,854,775,002", "1"],
+        requests=(ColumnRequest(name="x", type="integer"),),
+        refusal="so different ones would become the same; choose the type category",
+    ),
+    column_of(
+        "sentinels_in_two_writings.csv",
+        ["1.5", "-999", " -999.0", "2.5"],
+        columns={"x": ExpectedColumn("number", missing=2, values=(1.5, None, None, 2.5))},
+        requests=(ColumnRequest(name="x", gap_words=(" -999 ",)),),
+    ),
+    column_of(
+        "sentinels_with_a_unit.csv",
+        ["1.5 kg", "-999", "-999 kg", "2.5 kg"],
+        columns={"x": ExpectedColumn("number", missing=2, values=(1.5, None, None, 2.5))},
+        requests=(ColumnRequest(name="x", gap_words=("-999",)),),
+    ),
 )
 OTHER_FORMATS = (
+    TableCase(
+        "whole_numbers_with_three_decimals.csv",
+        csv_rows("x,z,y", "10.000,1,0", "25.000,2,1", "30.000,1,0", "7.000,2,1"),
+        {"x": ExpectedColumn("number", missing=0, values=(10.0, 25.0, 30.0, 7.0))},
+        findings=("'10.000' is read as 10.0",),
+        offers=(("x", {"number_format": NumberFormat(decimal=",", thousands=".").model_dump()}),),
+    ),
     TableCase(
         "dollars.jsonl",
         b'{"x": "$5.50", "y": 0}\n{"x": "$1,000", "y": 1}\n{"y": 0}\n',

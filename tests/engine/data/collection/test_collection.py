@@ -40,6 +40,7 @@ def test_a_file_of_the_collection_is_understood(tmp_path: Path, case: TableCase)
         assert expected.missing in (None, column.missing), (name, column.missing)
         if expected.values is not None:
             assert _plain(stored[name]) == list(expected.values), name
+    assert {name: columns[name].gap_words for name in case.gap_words} == case.gap_words
     described = profile.file.model_dump() if profile.file is not None else {}
     assert {name: described[name] for name in case.file} == case.file
     dialect = {name: getattr(profile.dialect, name, None) for name in case.dialect}

@@ -22,7 +22,7 @@ from workers.engine.data.dates.families import (
 )
 from workers.engine.data.dates.texts import ColumnTexts, column_texts
 from workers.engine.data.dates.values import dates_of, iso_dates_of
-from workers.features.date_texts import NO_DATE
+from workers.features.date_texts import NO_DATE, iso_moments
 
 SAMPLED = 200
 """Texts, spread over the column, whose forms are looked up."""
@@ -105,6 +105,7 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         moments = _dates(known.take(unread), form)
         known.moments[unread] = moments
         rows.append(int(known.counts[unread[~np.isnat(moments)]].sum()))
+    _read_iso(known, stated)
     facts = DateFacts(
         format=stated,
         present=int(known.counts.sum()),
@@ -113,6 +114,12 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         is_stated=True,
     )
     return DateColumn(known.by_rows(), facts)
+
+
+def _read_iso(known: ColumnTexts, formats: str) -> None:
+    """Read the texts by ISO 8601 that no format of a column has read, as requests do."""
+    unread = known.unread
+    known.moments[unread] = iso_moments(known.take(unread).to_pylist(), formats)
 
 
 def _dates(texts: Any, form: str) -> Array:

@@ -98,10 +98,12 @@ class ColumnTexts(NamedTuple):
         return self.count(places) > 0
 
     def without(self, gaps: Iterable[str]) -> Self:
-        """Return the column with "" in place of some words."""
+        """Return the column with "" in place of some words, also with blanks around them."""
         chosen = {*gaps}
         places = (
-            [place for place, text in enumerate(self.values.tolist()) if text in chosen] if chosen else []
+            [place for place, text in enumerate(self.values.tolist()) if text.strip() in chosen]
+            if chosen
+            else []
         )
         if not places:
             return self

@@ -60,12 +60,13 @@ class TypedColumn(NamedTuple):
     dates: DateFacts | None = None
 
 
-def recognize(column: Array, name: str | None = None) -> TypedColumn:
+def recognize(column: Array, name: str | None = None, *, are_gaps_stated: bool = False) -> TypedColumn:
     """Return a column, (rows,), with its type, converted from texts if all have that type.
 
     Args:
         column: as it was read.
         name: the column's name, since it may show that numbers are dates; None if they cannot be.
+        are_gaps_stated: whether only empty texts are missing, since the words were stated.
     """
     match column.dtype.kind:
         case "b":
@@ -76,7 +77,7 @@ def recognize(column: Array, name: str | None = None) -> TypedColumn:
             return with_dates(TypedColumn(column, "number"), name)
         case "M":
             return TypedColumn(column, "date")
-    return _recognize_texts(column)
+    return _recognize_texts(column, are_gaps_stated=are_gaps_stated)
 
 
 def with_dates(typed: TypedColumn, name: str | None) -> TypedColumn:
@@ -85,18 +86,18 @@ def with_dates(typed: TypedColumn, name: str | None) -> TypedColumn:
         return typed
     facts = replace(found.column.facts, is_digits=True, is_stated=False)
     if found.is_sure:
-        return TypedColumn(found.column.moments, "date", dates=facts)
+        return typed._replace(values=found.column.moments, type="date", number_format=None, dates=facts)
     return typed._replace(dates=facts)
 
 
-def _recognize_texts(column: Array) -> TypedColumn:
+def _recognize_texts(column: Array, *, are_gaps_stated: bool) -> TypedColumn:
     present = column[column != ""]
     if not len(present):
         return TypedColumn(np.full(len(column), np.nan), "number")
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
     head = _without_gaps(present)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (converted := convert(column)) is not None:
+        if all(map(accepts, head)) and (converted := convert(column, are_gaps_stated)) is not None:
             return TypedColumn(converted, kind)
     dates = recognize_dates(*distinct_of(column)) if may_have_dates(present) else None
     if dates is not None and dates.facts.are_most_dates:
@@ -105,14 +106,14 @@ def _recognize_texts(column: Array) -> TypedColumn:
     return TypedColumn(column, kind, dates=None if dates is None else dates.facts)
 
 
-def recognize_words(words: Words) -> TypedColumn:
+def recognize_words(words: Words, *, are_gaps_stated: bool = False) -> TypedColumn:
     """Return a text column's type and its values; as `recognize` does."""
     is_known = words.values != ""
     if not is_known.any():
         return TypedColumn(np.full(len(words.codes), np.nan), "number")
     head = _first_known(words)
     for kind, accepts, convert in _CONVERSIONS if head else ():
-        if all(map(accepts, head)) and (converted := convert(words.values)) is not None:
+        if all(map(accepts, head)) and (converted := convert(words.values, are_gaps_stated)) is not None:
             return TypedColumn(converted[words.codes], kind)
     dates = None
     if may_have_dates(words.values, words.codes[is_known[words.codes]]):
@@ -158,7 +159,14 @@ def _is_prose(texts: Array, rows: Array | None = None) -> bool:
     return distinct > MAX_ONE_HOT and distinct > MIN_DISTINCT * count
 
 
-def convert(column: Array, kind: ColumnType, name: str, date_format: str | None = None) -> TypedColumn:
+def convert(
+    column: Array,
+    kind: ColumnType,
+    name: str,
+    date_format: str | None = None,
+    *,
+    are_gaps_stated: bool = False,
+) -> TypedColumn:
     """Return a column with values in the type that a person chose.
 
     Args:
@@ -166,6 +174,7 @@ def convert(column: Array, kind: ColumnType, name: str, date_format: str | None 
         kind: the type.
         name: the column's name, for messages.
         date_format: the format of dates that a person stated.
+        are_gaps_stated: whether only empty texts are missing, since the words were stated.
 
     Raises:
         BadData: a value does not have this type; the message names its row. Of dates none is one.
@@ -176,7 +185,7 @@ def convert(column: Array, kind: ColumnType, name: str, date_format: str | None 
         dates = stated_dates(column, name, date_format)
         return TypedColumn(dates.moments, "date", dates=dates.facts)
     if is_text(column):
-        column = _converted_texts(column, kind, name)
+        column = _converted_texts(column, kind, name, are_gaps_stated=are_gaps_stated)
     if kind != "date" and column.dtype.kind == "M":
         raise BadData(f"column {name!r} contains dates; choose date or category")
     _check_numbers(column, kind, name)
@@ -200,14 +209,17 @@ def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
 
 
-def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
+def _converted_texts(column: Array, kind: ColumnType, name: str, *, are_gaps_stated: bool) -> Array:
     if kind in ("number", "integer"):
         return _converted_numbers(column, kind, name)
     accepts, convert_texts = next((check, convert) for name, check, convert in _CONVERSIONS if name == kind)
-    converted = convert_texts(column)
+    converted = convert_texts(column, are_gaps_stated)
     if converted is None:
-        is_absent = _is_absent_boolean if kind == "boolean" else is_gap
-        rows = (row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text))
+        rows = (
+            row
+            for row, text in enumerate(column.tolist())
+            if not _is_absent_boolean(text, are_gaps_stated) and not accepts(text)
+        )
         row = next(rows, 0)
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
     return converted
@@ -234,13 +246,15 @@ def _is_boolean(text: str) -> bool:
     return text.strip().lower() in (TRUE, FALSE)
 
 
-def _is_absent_boolean(text: str) -> bool:
+def _is_absent_boolean(text: str, are_gaps_stated: bool) -> bool:
     # Unknown and none may be a third answer.
-    return not text or text.strip() in PROGRAM_WORDS
+    return not text or (not are_gaps_stated and text.strip() in PROGRAM_WORDS)
 
 
-def _as_booleans(column: Array) -> Array | None:
-    texts = ["" if _is_absent_boolean(text) else text.strip().lower() for text in column.tolist()]
+def _as_booleans(column: Array, are_gaps_stated: bool) -> Array | None:
+    texts = [
+        "" if _is_absent_boolean(text, are_gaps_stated) else text.strip().lower() for text in column.tolist()
+    ]
     if not {*texts} <= {TRUE, FALSE, ""}:
         return None
     if "" in texts:
@@ -248,6 +262,6 @@ def _as_booleans(column: Array) -> Array | None:
     return np.asarray([text == TRUE for text in texts])
 
 
-_CONVERSIONS: tuple[tuple[ColumnType, Callable[[str], bool], Callable[[Array], Array | None]], ...] = (
+_CONVERSIONS: tuple[tuple[ColumnType, Callable[[str], bool], Callable[[Array, bool], Array | None]], ...] = (
     ("boolean", _is_boolean, _as_booleans),
 )

@@ -68,6 +68,16 @@ def decide_gaps(name: str, texts: ColumnTexts, *, may_be_gaps: bool, is_target: 
     return DecidedGaps(texts.without(gaps), gaps, offers)
 
 
+def decide_gaps_of_booleans(name: str, texts: ColumnTexts, *, is_target: bool) -> DecidedGaps:
+    """Return a column of true and false with the words that are missing values; see `decide_gaps`."""
+    counts = {word: rows for word, rows in texts.gap_words().items() if word in PROGRAM_WORDS}
+    offers = _offers(name, counts, tuple(counts), texts.rows, is_target=is_target)
+    # With one more value it is no boolean.
+    change = ColumnRequest(name=name, type="category", gap_words=())
+    changed = tuple(offer.model_copy(update={"change": change}) for offer in offers)
+    return DecidedGaps(texts, tuple(counts), changed)
+
+
 def _has_values(texts: ColumnTexts) -> bool:
     return bool(texts.first(lambda text: not is_gap(text)))
 

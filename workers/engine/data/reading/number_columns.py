@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
-from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
+from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among, read_number
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
@@ -73,7 +75,7 @@ class NumberTexts:
         form = None if has_codes(seen) else format_of(seen, self._decimal)
         if form is None:
             return self._typed(None)
-        numbers = read_numbers(self._texts.values, form, self._is_gap)
+        numbers = self._read(form)
         if numbers.misfits:
             return self._typed(None, findings=self._mixed(seen), offers=self._nearly(numbers, form))
         if were_rounded(self._texts.values, numbers.values):
@@ -87,13 +89,18 @@ class NumberTexts:
         """Return the numbers; values that are none are missing.
 
         Raises:
-            BadData: no value is a number, or one is not whole, as an integer is.
+            BadData: no value is a number, or one is not whole, as an integer is, or has too many digits.
         """
         seen = self._look()
         form = self._request.number_format or format_of(seen, self._decimal)
         form = form or NumberFormat(decimal=self._decimal)
-        numbers = read_numbers(self._texts.values, form, self._is_gap)
+        numbers = self._read(form)
         misfits = self._texts.misfits(numbers.misfits)
+        if kind == "integer" and were_rounded(self._texts.values, numbers.values):
+            raise BadData(
+                f"column {self._name!r} has whole numbers with more digits than a 64-bit float holds, so "
+                "different ones would become the same; choose the type category"
+            )
         values = convert(self._texts.spread(numbers.values), kind, self._name).values
         if misfits is None:
             return self._typed(values, form, kind, offers=self._other_readings(seen, form))
@@ -120,6 +127,13 @@ class NumberTexts:
         **notes: Any,
     ) -> TypedColumn:
         return TypedColumn(values, kind, form, self._request.gap_words, **notes)
+
+    def _read(self, form: NumberFormat) -> Numbers:
+        """Return the numbers of the texts; those that are stated as missing are so in each writing."""
+        numbers = read_numbers(self._texts.values, form, self._is_gap)
+        if not (gaps := numbers_among(self._request.gap_words or (), form)):
+            return numbers
+        return numbers._replace(values=np.where(np.isin(numbers.values, gaps), np.nan, numbers.values))
 
     def _look(self) -> Seen:
         return look_at((text, count) for text, count in self._texts.counted() if not self._is_gap(text))

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest, ColumnType
-from jobs.spec.data.gap_words import PROGRAM_WORDS
-from jobs.spec.data.number_format import DecimalSign, NumberFormat, read_number
+from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import ColumnTexts
@@ -17,7 +16,7 @@ from workers.engine.data.reading.column_types import (
     recognize_words,
     with_dates,
 )
-from workers.engine.data.reading.gap_evidence import decide_gaps
+from workers.engine.data.reading.gap_evidence import decide_gaps, decide_gaps_of_booleans
 from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
@@ -56,15 +55,15 @@ def read_column(
     typed = _of_type(name, texts, kind, numbers, request.date_format)
     # Numbers to predict are no dates, and a class that is no date is a class, and no missing target.
     if kind is None and is_target and typed.type == "date" and typed.dates and typed.dates.misfits:
-        typed = TypedColumn(None, "category")
+        typed = typed._replace(values=None, type="category", number_format=None, dates=None)
     elif kind is None and typed.type == "number" and not is_target:
         typed = with_dates(typed, name)
     if request.role == "weight" and typed.type not in WEIGHTS:
         # The message of the conversion names the first value that is no number.
         return convert(texts.spread(texts.values), "number", name)
     if typed.type == "boolean" and request.gap_words is None:
-        words = tuple(word for word in texts.gap_words() if word in PROGRAM_WORDS)
-        return typed._replace(gap_words=words)
+        gaps = decide_gaps_of_booleans(name, texts, is_target=is_target)
+        return typed._replace(gap_words=gaps.words, offers=(*typed.offers, *gaps.offers))
     if typed.type not in ("category", "text"):
         return typed
     if request.gap_words is None:
@@ -95,7 +94,8 @@ def _of_type(
 ) -> TypedColumn:
     """Return a column with a type that was chosen, or that of its values if `kind` is None."""
     if kind not in (None, "category", "text"):
-        typed = convert(texts.spread(texts.values), kind, name, date_format)
+        are_stated = numbers.gap_words is not None
+        typed = convert(texts.spread(texts.values), kind, name, date_format, are_gaps_stated=are_stated)
         return typed._replace(gap_words=numbers.gap_words)
     tried = numbers.proposed()
     if kind is None:
@@ -115,7 +115,11 @@ def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
     if numbers.values is not None:
         return numbers
     words = texts.words
-    typed = recognize(texts.values) if words is None else recognize_words(words)
+    are_stated = numbers.gap_words is not None
+    if words is None:
+        typed = recognize(texts.values, are_gaps_stated=are_stated)
+    else:
+        typed = recognize_words(words, are_gaps_stated=are_stated)
     return typed._replace(
         gap_words=numbers.gap_words,
         findings=typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings),
@@ -129,7 +133,8 @@ def _read_values(
     """Return a column that has no texts."""
     if request.number_format is not None:
         raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
-    values = column if request.gap_words is None else _without_numbers(column, request.gap_words)
+    form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
+    values = _without_numbers(column, request.gap_words or (), form or NumberFormat())
     stated = _stated_type(request)
     # Numbers to predict are no dates.
     typed = recognize(values, None if is_target or stated is not None else name)
@@ -139,7 +144,6 @@ def _read_values(
     if stated is not None or kind != typed.type:
         typed = convert(values, kind, name, request.date_format)
     values = values if typed.values is None else typed.values
-    form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
     offers: tuple[Offer, ...] = ()
     if form == NumberFormat() and kind == "number" and _may_be_thousands(name, values, table):
         offers = (_offer_thousands(name, values, form),)
@@ -156,9 +160,9 @@ def _format_of_reader(decimal: DecimalSign) -> NumberFormat:
     return NumberFormat(decimal=decimal, thousands="." if decimal == "," else "")
 
 
-def _without_numbers(column: Array, words: tuple[str, ...]) -> Array:
+def _without_numbers(column: Array, words: tuple[str, ...], form: NumberFormat) -> Array:
     """Return numbers with NaN in place of some, such as -999."""
-    numbers = [number for word in words if (number := read_number(word, NumberFormat())) is not None]
+    numbers = numbers_among(words, form)
     if not numbers or column.dtype.kind not in "iuf":
         return column
     is_gap = np.isin(column, numbers)
@@ -184,7 +188,9 @@ def _may_be_thousands(name: str, column: Array, table: Table) -> bool:
 
 
 def _offer_thousands(name: str, column: Array, form: NumberFormat) -> Offer:
-    is_marked = column != np.round(column)
-    first = column[np.flatnonzero(is_marked & ~np.isnan(column))[0]]
+    present = column[np.isfinite(column)]
+    # 10.000 has three decimals too.
+    marked = present[present != np.round(present)]
+    first = marked[0] if len(marked) else present[0]
     other = NumberFormat(decimal=",", thousands=".")
     return offer_other_reading(name, f"{first:.3f}", form, other)
