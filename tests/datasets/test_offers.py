@@ -97,6 +97,12 @@ def test_an_offer_changes_only_its_own_fields_of_earlier_corrections(api: Client
     ]
 
 
+def test_an_offer_to_read_numbers_ends_an_earlier_merge_of_labels(api: Client) -> None:
+    offering(api, columns='[{"name": "bought", "role": "group", "merge_labels": true}]')
+    api.post(f"{PLACE}/offers/0?project=yard")
+    assert newest().request["columns"] == [{"name": "bought", "role": "group", "type": "number"}]
+
+
 def test_a_stated_rule_survives_other_corrections_of_the_table(api: Client) -> None:
     rule = {"decimal": ",", "thousands": "."}
     send(api, columns=f'[{{"name": "price", "number_format": {str(rule).replace(chr(39), chr(34))}}}]')
