@@ -89,6 +89,13 @@ def test_a_class_that_is_no_date_is_a_class(tmp_path: Path) -> None:
     assert set(profile.class_labels) == {*texts}
 
 
+def test_a_target_of_classes_gets_no_offer_to_read_it_as_dates(tmp_path: Path) -> None:
+    texts = [*(f"2021-01-{row % 4 + 1:02}" for row in range(20)), *["open"] * 20]
+    profile = profile_of(tmp_path, "n,y\n" + "".join(f"{row % 3},{text}\n" for row, text in enumerate(texts)))
+    assert "open" in profile.class_labels
+    assert not [offer for offer in profile.offers if offer.change.type == "date"]
+
+
 def test_numbers_to_predict_are_no_dates(tmp_path: Path) -> None:
     rows = "".join(f"{row % 3},{20210101 + row % 28}\n" for row in range(60))
     profile = profile_of(tmp_path, f"n,date\n{rows}")

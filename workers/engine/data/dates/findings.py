@@ -56,7 +56,9 @@ def _offers(
 ) -> Iterator[Offer]:
     """Yield the other ways in which a column could be read."""
     if column.type != "date":
-        yield from _possible_dates(name, column, facts)
+        # Its values are classes or numbers to predict: as dates, those that are none would have no target.
+        if column.role != "target":
+            yield from _possible_dates(name, column, facts)
         return
     yield from _orders(name, column, facts)
     yield from _numbers(name, column, facts)
