@@ -35,7 +35,7 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
     """
     found, with_doubts = DateFindings([], []), 0
     for name, column in schema.items():
-        if column.dates is None:
+        if column.dates is None or _is_unused(column):
             continue
         sentences = [*_several(name, column, column.dates)]
         offers = [*_offers(name, column, column.dates, columns)]
@@ -49,6 +49,11 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
             "columns has their formats and missing values."
         )
     return found
+
+
+def _is_unused(column: ColumnSchema) -> bool:
+    """Return whether nothing is read from the column; one that its values made an identifier may be dates."""
+    return column.role in ("id", "ignore") and column.judgement.reason is None
 
 
 def _offers(
