@@ -105,6 +105,12 @@ def test_a_column_of_dates_that_is_not_used_has_no_findings(tmp_path: Path, role
     assert profile.offers == ()
 
 
+def test_the_orders_of_two_formats_have_different_names(tmp_path: Path) -> None:
+    profile = one_column(tmp_path, ["2021-03-05", "2021-04-09", *OPEN])
+    labels = [offer.label for offer in profile.offers]
+    assert labels == ["Keep day/month/year", "Read it as month/day/year"], profile.offers
+
+
 def test_numbers_to_predict_are_no_dates(tmp_path: Path) -> None:
     rows = "".join(f"{row % 3},{20210101 + row % 28}\n" for row in range(60))
     profile = profile_of(tmp_path, f"n,date\n{rows}")
