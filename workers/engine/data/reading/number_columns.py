@@ -219,8 +219,8 @@ class NumberTexts:
             example = self._texts.first(lambda text: not self._is_gap(text))[0]
             return (
                 self._offer_words(
-                    f"numbers such as {example!r} are read without {form.unit!r}, as a unit; it may belong to "
-                    "a name."
+                    f"numbers such as {example!r} are read without {form.unit!r}, as a unit; it may belong "
+                    "to a name."
                 ),
             )
         return ()
