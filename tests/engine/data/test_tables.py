@@ -85,7 +85,7 @@ def test_a_column_that_is_left_out_has_a_reason(table: DatasetFile) -> None:
     assert reasons == {"customer_id": "it has another value in every row, so it identifies rows"}
     (offer,) = (offer for offer in table.profile["offers"] if offer["change"]["role"] == "feature")
     assert "Column 'customer_id' was taken for an identifier: it has another value" in offer["finding"]
-    # One sentence says it.
+    # One sentence is enough.
     assert not any("customer_id" in finding for finding in table.profile["findings"])
 
 

@@ -10,7 +10,7 @@ class Button(NamedTuple):
     """A button that accepts an offer.
 
     Attributes:
-        position: the offer's place in the profile, by which it is accepted.
+        position: the offer's place in the profile; the address of the button has it.
         label: the text.
     """
 

@@ -199,7 +199,7 @@ def left_out(columns: Mapping[str, ColumnSchema], answered: Collection[str] = ()
 
     Args:
         columns: role and type by name.
-        answered: the columns whose offer says so already.
+        answered: the columns whose offer has this sentence already.
     """
     reasons = {
         name: column.reason

@@ -29,13 +29,13 @@ class OrderedOffers(NamedTuple):
 
 
 def order_offers(schema: Schema, dates: Sequence[Offer], y: Array, task: Task) -> OrderedOffers:
-    """Return the offers for a table: those on roles first, since they decide what a model learns from.
+    """Return the offers for a table: those on roles first, since these choose the input of a model.
 
     Args:
         schema: the table with its columns, and the offers to read these in another way.
         dates: the offers on columns of dates.
         y: the encoded target.
-        task: what is predicted.
+        task: the kind of prediction.
     """
     in_order = offers_of_row_order(schema, y, task)
     # The target is in the first offers on reading, also if it is the last column.
