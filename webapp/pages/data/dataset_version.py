@@ -26,7 +26,6 @@ from webapp.pages.data.dataset_columns import FirstRows, preview_rows, profile_c
 from webapp.pages.data.dataset_lookup import dataset_of, home_of, project_for, version_of
 from webapp.pages.data.dataset_split import split_context
 from webapp.pages.data.thumbnails import ThumbnailRow, thumbnail_rows
-from webapp.pages.data.version_offers import OfferGroup, group_offers
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -66,7 +65,7 @@ class DatasetVersionPage(Context):
     has_file: bool
     may_edit_roles: bool
     may_accept_offers: bool
-    offer_groups: list[OfferGroup]
+    offer_groups: list[version_settings.OfferGroup]
     dialect_fields: list[dialects.DialectField]
     thumbnails: list[ThumbnailRow]
     image_fields: image_options.ImageFields | None
@@ -104,7 +103,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         has_file=version_settings.has_file(version),
         may_edit_roles=version_settings.may_edit_roles(request, version),
         may_accept_offers=version_settings.may_accept_offers(request, version),
-        offer_groups=group_offers(profile.offers) if profile is not None else [],
+        offer_groups=version_settings.group_offers(profile.offers) if profile is not None else [],
         dialect_fields=version_settings.fields_of_dialect(version),
         thumbnails=thumbnail_rows(version, profile),
         image_fields=version_settings.image_fields(version, profile),
