@@ -56,6 +56,18 @@ def test_an_offer_is_a_finding_with_a_button_that_works_without_javascript(api: 
     assert before.state == "ready" and "columns" not in before.request
 
 
+def test_several_offers_for_one_finding_are_buttons_under_one_sentence(api: Client) -> None:
+    send(api)
+    words = {**NUMBERS, "label": "Keep words", "change": {"name": "bought", "type": "category"}}
+    make_ready(newest(), {**SHOP, "offers": [NUMBERS, WORD, words]})
+    page = squeezed(api.get(f"{PLACE}?project=yard").content.decode())
+    assert page.count("39 of 40 values are numbers") == 1
+    assert '<button class="btn btn-sm" aria-describedby="offer-0">Keep words' in page
+    assert f'action="{PLACE}/offers/2?project=yard"' in page
+    api.post(f"{PLACE}/offers/2?project=yard")
+    assert newest().request["columns"] == [{"name": "bought", "type": "category"}]
+
+
 def test_the_table_of_columns_shows_how_texts_were_read(api: Client) -> None:
     send(api)
     rules = {
@@ -95,6 +107,12 @@ def test_an_offer_changes_only_its_own_fields_of_earlier_corrections(api: Client
         {"name": "city", "role": "ignore"},
         {"name": "bought", "role": "group", "type": "number"},
     ]
+
+
+def test_an_offer_to_read_numbers_ends_an_earlier_merge_of_labels(api: Client) -> None:
+    offering(api, columns='[{"name": "bought", "role": "group", "merge_labels": true}]')
+    api.post(f"{PLACE}/offers/0?project=yard")
+    assert newest().request["columns"] == [{"name": "bought", "role": "group", "type": "number"}]
 
 
 def test_a_stated_rule_survives_other_corrections_of_the_table(api: Client) -> None:

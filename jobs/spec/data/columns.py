@@ -140,7 +140,8 @@ class ColumnRequest(Frozen):
     def changed_by(self, change: "ColumnRequest") -> "ColumnRequest":
         """Return this request with the fields that are set in `change`.
 
-        A format belongs to a type, so another type is read by a format of its own.
+        A format belongs to a type, so another type is read by a format of its own; only categories are
+        merged.
         """
         before = self.model_dump(exclude_none=True)
         if change.type is not None and change.type != self.type:
@@ -148,6 +149,8 @@ class ColumnRequest(Frozen):
             before.pop("date_format", None)
         if change.date_format is not None or change.number_format is not None:
             # The type follows from the format.
-            for name in ("type", "number_format", "date_format"):
+            for name in ("type", "number_format", "date_format", "merge_labels"):
                 before.pop(name, None)
+        if change.type not in (None, "category"):
+            before.pop("merge_labels", None)
         return ColumnRequest.model_validate({**before, **change.model_dump(exclude_none=True)})

@@ -157,11 +157,11 @@ def test_a_matrix_of_zeros_and_ones_is_a_multilabel_target(tmp_path: Path) -> No
 def test_findings_name_leaks_constants_imbalance_and_what_is_left_out(tmp_path: Path) -> None:
     rows = [f"{i % 7},{'y' if i == 0 else 'n'},5,{i == 0},id-{i}x" for i in range(150)]
     profile = profile_csv(tmp_path, "a,leak,constant,target,id\n" + "\n".join(rows) + "\n", target="target")
-    text = " ".join(profile.findings)
+    text = " ".join([*profile.findings, *(offer.finding for offer in profile.offers)])
     assert "'leak' determines the target" in text
     assert "'constant' is constant" in text
     assert "imbalanced" in text
-    assert "'id' is left out" in text
+    assert "'id' was taken for an identifier" in text
     assert profile.features == ("a", "leak", "constant")
 
 

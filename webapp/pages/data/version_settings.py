@@ -1,5 +1,6 @@
 """The settings on a version's page: the fields with which its file is read again."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobs import access
@@ -8,6 +9,7 @@ from jobs.models import DatasetVersion
 from jobs.queries.data import datasets as queries
 from jobs.spec.data.dates.formats import EXAMPLE, write_date
 from jobs.spec.data.dialect import ReadOptions
+from jobs.spec.data.offers import Offer
 from jobs.spec.data.profile import Column, Profile
 from webapp.forms.data import dialects
 from webapp.forms.data import images as image_options
@@ -37,6 +39,30 @@ DATE_FORMATS: tuple[DateFormatChoice, ...] = tuple(
 """Formats that the form of a table suggests; a person may write others."""
 
 
+class Button(NamedTuple):
+    """A button that accepts an offer.
+
+    Attributes:
+        position: the offer's place in the profile; the address of the button has it.
+        label: the text.
+    """
+
+    position: int
+    label: str
+
+
+class OfferGroup(NamedTuple):
+    """A finding, and a button for each of its offers."""
+
+    finding: str
+    buttons: list[Button]
+
+    @property
+    def position(self) -> int:
+        """Return the place of the first offer, which names the sentence in the page."""
+        return self.buttons[0].position
+
+
 def image_fields(version: DatasetVersion, profile: Profile | None) -> image_options.ImageFields | None:
     """Return the image size in a version's form; None for other data."""
     if version.request.get("source") != "images":
@@ -62,6 +88,15 @@ def may_accept_offers(request: Request, version: DatasetVersion) -> bool:
     if version.state != DatasetVersion.State.READY or not has_file(version):
         return False
     return access.can(request.user, version.dataset.project, Action.WRITE)
+
+
+def group_offers(offers: Sequence[Offer]) -> list[OfferGroup]:
+    """Return the offers by finding, in the order in which the findings come first."""
+    groups: dict[str, OfferGroup] = {}
+    for position, offer in enumerate(offers):
+        group = groups.setdefault(offer.finding, OfferGroup(offer.finding, []))
+        group.buttons.append(Button(position, offer.label))
+    return [*groups.values()]
 
 
 def array_of_two_axes(profile: Profile | None) -> Column | None:

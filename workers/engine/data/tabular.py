@@ -1,7 +1,7 @@
 """Describes a table for its profile, and turns its columns into arrays for a training."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from jobs.spec.data.encoding import (
 from jobs.spec.data.features import MAX_NGRAMS, MIN_ROWS
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.images import IMAGE
-from jobs.spec.data.offers import Offer
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
@@ -28,13 +27,8 @@ from workers.engine.data import statistics
 from workers.engine.data.dates.findings import find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
-from workers.engine.data.findings.doubts import (
-    offers_of_digits,
-    offers_of_roles,
-    offers_of_writings,
-    sentences_on_decimals,
-)
-from workers.engine.data.findings.row_order import offers_of_row_order
+from workers.engine.data.findings.doubts import sentences_on_decimals
+from workers.engine.data.findings.ordered_offers import order_offers
 from workers.engine.data.findings.writings import count_values
 from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
@@ -55,8 +49,6 @@ MIN_ROWS_OF_SERIES = 20
 ROWS_IN_ORDER = 1_000
 """The order of the first rows is checked first: nearly every column fails there."""
 WORDS_OF_A_TEXT = 20
-MOST_OFFERS = 200
-"""A profile has a limited size, and no person reads more."""
 USUAL_LENGTH = 95
 """Percentile of the numbers of words of texts: longer ones are cut if words are read in their order."""
 
@@ -104,6 +96,8 @@ def make_table_profile(
     duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
     dates = find_date_issues(table.columns, schema.columns)
+    ordered = order_offers(schema, dates.offers, target.y, target.task)
+    answered = {offer.change.name for offer in ordered.offers if offer.change.role == "feature"}
     return Profile(
         rows=table.rows,
         kind="vector" if images is None else "image",
@@ -128,7 +122,8 @@ def make_table_profile(
         findings=(
             *table.findings,
             *schema.findings,
-            *left_out(schema.columns),
+            *ordered.sentences,
+            *left_out(schema.columns, answered=answered),
             *find_garbled(schema.table.columns),
             *_several_labels(schema, target.task),
             *_in_order_of_time(schema),
@@ -144,24 +139,8 @@ def make_table_profile(
                 distinct={column.name: _values_of(column) for column in columns},
             ),
         ),
-        offers=(
-            *schema.offers,
-            *dates.offers,
-            *_on_roles(schema, target),
-            *offers_of_digits(schema),
-            *offers_of_writings(schema),
-        )[:MOST_OFFERS],
+        offers=ordered.offers,
     )
-
-
-def _on_roles(schema: Schema, target: TableTarget) -> list[Offer]:
-    """Return the offers about roles, one for each column."""
-    in_order = offers_of_row_order(schema, target.y, target.task)
-    named = {offer.change.name for offer in in_order}
-    return [
-        *in_order,
-        *(offer for offer in offers_of_roles(schema.columns) if offer.change.name not in named),
-    ]
 
 
 def _values_of(column: Column) -> int | None:
@@ -215,9 +194,18 @@ def _rises(dates: Array) -> bool:
     return bool((below >= above).all()) and bool((below > above).mean() > 1 / 2)
 
 
-def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
-    """Return a sentence for each column that is not a feature, and one for all after the first ones."""
-    reasons = {name: column.reason for name, column in columns.items() if column.reason is not None}
+def left_out(columns: Mapping[str, ColumnSchema], answered: Collection[str] = ()) -> list[str]:
+    """Return a sentence for each column that is not a feature, and one for all after the first ones.
+
+    Args:
+        columns: role and type by name.
+        answered: the columns whose offer has this sentence already.
+    """
+    reasons = {
+        name: column.reason
+        for name, column in columns.items()
+        if column.reason is not None and name not in answered
+    }
     named = list(reasons.items())[: statistics.MOST_NAMED]
     sentences = [f"Column {name!r} is left out of the features: {reason}." for name, reason in named]
     if more := len(reasons) - len(named):

@@ -63,6 +63,7 @@ CURRENCIES = (
         offers=(("x", {"type": "category"}),),
     ),
 )
+THOUSANDS_WITH_POINTS = {"number_format": NumberFormat(decimal=",", thousands=".").model_dump()}
 THOUSANDS = (
     numbers_of("points.csv", ["1.234.567", "2.345", "12"], 1234567.0, 2345.0, 12.0),
     numbers_of("commas.csv", ["1,234,567", "2,345.5", "12"], 1234567.0, 2345.5, 12.0),
@@ -78,14 +79,23 @@ THOUSANDS = (
         ["1.234", "2.345", "-3.456"],
         columns={"x": ExpectedColumn("number", values=(1.234, 2.345, -3.456))},
         findings=("Column 'x': all values with a point have three digits behind it",),
-        offers=(
-            (
-                "x",
-                {
-                    "number_format": NumberFormat(decimal=",", thousands=".").model_dump(),
-                },
-            ),
-        ),
+        offers=(("x", THOUSANDS_WITH_POINTS),),
+    ),
+    column_of(
+        "thousands_or_decimals_beside_a_word.csv",
+        ["1.234", "2.345", "3.456", "len"],
+        columns={"x": ExpectedColumn("number", missing=1, values=(1.234, 2.345, 3.456, None))},
+        requests=(ColumnRequest(name="x", type="number"),),
+        findings=("'1.234' is read as 1.234",),
+        offers=(("x", THOUSANDS_WITH_POINTS),),
+    ),
+    column_of(
+        "thousands_or_decimals_behind_a_gap.csv",
+        ["n.a.", "1.234", "2.345"],
+        columns={"x": ExpectedColumn("number", missing=1, values=(None, 1.234, 2.345))},
+        findings=("'1.234' is read as 1.234",),
+        absent=("'n.a.' is read as",),
+        offers=(("x", THOUSANDS_WITH_POINTS),),
     ),
     column_of(
         "thousands_as_stated.csv",
@@ -130,6 +140,13 @@ FORMS = (
     numbers_of("signs.csv", ["\u22125", "+7.5", "3", "\uff0d2"], -5.0, 7.5, 3.0, -2.0),
     numbers_of("exponents.csv", ["1e5", "2.5E+3", "7e-2"], 1e5, 2500.0, 0.07),
     numbers_of("percents.csv", ["12%", "7 %", "3.5%"], 12.0, 7.0, 3.5),
+    column_of(
+        "names_of_networks.csv",
+        ["5G", "4G", "3G", "5G"],
+        columns={"x": ExpectedColumn("number", values=(5.0, 4.0, 3.0, 5.0))},
+        findings=("numbers such as '5G' are read without 'G', as a unit; it may belong to a name",),
+        offers=(("x", {"type": "category"}),),
+    ),
     numbers_of("kilograms.csv", ["68 kg", "70.5 kg", "71kg"], 68.0, 70.5, 71.0),
     numbers_of("square_metres.csv", ["45 m²", "1,000 m²"], 45.0, 1000.0),
     numbers_of("speeds.csv", ["5 km/h", "7.5 km/h", "n/a"], 5.0, 7.5, None),

@@ -89,6 +89,28 @@ def test_a_class_that_is_no_date_is_a_class(tmp_path: Path) -> None:
     assert set(profile.class_labels) == {*texts}
 
 
+def test_a_target_of_classes_gets_no_offer_to_read_it_as_dates(tmp_path: Path) -> None:
+    texts = [*(f"2021-01-{row % 4 + 1:02}" for row in range(20)), *["open"] * 20]
+    profile = profile_of(tmp_path, "n,y\n" + "".join(f"{row % 3},{text}\n" for row, text in enumerate(texts)))
+    assert "open" in profile.class_labels
+    assert not [offer for offer in profile.offers if offer.change.type == "date"]
+
+
+@pytest.mark.parametrize("role", ["ignore", "id"])
+def test_a_column_of_dates_that_is_not_used_has_no_findings(tmp_path: Path, role: Any) -> None:
+    columns = [ColumnRequest(name="d", role=role), ColumnRequest(name="n", role="feature")]
+    rows = "".join(f"{text},{row},{row % 2}\n" for row, text in enumerate(OPEN))
+    profile = profile_of(tmp_path, f"d,n,y\n{rows}", columns=columns)
+    assert profile.columns[0].type == "date"
+    assert profile.offers == ()
+
+
+def test_the_orders_of_two_formats_have_different_names(tmp_path: Path) -> None:
+    profile = one_column(tmp_path, ["2021-03-05", "2021-04-09", *OPEN])
+    labels = [offer.label for offer in profile.offers]
+    assert labels == ["Keep day/month/year", "Read it as month/day/year"], profile.offers
+
+
 def test_numbers_to_predict_are_no_dates(tmp_path: Path) -> None:
     rows = "".join(f"{row % 3},{20210101 + row % 28}\n" for row in range(60))
     profile = profile_of(tmp_path, f"n,date\n{rows}")

@@ -35,7 +35,7 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
     """
     found, with_doubts = DateFindings([], []), 0
     for name, column in schema.items():
-        if column.dates is None:
+        if column.dates is None or _is_unused(column):
             continue
         sentences = [*_several(name, column, column.dates)]
         offers = [*_offers(name, column, column.dates, columns)]
@@ -51,12 +51,19 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
     return found
 
 
+def _is_unused(column: ColumnSchema) -> bool:
+    """Return whether nothing is read from the column; one that its values made an identifier may be dates."""
+    return column.role in ("id", "ignore") and column.judgement.reason is None
+
+
 def _offers(
     name: str, column: ColumnSchema, facts: DateFacts, columns: Mapping[str, Array]
 ) -> Iterator[Offer]:
     """Yield the other ways in which a column could be read."""
     if column.type != "date":
-        yield from _possible_dates(name, column, facts)
+        # Its values are classes or numbers to predict: as dates, those that are none would have no target.
+        if column.role != "target":
+            yield from _possible_dates(name, column, facts)
         return
     yield from _orders(name, column, facts)
     yield from _numbers(name, column, facts)
@@ -107,6 +114,7 @@ def _orders(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer
         "steps": "its dates then follow each other in even steps",
         "order": "its dates then follow the order of the rows",
     }[facts.evidence]
+    chosen = _order_of(facts.format, facts.others[0])
     if len(facts.rows) < len(formats_of(facts.others[0])):
         finding = (
             f"Column {name!r} has dates in several formats, and the order of day and month of some, such as "
@@ -114,17 +122,18 @@ def _orders(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer
         )
     else:
         readings = "; or ".join(
-            f"{_day(facts.example, form)} as {_order_of(form)} ({form})" for form in facts.others
+            f"{_day(facts.example, form)} as {_order_of(form, facts.format)} ({form})"
+            for form in facts.others
         )
         finding = (
             f"Column {name!r}: {facts.example!r} is read as {_day(facts.example, facts.format)}, "
-            f"{_order_of(facts.format)} ({facts.format}), since {why}. It could also be {readings}."
+            f"{chosen} ({facts.format}), since {why}. It could also be {readings}."
         )
     if len(facts.rows) == len(formats_of(facts.others[0])):
-        label = f"Keep {_order_of(facts.format)}"
-        yield _offer(name, column, finding, label, "date", facts.format)
+        yield _offer(name, column, finding, f"Keep {chosen}", "date", facts.format)
     for form in facts.others:
-        yield _offer(name, column, finding, f"Read it as {_order_of(form)}", "date", form)
+        label = f"Read it as {_order_of(form, facts.format)}"
+        yield _offer(name, column, finding, label, "date", form)
 
 
 def _numbers(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer]:
@@ -156,7 +165,8 @@ def _misfits(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offe
     yield _offer(name, column, finding, "Read it as category", "category")
     if facts.rival is not None:
         both = f"{facts.format} or {facts.rival[0]}"
-        yield _offer(name, column, finding, f"Read these rows as {_order_of(facts.rival[0])}", "date", both)
+        label = f"Read these rows as {_order_of(facts.rival[0], facts.format)}"
+        yield _offer(name, column, finding, label, "date", both)
 
 
 def _named(misfits: Misfits | None) -> str:
@@ -195,9 +205,10 @@ def _short_years(name: str, column: ColumnSchema, facts: DateFacts, dates: Array
     yield _offer(name, column, finding, label, "date", window)
 
 
-def _order_of(formats: str) -> str:
-    """Return the order of the parts of a date in words: day/month/year."""
-    form = formats_of(formats)[-1]
+def _order_of(formats: str, other: str) -> str:
+    """Return the order of the parts of a date in words, as day/month/year, by a format that `other` lacks."""
+    known = formats_of(other)
+    form = next((form for form in formats_of(formats) if form not in known), formats_of(formats)[-1])
     places = {
         word: min(place for part in parts if (place := form.find(part)) >= 0)
         for word, parts in (("day", DAY), ("month", MONTH), ("year", YEAR))

@@ -50,14 +50,23 @@ _NUMBER_WORDS = frozenset({"index", "key", "no", "nr", "num", "number", "rn", "r
 """They may also name a measure: `NO2`, the number of a house."""
 _MEASURE_WORDS = frozenset({"index"})
 """Of these only the word alone names a row: a price index is a measure."""
-_ENDS = re.compile(r"[a-z]{2,}(id|nummer|number)")
+_ENDS = re.compile(r"(?P<thing>[a-z]{2,})(?P<end>id|nummer|number)")
 """The end of a word such as `customerid`."""
 _WORDS_IN_ID = frozenset(
     {
-        *("acid", "aid", "android", "arid", "asteroid", "avid", "bid", "centroid", "colloid", "covid"),
-        *("fluid", "grid", "humid", "hybrid", "invalid", "kid", "laid", "lid", "lipid", "liquid", "lucid"),
-        *("maid", "mid", "ovoid", "paid", "plaid", "prepaid", "pyramid", "raid", "rapid", "repaid"),
-        *("rigid", "said", "solid", "steroid", "thyroid", "timid", "unpaid", "valid", "vivid", "void"),
+        *("acid", "acrid", "afraid", "aid", "amid", "android", "aphid", "arid", "asteroid", "astrid", "avid"),
+        *("avoid", "bid", "braid", "candid", "caryatid", "centroid", "chromatid", "colloid", "covid"),
+        *("cuboid", "cupid", "david", "deltoid", "druid", "ellipsoid", "factoid", "fetid", "fibroid"),
+        *("flaccid", "florid", "fluid", "forbid", "frigid", "grid", "hominid", "horrid", "humid", "hybrid"),
+        *("hydroid", "ingrid", "insipid", "intrepid", "invalid", "keloid", "kid", "laid", "languid", "lid"),
+        *("limpid", "lipid", "liquid", "livid", "lucid", "lurid", "madrid", "maid", "mastoid", "medicaid"),
+        *("mermaid", "mid", "morbid", "nucleoid", "opioid", "orchid", "outbid", "overbid", "overpaid"),
+        *("ovoid", "paid", "pallid", "paranoid", "placid", "plaid", "plasmid", "polaroid", "prepaid"),
+        *("putrid", "pyramid", "rabid", "raid", "rancid", "rapid", "repaid", "retinoid", "rheumatoid"),
+        *("rhomboid", "rigid", "said", "schizoid", "sigmoid", "skid", "solenoid", "solid", "sordid"),
+        *("spheroid", "splendid", "squalid", "squid", "steroid", "stolid", "stupid", "tabloid", "tepid"),
+        *("thyroid", "timid", "toroid", "torrid", "trapezoid", "turbid", "typhoid", "underbid"),
+        *("underpaid", "undid", "unpaid", "valid", "vapid", "viscid", "vivid", "void", "xyloid"),
     }
 )
 """Words that end like an identifier."""
@@ -129,7 +138,9 @@ def has_id_name(name: str) -> bool:
     words = _words(name)
     if not words or (words[-1] in _MEASURE_WORDS and len(words) > 1):
         return False
-    return _names_things(name) or words[-1] in _NUMBER_WORDS or _has_end(words[-1])
+    # The number of a day or a cycle is a time, which also differs in every row.
+    is_number = words[-1] in _NUMBER_WORDS and not _names_a_time(words)
+    return _names_things(name) or is_number or _has_end(words[-1])
 
 
 def _names_things(name: str) -> bool:
@@ -144,7 +155,16 @@ def _names_things(name: str) -> bool:
 
 
 def _has_end(word: str) -> bool:
-    return _ENDS.fullmatch(word) is not None and word not in _WORDS_IN_ID
+    if _ENDS.fullmatch(word) is None or word in _WORDS_IN_ID:
+        return False
+    return word.endswith("id") or not _names_a_time([word])
+
+
+def _names_a_time(words: list[str]) -> bool:
+    """Return whether a word is that of a time, also in one such as `weeknumber`."""
+    ends = (_ENDS.fullmatch(word) for word in words)
+    things = {end["thing"] for end in ends if end is not None and end["end"] != "id"}
+    return bool(_TIME_WORDS & {*words, *things})
 
 
 def _words(name: str) -> list[str]:
@@ -235,7 +255,7 @@ def _judge_numbers(name: str, present: Array, *, is_named: bool, is_integer: boo
         return NO_IDENTIFIER
     if different < rows:
         return NO_IDENTIFIER
-    if set(_words(name)) & _TIME_WORDS:
+    if _names_a_time(_words(name)):
         return NO_IDENTIFIER
     doubtful = Judgement(doubt="it has another whole number in every row") if is_integer else NO_IDENTIFIER
     low, high = int(ordered[0]), int(ordered[-1])

@@ -32,7 +32,9 @@ NEARLY = 0.6
 """If so many values are numbers, reading the column as numbers is offered."""
 MOST_UNITS = 5
 FEW_VALUES = 20
-"""A target with so many different numbers with a unit has classes, whose names keep the unit."""
+"""A target with so many different numbers with a unit has classes, whose names keep the unit. A feature gets
+the offer to keep them.
+"""
 
 
 class NumberTexts:
@@ -80,7 +82,8 @@ class NumberTexts:
             return self._typed(None, findings=self._mixed(seen), offers=self._nearly(numbers, form))
         if were_rounded(self._texts.values, numbers.values):
             return self._typed(None)
-        if not is_certain(seen, form, self._decimal) or (self._is_target and self._has_classes(form)):
+        has_classes = self._is_target and form.unit and self._has_few_values()
+        if has_classes or not is_certain(seen, form, self._decimal):
             return self._typed(None, offers=(self._uncertain(form, head[0]),))
         values = self._texts.spread(numbers.values)
         return self._typed(values, form, offers=(*self._gap_words(), *self._other_readings(seen, form)))
@@ -117,7 +120,8 @@ class NumberTexts:
             f"number{'' if is_one else 's'} and {'counts' if is_one else 'count'} as missing; row "
             f"{misfits.rows[0]} has {misfits.examples[0]!r}."
         )
-        return self._typed(values, form, kind, misfits=misfits, findings=(finding,))
+        offers = self._other_readings(seen, form)
+        return self._typed(values, form, kind, misfits=misfits, findings=(finding,), offers=offers)
 
     def _typed(
         self,
@@ -141,9 +145,7 @@ class NumberTexts:
     def _present(self) -> int:
         return sum(count for text, count in self._texts.counted() if not self._is_gap(text))
 
-    def _has_classes(self, form: NumberFormat) -> bool:
-        if not form.unit:
-            return False
+    def _has_few_values(self) -> bool:
         different: set[str] = set()
         for text, _ in self._texts.counted():
             different.add(text)
@@ -205,11 +207,8 @@ class NumberTexts:
         if not words:
             return ()
         return (
-            Offer(
-                finding=f"Column {self._name!r}: {named_words(words, counts)} of {self._texts.rows:,} rows "
-                "counts as a missing number.",
-                label="Read as words",
-                change=ColumnRequest(name=self._name, type="category"),
+            self._offer_words(
+                f"{named_words(words, counts)} of {self._texts.rows:,} rows counts as a missing number."
             ),
         )
 
@@ -218,20 +217,44 @@ class NumberTexts:
         if self._request.number_format is not None:
             return ()
         if (other := other_reading(seen, form, self._decimal)) is not None:
-            text = self._texts.first(lambda text: "." in text or "," in text)[0]
-            return (offer_other_reading(self._name, text, form, other),)
+            return self._with_other_marks(form, other)
         marked = seen.units.total() + seen.currencies.total()
         if (form.unit or form.percent or form.currency) and marked < seen.rows:
             mark = form.unit or form.currency or "%"
             return (
-                Offer(
-                    finding=f"Column {self._name!r}: {marked:,} of {seen.rows:,} numbers are written with "
-                    f"{mark!r}, and the others without; all are read as the same unit.",
-                    label="Read as words",
-                    change=ColumnRequest(name=self._name, type="category"),
+                self._offer_words(
+                    f"{marked:,} of {seen.rows:,} numbers are written with {mark!r}, and the others without; "
+                    "all are read as the same unit."
+                ),
+            )
+        # 3G, 4G and 5G are names. A person who chose the type knows.
+        is_name = len(form.unit) == 1 or self._has_few_values()
+        if form.unit and is_name and self._request.type is None:
+            example = self._texts.first(lambda text: not self._is_gap(text))[0]
+            return (
+                self._offer_words(
+                    f"numbers such as {example!r} are read without {form.unit!r}, as a unit; it may belong "
+                    "to a name."
                 ),
             )
         return ()
+
+    def _offer_words(self, finding: str) -> Offer:
+        return Offer(
+            finding=f"Column {self._name!r}: {finding}",
+            label="Read as words",
+            change=ColumnRequest(name=self._name, type="category"),
+        )
+
+    def _with_other_marks(self, form: NumberFormat, other: NumberFormat) -> tuple[Offer, ...]:
+        """Return the offer to read a mark in the other way, with a text that is a number in both."""
+
+        def has_two_readings(text: str) -> bool:
+            number, then = read_number(text, form), read_number(text, other)
+            return None not in (number, then) and number != then
+
+        texts = self._texts.first(has_two_readings)
+        return (offer_other_reading(self._name, texts[0], form, other),) if texts else ()
 
 
 def offer_other_reading(name: str, text: str, form: NumberFormat, other: NumberFormat) -> Offer:
