@@ -11,9 +11,11 @@ from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.messages.task import DatasetFile
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.signature import Signature, TensorSpec
 from tests.engine.making import ArtifactReport, spec_for, train_member
 from workers.engine.data.store import file_digest
 from workers.engine.evaluation.class_names import OtherClasses, in_order_of
+from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.tasks import gate, profile
 
 Versions = tuple[ExperimentSpec, DatasetFile, str]
@@ -78,6 +80,16 @@ def test_a_champion_with_the_classes_in_another_order_is_compared_by_name(
     other = judged(versions, tmp_path, challenger_classes=classes, champion_classes=turned)
     assert other["metrics"]["challenger"] == same["metrics"]["challenger"]
     assert other["metrics"]["champion"]["accuracy"] < 0.1
+
+
+def test_clients_that_read_classes_by_position_are_named_if_the_order_changes() -> None:
+    tensor = TensorSpec(name="x", dtype="float32", shape=(2,))
+    same = Signature(inputs=(tensor,), outputs=(tensor,))
+    changed = signature_gate(same, same, ("No", "yes"), ("yes", "No"))
+    assert changed.state == "not_evaluated"
+    assert "the classes were yes, No; they are No, yes. Clients that read the" in changed.detail
+    for known in (("No", "yes"), None):
+        assert signature_gate(same, same, ("No", "yes"), known).state == "passed"
 
 
 def test_a_challenger_with_other_classes_than_its_test_rows_fails(versions: Versions, tmp_path: Path) -> None:

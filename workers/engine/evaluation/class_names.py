@@ -37,10 +37,13 @@ def in_order_of(rows: Sequence[str], model: Sequence[str] | None, y_pred: Array)
     return 1 - y_pred if width == 1 and len(rows) == 2 else y_pred
 
 
-def _named(names: Sequence[str], others: Sequence[str]) -> str:
-    """Return the first names, those that `others` lack before the rest."""
-    if not names:
-        return "no classes"
+def first_names(names: Sequence[str], others: Sequence[str]) -> str:
+    """Return the first names for a message, those that `others` lack before the rest if there are many."""
+    if len(names) <= MAX_NAMED:
+        return ", ".join(names)
     shown = sorted(names, key=set(others).__contains__)[:MAX_NAMED]
-    more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-    return f"the classes {', '.join(shown)}{more}"
+    return f"{', '.join(shown)} and {len(names) - MAX_NAMED:,} more"
+
+
+def _named(names: Sequence[str], others: Sequence[str]) -> str:
+    return f"the classes {first_names(names, others)}" if names else "no classes"

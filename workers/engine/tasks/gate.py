@@ -130,7 +130,7 @@ def _gates(
     """Evaluate the gates that need the loaded model, after those that are known."""
     steps.begin("comparing on test data")
     champion = Signature.model_validate(task.champion_signature) if task.champion_signature else None
-    gates.append(signature_gate(model.signature, champion))
+    gates.append(signature_gate(model.signature, champion, task.challenger_classes, task.champion_classes))
     metrics: dict[str, Any] = {}
     test_rows = 0
     try:
