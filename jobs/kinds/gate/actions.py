@@ -5,7 +5,8 @@ from typing import Any
 from jobs.actions.code import own_code
 from jobs.actions.registry import promotions
 from jobs.actions.runs.kind_actions import JobError, KindActions, register_actions
-from jobs.actions.runs.tasks import origin_of
+from jobs.actions.runs.tasks import data_of, origin_of
+from jobs.errors import BadSpec
 from jobs.kinds.gate.facts import GATE
 from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GatePayload, GateResult, GateTask
 from jobs.messages.task import ModelWithCode
@@ -47,8 +48,10 @@ class GateActions(KindActions[GatePayload, GateResult]):
             challenger=_file_of(version),
             challenger_digest=version.artifact_id,
             challenger_signature=version.signature,
+            challenger_classes=_classes_of(version),
             champion=_file_of(champion) if champion is not None else None,
             champion_signature=champion.signature if champion is not None else None,
+            champion_classes=_classes_of(champion) if champion is not None else None,
             sample=_sample_of(version),
             dataset=dataset,
             spec=spec,
@@ -67,6 +70,19 @@ class GateActions(KindActions[GatePayload, GateResult]):
 
 def _file_of(version: ModelVersion) -> str:
     return str(store().path(version.artifact_id))
+
+
+def _classes_of(version: ModelVersion) -> tuple[str, ...] | None:
+    """Return the names of a version's classes; () if it has none, and None if they are unknown."""
+    if version.class_labels:
+        return tuple(map(str, version.class_labels))
+    try:
+        data = data_of(version)
+    # They may have been deleted meanwhile.
+    except BadSpec:
+        return None
+    profile = None if data is None else data.profile_json
+    return None if profile is None or profile.get("class_labels") else ()
 
 
 def _sample_of(version: ModelVersion) -> str | None:

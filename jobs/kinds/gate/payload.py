@@ -44,8 +44,12 @@ class GateTask(Task):
     challenger_signature: dict[str, Any] = Field(
         default_factory=dict, description="the registered one, to which its predictions must fit"
     )
+    challenger_classes: tuple[str, ...] | None = Field(
+        default=None, description="in the order of its outputs; None if they are unknown"
+    )
     champion: OptionalInputPath = None
     champion_signature: dict[str, Any] | None = None
+    champion_classes: tuple[str, ...] | None = Field(default=None, description="see `challenger_classes`")
     sample: OptionalInputPath = Field(
         default=None,
         description="rows with which the challenger's validation has tried it",

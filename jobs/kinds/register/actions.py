@@ -38,6 +38,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             # If a job ran user code, that code wrote the job's file.
             foreign=versions.is_foreign(version) or version.code is not None,
             dataset=dataset,
+            class_labels=_reported_classes(version),
             sample=None if payload.sample is None else str(store().path(payload.sample)),
         )
 
@@ -94,6 +95,18 @@ def _validate_without_code(job: Job, version: ModelVersion) -> None:
         WITHOUT_CODE + job.ordinal,
         title=f"{job.title} without its code",
     )
+
+
+def _reported_classes(version: ModelVersion) -> tuple[str, ...] | None:
+    """Return the classes with which a job has trained a version; None if they are unknown.
+
+    A report is not used if code of users ran in its job.
+    """
+    source = version.source_job
+    if source is None or version.code is not None or versions.is_foreign(version):
+        return None
+    labels = source.results.to_json().get("class_labels")
+    return tuple(map(str, labels)) if isinstance(labels, list) else None
 
 
 def _version_of(job: Job) -> int:

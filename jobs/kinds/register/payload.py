@@ -70,6 +70,10 @@ class RegisterTask(Task):
         default=False, description="uploaded by a person, or made by code of users: scan before Keras sees it"
     )
     dataset: DatasetFile | None = None
+    class_labels: tuple[str, ...] | None = Field(
+        default=None,
+        description="those that its job reported, in the order of its outputs; None if they are unknown",
+    )
     sample: OptionalInputPath = Field(default=None, description="rows of the person who uploaded the model")
 
     def reads_foreign_file(self) -> bool:

@@ -65,6 +65,14 @@ def test_a_trained_model_is_tried_on_rows_of_its_data(tmp_path: Path) -> None:
     assert len(result["class_labels"]) == 3
 
 
+def test_the_classes_of_the_training_count_if_the_data_have_others_of_the_same_number(tmp_path: Path) -> None:
+    spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
+    member = train_member(tmp_path, "m", spec, file)
+    trained = ["red", "rose", "white"]
+    result, _ = registered(Path(member.model), tmp_path / "run", dataset=file, class_labels=trained)
+    assert result["class_labels"] == trained
+
+
 def test_a_file_that_is_not_the_registered_one_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match=r"but 0000\d+ was registered"):
         registered(save(tmp_path, plain), tmp_path / "run", digest="0" * 64)

@@ -2,6 +2,7 @@
 
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.signature import Signature, TensorSpec
+from workers.engine.evaluation.class_names import first_names
 from workers.engine.evaluation.gate_outcome import GateOutcome, state_of
 
 ACCEPTING: dict[ColumnType, frozenset[ColumnType]] = {
@@ -11,15 +12,34 @@ ACCEPTING: dict[ColumnType, frozenset[ColumnType]] = {
 """The types of columns that accept all values of another type, which is one of them."""
 
 
-def signature_gate(challenger: Signature, champion: Signature | None) -> GateOutcome:
+def signature_gate(
+    challenger: Signature,
+    champion: Signature | None,
+    classes: tuple[str, ...] | None = None,
+    champion_classes: tuple[str, ...] | None = None,
+) -> GateOutcome:
     """Pass if the challenger accepts all the champion's inputs, and answers in the same form.
 
-    Outputs are compared by name, also the only one: Open Inference Protocol clients read it by name.
+    Outputs are compared by name, also the only one: Open Inference Protocol clients read it by name. The
+    classes within an output have no names there: if they change, an approver must accept the gate.
+
+    Args:
+        challenger: its signature.
+        champion: that of the champion; None without one.
+        classes: the challenger's classes, in the order of its outputs; None if they are unknown.
+        champion_classes: the champion's.
     """
     rule = "all inputs of the champion are accepted, and the outputs have the same names and form"
     if champion is None:
         return GateOutcome("signature", "skipped", detail="there is no champion to compare with", rule=rule)
     problems = _input_problems(challenger, champion) + _output_problems(challenger, champion)
+    if not problems and classes and champion_classes and classes != champion_classes:
+        before, now = first_names(champion_classes, classes), first_names(classes, champion_classes)
+        detail = (
+            f"in the order of the output, the classes were {before}; they are {now}. Clients that read the "
+            "values by position mistake one class for another"
+        )
+        return GateOutcome("signature", "not_evaluated", detail=detail, rule=rule)
     detail = "; ".join(problems) or "compatible with the champion"
     return GateOutcome("signature", state_of(not problems), detail=detail, rule=rule)
 

@@ -19,6 +19,7 @@ from workers.engine.data.dataset import Dataset, UploadedColumns, equal_to, load
 from workers.engine.data.rows import Reordered, Rows
 from workers.engine.data.store import file_digest
 from workers.engine.errors import BadData, BadModel
+from workers.engine.evaluation.class_names import OtherClasses, in_order_of
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.gate_metrics import estimate, metric_function
 from workers.engine.evaluation.gate_outcome import ChallengerMetric, GateOutcome, State, state_of
@@ -52,6 +53,7 @@ SANDBOXED = (
     "rows in a random order, and returns predictions"
 )
 FROM_OUTSIDE = "measured from outside of its sandbox, with the transfer"
+BY_POSITION = "the names of the champion's classes are unknown, so the order of these rows is assumed"
 INVARIANCE_ROWS = 3
 INVARIANCE_BATCH = 8
 
@@ -128,7 +130,7 @@ def _gates(
     """Evaluate the gates that need the loaded model, after those that are known."""
     steps.begin("comparing on test data")
     champion = Signature.model_validate(task.champion_signature) if task.champion_signature else None
-    gates.append(signature_gate(model.signature, champion))
+    gates.append(signature_gate(model.signature, champion, task.challenger_classes, task.champion_classes))
     metrics: dict[str, Any] = {}
     test_rows = 0
     try:
@@ -214,14 +216,19 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
         ModelFailed: the challenger's process did not answer as it must.
     """
     dataset, rules = inputs.dataset, inputs.task.rules
+    names = ["metric", "better_than_baseline", *rules.own_gates()]
     if dataset is None:
         why = "this version has no test data"
-        names = ["metric", "better_than_baseline", *rules.own_gates()]
         gates = [GateOutcome(name, "not_evaluated", detail=why) for name in names]
         return gates, {}, inputs.model.outputs([rows[:] for rows in inputs.sample])
     _refuse_targets(inputs.model, dataset)
     order = _order(inputs.task, len(dataset.parts.test))
     y_pred = _predictions(inputs.model, inputs.sample[0], order)
+    try:
+        y_pred = in_order_of(dataset.profile.class_labels, inputs.task.challenger_classes, y_pred)
+    except OtherClasses as error:
+        why = f"this version cannot be evaluated on its test rows: {error}"
+        return [GateOutcome(name, "failed", detail=why) for name in names], {}, [y_pred]
     try:
         metrics = {"challenger": _evaluated(inputs, dataset, y_pred)}
         champion: Array | None = None
@@ -287,12 +294,17 @@ def _columns(features: Features) -> list[str]:
 
 
 def _of_champion(inputs: GateInputs, dataset: Dataset, order: Array | None) -> Array:
-    """Return the champion's predictions for the test rows."""
+    """Return the champion's predictions for the test rows, with the classes in the order of the rows'.
+
+    Raises:
+        OtherClasses: it has other classes than the rows.
+    """
     task = inputs.task
     registered = task.champion_signature or {}
     model = _version(task, inputs.clients, CHAMPION, Path(task.champion or ""), registered)
     _refuse_targets(model, dataset)
-    return _predictions(model, dataset.rows_for(model.features, dataset.parts.test), order)
+    y_pred = _predictions(model, dataset.rows_for(model.features, dataset.parts.test), order)
+    return in_order_of(dataset.profile.class_labels, task.champion_classes, y_pred)
 
 
 class _TestDataGates:
@@ -362,7 +374,10 @@ class _TestDataGates:
             rule = f"{name} on the test rows{measured.weighting} is compared with the champion's"
             return measured.outcome("metric", state, detail=self._refusal, rule=rule)
         theirs = self._of_champion(name, self._champion)
-        return metric_gate(measured, theirs, self._task.rules.tolerance)
+        outcome = metric_gate(measured, theirs, self._task.rules.tolerance)
+        if self._task.champion_classes is None and self._dataset.profile.class_labels:
+            return replace(outcome, detail="; ".join(filter(None, (outcome.detail, BY_POSITION))))
+        return outcome
 
     def _on_slice(self, slice_rule: Slice) -> GateOutcome:
         dataset, metric = self._dataset, slice_rule.metric or self._metric

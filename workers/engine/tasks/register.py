@@ -13,7 +13,6 @@ import keras
 import numpy as np
 
 from jobs.kinds.register.payload import RegisterTask
-from jobs.messages.task import DatasetFile
 from jobs.spec.data.features import Features
 from jobs.spec.signature import Signature
 from workers.engine.arrays import Array
@@ -119,7 +118,7 @@ def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
     steps.done()
     return {
         "signature": signature.model_dump(mode="json"),
-        "class_labels": _labels(task.dataset, tried.outputs),
+        "class_labels": _labels(task, tried.outputs),
         "parameters": int(model.count_params()),
         "keras_version": str(metadata.get("keras_version", "")),
         "sample_rows": len(tried.rows[0]),
@@ -225,9 +224,15 @@ def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
     return list(keras.tree.flatten(outputs))
 
 
-def _labels(dataset: DatasetFile | None, outputs: list[Array]) -> list[str]:
-    """Return the data set's class labels if the model has one output with matching width."""
-    labels = list(dataset.profile.get("class_labels", ())) if dataset is not None else []
+def _labels(task: RegisterTask, outputs: list[Array]) -> list[str]:
+    """Return the class labels if the model has one output with matching width.
+
+    Those of its training count: the data that are read now may be a later version, with others of the same
+    number. Only if they are unknown, those of the data are taken.
+    """
+    labels = list(task.class_labels or ())
+    if task.class_labels is None and task.dataset is not None:
+        labels = list(task.dataset.profile.get("class_labels", ()))
     width = outputs[0].shape[-1] if len(outputs) == 1 and outputs[0].ndim == 2 else 0
     # A binary model may return only the probability of its second class.
     return labels if width == len(labels) or (width == 1 and len(labels) == 2) else []
