@@ -7,6 +7,7 @@ import pytest
 from jobs.messages.code import (
     CodeEntry,
 )
+from jobs.messages.script_values import literal
 from tests.code.making import MODEL, read_files
 
 
@@ -179,3 +180,14 @@ def test_a_damaged_pyproject_is_a_problem(tmp_path: Path, text: str) -> None:
 def test_a_pyproject_about_a_tool_asks_for_no_packages(tmp_path: Path) -> None:
     findings = read_files(tmp_path, {"model.py": MODEL, "pyproject.toml": "[tool.ruff]\n"}).found
     assert (findings.packages, findings.problems) == (None, [])
+
+
+@pytest.mark.parametrize("library", ["click", "typer"])
+def test_all_names_of_many_commands_are_kept(tmp_path: Path, library: str) -> None:
+    group = {"click": "@click.group()\ndef cli(): ...\n", "typer": "cli = typer.Typer()\n"}[library]
+    names = [f"command-number-{number}" for number in range(15)]
+    commands = "".join(f"@cli.command()\ndef {name.replace('-', '_')}(): ...\n" for name in names)
+    text = f"import {library}\n{group}{commands}if __name__ == '__main__':\n    cli()\n"
+    (entry,) = read_files(tmp_path, {"train.py": text}).found.entries
+    (choice,) = [argument for argument in entry.arguments if argument.action == "command"]
+    assert literal(choice.choices) == names

@@ -185,10 +185,10 @@ def _early_stopping(
         if module.full_name(call.func).rpartition(".")[2] == EARLY_STOPPING:
             given = _arguments(call, ("monitor", "min_delta", "patience"))
             values = {name: _literal(value, constants) for name, value in given.items()}
-            monitor, patience = values.get("monitor"), _finite(values.get("patience"))
+            monitor, patience = values.get("monitor"), values.get("patience")
             return CallbackOfCode(
                 monitor=printable(monitor) if isinstance(monitor, str) else "val_loss",
-                patience=patience if isinstance(patience, int) and patience >= 0 else 0,
+                patience=patience if isinstance(patience, int) and _finite(patience) and patience >= 0 else 0,
                 min_delta=abs(float(_finite(values.get("min_delta")) or 0.0)),
                 restore_best=values.get("restore_best_weights") is True,
             )
