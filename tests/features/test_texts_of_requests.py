@@ -211,6 +211,6 @@ def test_a_model_that_is_trained_further_reads_words_and_numbers_as_its_new_data
     ]
     new = [old[0]._replace(number_format=FORMATS["kilograms"]), old[1]._replace(gap_words=("NaN",))]
     pipeline = Pipeline(with_text_rules(fit(old, columns, np.arange(3)), new))
-    sent = {"x": ["2.5 kg", "n/a", "2.5 kg"], "plan": ["free", "NaN", "none"]}
-    expected = {"x": [2.5, None, 2.5], "plan": ["free", None, None]}
+    sent: dict[str, list[object]] = {"x": ["2.5 kg", "n/a", "2.5 kg"], "plan": ["free", "NaN", "none"]}
+    expected: dict[str, list[object]] = {"x": [2.5, None, 2.5], "plan": ["free", None, None]}
     np.testing.assert_array_equal(pipeline.of_json(sent, 3), pipeline.of_json(expected, 3))

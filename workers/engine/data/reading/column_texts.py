@@ -100,11 +100,8 @@ class ColumnTexts(NamedTuple):
     def without(self, gaps: Iterable[str]) -> Self:
         """Return the column with "" in place of some words, also with blanks around them."""
         chosen = {*gaps}
-        places = (
-            [place for place, text in enumerate(self.values.tolist()) if text.strip() in chosen]
-            if chosen
-            else []
-        )
+        texts = self.values.tolist() if chosen else []
+        places = [place for place, text in enumerate(texts) if text.strip() in chosen]
         if not places:
             return self
         values = self.values.copy()
