@@ -291,7 +291,7 @@ def is_addition(name: str, declared: Space) -> bool:
 
 
 def warnings_of(spec: ExperimentSpec, built: BuiltModel) -> list[Problem]:
-    """Return what the dry build has not found: added hyperparameters, and measures of later epochs."""
+    """Return warnings of added hyperparameters, which the dry build has not found, and of later measures."""
     if not isinstance(spec.model, CodeModel):
         return []
     later = _not_measured(spec, built) if _may_validate_later(built) else ()

@@ -19,10 +19,10 @@ class TrainingReport(ArtifactReport):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.curves: set[str] = set()
+        self.names: set[str] = set()
 
-    def metric(self, x: float, values: dict[str, float], **named: Any) -> None:
-        self.curves.update(values)
+    def metric(self, *args: Any, **named: Any) -> None:
+        self.names.update(args[1])
 
     def recorded(self) -> tuple[str, ...]:
         return ()
@@ -203,12 +203,12 @@ def test_models_of_code_are_pooled_quantized_and_registered(tmp_path: Path, iris
     )
     assert task_result["quantized_layers"] == 2
     for number, file in enumerate((pooled.artifacts["model"], small.artifacts["model"])):
-        report = ArtifactReport(tmp_path / f"registered-{number}")
+        entered = ArtifactReport(tmp_path / f"registered-{number}")
         registered = register.run(
             RegisterTask(
-                folder=report.folder, code=task.code, model=str(file), digest=file_digest(file), dataset=iris,
-                foreign=False,
+                folder=entered.folder, code=task.code, model=str(file), digest=file_digest(file),
+                dataset=iris, foreign=False,
             ),
-            report,
+            entered,
         )  # fmt: skip
         assert registered["class_labels"] == iris.profile["class_labels"]

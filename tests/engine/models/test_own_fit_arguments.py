@@ -225,7 +225,7 @@ def test_a_number_that_is_returned_after_training_on_all_rows_is_no_validation_l
 ) -> None:
     text = with_fit("x, y, **kwargs", "kwargs['callbacks'] = []", f"return {VALUE}")
     _, report, _ = trained(tmp_path, text, "Tuned", iris)
-    assert "retrain_objective" in report.curves and "retrain_val_loss" not in report.curves
+    assert "retrain_objective" in report.names and "retrain_val_loss" not in report.names
 
 
 def test_the_fit_of_keras_is_not_searched_for_hyperparameters(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_arguments_that_a_fit_writes_over_are_its_own(
 ) -> None:
     hypermodel = imported(tmp_path, monkeypatch, with_fit("*args, **kwargs", *lines))
     assert fit_arguments.replaced(hypermodel) == replaced
-    # They replace what they get, so they may get it.
+    # A value that the code writes over may be passed.
     given = {"epochs": 5, "batch_size": 4}
     assert fit_arguments.accepted(hypermodel, given) == given
 

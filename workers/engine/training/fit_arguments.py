@@ -86,7 +86,7 @@ def _read_from(node: ast.AST, collected: Set[str]) -> Iterator[str]:
 def _overwritten(node: ast.AST, collected: Set[str]) -> Iterator[str]:
     """Yield the names of arguments that code puts into `**kwargs` in any case, or into a copy.
 
-    What a branch or a loop sets is left out, since the other branch has what was passed.
+    Values that a branch or a loop sets are left out, since the other branch has the passed ones.
     """
     if isinstance(node, ast.Dict):
         # Only entries after the copied ones replace them.
