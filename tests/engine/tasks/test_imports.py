@@ -267,6 +267,7 @@ def test_a_file_of_keras_2_is_refused_with_its_conversion(tmp_path: Path) -> Non
     ) as refusal:
         registered(path, tmp_path / "run", foreign=True)
     assert not NOISE.search(str(refusal.value)), str(refusal.value)
+    assert str(refusal.value).count("it was saved by Keras") == 1
 
 
 def with_version(path: Path, version: str) -> None:
