@@ -13,12 +13,10 @@ from keras.src.backend.common import global_state
 from keras.src.initializers import random_initializers
 from keras.src.models.functional import Functional
 from keras.src.saving import object_registration
-from keras.src.trainers.compile_utils import get_loss
 from keras.src.utils.naming import to_snake_case
 
 __all__ = [
     "Functional",
-    "get_loss",
     "global_state",
     "object_registration",
     "random_initializers",

@@ -129,19 +129,11 @@ def scan(path: Path, *, names_in_compile_config: bool = True) -> Scan:
             archive.read(PIPELINE)
         if not names_in_compile_config:
             config = {**config, "compile_config": None}
-        layers = _checked(config, metadata)
+        layers = check_config(config)
         estimated = sum(map(estimated_parameters, layers))
     if estimated > MAX_PARAMETERS or estimated > 4 * stored + SLACK_PARAMETERS:
         raise BadModel(f"its config requests about {estimated:,} parameters, but the file stores {stored:,}")
     return Scan(str(metadata.get("keras_version", "")), len(layers), stored, estimated)
-
-
-def _checked(config: dict[str, Any], metadata: dict[str, Any]) -> list[dict[str, Any]]:
-    """Do `check_config`; a refusal names the conversion if an older Keras has written the file."""
-    try:
-        return check_config(config)
-    except BadModel as error:
-        raise BadModel(with_conversion(str(error), metadata)) from error
 
 
 def with_conversion(reason: str, metadata: dict[str, Any]) -> str:
