@@ -12,7 +12,8 @@ from packaging.utils import canonicalize_name
 
 ROOTS = (
     "google-re2", "jax", "jaxlib", "keras", "keras-tuner", "numpy", "openpyxl", "optuna", "orjson",
-    "packaging", "pandas", "pillow", "psutil", "pyarrow", "pydantic", "scikit-learn", "scipy", "six", "threadpoolctl",
+    "packaging", "pandas", "pillow", "psutil", "pyarrow", "pydantic", "scikit-learn", "scipy", "six",
+    "threadpoolctl",
 )  # fmt: skip
 """The packages that the runner and the engine import. Those that they require are added."""
 PREFIXES = ("jax", "nvidia-")
