@@ -47,7 +47,9 @@ class TestForAPersonWithAPassword:
     def test_needs_the_password_if_another_person_made_it(self, people: People) -> None:
         path = link(people.member, people.administrator)
         browser = Client()
-        assert 'name="password"' in browser.get(path).content.decode()
+        asked = browser.get(path).content.decode()
+        assert 'name="password"' in asked
+        assert "Password lost?" in asked
         for wrong in ({}, {"password": "guessed"}):
             answer = browser.post(path, wrong)
             assert (answer.status_code, who(browser)) == (422, None)
@@ -64,7 +66,9 @@ class TestForAPersonWithAPassword:
         assert who(browser) is None
 
     def test_of_the_operator_needs_none(self, people: People) -> None:
-        assert who(entered(link(people.member, None))) == "member"
+        path = link(people.member, None)
+        assert "Password" not in Client().get(path).content.decode()
+        assert who(entered(path)) == "member"
 
 
 class TestAFirstPassword:

@@ -4,6 +4,12 @@ import ast
 import os
 import re
 from pathlib import Path
+from typing import cast
+
+from django.template.base import Node, NodeList, TextNode
+from django.template.defaulttags import CommentNode, LoadNode, PartialDefNode
+from django.template.loader import get_template
+from django.template.loader_tags import BlockNode, ExtendsNode
 
 from webapp.pages.runs.job_tabs import MODULES
 
@@ -47,6 +53,27 @@ def test_the_templates_and_static_files_that_templates_name_exist() -> None:
         references = [*(TEMPLATES / name for name in parts), *(STATIC / name for name in files)]
         missing |= {(path.name, str(file)) for file in references if not file.exists()}
     assert not missing
+
+
+def test_a_template_that_extends_another_has_all_its_parts_in_blocks() -> None:
+    """Django shows nothing of the rest, and a block inside an `if` is shown whether or not the `if` holds."""
+    outside = set()
+    for path in texts(TEMPLATES, ".html"):
+        name = str(path.relative_to(TEMPLATES))
+        first = next((node for node in template(name) if isinstance(node, ExtendsNode)), None)
+        outside |= {(name, str(node)) for node in first.nodelist if not is_shown(node)} if first else set()
+    assert not outside
+
+
+def template(name: str) -> NodeList:
+    return cast("NodeList", get_template(name).template.nodelist)
+
+
+def is_shown(node: Node) -> bool:
+    """Return whether a node in a template that extends another acts as it is written."""
+    if isinstance(node, TextNode):
+        return not node.s.strip()
+    return isinstance(node, BlockNode | LoadNode | CommentNode | PartialDefNode)
 
 
 def test_the_modules_that_the_page_of_a_search_preloads_exist() -> None:
