@@ -32,12 +32,12 @@ IMAGES, ROWS = "images", "rows"
 
 
 def write_images(path: Path) -> None:
-    """Write noisy images of ten classes, (1200, 28, 28); the brightest row of pixels depends on the class."""
+    """Write noisy images of ten classes, (1200, 28, 28, 1); the brightest row of pixels depends on the class."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 10, 1_200)
     x = rng.normal(0, 1, (1_200, 28, 28)).astype(np.float32)
     x[np.arange(1_200), 2 * y + 4] += 1.0
-    np.savez(path, x=x, y=y)
+    np.savez(path, x=x[..., None], y=y)
 
 
 def write_rows(path: Path) -> None:

@@ -18,17 +18,15 @@ with np.load(rows) as arrays:
 first, second = int(0.6 * len(x)), int(0.8 * len(x))
 
 normalize = keras.layers.Normalization(axis=-1)
+normalize.adapt(x[:first])
 inputs = keras.Input(x.shape[1:])
+hidden = normalize(inputs)
 if training["template"] == "cnn":
-    normalize.adapt(x[:first, ..., None])
-    hidden = normalize(keras.layers.Reshape((*x.shape[1:], 1))(inputs))
     for _ in range(training["layers"]):
         hidden = keras.layers.Conv2D(training["filters"], 3, padding="same", activation="relu")(hidden)
         hidden = keras.layers.MaxPooling2D(2)(hidden)
     hidden = keras.layers.Dense(64, activation="relu")(keras.layers.Flatten()(hidden))
 else:
-    normalize.adapt(x[:first])
-    hidden = normalize(inputs)
     for _ in range(training["layers"]):
         hidden = keras.layers.Dense(training["units"], activation="relu")(hidden)
 model = keras.Model(inputs, keras.layers.Dense(int(y.max()) + 1, activation="softmax")(hidden))
