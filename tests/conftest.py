@@ -38,6 +38,7 @@ FIRST = (
     *(
         "sandbox/attacks",
         "engine/processes",
+        "engine/long_trainings",
         "engine",
         "ops/installation",
         "runner/processes",

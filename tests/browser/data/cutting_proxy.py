@@ -25,7 +25,8 @@ class CuttingProxy:
     Attributes:
         sent: bytes that clients have sent through it.
         cut_at: all connections are broken once `sent` reaches this; None: never.
-        hold_at: nothing is forwarded beyond this many bytes until `release`; None: never.
+        hold_at: a connection is held once it has sent this many bytes, until `release`; None: never. Other
+            connections, such as that of the next page, are forwarded.
     """
 
     def __init__(self, port: int) -> None:
@@ -66,9 +67,11 @@ class CuttingProxy:
             threading.Thread(target=forward, daemon=True).start()
 
     def _forward(self, source: socket.socket, target: socket.socket, *, counts: bool) -> None:
+        forwarded = 0
         with contextlib.suppress(OSError):
             while data := source.recv(BLOCK):
-                if counts and self.hold_at is not None and self.sent + len(data) > self.hold_at:
+                forwarded += len(data)
+                if counts and self.hold_at is not None and forwarded > self.hold_at:
                     self._may_continue.wait()
                 target.sendall(data)
                 if counts:
@@ -93,9 +96,9 @@ class CuttingProxy:
             break_off(connection)
 
     def hold(self, size: int) -> None:
-        """Forward only so many further bytes of clients, until `release`."""
+        """Hold each connection once it has sent so many bytes, until `release`."""
         self._may_continue.clear()
-        self.hold_at = self.sent + size
+        self.hold_at = size
 
     def release(self) -> None:
         """Forward everything again, and break the connections that were held."""

@@ -39,6 +39,7 @@ def test_the_first_rows_of_a_file_are_shown_before_its_upload(
     # The changed field keeps the focus.
     expect(page.get_by_label("Delimiter")).to_be_focused()
     page.get_by_label("Delimiter").select_option("")
+    expect(names).to_have_text(["Straße", "Preis"])  # the rows move the button
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
 

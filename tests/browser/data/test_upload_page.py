@@ -86,7 +86,7 @@ def test_an_upload_is_cancelled_paused_and_continued_after_a_reload(
         page.get_by_role("button", name="Upload", exact=True).press("Enter")
         expect(page.locator("[data-sent]")).to_contain_text("MB of 25.2 MB")
         page.get_by_role("button", name="Cancel").press("Enter")
-        # The request that deletes it is held too.
+        # The server cannot delete it while it waits for the rest of the part.
         proxy.release()
         expect(page.get_by_text("The upload was cancelled.")).to_be_visible()
         assert not ResumableUpload.objects.exists()
@@ -126,10 +126,11 @@ def test_leaving_in_the_middle_asks_first_and_the_upload_can_be_continued_afterw
             dialog.accept()
 
         page.on("dialog", leave)
-        proxy.release()
+        # The upload is still held: the rest of it could arrive sooner than the click.
         page.get_by_role("navigation", name="Main").get_by_role("link", name="Tokens").click()
         page.wait_for_url("**/tokens")
         assert asked == ["beforeunload"]
+        proxy.release()
         page.go_back()
         expect(page.locator("[data-unfinished] li")).to_contain_text("orders.csv")
         page.set_input_files("input[type=file]", orders)

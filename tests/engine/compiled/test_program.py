@@ -25,6 +25,8 @@ MLPS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
                               "optimizer_args": {"momentum": 0.8, "weight_decay": 0.01}}),
     "a penalty on weights": ("linear", {"l2": 0.05}, {"optimizer": "adam"}),
 }  # fmt: skip
+QUICK = ("momentum, weight decay, clipping and class weights", "a penalty on weights")
+"""Programs of the first tier; `tests/engine/long_trainings` has all."""
 
 
 def spec(template: str, args: dict[str, Any], fit: dict[str, Any]) -> ExperimentSpec:
@@ -54,7 +56,7 @@ def assert_equal(first: Trained, second: Trained, rtol: float = 0.0) -> None:
         np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("name", MLPS)
+@pytest.mark.parametrize("name", QUICK)
 def test_programs_end_with_the_bits_of_keras_fit(data: Dataset, tmp_path: Path, name: str) -> None:
     from workers.engine.training.loops import FitLoop
     from workers.engine.training.prepare import prepare
@@ -73,7 +75,7 @@ def test_programs_end_with_the_bits_of_keras_fit(data: Dataset, tmp_path: Path, 
         assert_equal(train(prepared, tmp_path / mode, loop), fitted, rtol=1e-5 if "dropout" in name else 0.0)
 
 
-@pytest.mark.parametrize("name", MLPS)
+@pytest.mark.parametrize("name", QUICK)
 def test_gathering_rows_before_the_loop_or_inside_it_trains_to_the_same_bits(
     data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -102,7 +104,7 @@ def test_rows_are_gathered_before_the_loop_if_they_are_few_and_xla_has_several_t
     assert not gathers_before_loop(1)
 
 
-@pytest.mark.parametrize("name", MLPS)
+@pytest.mark.parametrize("name", QUICK)
 def test_a_cached_model_trains_like_a_new_one(data: Dataset, tmp_path: Path, name: str) -> None:
     from workers.engine.training.model_cache import ModelCache
     from workers.engine.training.prepare import prepare
@@ -146,7 +148,7 @@ WIDE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("name", ["adam"])
 def test_surplus_units_change_nothing_and_stay_at_zero(data: Dataset, tmp_path: Path, name: str) -> None:
     from workers.engine.models.variables import values
     from workers.engine.training.model_cache import ModelCache

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,15 +98,6 @@ def test_a_bundled_set_is_what_scikit_learn_loads(name: str) -> None:
     np.testing.assert_array_equal(table.columns[info.target], labels)
 
 
-def test_a_bundled_set_is_profiled_without_importing_scikit_learn(tmp_path: Path) -> None:
-    program = (
-        "import sys; from tests.engine.helpers import profiled; from pathlib import Path;"
-        f"profiled(Path({str(tmp_path)!r}), bundled='iris'); print('sklearn' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"]
-
-
 def test_the_same_data_has_the_same_digest(tmp_path: Path) -> None:
     digests = {profiled(tmp_path / str(i), bundled="iris").digest for i in range(2)}
     other = profiled(tmp_path / "other", bundled="wine").digest
@@ -168,16 +157,6 @@ def test_findings_name_leaks_constants_imbalance_and_what_is_left_out(tmp_path: 
 def test_repeated_rows_are_counted(tmp_path: Path) -> None:
     profile = profile_csv(tmp_path, "a,y\n1,0\n1,0\n2,1\n1,1\n")
     assert profile.duplicates == 1
-
-
-def test_a_profile_needs_neither_keras_nor_jax(tmp_path: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from tests.engine.helpers import profiled;"
-        f"profiled(Path({str(tmp_path)!r}), bundled='iris');"
-        "print([m for m in ('keras', 'jax', 'django') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_the_smallest_numbers_of_a_float_have_a_histogram(tmp_path: Path) -> None:

@@ -145,26 +145,6 @@ def trial_task(file: Any, folder: Path, base: BaseModelFile, *, seeds: tuple[int
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("head", ["keep", "new"])
-def test_executions_in_one_call_train_as_each_alone(
-    blobs_file: DatasetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
-) -> None:
-    from workers.engine.compiled.timing_results import TimingResults
-    from workers.engine.tasks import trial
-
-    base = stored(layered(), tmp_path)
-    monkeypatch.setattr(TimingResults, "relative_cost", lambda self, count: 0.5)
-    together = trial_task(blobs_file, tmp_path / "a", base, seeds=(1, 2), freeze_to="norm", head=head)
-    (trial_result,) = trial.run(together, RecordingReport(tmp_path / "a"))["trials"]
-    for execution in trial_result["executions"]:
-        folder = tmp_path / f"alone-{execution['execution']}"
-        alone = trial_task(
-            blobs_file, folder, base, seeds=(execution["execution"],), freeze_to="norm", head=head
-        )
-        (one,) = trial.run(alone, RecordingReport(folder))["trials"]
-        assert one["executions"][0]["metrics"] == pytest.approx(execution["metrics"], rel=1e-4)
-
-
 def test_an_interrupted_training_continues_as_if_it_had_not_stopped(
     blobs_file: DatasetFile, tmp_path: Path
 ) -> None:

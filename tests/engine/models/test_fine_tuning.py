@@ -113,10 +113,7 @@ def test_batch_normalization_that_is_not_frozen_adapts_its_statistics(data: Data
     assert not np.array_equal(by_path(ready.model)["norm/moving_mean"], before["norm/moving_mean"])
 
 
-@pytest.mark.parametrize("fit", [
-    {"optimizer": "adam"}, {"optimizer": "adamw", "optimizer_args": {"weight_decay": 0.01}},
-    {"optimizer": "sgd", "optimizer_args": {"momentum": 0.9}}, {"optimizer": "nadam"}, {"optimizer": "lion"},
-], ids=lambda fit: fit["optimizer"])  # fmt: skip
+@pytest.mark.parametrize("fit", [{"optimizer": "sgd", "optimizer_args": {"momentum": 0.9}}])
 def test_two_learning_rates_train_as_two_optimizers_of_a_plain_loop(
     data: Dataset, tmp_path: Path, fit: dict[str, Any]
 ) -> None:

@@ -12,16 +12,9 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.formats import importing
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.templates import TEMPLATES
-from tests.engine.compiled.test_program import train
-from tests.engine.helpers import profiled, spec_of
-from tests.present import present
+from tests.engine.helpers import spec_of
 
 HYPERMODELS = [info for info in TEMPLATES.values() if info.is_hypermodel]
-SMALL = {
-    "conv2d_num_filters": 4, "sep_num_filters": 4, "num_residual_blocks": 1, "num_dense_layers": 1,
-    "dropout_rate": 0.5, "initial_strides": 4, "activation": "selu",
-}  # fmt: skip
-FIT = {"epochs": 1, "batch_size": 64}
 IMAGES = {
     "rows": 9, "task": "multiclass", "target": "y", "features": ("x",), "outputs": 10, "columns": (),
     "preview": (), "kind": "image", "input_shape": (32, 32, 3),
@@ -82,23 +75,6 @@ def test_the_space_of_a_hypermodel_is_that_of_keras_tuner(info: Any) -> None:
             default = theirs[name]["default"]
             expected = parameter[1] if default is None else default
             assert info.arguments.model_fields[name].default == expected, name
-
-
-def test_a_small_hyper_xception_trains_and_its_file_predicts_the_same(tmp_path: Any) -> None:
-    from workers.engine.data.dataset import load_dataset
-    from workers.engine.models.files import load_model, save_model
-    from workers.engine.models.predict import Predictor
-    from workers.engine.training.prepare import prepare
-
-    spec = spec_of("digits", "HyperXception", args=SMALL, fit=FIT)
-    data = load_dataset(profiled(tmp_path / "data", bundled="digits"), present(spec.data))
-    begun = prepare(spec, data, data.parts.train[:64], name="x", seed=1)
-    train(begun, tmp_path / "run", begun.loop(epochs=1))
-    save_model(begun.model, tmp_path / "model.keras", None)
-    loaded = load_model(tmp_path / "model.keras", tmp_path)
-    names = [layer.name for layer in loaded.layers]
-    assert names[:3] == ["input", "normalize", "conv2d"] and names[-1] == "output"
-    np.testing.assert_array_equal(Predictor(loaded)(data.x[:5]), Predictor(begun.model)(data.x[:5]))
 
 
 @pytest.mark.parametrize("version", ["v1", "v2", "next"])

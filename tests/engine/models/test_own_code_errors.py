@@ -63,7 +63,7 @@ def test_memory_that_does_not_suffice_is_a_note_too(tmp_path: Path) -> None:
 POLICY = own_code.IMPORTS + "keras.config.set_dtype_policy('mixed_float16')\n"
 
 
-@pytest.mark.parametrize("text", [own_code.NOT_COMPILED, own_code.SEARCH_OF_LAYERS])
+@pytest.mark.parametrize("text", [own_code.SEARCH_OF_LAYERS])
 def test_a_policy_that_code_sets_when_it_is_imported_lasts_and_has_its_loss_scale(
     tmp_path: Path, iris: DatasetFile, text: str
 ) -> None:

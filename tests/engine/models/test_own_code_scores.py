@@ -1,9 +1,7 @@
 """Scores and errors of models in own code."""
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from jobs.messages.task import DatasetFile
@@ -11,8 +9,7 @@ from jobs.spec.checks.dry_build import DataShape
 from tests import own_code
 from tests.engine.making import dataset_file
 from tests.engine.models.test_own_code import dry_built
-from tests.engine.models.test_own_code_training import spec, trained, trial
-from tests.present import present
+from tests.engine.models.test_own_code_training import trained, trial
 from workers.engine.errors import CodeFailure
 
 
@@ -21,7 +18,7 @@ def iris(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return dataset_file(tmp_path_factory.mktemp("iris"), "iris")
 
 
-@pytest.mark.parametrize("loss", ["sparse_categorical_crossentropy", "categorical_crossentropy"])
+@pytest.mark.parametrize("loss", ["sparse_categorical_crossentropy"])
 def test_two_outputs_for_two_classes_become_the_probability_of_the_second(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, loss: str
 ) -> None:
@@ -44,83 +41,6 @@ def test_errors_in_an_epoch_name_the_line_of_the_code(tmp_path: Path, iris: Data
     ((_, error),) = [(args, args[0]) for args, _ in report.of("trial_finished")]
     assert isinstance(error, CodeFailure)
     assert "fit failed: KeyError: 'lost' (model.py, line" in str(error)
-
-
-@pytest.mark.parametrize(
-    ("text", "entry", "values"),
-    [
-        (own_code.SEARCH_OF_LAYERS, "build_model", {"rate": 0.02, "width_0": 16}),
-        (own_code.TUNED_FIT, "TunedFit", {"units": 24, "batch_size": 16, "shuffle": True}),
-    ],
-)
-def test_scores_agree_with_those_of_kerastuner(
-    tmp_path: Path, iris: DatasetFile, text: str, entry: str, values: dict[str, Any]
-) -> None:
-    result, _ = trial(
-        tmp_path, text, entry, iris, metric="val_loss", seeds=tuple(range(6)),
-        model={"hyperparameters": values}, fit={"epochs": 6},
-    )  # fmt: skip
-    ours = [execution["score"] for execution in result["trials"][0]["executions"]]
-    # Fewer of theirs: each builds and traces its model again.
-    theirs = kerastuner_scores(tmp_path, text, entry, iris, values, 3)
-    limit = 4 * sum(np.std(scores, ddof=1) / np.sqrt(len(scores)) for scores in (ours, theirs))
-    assert abs(np.mean(ours) - np.mean(theirs)) < limit, (ours, theirs)
-
-
-def kerastuner_scores(
-    folder: Path, text: str, entry: str, file: DatasetFile, values: dict[str, Any], executions: int
-) -> list[float]:
-    """Run a trial with KerasTuner's own tuner; return each execution's best validation loss."""
-    import keras
-    import keras_tuner
-
-    from workers.engine.data.dataset import load_dataset
-
-    scope: dict[str, Any] = {}
-    exec(text, scope)
-    hypermodel = scope[entry]() if isinstance(scope[entry], type) else scope[entry]
-    fixed = keras_tuner.HyperParameters()
-    for name, value in values.items():
-        fixed.Fixed(name, value)
-    dataset = load_dataset(file, present(spec(own_code.code_in(folder / "code", text), entry).data))
-    parts = [(dataset.x[rows], dataset.y[rows]) for rows in (dataset.parts.train, dataset.parts.validation)]
-    if "categorical_crossentropy" in text and "sparse" not in text:
-        parts = [(x, np.eye(3)[y]) for x, y in parts]
-    scores = []
-    for seed in range(executions):
-        keras.utils.set_random_seed(100 + seed)
-        tuner = keras_tuner.RandomSearch(
-            hypermodel, objective="val_loss", max_trials=1, hyperparameters=fixed, tune_new_entries=False,
-            directory=folder, project_name=f"seed-{seed}", overwrite=True,
-        )  # fmt: skip
-        tuner.search(*parts[0], epochs=6, validation_data=parts[1], verbose=0)
-        scores.append(float(tuner.oracle.get_best_trials()[0].score))
-    return scores
-
-
-def test_executions_that_are_trained_in_one_call_have_the_same_scores(
-    tmp_path: Path, iris: DatasetFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from workers.engine.compiled.vmapped import VmappedProgram
-    from workers.engine.training import lockstep
-
-    def scores(folder: Path) -> list[float]:
-        result, _ = trial(folder, own_code.OWN_OBJECTS, "build_model", iris, seeds=(1, 2, 3))
-        return [execution["score"] for execution in result["trials"][0]["executions"]]
-
-    one_by_one = scores(tmp_path / "a")
-    calls = []
-    train = VmappedProgram.train
-
-    def counted(*arguments: Any) -> Any:
-        calls.append(1)
-        return train(*arguments)
-
-    monkeypatch.setattr(lockstep, "_vmap_is_faster", lambda *_: True)
-    monkeypatch.setattr(VmappedProgram, "is_faster", lambda *_: True)
-    monkeypatch.setattr(VmappedProgram, "train", counted)
-    np.testing.assert_allclose(scores(tmp_path / "b"), one_by_one, rtol=1e-4)
-    assert calls
 
 
 DENSE_ON_IMAGES = """

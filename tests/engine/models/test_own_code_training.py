@@ -93,12 +93,10 @@ def diabetes(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return dataset_file(tmp_path_factory.mktemp("diabetes"), "diabetes")
 
 
+# The other code is trained in `tests/engine/long_trainings`.
 @pytest.mark.parametrize(
     ("text", "entry", "metric", "direction"),
     [
-        (own_code.SEARCH_OF_LAYERS, "build_model", "val_accuracy", "max"),
-        (own_code.CONDITIONAL, "build_model", "val_loss", "min"),
-        (own_code.OWN_OBJECTS, "build_model", "val_macro_recall", "max"),
         (own_code.NOT_COMPILED, "build_model", "val_accuracy", "max"),
         (own_code.TUNED_FIT, "TunedFit", "val_accuracy", "max"),
         (own_code.CUSTOM_LOOP, "OwnLoop", "val_my_metric", "min"),
@@ -141,10 +139,7 @@ def test_an_objective_that_fit_returns_is_the_score(tmp_path: Path, diabetes: Da
 @pytest.mark.parametrize(
     ("text", "entry", "metric", "direction", "custom"),
     [
-        (own_code.SEARCH_OF_LAYERS, "build_model", "val_accuracy", "max", False),
-        (own_code.CONDITIONAL, "build_model", "val_loss", "min", False),
         (own_code.OWN_OBJECTS, "build_model", "val_macro_recall", "max", True),
-        (own_code.NOT_COMPILED, "build_model", "val_accuracy", "max", False),
         (own_code.TUNED_FIT, "TunedFit", "val_accuracy", "max", False),
         (own_code.CUSTOM_LOOP, "OwnLoop", "val_my_metric", "min", False),
     ],
@@ -167,48 +162,3 @@ def test_a_model_of_code_is_retrained_saved_and_loaded(
     with using_code(task.code):
         model = load_model(model_file, tmp_path)
     assert model.name == "m_m1" and model.output_shape == (None, 3)
-
-
-def test_models_of_code_are_pooled_quantized_and_registered(tmp_path: Path, iris: DatasetFile) -> None:
-    from jobs.kinds.ensemble.payload import EnsembleTask, Member
-    from jobs.kinds.quantize.payload import QuantizeTask
-    from jobs.kinds.register.payload import RegisterTask
-    from workers.engine.data.store import file_digest
-    from workers.engine.tasks import ensemble, quantize, register
-
-    members = []
-    for number, seed in enumerate((1, 2), start=1):
-        _, report, task = trained(
-            tmp_path / str(number), own_code.OWN_OBJECTS, "build_model", iris, fit={"seed": seed}
-        )
-        members.append(
-            Member(
-                name=f"m{number}",
-                model=str(report.artifacts["model"]),
-                validation_predictions=str(report.artifacts["validation_predictions"]),
-            )
-        )
-    common = {"code": task.code, "spec": task.spec, "dataset": iris}
-    pooled = ArtifactReport(tmp_path / "pooled")
-    task_result = ensemble.run(
-        EnsembleTask(folder=pooled.folder, members=members, ensemble={"method": "mean"}, **common), pooled
-    )
-    assert task_result["metrics"]["test"]["accuracy"] > 0.2
-    small = ArtifactReport(tmp_path / "small")
-    task_result = quantize.run(
-        QuantizeTask(
-            folder=small.folder, model=members[0].model, quantize={"mode": "int8"}, threads=1, **common
-        ),
-        small,
-    )
-    assert task_result["quantized_layers"] == 2
-    for number, file in enumerate((pooled.artifacts["model"], small.artifacts["model"])):
-        entered = ArtifactReport(tmp_path / f"registered-{number}")
-        registered = register.run(
-            RegisterTask(
-                folder=entered.folder, code=task.code, model=str(file), digest=file_digest(file),
-                dataset=iris, foreign=False,
-            ),
-            entered,
-        )  # fmt: skip
-        assert registered["class_labels"] == iris.profile["class_labels"]

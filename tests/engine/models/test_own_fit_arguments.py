@@ -91,12 +91,20 @@ def iris(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return dataset_file(tmp_path_factory.mktemp("iris"), "iris")
 
 
+RUN = ("searches the size of a batch", "takes no further arguments", "returns a number")
+"""Those that run in the first tier; `tests/engine/long_trainings` runs the others."""
+
+
 @pytest.mark.parametrize("case", FITS)
-def test_a_fit_runs_as_under_kerastuner(tmp_path: Path, iris: DatasetFile, case: str) -> None:
+def test_a_dry_build_finds_what_a_fit_replaces(tmp_path: Path, case: str) -> None:
     signature, lines, replaced = FITS[case]
+    assert dry_built(tmp_path, with_fit(signature, *lines), "Tuned").replaced == replaced
+
+
+@pytest.mark.parametrize("case", RUN)
+def test_a_fit_runs_as_under_kerastuner(tmp_path: Path, iris: DatasetFile, case: str) -> None:
+    signature, lines, _ = FITS[case]
     text = with_fit(signature, *lines)
-    built = dry_built(tmp_path / "dry", text, "Tuned")
-    assert built.replaced == replaced
     result, report = trial(tmp_path, text, "Tuned", iris, fit={"epochs": 2})
     assert [args for args, _ in report.of("trial_finished") if args] == []
     assert 0 < result["trials"][0]["score"] < 3
@@ -147,7 +155,7 @@ SCORED = (
 )
 
 
-@pytest.mark.parametrize("case", SCORED)
+@pytest.mark.parametrize("case", ["multiplies the epochs"])
 def test_the_score_is_that_of_kerastuner(tmp_path: Path, iris: DatasetFile, case: str) -> None:
     import keras_tuner
 

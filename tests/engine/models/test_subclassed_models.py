@@ -19,6 +19,21 @@ from tests.engine.models.test_own_objects import registered
 from workers.engine.data.dataset import load_dataset
 
 MODELS = own_models.PLAIN | own_models.ONE_CALL
+TRAINED = (
+    "call without training",
+    "not compiled",
+    "lazily built weights",
+    "own compute_loss",
+    "own train_step",
+)
+"""Models that are trained in the first tier; `tests/engine/long_trainings` trains the others."""
+OUTPUTS = {
+    "not compiled": "probabilities",
+    "not compiled, with logits": "probabilities",
+    "logits": "logits",
+    "own train_step": "logits",
+    "own compute_loss": "probabilities",
+}
 BATCH = 32
 """Does not divide the training rows, so that the last batch is smaller."""
 SIZES = {"name": "fit/batch_size", "kind": "choice", "values": [16, 32]}
@@ -29,38 +44,30 @@ def iris(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return dataset_file(tmp_path_factory.mktemp("iris"), "iris")
 
 
-@pytest.mark.parametrize("form", MODELS)
+@pytest.mark.parametrize("form", TRAINED)
 def test_a_model_of_a_class_is_trained_saved_and_loaded_without_its_class(
     tmp_path: Path, iris: DatasetFile, form: str
 ) -> None:
     text, (metric, direction) = MODELS[form]
-    assert dry_built(tmp_path / "dry", text).parameters > 0
+    built = dry_built(tmp_path / "dry", text)
+    assert built.parameters > 0
     result, report, task = trained(tmp_path, text, "build_model", iris, metric=metric, direction=direction)
     assert np.isfinite(result["score"])
     registration = registered(report.artifacts["model"], task.code)
     # The layers are enough, unless the weights or the layers are of the code.
     assert registration["needs_code"] is form.startswith("lazily")
     assert registration["signature"]["inputs"] == [{"name": "input", "dtype": "float32", "shape": [4]}]
-
-
-@pytest.mark.parametrize(
-    ("form", "output"),
-    [
-        ("not compiled", "probabilities"),
-        ("not compiled, with logits", "probabilities"),
-        ("logits", "logits"),
-        ("own train_step", "logits"),
-        ("own compute_loss", "probabilities"),
-    ],
-)
-def test_the_meaning_of_outputs_is_found_without_a_graph_of_layers(
-    tmp_path: Path, iris: DatasetFile, form: str, output: str
-) -> None:
-    text, (metric, direction) = MODELS[form]
-    assert dry_built(tmp_path / "dry", text).output == output
-    _, report, _ = trained(tmp_path, text, "build_model", iris, metric=metric, direction=direction)
+    # The meaning of the outputs is found without a graph of layers.
+    assert built.output == OUTPUTS.get(form, built.output)
     with np.load(report.artifacts["validation_predictions"]) as arrays:
         np.testing.assert_allclose(arrays["y_pred"].sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", [form for form in MODELS if form not in TRAINED])
+def test_a_dry_build_accepts_a_model_of_a_class(tmp_path: Path, form: str) -> None:
+    built = dry_built(tmp_path, MODELS[form].text)
+    assert built.parameters > 0
+    assert built.output == OUTPUTS.get(form, built.output)
 
 
 def test_validation_rows_of_a_class_without_a_loss_are_measured_by_the_experiment(
@@ -90,20 +97,6 @@ def test_the_objective_of_a_class_that_keras_cannot_evaluate_is_a_measure_of_the
     assert refused("val_top_5_accuracy", metrics=["top_5_accuracy"]) == []
     assert refused("val_f1") == ["/search/objective/metric"]
     assert refused("val_loss", learning_rate=0.5) == ["/fit/learning_rate"]
-
-
-def test_layers_that_a_class_creates_in_its_first_call_have_the_policy_that_the_code_sets(
-    tmp_path: Path, iris: DatasetFile
-) -> None:
-    text, (metric, direction) = own_models.PLAIN["layers created in build"]
-    text = text.replace("\n\nclass", "\n\nkeras.config.set_dtype_policy('mixed_bfloat16')\n\n\nclass", 1)
-    text = text.replace(
-        "x = self.hidden(x)", "x = self.hidden(x)\n        assert x.dtype == 'bfloat16', x.dtype"
-    )
-    dry_built(tmp_path / "dry", text)
-    result, _, _ = trained(tmp_path, text, "build_model", iris, metric=metric, direction=direction)
-    assert np.isfinite(result["score"])
-    assert keras.config.dtype_policy().name == "float32"
 
 
 def test_a_class_with_its_own_step_and_a_loss_is_evaluated_by_its_loss_and_metrics(
@@ -158,7 +151,7 @@ def test_a_training_by_fit_has_the_losses_of_keras(tmp_path: Path, iris: Dataset
         assert {name: our[name] for name in their} == pytest.approx(their, rel=1e-5)
 
 
-@pytest.mark.parametrize("form", ["call with training", "logits", "lazily built layers"])
+@pytest.mark.parametrize("form", ["lazily built layers"])
 def test_a_training_by_compiled_steps_has_the_losses_of_keras_for_the_same_order_of_rows(
     tmp_path: Path, iris: DatasetFile, form: str
 ) -> None:

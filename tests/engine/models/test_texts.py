@@ -13,8 +13,6 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.exports import EXPORTS
 from jobs.spec.plan.variables import variables
 from tests.engine.helpers import spec_of
-from tests.engine.processes.conftest import set_cost  # noqa: F401
-from tests.engine.processes.test_lockstep import assert_alike, task_of, trained
 from tests.engine.small_training import train_on
 from tests.engine.texts import reviews
 from tests.engine.training.test_training import assert_same, final_state
@@ -95,7 +93,7 @@ def test_each_template_for_texts_has_an_encoding_of_its_own(file: DatasetFile) -
     }
 
 
-@pytest.mark.parametrize("template", SMALL)
+@pytest.mark.parametrize("template", ["text_bow"])
 def test_a_model_of_texts_learns_the_words_that_decide(
     tmp_path: Path, file: DatasetFile, template: str
 ) -> None:
@@ -105,7 +103,7 @@ def test_a_model_of_texts_learns_the_words_that_decide(
     assert max(epoch["val_accuracy"] for epoch in trained.result.history) > 0.9
 
 
-@pytest.mark.parametrize("template", SMALL)
+@pytest.mark.parametrize("template", ["text_bow"])
 def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(
     tmp_path: Path, file: DatasetFile, monkeypatch: pytest.MonkeyPatch, template: str
 ) -> None:
@@ -127,22 +125,7 @@ def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(
     assert_same(final_state(tmp_path, "unbroken"), final_state(tmp_path, "broken"))
 
 
-@pytest.mark.parametrize("template", SMALL)
-def test_executions_in_one_call_train_as_they_do_one_by_one(
-    tmp_path: Path,
-    file: DatasetFile,
-    set_cost: Any,  # noqa: F811
-    template: str,
-) -> None:
-    parts: dict[str, Any] = {"template": template, "args": SMALL[template], "fit": FIT}
-    set_cost(None)
-    alone = trained(task_of(file, tmp_path / "alone", **parts))
-    calls = set_cost(0.5)
-    assert_alike(trained(task_of(file, tmp_path / "together", **parts)), alone)
-    assert calls == [3] * FIT["epochs"]
-
-
-@pytest.mark.parametrize("template", SMALL)
+@pytest.mark.parametrize("template", ["text_bow"])
 def test_a_quantized_model_of_texts_predicts_nearly_the_same(
     tmp_path: Path, file: DatasetFile, template: str
 ) -> None:

@@ -32,6 +32,8 @@ from workers.engine.training.prepare import prepare
 from workers.engine.training.trees import PreparedTrees
 
 BUNDLED = ("digits", "breast_cancer", "wine", "iris", "diabetes")
+QUICK = ("iris", "diabetes")
+"""Data sets of the first tier; `tests/engine/long_trainings` has all."""
 METHODS = ("boosting", "random_forest", "extra_trees")
 EPOCHS = 12
 EXPECTED = {
@@ -134,7 +136,7 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Dataset]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", QUICK)
 def test_a_trained_model_predicts_as_the_same_model_of_scikit_learn(
     bundled: dict[str, Dataset], tmp_path: Path, name: str, method: str
 ) -> None:

@@ -7,7 +7,6 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.quantize.payload import QuantizeTask
 from jobs.messages.reports.base import MetricValue
 from jobs.messages.reports.quantization import (
@@ -17,7 +16,7 @@ from jobs.messages.reports.quantization import (
     QuantizedBytes,
 )
 from jobs.spec.exports import EXPORTS
-from jobs.spec.sections.after import Ensemble, Quantize
+from jobs.spec.sections.after import Quantize
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.next_steps import has_next_step
 from tests.present import present
@@ -26,7 +25,7 @@ from workers.engine.exports.source import ExportedFile, ExportSource
 from workers.engine.exports.writing import write_model
 from workers.engine.models.files import load_model
 from workers.engine.models.predict import Predictor
-from workers.engine.tasks import ensemble, quantize
+from workers.engine.tasks import quantize
 from workers.engine.tasks.quantize import agreement, quantization_warnings
 
 X = np.random.default_rng(0).random((40, 8, 8)).astype(np.float32)
@@ -176,27 +175,6 @@ def test_only_an_undefined_metric_of_the_quantized_model_causes_a_warning(
     before: float | None, after: float | None, codes: Any
 ) -> None:
     assert [code for code, _ in quantization_warnings(compared((before, after), file=(2, 1)))] == codes
-
-
-def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path: Path) -> None:
-    spec, file = spec_for("wine"), dataset_file(tmp_path, "wine")
-    members = tuple(train_member(tmp_path, f"m{k}", spec, file, units=16 + k) for k in range(2))
-    pooled = ArtifactReport(tmp_path / "pooled")
-    shared = {"spec": spec, "dataset": file}
-    ensemble.run(
-        EnsembleTask(folder=pooled.folder, members=members, ensemble=Ensemble(method="mean"), **shared),
-        pooled,
-    )
-    report = ArtifactReport(tmp_path / "quantized")
-    model = str(pooled.artifacts["model"])
-    result = quantize.run(
-        QuantizeTask(folder=report.folder, quantize=Quantize(), model=model, **shared), report
-    )
-    assert result["quantized_layers"] == 4
-    assert result["agreement"]["share"] >= 0.97
-    layers = [layer.layer for layer in read(report).layers]
-    assert len(set(layers)) == 4, "the layers of different members have different names"
-    assert all("/" in layer for layer in layers), layers
 
 
 def test_agreement_of_classes_is_a_share_and_of_targets_a_distance() -> None:

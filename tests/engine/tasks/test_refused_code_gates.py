@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from jobs.spec.signature import Signature
+from tests.engine.processes.test_gates_of_code import WINE, Setting, judged, judged_by
 from tests.engine.tasks.model_processes import (
     answering,
     own_process,
@@ -18,7 +19,6 @@ from tests.engine.tasks.model_processes import (
     running,
     sending,
 )
-from tests.engine.tasks.test_gates_of_code import WINE, Setting, judged, judged_by
 from workers.engine.arrays import Array
 from workers.engine.data.store import file_digest
 from workers.features.files import MEMBER

@@ -11,8 +11,6 @@ from jobs.messages.task import DatasetFile
 from jobs.spec.data.features import Features
 from jobs.spec.sections.data import DataSpec
 from tests.engine.helpers import RecordingReport, profiled, spec_of
-from tests.engine.processes.conftest import set_cost  # noqa: F401
-from tests.engine.processes.test_lockstep import SEARCH, assert_alike, task_of, trained  # noqa: F401
 from tests.engine.small_training import train_on
 from tests.engine.training.test_training import assert_same, final_state
 from tests.images import folders, zipped
@@ -37,9 +35,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     return profiled(folder / "profile", source="images", path=str(path))
 
 
-@pytest.mark.parametrize(
-    ("template", "augmentation"), [("resnet", None), ("cnn", AUGMENTATION)], ids=["plain", "augmented"]
-)
+@pytest.mark.parametrize(("template", "augmentation"), [("cnn", AUGMENTATION)])
 def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(
     file: DatasetFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str, augmentation: Any
 ) -> None:
@@ -58,25 +54,6 @@ def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(
     assert middle.state["batch"] > 0
     train_on(file, tmp_path / "broken", resume=middle, **parts)
     assert_same(final_state(tmp_path, "unbroken"), final_state(tmp_path, "broken"))
-
-
-def test_residual_networks_in_one_call_train_as_they_do_one_by_one(
-    file: DatasetFile,
-    tmp_path: Path,
-    set_cost: Any,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from workers.engine.training.program_loop import ProgramLoop
-
-    # On a processor, convolutions are faster step by step, and then no call trains several models.
-    monkeypatch.setattr(ProgramLoop, "step_mode", "many")
-    parts: dict[str, Any] = {"template": "resnet", "args": MODELS["resnet"], "fit": FIT}
-    calls = set_cost(None)
-    alone = trained(task_of(file, tmp_path / "alone", **parts))
-    assert calls == []
-    calls = set_cost(0.5)
-    assert_alike(trained(task_of(file, tmp_path / "together", **parts)), alone)
-    assert calls == [3] * 3
 
 
 @pytest.mark.parametrize("template", MODELS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HEAVY = {"keras", "jax", "keras_tuner", "optuna", "tensorflow", "torch"}
 PLATFORM = {"django", "celery", "kombu", "channels", "redis"}
 NOTHING, DJANGO = "pass", "import django; django.setup()"
