@@ -4,7 +4,6 @@ Code files are read first, and only those that define a wanted name are imported
 would otherwise run.
 """
 
-import inspect
 import json
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import keras
 
 from workers.engine.models import keras_private, own_code
+from workers.engine.models.keras_origin import definition_of, is_keras_module, is_of_keras
 
 
 class Reference(NamedTuple):
@@ -69,16 +69,12 @@ def referenced_objects(config: Any) -> set[Reference]:
         if name == "function":
             # Its name is in place of its config.
             name = registered = part.get("config")
-        if isinstance(name, str) and not _is_of_keras(module):
+        if isinstance(name, str) and not is_keras_module(module):
             saved_name = registered if isinstance(registered, str) else name
             references.add(
                 Reference(module if isinstance(module, str) else "", name.rpartition(">")[2], saved_name)
             )
     return references
-
-
-def _is_of_keras(module: Any) -> bool:
-    return isinstance(module, str) and f"{module}.".startswith("keras.")
 
 
 def _objects(references: set[Reference]) -> dict[str, Any]:
@@ -118,7 +114,6 @@ def custom_objects_of(model: Any) -> Sequence[str]:
         parts.append(loss)
     names: dict[str, None] = {}
     for part in parts:
-        kind = part if inspect.isfunction(part) else type(part)
-        if not _is_of_keras(kind.__module__):
-            names[kind.__name__] = None
+        if not is_of_keras(part):
+            names[definition_of(part).__name__] = None
     return tuple(names)

@@ -13,9 +13,10 @@ from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
 from workers.engine.models import keras_private, own_code
 from workers.engine.models.code_models import own_steps
-from workers.engine.models.code_models.output_meaning import is_of_keras, meaning_of_outputs
+from workers.engine.models.code_models.output_meaning import meaning_of_outputs
 from workers.engine.models.code_models.plain_graph import call_as_graph
 from workers.engine.models.graph import has_graph
+from workers.engine.models.keras_origin import is_of_keras
 from workers.engine.models.own_code import calling
 
 
