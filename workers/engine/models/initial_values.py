@@ -68,7 +68,7 @@ class InitialValues:
             self.fixed.append(variable)
         elif seeded := _seeded_parts(initializer):
             self.sources.append(Source(variable, next(names), _Draw(initializer, seeded, variable.dtype)))
-        # Others may draw random numbers without a `seed`. It may be any function: a method, say.
+        # Others may draw random numbers without a `seed`. It may be any function, also a method.
         elif is_keras_module(getattr(initializer, "__module__", None)):
             self.fixed.append(variable)
         else:

@@ -1,4 +1,4 @@
-"""Tells parts of Keras from parts of user code and of other packages, by their modules."""
+"""Distinguishes parts of Keras from parts of user code and of other packages, by their modules."""
 
 import inspect
 from typing import Any

@@ -12,7 +12,7 @@ from workers.engine.errors import CodeBuildFailure
 from workers.engine.models import keras_private
 from workers.engine.models.graph import graph_of, has_graph
 from workers.engine.models.keras_origin import is_of_keras
-from workers.engine.models.own_code import calling
+from workers.engine.models.own_code.failures import calling
 
 ROWS, SCALE, TOLERANCE = 16, 10.0, 1e-2
 """Random rows that a model answers, their standard deviation, and how far the sum of probabilities may be

@@ -21,7 +21,7 @@ from workers.engine.models import keras_private
 from workers.engine.models.code_models.code_build import CodeBuild, finished_model, finished_rows
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.keras_origin import is_of_keras
-from workers.engine.models.own_code import calling, cause_of, trace_of
+from workers.engine.models.own_code.failures import calling, cause_of, trace_of
 from workers.engine.models.own_objects import objects_in
 
 TOLERANCE = 1e-4
@@ -148,16 +148,15 @@ def explained(model: Any, error: Exception) -> str:
 
 def _fault_of(part: Any) -> tuple[str, str] | None:
     """Return what fails for a layer, to be saved or to be loaded again, and why; None if nothing does."""
+    step = "saved"
     try:
         config = keras.saving.serialize_keras_object(part)
         json.dumps(config)
-    except Exception as error:  # noqa: BLE001  the method of a user
-        return "saved", cause_of(error)
-    try:
+        step = "loaded again"
         with objects_in(config):
             keras.saving.deserialize_keras_object(config, safe_mode=False)
-    except Exception as error:  # noqa: BLE001  the constructor of a user
-        return "loaded again", cause_of(error)
+    except Exception as error:  # noqa: BLE001  the method or the constructor of a user
+        return step, cause_of(error)
     return None
 
 
