@@ -43,6 +43,7 @@ from jobs.spec.problems import Problem
 from jobs.store import store
 from webapp.child_processes import inherited_environment
 from webapp.http_errors import Unavailable
+from webapp.ops.shared_results import settle
 
 PROGRAM = (sys.executable, "-m", "workers.code_reader")
 # The process ends by itself before that.
@@ -167,15 +168,11 @@ def _cached[A: Frozen](key: str, kind: type[A], request: Frozen, wait_seconds: f
         except TimeoutError as error:
             raise _busy() from error
     try:
-        answer = _computed(key, kind, request, wait_seconds)
-        future.set_result(answer)
-        return answer
-    except BaseException as error:
-        future.set_exception(error)
-        raise
+        settle(future, lambda: _computed(key, kind, request, wait_seconds))
     finally:
         with _running_lock:
             del _running[key]
+    return cast(A, future.result())
 
 
 def _computed[A: Frozen](key: str, kind: type[A], request: Frozen, wait_seconds: float) -> A:

@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from jobs.queries.runs.health import scheduler_is_alive, worker_is_alive
+from webapp.ops.shared_results import settle
 
 
 def _database() -> bool:
@@ -64,10 +65,7 @@ class SharedCheck:
 
     def _run(self, running: Future[list[str]]) -> None:
         try:
-            running.set_result([name for name in PARTS if not self._is_available(name)])
-        except BaseException as error:
-            running.set_exception(error)
-            raise
+            settle(running, lambda: [name for name in PARTS if not self._is_available(name)])
         finally:
             with self._lock:
                 self._running = None

@@ -14,8 +14,8 @@ from jobs.models import Dataset, DatasetVersion, Job, Project
 from jobs.states import Outcome
 from jobs.store import store
 from tests import factories
+from tests.code.dry_builds import created, pointers, spec_of, stored
 from tests.code.same_time import before_lock
-from tests.code.test_dry_builds import created, pointers, spec_of, stored, worker  # noqa: F401
 from tests.jobs.yard import PretendWorker
 from tests.markup import squeezed
 from tests.people import People, browser_of
@@ -53,7 +53,7 @@ def load(api: Client, code: str, dataset: str = "waves", **more: Any) -> Any:
     return api.post(f"/api/v1/code/{code}/data", body, content_type="application/json")
 
 
-def end(worker: PretendWorker, outcome: Outcome = Outcome.COMPLETED, *, error: Any = None) -> None:  # noqa: F811
+def end(worker: PretendWorker, outcome: Outcome = Outcome.COMPLETED, *, error: Any = None) -> None:
     """Let the worker run the job that waits; if it completes, the code has left a file."""
     schedule.place_jobs()
     (attempt,) = worker.claim_all()
@@ -68,7 +68,7 @@ def end(worker: PretendWorker, outcome: Outcome = Outcome.COMPLETED, *, error: A
 def test_the_rows_of_the_code_become_a_version_that_is_read_like_an_upload(
     api: Client,
     code: str,
-    worker: PretendWorker,  # noqa: F811
+    worker: PretendWorker,
     tmp_path: Any,
 ) -> None:
     first = load(api, code)
@@ -115,7 +115,7 @@ def test_of_two_equal_requests_at_the_same_time_the_second_finds_the_job_of_the_
 def test_a_lost_worker_leaves_no_version_and_the_job_begins_again(
     api: Client,
     code: str,
-    worker: PretendWorker,  # noqa: F811
+    worker: PretendWorker,
 ) -> None:
     job = Job.objects.get(pk=load(api, code).json()["job"])
     end(worker, Outcome.LOST, error=attempt_end.WORKER_DIED)
@@ -129,7 +129,7 @@ def test_a_lost_worker_leaves_no_version_and_the_job_begins_again(
 def test_a_failure_is_shown_and_repeated_on_request(
     api: Client,
     code: str,
-    worker: PretendWorker,  # noqa: F811
+    worker: PretendWorker,
 ) -> None:
     job = load(api, code).json()["job"]
     end(worker, Outcome.FAILED, error={"code": "code_data", "message": "load_data('train') failed: no"})
@@ -143,7 +143,7 @@ def test_a_failure_is_shown_and_repeated_on_request(
 def test_a_name_that_was_deleted_meanwhile_fails_the_job(
     api: Client,
     code: str,
-    worker: PretendWorker,  # noqa: F811
+    worker: PretendWorker,
     people: People,
 ) -> None:
     job = Job.objects.get(pk=load(api, code).json()["job"])
@@ -159,7 +159,7 @@ def test_a_name_that_was_deleted_meanwhile_fails_the_job(
 def test_a_quota_that_was_reached_meanwhile_fails_the_job(
     api: Client,
     code: str,
-    worker: PretendWorker,  # noqa: F811
+    worker: PretendWorker,
     people: People,
     is_new: bool,
 ) -> None:
@@ -203,7 +203,7 @@ def test_only_people_who_may_run_code_load_data(api: Client, code: str, people: 
 def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     api: Client,
     code: str,
-    worker: PretendWorker,  # noqa: F811
+    worker: PretendWorker,
     people: People,
 ) -> None:
     page = api.get(f"/code/{code}?project=yard")

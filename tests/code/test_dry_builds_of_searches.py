@@ -8,31 +8,12 @@ from django.test import Client
 from jobs.actions.runs import pipeline
 from jobs.models import CodeVersion, Job, Trial
 from jobs.spec.checks.dry_build import BuiltModel
-from tests import factories, own_code
-from tests.code.test_dry_builds import BUILT, ask, created, field, finish, pointers, spec_of, stored
+from tests import factories
+from tests.code.dry_builds import BUILT, ask, created, field, finish, pointers, spec_of
 from tests.jobs.yard import PretendWorker
 from tests.markup import text_of
 from tests.next_steps import has_next_step
 from tests.people import People, browser_of
-
-
-@pytest.fixture
-def api(people: People) -> Client:
-    factories.make_dataset("flowers", project=people.project, by=people.member)
-    return browser_of(people.trainer)
-
-
-@pytest.fixture
-def code(api: Client) -> str:
-    return stored(api, own_code.TUNED_FIT + own_code.RETURNED_OBJECTIVE + own_code.SEARCH_OF_LAYERS)
-
-
-@pytest.fixture
-def worker(people: People) -> PretendWorker:
-    pretend_worker = PretendWorker(slots=1)
-    pretend_worker.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
-    pretend_worker.row.save(update_fields=["info"])
-    return pretend_worker
 
 
 def submitted(api: Client, spec: dict[str, Any]) -> Job:

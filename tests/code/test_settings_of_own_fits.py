@@ -2,36 +2,14 @@
 
 from typing import Any
 
-import pytest
 from django.test import Client
 
 from jobs.models import Job
-from tests import factories, own_code
-from tests.code.test_dry_builds import BUILT, ask, created, field, finish, pointers, spec_of, stored
+from tests.code.dry_builds import BUILT, ask, created, field, finish, pointers, spec_of
 from tests.jobs.yard import PretendWorker
 from tests.next_steps import has_next_step
-from tests.people import People, browser_of
 
 OWN_FIT = {"own_fit": True, "one_call": True, "metrics": ("val_loss", "val_f1"), "measures_all": True}
-
-
-@pytest.fixture
-def api(people: People) -> Client:
-    factories.make_dataset("flowers", project=people.project, by=people.member)
-    return browser_of(people.trainer)
-
-
-@pytest.fixture
-def code(api: Client) -> str:
-    return stored(api, own_code.TUNED_FIT + own_code.RETURNED_OBJECTIVE + own_code.SEARCH_OF_LAYERS)
-
-
-@pytest.fixture
-def worker(people: People) -> PretendWorker:
-    pretend_worker = PretendWorker(slots=1)
-    pretend_worker.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
-    pretend_worker.row.save(update_fields=["info"])
-    return pretend_worker
 
 
 def own_fit_spec(code: str, fit: dict[str, Any] | None = None, **search: Any) -> dict[str, Any]:

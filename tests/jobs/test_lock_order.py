@@ -6,6 +6,7 @@ there these tests only show that both transactions work.
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -46,7 +47,7 @@ def models(transactional_db: None, tmp_path: Path) -> Registry:
 
 def during(
     first: Callable[[], Any], second: Callable[[], Any], *, after: tuple[Any, str] = (audit, "record")
-) -> Exception | None:
+) -> BaseException | None:
     """Run `first`, and `second` in a thread from the time at which `first` has called a function.
 
     Args:
@@ -57,7 +58,6 @@ def during(
     Returns:
         The refusal that `second` raised, if any.
     """
-    refused: list[Exception] = []
     asks = threading.Event()
     main = threading.current_thread()
 
@@ -65,27 +65,25 @@ def during(
         try:
             asks.set()
             second()
-        except Exception as error:  # noqa: BLE001  the test inspects any exception
-            refused.append(error)
         finally:
             connections.close_all()
 
-    thread = threading.Thread(target=run)
+    pool = ThreadPoolExecutor(1)
+    ends: list[Future[None]] = []
     module, name = after
     original = getattr(module, name)
 
     def pausing(*args: Any, **options: Any) -> Any:
         answer = original(*args, **options)
-        if threading.current_thread() is main and thread.ident is None:
-            thread.start()
+        if threading.current_thread() is main and not ends:
+            ends.append(pool.submit(run))
             wait_until_blocking(asks)
         return answer
 
     with patch.object(module, name, pausing):
         first()
-    thread.join(timeout=60)
-    assert not thread.is_alive()
-    return refused[0] if refused else None
+    pool.shutdown(wait=False)
+    return ends[0].exception(timeout=60)
 
 
 def test_two_submissions_in_a_project_end(installation: Yard) -> None:

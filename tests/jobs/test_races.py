@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -43,26 +44,23 @@ def worker(installation: Yard) -> PretendWorker:
     return PretendWorker(slots=2)
 
 
-def at_once[T](*racers: Callable[[], T]) -> list[T | Exception]:
+def at_once[T](*racers: Callable[[], T]) -> list[T | BaseException]:
     """Start all functions at once; return each one's result or exception."""
     line = threading.Barrier(len(racers))
-    ends: list[T | Exception] = [AssertionError("never ended")] * len(racers)
 
-    def run(lane: int, racer: Callable[[], T]) -> None:
+    def run(racer: Callable[[], T]) -> T:
         try:
             line.wait(timeout=60)
-            ends[lane] = racer()
-        except Exception as error:  # noqa: BLE001  the test inspects any exception
-            ends[lane] = error
+            return racer()
         finally:
             connections.close_all()
 
-    threads = [threading.Thread(target=run, args=lane) for lane in enumerate(racers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=PATIENCE)
-    return ends
+    pool = ThreadPoolExecutor(len(racers))
+    ends = [pool.submit(run, racer) for racer in racers]
+    ended, _ = wait(ends, timeout=PATIENCE)
+    pool.shutdown(wait=False)
+    assert len(ended) == len(ends), "one never ended"
+    return [end.exception() or end.result() for end in ends]
 
 
 def assigned(installation: Yard, worker: PretendWorker) -> Attempt:

@@ -1,11 +1,13 @@
 """Helpers for asyncio tasks and threads."""
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
+
+from webapp.ops.shared_results import settle
 
 
 async def run_in_daemon_thread[T](function: Callable[[], T]) -> T:
@@ -13,23 +15,23 @@ async def run_in_daemon_thread[T](function: Callable[[], T]) -> T:
     loop, future = asyncio.get_running_loop(), asyncio.Future[T]()
 
     def run() -> None:
-        try:
-            result = function()
-        except Exception as error:  # noqa: BLE001 - raised in the awaiting task
-            _settle(loop, future, partial(future.set_exception, error))
-        else:
-            _settle(loop, future, partial(future.set_result, result))
+        ended = concurrent.futures.Future[T]()
+        settle(ended, function)
+        # The thread may end after the event loop has closed, or after its task was cancelled.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(_copy, ended, future)
 
     threading.Thread(target=run, daemon=True).start()
     return await future
 
 
-def _settle[T](
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], settle: Callable[[], None]
-) -> None:
-    # The thread may end after the event loop has closed, or after its task was cancelled.
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(lambda: None if future.done() else settle())
+def _copy[T](ended: concurrent.futures.Future[T], future: asyncio.Future[T]) -> None:
+    if future.done():
+        return
+    if (error := ended.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(ended.result())
 
 
 async def cancel(*tasks: asyncio.Task[Any]) -> None:

@@ -8,6 +8,7 @@ import signal
 from functools import partial
 
 from jobs.actions.runs import attempt_end
+from jobs.logged_errors import log_errors
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
 from workers.node.gpu_claims import GpuClaims
@@ -22,7 +23,6 @@ from workers.supervise.pool.fork_servers import ForkServers
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.sandboxes import Sandboxes, further_packages
 from workers.system import compile_cache
-from workers.system.logged_errors import log_errors
 from workers.system.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import psutil
 
+from jobs.logged_errors import log_errors
 from workers.node.inventory import available_memory, cores
 from workers.runner.environment import Environment
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.standby import Standby, StandbyKey
 from workers.supervise.timing import Timing
-from workers.system.logged_errors import log_errors
 
 log = logging.getLogger(__name__)
 

@@ -37,7 +37,7 @@ class Runner:
     def serve(self) -> None:
         while (request := self._control.next_task()) is not None:
             self._control.reset()
-            final = self._warm_up(request) if isinstance(request, Rehearse) else self._final_event(request)
+            final = self._final_event(request)
             self._writer.flush()
             # Before the final event is sent: the supervisor may close the control stream at once when it
             # reads it, and a busy runner would exit with an error.
@@ -45,32 +45,10 @@ class Runner:
             self._writer.send(final)
             self._writer.flush()
 
-    def _warm_up(self, request: Rehearse) -> Ready | Failed:
-        """Prepare for tasks in an environment before there is one."""
-        # Only standbys need it, and other runners start faster without it.
-        from workers.runner import standby
-
-        self._environment = standby.environment_of(request)
+    def _final_event(self, request: Rehearse | Start) -> RunnerEvent:
+        """Serve a request and return its final event. Every exception in a task is handled here."""
         try:
-            standby.warm_up(request)
-        # As with a task: every error is reported to the supervisor.
-        except Exception as error:  # noqa: BLE001
-            return describe(error, time.time())
-        return Ready(time=time.time())
-
-    def _final_event(self, start: Start) -> RunnerEvent:
-        """Run the task and return its final event. Every exception in a task is handled here."""
-        try:
-            if start.limits is not None:
-                # Only tasks with limits need it, and other runners start faster without it.
-                from workers.runner import kernel_limits
-
-                kernel_limits.apply(start.limits)
-            task = read_task(start.task)
-            if (refusal := self._refusal(task)) is not None:
-                return refusal
-            result = self._run(task)
-            return Result(time=time.time(), result=result)
+            return self._warm_up(request) if isinstance(request, Rehearse) else self._run_task(request)
         except TaskInterrupted as interruption:
             return Yielded(time=time.time(), why=interruption.reason)
         # User code may call `sys.exit`. Without this, the process would end without a word.
@@ -79,6 +57,28 @@ class Runner:
         # A task may run user code, which may raise anything. Every error is reported to the supervisor.
         except Exception as error:  # noqa: BLE001
             return describe(error, time.time())
+
+    def _warm_up(self, request: Rehearse) -> Ready:
+        """Prepare for tasks in an environment before there is one."""
+        # Only standbys need it, and other runners start faster without it.
+        from workers.runner import standby
+
+        self._environment = standby.environment_of(request)
+        standby.warm_up(request)
+        return Ready(time=time.time())
+
+    def _run_task(self, start: Start) -> Result | Failed:
+        """Run a task, unless it needs another process."""
+        if start.limits is not None:
+            # Only tasks with limits need it, and other runners start faster without it.
+            from workers.runner import kernel_limits
+
+            kernel_limits.apply(start.limits)
+        task = read_task(start.task)
+        if (refusal := self._refusal(task)) is not None:
+            return refusal
+        result = self._run(task)
+        return Result(time=time.time(), result=result)
 
     def _refusal(self, task: Task) -> Failed | None:
         """Return a failure if the task needs another environment than this process has."""

@@ -18,6 +18,7 @@ from jobs.actions.runs.payloads import change_payload
 from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.kinds import PIPELINE
+from jobs.logged_errors import log_errors
 from jobs.models import Attempt, Job, TrialDecision
 from jobs.queries.runs import steps
 from jobs.queries.search import outcomes
@@ -152,20 +153,13 @@ def fail(root: Job, error: JobError) -> None:
     if root.state in WAITING:
         move(root, JobState.STARTING)
     final = JobState.STOPPED if root.state == JobState.STOPPING else JobState.FAILED
-    move(root, final, error=error, results_json=_partial_results(root))
+    results_so_far: dict[str, Any] = {}
+    # The computation may be the reason why the root fails. A savepoint: an error in a query must not undo
+    # the failure.
+    with log_errors(log, "the results of job %s could not be computed", root.pk), transaction.atomic():
+        results_so_far = outcomes.results_of_root(root).to_json()
+    move(root, final, error=error, results_json=results_so_far)
     results.report_failure(root, error)
-
-
-def _partial_results(root: Job) -> dict[str, Any]:
-    """Return a failing root's results so far; none if they cannot be computed."""
-    try:
-        # A savepoint: an error in a query must not undo the failure.
-        with transaction.atomic():
-            return outcomes.results_of_root(root).to_json()
-    # The computation may be the reason why the root fails.
-    except Exception:
-        log.exception("the results of job %s could not be computed", root.pk)
-        return {}
 
 
 def start_next_step(root: Job) -> None:

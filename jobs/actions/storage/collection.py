@@ -29,6 +29,7 @@ from jobs.actions import leases
 from jobs.actions.audit import audit
 from jobs.actions.storage import purge
 from jobs.errors import StaleFence
+from jobs.logged_errors import log_errors
 from jobs.models import Artifact, Job
 from jobs.queries.storage import references
 from jobs.store import StoredFile, StoreEntry, store
@@ -238,9 +239,8 @@ class Background:
 
     def _run(self) -> None:
         try:
-            self._function(stop=self._stop)
-        except Exception:  # the next run tries again
-            log.exception("the collection failed")
+            with log_errors(log, "the collection failed; the next run tries again"):
+                self._function(stop=self._stop)
         finally:
             connections.close_all()
 

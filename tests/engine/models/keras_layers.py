@@ -70,6 +70,8 @@ GIVEN: dict[str, Any] = {
 }
 """Layers that need more than their required arguments."""
 SHAPES = [(8,), (6, 4), (8, 8, 3), (5, 8, 8, 3), (3, 4, 4, 4, 2)]
+REFUSALS = (ValueError, TypeError, ImportError, NotImplementedError, IndexError, AttributeError)
+"""Each layer rejects unsuitable inputs in its own way."""
 KNOWN = {c: name for name, c in vars(L).items() if inspect.isclass(c) and issubclass(c, L.Layer)}
 """Each class under one of its names."""
 CLASSES = sorted(set(KNOWN.values()) - set(NOT_BUILT))
@@ -101,7 +103,7 @@ def built(name: str, seed: int, *, everything_random: bool) -> tuple[Any, Any]:
                     outputs = layer(inputs)
                 except (TypeError, ValueError):
                     outputs = layer([inputs, inputs])
-            except Exception as error:  # noqa: BLE001  each layer rejects unsuitable inputs in its own way
+            except REFUSALS as error:
                 refusals.append(error)
                 keras.src.backend.common.global_state.set_global_attribute("uninitialized_variables", [])
                 continue

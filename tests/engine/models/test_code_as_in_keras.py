@@ -141,7 +141,7 @@ def test_a_dry_build_accepts_metrics_and_losses_of_a_batch(tmp_path: Path) -> No
 def test_an_objective_of_weighted_rows_is_their_weighted_mean(tmp_path: Path, iris: DatasetFile) -> None:
     from workers.engine.data.dataset import load_dataset
     from workers.engine.data.weights import RowWeights
-    from workers.engine.models.own_code import using_code
+    from workers.engine.models.own_code.in_use import using_code
     from workers.engine.training.own_code import prepare_code
 
     code = own_code.code_in(tmp_path / "code", own_code.SEARCH_OF_LAYERS)

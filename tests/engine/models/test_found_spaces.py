@@ -111,7 +111,8 @@ def test_what_only_a_trial_declares_is_named_on_its_job(
 ) -> None:
     from tests.engine.helpers import RecordingReport
     from workers.engine.models.code_models.code_build import build_code
-    from workers.engine.models.own_code import entry_of, using_code
+    from workers.engine.models.own_code.entries import entry_of
+    from workers.engine.models.own_code.in_use import using_code
     from workers.engine.training.declarations import warn_of_unknown
 
     monkeypatch.setenv("IS_TRIAL", "1")

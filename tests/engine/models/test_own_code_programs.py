@@ -36,7 +36,7 @@ def test_trials_that_differ_in_the_fit_alone_share_a_program_and_have_their_own_
     tmp_path: Path, iris: DatasetFile
 ) -> None:
     from workers.engine.data.dataset import load_dataset
-    from workers.engine.models.own_code import using_code
+    from workers.engine.models.own_code.in_use import using_code
     from workers.engine.training.prepare import prepare
 
     code, programs, decays = own_code.code_in(tmp_path / "code", own_code.NOT_COMPILED), set(), []

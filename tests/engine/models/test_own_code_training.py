@@ -148,7 +148,7 @@ def test_a_model_of_code_is_retrained_saved_and_loaded(
     tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str, custom: bool
 ) -> None:
     from workers.engine.models.files import load_model
-    from workers.engine.models.own_code import using_code
+    from workers.engine.models.own_code.in_use import using_code
 
     result, report, task = trained(tmp_path, text, entry, iris, metric=metric, direction=direction)
     assert result["metrics"]["test"]["accuracy"] > 0.2

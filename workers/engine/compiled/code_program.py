@@ -43,40 +43,9 @@ class CodeFunctions(ModelFunctions):
         short_batch: int | None,
         is_weighted: bool,
     ) -> None:
-        super().__init__(model, traced)
-        self._size, self._short_batch, self._is_weighted = size, short_batch, is_weighted
+        super().__init__(model, traced, short_batch=short_batch)
+        self._size, self._is_weighted = size, is_weighted
         self._initial_metrics = [np.array(variable.value) for variable in model.metrics_variables]
-
-    def steps(
-        self,
-        state: State,
-        hyperparameters: Any,
-        x: Any,
-        y: Any,
-        rows: Any,
-        weights: Any,
-        first: Any,
-        end: Any,
-    ) -> State:
-        """See `ModelFunctions.steps`. The last batch may be shorter."""
-        if self._short_batch is None:
-            return super().steps(state, hyperparameters, x, y, rows, weights, first, end)
-        last = len(rows) - 1
-        state = super().steps(
-            state, hyperparameters, x, y, rows[:last], weights[:last], first, jax.numpy.minimum(end, last)
-        )
-        batch = self.batch_of(rows, last), self.batch_of(weights, last)
-        trained: State = jax.lax.cond(
-            end > last,
-            lambda state: self.step(state, hyperparameters, x, y, *batch),
-            lambda state: state,
-            state,
-        )
-        return trained
-
-    def batch_of(self, table: Any, step: int) -> Any:
-        """See `ModelFunctions.batch_of`."""
-        return table[step][: self._short_batch if step == len(table) - 1 else None]
 
     def validate(self, state: State, *validation: Any) -> Any:
         """Return loss and metrics by name for the validation rows; their weights may be left out."""

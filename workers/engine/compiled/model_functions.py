@@ -5,8 +5,8 @@ step to step or from trial to trial is an argument: the state, the rows, the bat
 hyperparameters.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import jax
 import keras
@@ -27,11 +27,15 @@ class ModelFunctions:
     Args:
         model: built and compiled, on one device.
         traced: its hyperparameters that are arguments.
+        short_batch: the row count of the last batch in tables of row numbers; None if it is like the others.
     """
 
-    def __init__(self, model: Any, traced: Sequence[TracedHyperparameter]) -> None:
+    def __init__(
+        self, model: Any, traced: Sequence[TracedHyperparameter], *, short_batch: int | None = None
+    ) -> None:
         self._model = model
         self._traced = traced
+        self._short_batch = short_batch
 
     def step(self, state: State, hyperparameters: Any, x: Any, y: Any, rows: Any, weights: Any) -> State:
         """Train on one batch: the rows `rows` in x and y with `weights`, both (batch size,)."""
@@ -50,16 +54,31 @@ class ModelFunctions:
     ) -> State:
         """Train on the batches `first` to `end` - 1 in `rows` and `weights`, both (batches, batch size)."""
         # `first` and `end` are arguments: one program serves any number of steps, and a resume in an epoch.
-        gathered = gathers_before_loop(rows.size * (_row_bytes(x) + _row_bytes(y)))
-        if gathered:
-            x, y = x[rows], y[rows]
-
-        def train(step: Any, state: State) -> State:
-            batch = step if gathered else rows[step]
-            return self._train(state, x[batch], y[batch], weights[step], hyperparameters)
-
-        trained: State = jax.lax.fori_loop(first, end, train, state)
+        if self._short_batch is None:
+            train = self._train_function(hyperparameters, x, y, rows, weights)
+            return cast("State", jax.lax.fori_loop(first, end, train, state))
+        last = len(rows) - 1
+        train = self._train_function(hyperparameters, x, y, rows[:last], weights[:last])
+        state = jax.lax.fori_loop(first, jax.numpy.minimum(end, last), train, state)
+        batch = self.batch_of(rows, last), self.batch_of(weights, last)
+        trained: State = jax.lax.cond(
+            end > last,
+            lambda state: self.step(state, hyperparameters, x, y, *batch),
+            lambda state: state,
+            state,
+        )
         return trained
+
+    def _train_function(
+        self, hyperparameters: Any, x: Any, y: Any, rows: Any, weights: Any
+    ) -> Callable[[Any, State], State]:
+        """Return the function that trains on one of these batches, by its number."""
+        if gathers_before_loop(rows.size * (_row_bytes(x) + _row_bytes(y))):
+            x_batches, y_batches = x[rows], y[rows]
+            return lambda step, state: self._train(
+                state, x_batches[step], y_batches[step], weights[step], hyperparameters
+            )
+        return lambda step, state: self.step(state, hyperparameters, x, y, rows[step], weights[step])
 
     def epoch(
         self,
@@ -85,7 +104,7 @@ class ModelFunctions:
     def batch_of(self, table: Array, step: int) -> Array:
         """Return a batch's entries in a table of row numbers or of weights, (batches, batch size)."""
         entries: Array = table[step]
-        return entries
+        return entries if step < len(table) - 1 else entries[: self._short_batch]
 
     def predict(self, trainable: Leaves, other: Leaves, x: Any) -> Any:
         """Return the predictions for all rows in `x`, (rows, outputs), with these variables."""

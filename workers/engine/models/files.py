@@ -10,7 +10,7 @@ import keras
 
 from jobs.spec.data.features import Features
 from jobs.spec.exports import STORED
-from workers.engine.models.own_code import is_active
+from workers.engine.models.own_code.in_use import is_active
 from workers.engine.models.own_objects import objects_for
 from workers.features.files import add_features
 

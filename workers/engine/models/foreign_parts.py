@@ -3,6 +3,7 @@
 from typing import Any
 
 from jobs.spec.exports import STORED
+from workers.engine.models.keras_origin import is_keras_module
 
 WITH_CODE = (
     "upload the file again together with the version of your code that has it (page Code; the field code of "
@@ -47,7 +48,7 @@ def why_refused(entry: dict[str, Any]) -> str:
             f"{layer} ({module}.{kind}) needs TensorFlow, which is not installed here: save the model "
             "without it, from the layer behind it on, and send numbers instead of texts"
         )
-    if not isinstance(module, str) or not f"{module}.".startswith("keras."):
+    if not is_keras_module(module):
         name = registered if isinstance(registered, str) and registered else kind
         origin = f" in the module {module}" if isinstance(module, str) and module else ""
         return f"{layer} is of the class {name}{origin}, which is not of Keras: {WITH_CODE}"

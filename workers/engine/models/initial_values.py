@@ -14,6 +14,7 @@ import numpy as np
 
 from workers.engine.arrays import Array
 from workers.engine.models import host_values
+from workers.engine.models.keras_origin import is_keras_module
 from workers.engine.models.width_padding import Widths, padded
 
 Shape = tuple[int, ...]
@@ -67,7 +68,8 @@ class InitialValues:
             self.fixed.append(variable)
         elif seeded := _seeded_parts(initializer):
             self.sources.append(Source(variable, next(names), _Draw(initializer, seeded, variable.dtype)))
-        elif _is_of_keras(initializer):
+        # Others may draw random numbers without a `seed`. It may be any function, also a method.
+        elif is_keras_module(getattr(initializer, "__module__", None)):
             self.fixed.append(variable)
         else:
             self.complete = False
@@ -140,10 +142,3 @@ def _seeded_parts(initializer: Any) -> list[Any]:
     owners = [cell.cell_contents for cell in getattr(initializer, "__closure__", None) or ()]
     parts = [part for owner in owners if isinstance(owner, keras.Layer) for part in vars(owner).values()]
     return [p for p in parts if isinstance(p, keras.initializers.Initializer) and hasattr(p, "seed")]
-
-
-def _is_of_keras(initializer: Any) -> bool:
-    """Return whether Keras defines the initializer. Others may draw random numbers without a `seed`."""
-    is_initializer = isinstance(initializer, keras.initializers.Initializer)
-    module = type(initializer).__module__ if is_initializer else getattr(initializer, "__module__", "")
-    return module.startswith("keras.")

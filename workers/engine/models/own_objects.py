@@ -4,7 +4,6 @@ Code files are read first, and only those that define a wanted name are imported
 would otherwise run.
 """
 
-import inspect
 import json
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,11 @@ from typing import Any, NamedTuple
 
 import keras
 
-from workers.engine.models import keras_private, own_code
+from workers.engine.models import keras_private
+from workers.engine.models.keras_origin import definition_of, is_keras_module, is_of_keras
+from workers.engine.models.own_code.definitions import definitions
+from workers.engine.models.own_code.imports import imported
+from workers.engine.models.own_code.in_use import is_active
 
 
 class Reference(NamedTuple):
@@ -32,7 +35,7 @@ def objects_for(path: Path) -> Iterator[None]:
     Raises:
         CodeImportFailure: a module in the code cannot be imported.
     """
-    if not own_code.is_active():
+    if not is_active():
         yield
         return
     with objects_in(_config_of(path)):
@@ -69,7 +72,7 @@ def referenced_objects(config: Any) -> set[Reference]:
         if name == "function":
             # Its name is in place of its config.
             name = registered = part.get("config")
-        if isinstance(name, str) and not _is_of_keras(module):
+        if isinstance(name, str) and not is_keras_module(module):
             saved_name = registered if isinstance(registered, str) else name
             references.add(
                 Reference(module if isinstance(module, str) else "", name.rpartition(">")[2], saved_name)
@@ -77,20 +80,16 @@ def referenced_objects(config: Any) -> set[Reference]:
     return references
 
 
-def _is_of_keras(module: Any) -> bool:
-    return isinstance(module, str) and f"{module}.".startswith("keras.")
-
-
 def _objects(references: set[Reference]) -> dict[str, Any]:
     """Import the files that define the wanted objects; return these by the names in the model's file."""
-    defining = own_code.definitions() if references else {}
+    defining = definitions() if references else {}
     by_file: dict[str, list[Reference]] = {}
     for reference in sorted(references):
         if files := defining.get(reference.name):
             by_file.setdefault(_file_of(reference.module, files), []).append(reference)
     objects: dict[str, Any] = {}
     for file, parts in by_file.items():
-        module = own_code.imported(file, {reference.name for reference in parts})
+        module = imported(file, {reference.name for reference in parts})
         for reference in parts:
             # The file may have failed before its definition, when something else of it was needed.
             if (definition := getattr(module, reference.name, None)) is not None:
@@ -118,7 +117,6 @@ def custom_objects_of(model: Any) -> Sequence[str]:
         parts.append(loss)
     names: dict[str, None] = {}
     for part in parts:
-        kind = part if inspect.isfunction(part) else type(part)
-        if not _is_of_keras(kind.__module__):
-            names[kind.__name__] = None
+        if not is_of_keras(part):
+            names[definition_of(part).__name__] = None
     return tuple(names)

@@ -20,6 +20,7 @@ from workers.engine.data.reading.archive import open_archive
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadModel
 from workers.engine.models.foreign_parts import NAMED_FUNCTION, WITH_CODE, why_refused
+from workers.engine.models.keras_origin import is_keras_module
 from workers.engine.models.operations import OPERATIONS
 from workers.engine.models.stored_weights import MAX_RATIO, stored_parameters
 from workers.features.files import MEMBER as PIPELINE
@@ -228,7 +229,7 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
 def _why_no_model(config: dict[str, Any]) -> str:
     """Return why a config is not that of a model whose layers and inputs are known."""
     module, name = config.get("module"), config.get("class_name")
-    if isinstance(module, str) and f"{module}.".startswith("keras."):
+    if is_keras_module(module):
         return f"it is a {module}.{name}, not a functional model"
     return (
         f"it is a model of the class {name}, which is not of Keras: {WITH_CODE}. Or save its layers without "

@@ -12,15 +12,9 @@ from workers.engine.data import loaded
 from workers.engine.data.loaded import PARTS, LoadedFile
 from workers.engine.data.returned import Pair, pair_of
 from workers.engine.errors import BadData, CodeDataFailure
-from workers.engine.models.own_code import (
-    calling,
-    cause_of,
-    function_of,
-    notes,
-    trace_of,
-    using_code,
-    working_in_code,
-)
+from workers.engine.models.own_code.entries import function_of
+from workers.engine.models.own_code.failures import calling, cause_of, trace_of
+from workers.engine.models.own_code.in_use import notes, using_code, working_in_code
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.steps import Steps

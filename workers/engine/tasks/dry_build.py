@@ -16,10 +16,12 @@ from workers.engine.evaluation.metric_results import notes_on, numbers_of
 from workers.engine.models.code_models import code_space
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.code_models.code_space import SpaceExplorer
-from workers.engine.models.code_models.code_values import other_values
+from workers.engine.models.code_models.code_values import other_values, thresholds_in
 from workers.engine.models.code_models.saving import NotSaved, check_saving
 from workers.engine.models.keras_private import build_metrics
-from workers.engine.models.own_code import calling, entry_of, notes, thresholds, using_code
+from workers.engine.models.own_code.entries import entry_of
+from workers.engine.models.own_code.failures import calling
+from workers.engine.models.own_code.in_use import code_folder, notes, using_code
 from workers.engine.models.own_objects import custom_objects_of
 from workers.engine.models.precision import note_on_scale
 from workers.engine.phases import announced_to
@@ -61,7 +63,7 @@ def _shape_of(task: DryBuildTask) -> DataShape:
 
 def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     hypermodel = entry_of(task.model)
-    explorer = SpaceExplorer(lambda: report.phase("working"), thresholds())
+    explorer = SpaceExplorer(lambda: report.phase("working"), thresholds_in(code_folder()))
 
     def build(hyperparameters: Any) -> None:
         code_space.clear()

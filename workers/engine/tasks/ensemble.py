@@ -33,7 +33,7 @@ from workers.engine.exports.writing import write_model
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
 from workers.engine.models.losses import compute_metrics, loss_name, metric_names
-from workers.engine.models.own_code import using_code
+from workers.engine.models.own_code.in_use import using_code
 from workers.engine.models.predict import Predictor
 from workers.engine.models.scaling import target_scale
 from workers.engine.phases import announced_to

@@ -29,7 +29,7 @@ from workers.engine.exports.source import ComparedLayers, ExportSource
 from workers.engine.exports.writing import write_model
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import save_model
-from workers.engine.models.own_code import using_code
+from workers.engine.models.own_code.in_use import using_code
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
 from workers.engine.report import Report

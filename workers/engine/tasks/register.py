@@ -20,7 +20,8 @@ from workers.engine.data.store import file_digest
 from workers.engine.errors import BadData, BadModel, affects_process
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
-from workers.engine.models.own_code import cause_of, is_active, using_folder
+from workers.engine.models.own_code.failures import cause_of
+from workers.engine.models.own_code.in_use import is_active, using_folder
 from workers.engine.models.predict import arranged
 from workers.engine.models.size_limit import check_budget
 from workers.engine.models.untrusted import TOO_DEEP, metadata_of, scan, scan_archive, with_conversion

@@ -14,11 +14,12 @@ from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTas
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.pruning import Curve
 from jobs.spec.sections.script_model import ScriptModel
-from workers.engine.errors import BadSpec, ProgramFailed, affects_process
+from workers.engine.errors import BadSpec, ProgramFailed
 from workers.engine.report import Report, TaskInterrupted
 from workers.engine.scripts.command import script_command
 from workers.engine.scripts.outputs import OF_RUN, OF_TRIAL
 from workers.engine.scripts.run import Plan, Reported, figures, run_script
+from workers.engine.tasks.failed_trials import result_or_failure
 from workers.engine.training.pruning import RivalCurves, pruning_check
 
 
@@ -88,17 +89,8 @@ def _trial(
     if (request := report.request()) in ("pause", "stop"):
         raise TaskInterrupted(request)
     report.trial_started()
-    done: list[tuple[int, Reported]] = []
-    try:
-        for execution in trial.executions:
-            reported = _execution(task, data, rivals, trial, execution, report)
-            done.append((execution.execution, reported))
-            if reported.verdict is not None:
-                break
-    except Exception as error:
-        if affects_process(error):
-            raise
-        report.trial_finished(error)
+    done = result_or_failure(report, lambda: _executed(task, data, rivals, trial, report))
+    if done is None:
         return None
     verdict = done[-1][1].verdict if done else None
     state: TrialEnd = "completed" if verdict is None else "pruned"
@@ -111,6 +103,19 @@ def _trial(
         "executions": [_summary(number, reported) for number, reported in done],
         "verdict": None if verdict is None else verdict.model_dump(),
     }
+
+
+def _executed(
+    task: TrialTask, data: Path | None, rivals: RivalCurves, trial: TrialPlan, report: Report
+) -> list[tuple[int, Reported]]:
+    """Run a trial's executions until one is pruned. Return their numbers and reports."""
+    done: list[tuple[int, Reported]] = []
+    for execution in trial.executions:
+        reported = _execution(task, data, rivals, trial, execution, report)
+        done.append((execution.execution, reported))
+        if reported.verdict is not None:
+            break
+    return done
 
 
 def _execution(

@@ -19,7 +19,7 @@ from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.rows import selected
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.models import base_models
-from workers.engine.models.own_code import using_code
+from workers.engine.models.own_code.in_use import using_code
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json, write_test_predictions, write_validation_predictions

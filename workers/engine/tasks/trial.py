@@ -14,11 +14,11 @@ from jobs.messages.events import TrialEnd
 from jobs.messages.task import required
 from jobs.messages.training import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
-from workers.engine.errors import CodeFatalFailure, affects_process
 from workers.engine.models import base_models
-from workers.engine.models.own_code import using_code
+from workers.engine.models.own_code.in_use import using_code
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, TaskInterrupted
+from workers.engine.tasks.failed_trials import result_or_failure
 from workers.engine.training import lockstep, pruning
 from workers.engine.training.execution import Execution, TrialContext
 from workers.engine.training.model_cache import ModelCache
@@ -59,14 +59,8 @@ def _run_trial(
     if (request := report.request()) in ("pause", "stop"):
         raise TaskInterrupted(request)
     report.trial_started()
-    try:
-        result = _train(task, trial, dataset, report, rivals)
-    except Exception as error:
-        # After such an error, for example out of memory, later trials of this process would fail too. A fatal
-        # one ends the search.
-        if affects_process(error) or isinstance(error, CodeFatalFailure):
-            raise
-        report.trial_finished(error)
+    result = result_or_failure(report, lambda: _train(task, trial, dataset, report, rivals))
+    if result is None:
         return None
     verdict = result["verdict"]
     state: TrialEnd = "completed"

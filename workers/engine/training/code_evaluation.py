@@ -14,7 +14,7 @@ from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.evaluation.weighting import Weights
 from workers.engine.models.code_models import code_build
 from workers.engine.models.code_models.code_build import CodeBuild
-from workers.engine.models.own_code import calling
+from workers.engine.models.own_code.failures import calling
 from workers.engine.training.loops import BatchCallback, Loop
 from workers.engine.training.plan import EvaluationSet
 from workers.engine.training.program_loop import ProgramLoop
@@ -89,15 +89,15 @@ class CodeEvaluationSet(EvaluationSet):
             raise TypeError("the evaluation set has no program")
         build = self._build
         rows = code_build.unfinished_rows(p, build.output, build.shape).astype("float32")
-        given = None
+        relative_weights = None
         if weights is not None:
             # A drawn sample may have rows without weight alone, for which no value is defined.
             if not weights.any():
                 return math.nan
             # Keras divides a loss by the number of rows, so their mean has to be 1.
-            given = (weights / weights.mean()).astype("float32")
+            relative_weights = (weights / weights.mean()).astype("float32")
         with calling(CodeFitFailure, "computing the loss and the metrics"):
-            return self.program.score(build.targets(y), rows, given)[name]
+            return self.program.score(build.targets(y), rows, relative_weights)[name]
 
 
 def metric_names(build: CodeBuild) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from workers.engine.errors import EngineError, affects_process
 from workers.engine.models.code_models.code_build import CodeBuild, finished_model
 from workers.engine.models.code_models.saving import NotSaved, explained
-from workers.engine.models.own_code import trace_of
+from workers.engine.models.own_code.failures import trace_of
 from workers.engine.report import Report
 
 SUFFIX = ".weights.h5"

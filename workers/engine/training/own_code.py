@@ -34,7 +34,8 @@ from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
-from workers.engine.models.own_code import calling, entry_of
+from workers.engine.models.own_code.entries import entry_of
+from workers.engine.models.own_code.failures import calling
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.report import Report

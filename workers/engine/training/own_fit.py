@@ -19,7 +19,7 @@ from workers.engine.data.rows import Rows
 from workers.engine.errors import CodeFitFailure, NanLoss
 from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.models.code_models.code_build import CodeBuild, finished_rows
-from workers.engine.models.own_code import calling
+from workers.engine.models.own_code.failures import calling
 from workers.engine.models.variables import values
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted

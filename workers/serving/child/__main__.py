@@ -131,7 +131,7 @@ def _described(error: Exception, code: Path | None) -> str:
     text = f"{type(error).__name__}: {plain_message(error)}"
     if code is None:
         return text
-    from workers.engine.models.own_code import cause_of
+    from workers.engine.models.own_code.failures import cause_of
 
     if isinstance(error, EngineError):
         return str(error)

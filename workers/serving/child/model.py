@@ -78,7 +78,7 @@ def load(path: Path, code: Path | None = None) -> PureModel:
         with _variables_begin_as_zeros():
             model = keras.saving.load_model(path, compile=False, safe_mode=True)
     else:
-        from workers.engine.models.own_code import using_folder
+        from workers.engine.models.own_code.in_use import using_folder
         from workers.engine.models.own_objects import objects_for
 
         # Never left: a layer may import a module of the code when it is called.

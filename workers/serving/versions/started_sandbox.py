@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from jobs.logged_errors import log_errors
 from workers.confinement.start.files import ProcessFiles
 from workers.confinement.start.output import OutputLines
 from workers.confinement.start.process import CodeProcess
 from workers.confinement.start.threads import follow_in_thread
 from workers.model_process.errors import plain_text
 from workers.serving.versions.orphans import Orphans
-from workers.system.logged_errors import log_errors
 
 logger = logging.getLogger("trainyard.serving")
 code_logger = logging.getLogger("trainyard.serving.code")

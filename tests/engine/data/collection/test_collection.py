@@ -11,15 +11,24 @@ import pytest
 from jobs.errors import BadInput
 from jobs.spec.data.profile import Profile
 from jobs.upload_formats import format_of_upload
-from tests.engine.data.collection import dates, files, gaps, identifiers, labels, numbers
+from tests.engine.data.collection import (
+    compressed_files,
+    dates,
+    documents,
+    encodings,
+    files,
+    gaps,
+    identifiers,
+    labels,
+    numbers,
+)
 from tests.engine.data.collection.case import TableCase
 from tests.engine.helpers import profiled
 from workers.engine.data.store import read_arrays
 from workers.engine.errors import BadData
 
-CASES: tuple[TableCase, ...] = tuple(
-    case for module in (dates, files, gaps, identifiers, labels, numbers) for case in module.CASES
-)
+MODULES = (compressed_files, dates, documents, encodings, files, gaps, identifiers, labels, numbers)
+CASES: tuple[TableCase, ...] = tuple(case for module in MODULES for case in module.CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

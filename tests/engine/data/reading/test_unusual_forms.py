@@ -6,7 +6,7 @@ import pytest
 
 from jobs.spec.data.dialect import DialectRequest
 from jobs.spec.data.file_limits import DEFAULT_LIMITS
-from tests.engine.data.collection import files
+from tests.engine.data.collection import encodings, files
 from tests.engine.data.collection.case import TableCase
 from tests.engine.data.reading.test_large_files import assert_same
 from workers.engine.data.reading.csv_file import BadRows, read_csv
@@ -16,7 +16,7 @@ from workers.engine.errors import BadData
 
 TEXTS = [
     case
-    for case in (*files.INDICES, *files.HEADERS, *files.DELIMITERS, *files.ENCODINGS)
+    for case in (*files.INDICES, *files.HEADERS, *files.DELIMITERS, *encodings.CASES)
     if case.refusal is None and not case.name.endswith(".parquet")
 ]
 

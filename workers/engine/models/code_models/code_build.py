@@ -11,12 +11,15 @@ from jobs.spec.checks.dry_build import DataShape, Output
 from jobs.spec.space.search_space import Values
 from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
-from workers.engine.models import keras_private, own_code
+from workers.engine.models import keras_private
 from workers.engine.models.code_models import own_steps
-from workers.engine.models.code_models.output_meaning import is_of_keras, meaning_of_outputs
+from workers.engine.models.code_models.output_meaning import meaning_of_outputs
 from workers.engine.models.code_models.plain_graph import call_as_graph
 from workers.engine.models.graph import has_graph
-from workers.engine.models.own_code import calling
+from workers.engine.models.keras_origin import is_of_keras
+from workers.engine.models.own_code.entries import has_own_fit
+from workers.engine.models.own_code.failures import calling
+from workers.engine.models.own_code.in_use import with_policy
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
     """Build a model for data with this shape.
 
     Args:
-        hypermodel: from `own_code.entry_of`.
+        hypermodel: from `own_code.entries.entry_of`.
         hyperparameters: given to its `build`.
         shape: the data shape.
 
@@ -113,18 +116,18 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         CodeBuildFailure: the code fails, or returns no model.
         WrongShape: the model does not take these rows, or its outputs do not fit the target.
     """
-    with calling(CodeBuildFailure, "building the model"), own_code.with_policy():
+    with calling(CodeBuildFailure, "building the model"), with_policy():
         model = hypermodel.build(hyperparameters)
     if model is None:
         raise CodeBuildFailure("building the model returned nothing: end the function with `return model`")
     if not isinstance(model, keras.Model):
         raise CodeBuildFailure(f"building the model returned {type(model).__name__}, not a keras.Model")
-    is_compiled, own_fit = bool(model.compiled), own_code.has_own_fit(hypermodel)
+    is_compiled, own_fit = bool(model.compiled), has_own_fit(hypermodel)
     if not own_fit:
         own_steps.check_compilation(model)
     own_steps.keep_evaluation(model)
     # The first call creates the layers that a class builds lazily.
-    with own_code.with_policy():
+    with with_policy():
         whole, outputs, preprocess = _connected(hypermodel, model, shape, own_fit=own_fit)
     width = _checked_width(outputs, shape)
     output = meaning_of_outputs(

@@ -1,6 +1,5 @@
 """Finds the meaning of a model's outputs: numbers, probabilities or logits."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,8 @@ from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure
 from workers.engine.models import keras_private
 from workers.engine.models.graph import graph_of, has_graph
-from workers.engine.models.own_code import calling
+from workers.engine.models.keras_origin import is_of_keras
+from workers.engine.models.own_code.failures import calling
 
 ROWS, SCALE, TOLERANCE = 16, 10.0, 1e-2
 """Random rows that a model answers, their standard deviation, and how far the sum of probabilities may be
@@ -43,12 +43,6 @@ def meaning_of_outputs(
     if shape.task == "binary" and width == 2:
         return "two_logits" if is_logits else "two_probabilities"
     return "logits" if is_logits else "probabilities"
-
-
-def is_of_keras(loss: Any) -> bool:
-    """Return whether a loss or metric is one of Keras."""
-    kind = loss if inspect.isfunction(loss) else type(loss)
-    return isinstance(loss, str) or str(kind.__module__).startswith("keras.")
 
 
 def _ends_linear(model: Any, answer: Callable[[Array], Any], shape: DataShape) -> bool:

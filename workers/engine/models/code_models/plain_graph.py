@@ -15,6 +15,7 @@ import numpy as np
 
 from workers.engine.models import keras_private
 from workers.engine.models.graph import graph_of, has_graph
+from workers.engine.models.keras_origin import is_of_keras
 
 
 def call_as_graph(model: Any, x: Any) -> Any:
@@ -27,7 +28,7 @@ def call_as_graph(model: Any, x: Any) -> Any:
         model: a built model.
         x: a symbolic tensor, or several as the model takes them.
     """
-    if not any(_is_of_user(part) for part in keras_private.layers_inside(model)):
+    if not any(_is_user_model(part) for part in keras_private.layers_inside(model)):
         return model(x)
     try:
         outputs = _call_graph(model if has_graph(model) else keras.Model(x, _call_method(model, x)), x)
@@ -54,8 +55,8 @@ def _is_whole(graph: Any, model: Any) -> bool:
     )
 
 
-def _is_of_user(part: Any) -> bool:
-    return isinstance(part, keras.Model) and not str(type(part).__module__).startswith("keras.")
+def _is_user_model(part: Any) -> bool:
+    return isinstance(part, keras.Model) and not is_of_keras(part)
 
 
 def _call_graph(model: Any, x: Any) -> Any:

@@ -20,7 +20,8 @@ from workers.engine.errors import CodeFailure, CodeFitFailure, EngineError, affe
 from workers.engine.models import keras_private
 from workers.engine.models.code_models.code_build import CodeBuild, finished_model, finished_rows
 from workers.engine.models.files import load_model, save_model
-from workers.engine.models.own_code import calling, cause_of, trace_of
+from workers.engine.models.keras_origin import is_of_keras
+from workers.engine.models.own_code.failures import calling, cause_of, trace_of
 from workers.engine.models.own_objects import objects_in
 
 TOLERANCE = 1e-4
@@ -127,7 +128,7 @@ def explained(model: Any, error: Exception) -> str:
     parts = keras_private.layers_inside(model, include_self=False)
     for part in parts:
         # The parts of a graph are looked at themselves.
-        if type(part).__module__.startswith("keras.") and keras_private.has_layers(part):
+        if is_of_keras(part) and keras_private.has_layers(part):
             continue
         if (fault := _fault_of(part)) is not None:
             what, cause = fault
@@ -147,16 +148,15 @@ def explained(model: Any, error: Exception) -> str:
 
 def _fault_of(part: Any) -> tuple[str, str] | None:
     """Return what fails for a layer, to be saved or to be loaded again, and why; None if nothing does."""
+    step = "saved"
     try:
         config = keras.saving.serialize_keras_object(part)
         json.dumps(config)
-    except Exception as error:  # noqa: BLE001  the method of a user
-        return "saved", cause_of(error)
-    try:
+        step = "loaded again"
         with objects_in(config):
             keras.saving.deserialize_keras_object(config, safe_mode=False)
-    except Exception as error:  # noqa: BLE001  the constructor of a user
-        return "loaded again", cause_of(error)
+    except Exception as error:  # noqa: BLE001  the method or the constructor of a user
+        return step, cause_of(error)
     return None
 
 
@@ -164,12 +164,8 @@ def _described(part: Any) -> str:
     return f"{type(part).__name__} ({part.name!r})"
 
 
-def _is_of_user(part: Any) -> bool:
-    return not type(part).__module__.startswith("keras.")
-
-
 def _loses_arguments(part: Any) -> bool:
-    is_model = isinstance(part, keras.Model) and _is_of_user(part)
+    is_model = isinstance(part, keras.Model) and not is_of_keras(part)
     return is_model and "get_config" not in vars(type(part)) and bool(_arguments_of(type(part)))
 
 
@@ -187,7 +183,7 @@ def _remedy(part: Any, cause: str) -> str:
     kind = type(part)
     if isinstance(part, keras.layers.Lambda):
         return LAMBDA
-    if not _is_of_user(part):
+    if is_of_keras(part):
         return FUNCTION
     if "<locals>" in kind.__qualname__:
         return f"Define the class {kind.__name__} at the top level of a file, not inside a function"
