@@ -40,7 +40,7 @@ from workers.engine.models.variables import assign, values
 from workers.engine.report import Report
 from workers.engine.training import kept_weights
 from workers.engine.training.code_evaluation import CodeEvaluationSet, CodeLoop, metric_names
-from workers.engine.training.declarations import warn_of_unknown
+from workers.engine.training.declarations import report_declared
 from workers.engine.training.hooks import EpochHook
 from workers.engine.training.loops import Loop
 from workers.engine.training.own_fit import CodeFitLoop, OwnFitTraining
@@ -93,7 +93,8 @@ class PreparedCode(Prepared):
 
     def training(self, plan: TrainingPlan) -> Training:
         """See `Prepared.training`."""
-        warn_of_unknown(plan.report, self.spec, self.build.hyperparameters)
+        if plan.execution is not None:
+            report_declared(plan.report, self.spec, self.build.hyperparameters)
         if self.program is not None:
             return Training(plan)
         # A `fit` may need validation data also in a training on all rows.
