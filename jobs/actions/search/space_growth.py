@@ -51,7 +51,7 @@ def record_declaration(trial: Trial, declared: Declared) -> None:
 
 
 def _found(root: Job, trial: Trial, declared: Declared, known: set[str]) -> Iterator[FoundHyperparameter]:
-    """Yield what is new in a declaration, each with the reason if it cannot be searched."""
+    """Yield the new hyperparameters of a declaration, with the reason for those that cannot be searched."""
     search = outcomes.search_of(root)
     state = algorithm_state(root)
     for row in declared.rows:
@@ -130,7 +130,7 @@ def _withdraw_incomplete(root: Job, state: SearchPayload) -> Iterator[Event]:
 def _warnings(
     root: Job, one: FoundHyperparameter, before: SearchPayload, after: SearchPayload
 ) -> Iterator[str]:
-    """Yield what a person should know of a hyperparameter that a trial has found."""
+    """Yield the consequences of a new hyperparameter that a person has to know."""
     if one.refused:
         yield (
             f"Trial {one.trial} asks for {one.name!r}, which the search space lacks, and it cannot be added: "

@@ -123,7 +123,7 @@ def build_model(hp):
 
 
 def trial_of(tmp_path: Path, text: str, units: int) -> RecordingReport:
-    """Build a trial's model as its search does, and return what it reports."""
+    """Build a trial's model as its search does, and return its reports."""
     code = own_code.code_in(tmp_path, guide_models.IMPORTS + text + guide_models.DONE)
     model = {"kind": "code", "digest": code.digest, "entry": "build_model"}
     spec = ExperimentSpec.model_validate({**SPEC, "model": model})
@@ -135,7 +135,7 @@ def trial_of(tmp_path: Path, text: str, units: int) -> RecordingReport:
     return report
 
 
-def test_a_trial_reports_what_its_search_lacks(tmp_path: Path) -> None:
+def test_a_trial_reports_the_hyperparameters_that_its_search_lacks(tmp_path: Path) -> None:
     report = trial_of(tmp_path, UNKNOWN, 4)
     (((rows, values, refused), _),) = report.of("declared")
     assert [row.name for row in rows] == ["kind", "rate", "only_plain", "only_six"]

@@ -1,4 +1,4 @@
-"""What a trial's code asks for and the space lacks is added to the space of the running search."""
+"""A hyperparameter that a trial asks for and that the space lacks is added to the running search."""
 
 import time
 from typing import Any

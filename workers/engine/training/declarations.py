@@ -1,4 +1,4 @@
-"""Reports what a trial's code declares beyond the space of its search.
+"""Reports hyperparameters that a trial's code declares and that the space of its search lacks.
 
 In KerasTuner a hyperparameter exists once code asks for it, so a search's space grows while trials run.
 """
