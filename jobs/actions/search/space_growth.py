@@ -5,7 +5,8 @@ attempt. The space grows in the same transaction: no process can end between the
 again declares the same, which changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django.db.models import F
 from pydantic import ValidationError
@@ -28,7 +29,6 @@ from jobs.spec.space.hyperparameters import describe_values, first_value
 from jobs.spec.space.search_space import Parameter, value_errors
 
 GROWN = "the space grew before this trial began; the algorithm chooses another one instead"
-NOT_SEARCHED = "hyperparameter_not_searched"
 
 
 def record_declaration(trial: Trial, declared: Declared) -> None:
@@ -45,7 +45,7 @@ def record_declaration(trial: Trial, declared: Declared) -> None:
     for one in _found(root, trial, declared, known):
         after = after.changed(found=(*after.found, one))
     if after != before:
-        _grow(root, before, after)
+        _record_found(root, before, after)
     _record_values(root, trial, declared)
     trial.job.payload_json = root.payload_json
 
@@ -84,32 +84,48 @@ def _refusal(root: Job, search: SearchSpec, row: Parameter, state: SearchPayload
     return ""
 
 
-def _grow(root: Job, before: SearchPayload, after: SearchPayload) -> None:
-    """Store a larger space, and have the algorithm choose again for trials that have not begun."""
+def _record_found(root: Job, before: SearchPayload, after: SearchPayload) -> None:
+    """Store the hyperparameters that a trial has found, and search those that can be."""
     new = after.found[len(before.found) :]
-    added = [one for one in new if not one.refused]
+    added, refused = [one for one in new if not one.refused], [one for one in new if one.refused]
+    bodies = _grow(root, before, after, added) if added else []
+    if not added:
+        _store(root, after)
+    for one in refused:
+        bodies.append(_warn(root, one.trial, "hyperparameter_not_searched", _why_not_searched(one)))
+    events.append(root.pk, bodies)
+
+
+def _store(root: Job, state: SearchPayload, **fields: Any) -> None:
+    root.payload_json = state.to_json()
+    Job.objects.filter(pk=root.pk).update(payload_json=root.payload_json, **fields)
+
+
+def _grow(
+    root: Job, before: SearchPayload, after: SearchPayload, added: Sequence[FoundHyperparameter]
+) -> list[Event]:
+    """Store a larger space, and have the algorithm choose again for trials that have not begun."""
     spec = root.revision.spec if root.revision is not None else None
     search = after.search_spec(spec)
-    bodies: list[Event] = []
-    if added and search is not None:
-        after = after.changed(exhausted=False, answered_empty=None)
-        if search.info.enumerates_grid or after.beyond_space is not None:
-            after = after.changed(beyond_space=count_outside(root, search, after))
-        bodies += [_growth_event(root, added), *_withdraw_incomplete(root, after)]
-    root.payload_json = after.to_json()
+    after = after.changed(exhausted=False, answered_empty=None)
+    if search is not None and (search.info.enumerates_grid or after.beyond_space is not None):
+        after = after.changed(beyond_space=count_outside(root, search, after))
     # Suggestions that are being computed for the smaller space are dropped: their token becomes stale.
-    Job.objects.filter(pk=root.pk).update(
-        payload_json=root.payload_json, suggest_fence=F("suggest_fence") + 1, suggest_until=None
-    )
-    for one in new:
-        bodies += [_warn(root, one, message) for message in _warnings(root, one, before, after)]
-    events.append(root.pk, bodies)
-    for trial in {one.trial for one in added}:
-        dry_builds.add_to_space(root, after.found_rows(), trial)
+    _store(root, after, suggest_fence=F("suggest_fence") + 1, suggest_until=None)
+    trial, names = added[0].trial, " and ".join(one.name for one in added)
+    dry_builds.add_to_space(root, after.found_rows(), trial)
     hints.send("schedule", job=root.pk)
+    return [
+        _growth_event(root, added),
+        *_withdraw_incomplete(root, after),
+        *(
+            _warn(root, trial, "hyperparameter_found", f"Trial {trial} has found {names}, {consequence}")
+            for consequence in _consequences(root, before.trials_planned(spec), after.trials_planned(spec))
+        ),
+    ]
 
 
-def _growth_event(root: Job, added: list[FoundHyperparameter]) -> Event:
+def _growth_event(root: Job, added: Sequence[FoundHyperparameter]) -> Event:
     sentences = [
         f"trial {one.trial} has found {one.name}: {describe_values(one.row)}"
         for one in added
@@ -127,38 +143,34 @@ def _withdraw_incomplete(root: Job, state: SearchPayload) -> Iterator[Event]:
             yield withdraw_trial(trial, GROWN)
 
 
-def _warnings(
-    root: Job, one: FoundHyperparameter, before: SearchPayload, after: SearchPayload
-) -> Iterator[str]:
-    """Yield the consequences of a new hyperparameter that a person has to know."""
-    if one.refused:
-        yield (
-            f"Trial {one.trial} asks for {one.name!r}, which the search space lacks, and it cannot be added: "
-            f"{one.refused.rstrip('.')}. It has its default in all trials. To search it, add a row with this "
-            "name to the space of a new search, or change the code."
-        )
-        return
+def _consequences(root: Job, planned_before: int, planned: int) -> Iterator[str]:
+    """Yield the consequences of a larger space that a person has to know."""
     search = outcomes.search_of(root)
-    spec = root.revision.spec if root.revision is not None else None
-    counted = root.trials.filter(source="algorithm").count()
-    if not search.info.has_rungs and counted >= after.trials_planned(spec):
+    chosen = root.trials.filter(source="algorithm").count()
+    if not search.info.has_rungs and chosen >= planned:
         yield (
-            f"Trial {one.trial} has found {one.name!r}, but all {counted} trials of the search were chosen "
-            "by then, so none tries another value than its default. Raise the number of trials, or run the "
-            "search again, which begins with the whole space."
+            f"but all {chosen} trials of the search were chosen by then, so none tries another value than "
+            "the default. Raise the number of trials, or run the search again, which begins with the whole "
+            "space."
         )
     if search.info.enumerates_grid:
         yield (
-            f"Trial {one.trial} has found {one.name!r}, so the grid has more configurations: "
-            f"{after.trials_planned(spec)} trials instead of {before.trials_planned(spec)}, at most "
+            f"so the grid has more configurations: {planned} trials instead of {planned_before}, at most "
             f"{search.max_trials}. Raise the number of trials to try all of them."
         )
 
 
-def _warn(root: Job, one: FoundHyperparameter, message: str) -> Event:
-    code = NOT_SEARCHED if one.refused else "hyperparameter_found"
+def _why_not_searched(one: FoundHyperparameter) -> str:
+    return (
+        f"Trial {one.trial} asks for {one.name!r}, which the search space lacks, and it cannot be added: "
+        f"{one.refused.rstrip('.')}. It has its default in all trials. To search it, add a row with this "
+        "name to the space of a new search, or change the code."
+    )
+
+
+def _warn(root: Job, trial: int, code: str, message: str) -> Event:
     job_warnings.add_warning(root.pk, code=code, message=message)
-    return events.event("warning", root, trial=one.trial, code=code, message=message)
+    return events.event("warning", root, trial=trial, code=code, message=message)
 
 
 def _record_values(root: Job, trial: Trial, declared: Declared) -> None:
