@@ -62,8 +62,9 @@ class SearchPayload(Payload):
         """Return a trial's values with the defaults of hyperparameters that were found after it began."""
         whole = dict(values)
         for one in self.found:
-            is_missing = one.row is not None and one.default is not None and one.name not in whole
-            if is_missing and one.row.is_active(whole):
+            if one.row is None or one.default is None or one.name in whole:
+                continue
+            if one.row.is_active(whole):
                 whole[one.name] = one.default
         return whole
 

@@ -131,9 +131,8 @@ def _not_contained(old: Parameter, new: Parameter) -> tuple[str, str] | None:
 
 def is_within(declared: Parameter, row: Parameter) -> bool:
     """Return whether a hyperparameter as code declares it has all values of a row in a search space."""
-    if not isinstance(row, FixedParameter) and row.kind != declared.kind:
-        return False
-    return _not_contained(declared, row) is None
+    is_list = isinstance(row, FixedParameter | ChoiceParameter)
+    return (is_list or row.kind == declared.kind) and _not_contained(declared, row) is None
 
 
 def _range_not_contained(
