@@ -144,6 +144,19 @@ def test_what_a_fit_asks_for_and_the_search_lacks_is_reported_also_if_it_fails(
     assert ([row.name for row in rows], values, refused) == (["weight"], {"weight": 0.0}, {})
 
 
+def test_a_build_that_fails_has_reported_its_hyperparameters(tmp_path: Path, iris: DatasetFile) -> None:
+    fails = "        if hp.Choice('kind', ['bad', 'good']) == 'bad':\n            raise ValueError\n"
+    text = with_fit("*args, **kwargs", "return model.fit(*args, **kwargs)")
+    text = text.replace("        loss =", f"{fails}        loss =")
+    units = {"name": "units", "kind": "int", "min": 4, "max": 8}
+    search = {"objective": {"metric": "val_loss", "direction": "min"}, "space": [units]}
+    _, report = trial(tmp_path, text, "Tuned", iris, search=search)
+    (((rows, values, _), _),) = report.of("declared")
+    assert ([row.name for row in rows], values) == (["kind"], {"kind": "bad"})
+    (((error,), _),) = report.of("trial_finished")
+    assert isinstance(error, CodeFailure)
+
+
 def failure(folder: Path, text: str, iris: DatasetFile, **parts: Any) -> str:
     _, report = trial(folder, text, "Tuned", iris, **parts)
     ((error,),) = [args for args, _ in report.of("trial_finished")]

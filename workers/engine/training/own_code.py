@@ -27,7 +27,7 @@ from workers.engine.data.batches import Batches
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.rows import Rows
 from workers.engine.data.weights import RowWeights, relative
-from workers.engine.errors import BadSpec, CodeFitFailure
+from workers.engine.errors import BadSpec, CodeFailure, CodeFitFailure
 from workers.engine.models.build import compile_model
 from workers.engine.models.code_models import code_build
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
@@ -177,7 +177,11 @@ def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
     if not isinstance(spec.model, CodeModel):
         raise TypeError(f"{spec.model.info.name} is not own code")
     hyperparameters = code_build.hyperparameters_with(spec.model.hyperparameters)
-    return build_code(entry_of(spec.model), hyperparameters, DataShape.from_schema(dataset.profile))
+    try:
+        return build_code(entry_of(spec.model), hyperparameters, DataShape.from_schema(dataset.profile))
+    except CodeFailure as failure:
+        failure.hyperparameters = hyperparameters
+        raise
 
 
 def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: int) -> PreparedCode:
