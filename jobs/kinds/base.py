@@ -11,8 +11,9 @@ from jobs.messages.task import Task
 from jobs.spec.base import Frozen
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import Registered
+from jobs.spec.sections.monitors import monitors_of_training
 from jobs.spec.sections.search import Objective, SearchSpec
-from jobs.spec.space.search_space import Value
+from jobs.spec.space.search_space import Value, Values
 
 Tab = Literal[
     "overview",
@@ -76,6 +77,8 @@ class Payload(Frozen):
         task_done: whether the job's own task is completed. A root may still wait for its later steps.
         finishing: whether a user or its time limit has ended the search early. It stays true; no trial runs
             any more.
+        passes_batch_size: whether the own `fit` of a class gets the size of a batch. It does not in jobs that
+            an earlier release has submitted, since all trainings of a search shall be alike.
     """
 
     # Aliases are the keys of rows that were stored before a field was renamed.
@@ -88,6 +91,7 @@ class Payload(Frozen):
     failing: dict[str, Any] | None = None
     task_done: bool = False
     finishing: bool = False
+    passes_batch_size: bool = False
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with other values in some fields, validated."""
@@ -106,9 +110,17 @@ class Payload(Frozen):
         return spec.search if spec is not None else None
 
     def objective(self, spec: ExperimentSpec | None) -> Objective:
-        """Return the objective that ranks the job's models: validation loss if there is no search."""
+        """Return the objective that ranks the job's models: the measure of its epochs without a search."""
         search = self.search_spec(spec)
-        return search.objective if search is not None else Objective()
+        if search is not None or spec is None:
+            return search.objective if search is not None else Objective()
+        retrain, early = self.spec_with_steps(spec).after.retrain, spec.fit.early_stopping
+        best = monitors_of_training(None, retrain, early).best
+        return Objective(metric=best.metric, direction=best.direction)
+
+    def whole_values(self, values: Values) -> dict[str, Value]:
+        """Return a trial's values, completed by those of hyperparameters that were found after it began."""
+        return dict(values)
 
     def trials_planned(self, spec: ExperimentSpec | None) -> int:
         """Return how many trials the algorithm will create if nothing ends the search earlier."""

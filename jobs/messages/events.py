@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from jobs.spec.base import Frozen
 from jobs.spec.sections.measures import LONGEST_NAME
 from jobs.spec.sections.pruning import Verdict
+from jobs.spec.space.search_space import Space, Value
 
 Level = Literal["debug", "info", "warning", "error"]
 Axis = Literal["epoch", "step", "batch", "second"]
@@ -39,6 +40,8 @@ ExecutionState = Literal["running", "paused", "pruned", "completed", "failed"]
 """A paused training has reached the end of its trial's rung."""
 Point = tuple[str, float, float | None, float]
 """(metric name, x, value or None where it was not finite, time)."""
+DECLARED_AN_EVENT = 200
+"""As many hyperparameters as a space may have."""
 POINTS_AN_EVENT = 20_000
 """An event is read and sent as a whole, so it has at most as many points as a page can draw."""
 
@@ -204,6 +207,20 @@ class Warned(_Event):
     message: str
 
 
+class Declared(_Event):
+    """A trial's code has asked for hyperparameters that the search's space lacks.
+
+    Dynamic spaces are a part of KerasTuner's contract: a hyperparameter exists once code asks for it.
+    """
+
+    type: Literal["declared"] = "declared"
+    rows: Annotated[Space, Field(max_length=DECLARED_AN_EVENT)] = ()
+    values: dict[str, Value] = Field(default_factory=dict, description="of these, with which it trains")
+    refused: Annotated[dict[str, str], Field(max_length=DECLARED_AN_EVENT)] = Field(
+        default_factory=dict, description="why others cannot be searched, by name"
+    )
+
+
 class Result(_Event):
     """The task is done; the last event in a run that succeeded."""
 
@@ -248,6 +265,7 @@ RunnerEvent = Annotated[
     | Resumed
     | ArtifactWritten
     | Warned
+    | Declared
     | Result
     | Failed
     | Yielded,

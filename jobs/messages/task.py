@@ -82,6 +82,7 @@ class OwnCode(Frozen):
             the worker's interpreter, and only a script gets the environment's.
         minimum: the weakest sandbox level at which it may run.
         network: whether it may connect to other hosts, which the project decides.
+        passes_batch_size: see `jobs.kinds.base.Payload`.
     """
 
     digest: str
@@ -97,6 +98,7 @@ class OwnCode(Frozen):
     own_versions: bool = False
     minimum: Level
     network: bool
+    passes_batch_size: bool = True
 
     def wanted_packages(
         self, python: str, platform: str, *, for_engine: bool

@@ -11,7 +11,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.columns import TextEncode
 from jobs.spec.sections.after import AfterSpec
 from jobs.spec.sections.data import DataSpec
-from jobs.spec.sections.fit import FitSpec
+from jobs.spec.sections.fit import KERAS_BATCH_SIZE, FitSpec
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.sections.model import Model, is_own_code, needs_no_data
 from jobs.spec.sections.precision import PrecisionSpec
@@ -47,7 +47,7 @@ class ExperimentSpec(Frozen):
         # The error for a required field, together with the errors in other sections.
         missing = _missing_data(body)
         try:
-            spec = validate(body)
+            spec = validate(_with_batch_size(body))
         except ValidationError as error:
             if not isinstance(body, dict) or body.get("data") is not None or needs_no_data(body.get("model")):
                 raise
@@ -156,6 +156,14 @@ class ExperimentSpec(Frozen):
         # Sorted and without spaces, so that equal specs have equal digests.
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _with_batch_size(body: Any) -> Any:
+    """Return a spec with Keras' batch size if it has own code and names none."""
+    fit = body.get("fit", {}) if isinstance(body, dict) else None
+    if not isinstance(fit, dict) or "batch_size" in fit or not is_own_code(body.get("model")):
+        return body
+    return {**body, "fit": {**fit, "batch_size": KERAS_BATCH_SIZE}}
 
 
 def _missing_data(body: Any) -> InitErrorDetails:

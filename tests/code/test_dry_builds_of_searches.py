@@ -1,12 +1,16 @@
 """Searches and trainings that wait for the dry build of their code."""
 
+import time
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from jobs.actions.runs import pipeline
+from jobs.actions.runs import pipeline, schedule
+from jobs.actions.search import suggest
+from jobs.messages.events import Declared
 from jobs.models import CodeVersion, Job, Trial
+from jobs.queries.search import outcomes
 from jobs.spec.checks.dry_build import BuiltModel
 from tests import factories
 from tests.code.dry_builds import BUILT, ask, created, field, finish, pointers, spec_of
@@ -192,3 +196,42 @@ def test_a_worker_without_a_sandbox_gets_no_dry_build(api: Client, code: str, pe
     schedule.place_jobs()
     assert weak.claim_all() == []
     assert "needs the sandbox" in Job.objects.get(pk=job).why_waiting
+
+
+@pytest.fixture
+def grown(api: Client, code: str, worker: PretendWorker) -> Job:
+    """A search in which a trial has found `rates`, whose name looks like a slip for `rate`."""
+    ask(api, code)
+    finish(worker)
+    root = submitted(api, spec_of(code, algorithm="random", start_with=[]))
+    pipeline.advance(root)
+    suggest.make_trial(root, {"units": 8, "rate": 0.01, "dropout": True}, source="algorithm")
+    schedule.place_jobs()
+    (attempt,) = worker.claim_all()
+    row = {"name": "rates", "kind": "int", "min": 1, "max": 9}
+    body = {"time": time.time(), "trial": 1, "rows": [row], "values": {"rates": 1}}
+    worker.report(attempt, Declared.model_validate(body))
+    root.refresh_from_db()
+    return root
+
+
+def test_the_next_search_with_the_code_begins_with_what_a_trial_has_found(
+    api: Client, code: str, grown: Job
+) -> None:
+    (answer,) = [ask(api, code).json()["built"]]
+    assert [row["name"] for row in answer["space"]] == ["units", "rate", "dropout", "rates"]
+    assert answer["notes"] == [f"not found by the dry build, but by trial 1 of search {grown.pk}: rates"]
+    assert created(api, spec_of(code)).status_code == 201
+    copy = Job.objects.get(pk=api.post(f"/api/v1/jobs/{grown.pk}/clone").json()["id"])
+    pipeline.advance(copy)
+    copy.refresh_from_db()
+    names = [row.name for row in outcomes.search_of(copy).space]
+    assert (copy.state, names) == ("queued", ["units", "rate", "dropout", "rates"])
+
+
+def test_the_page_says_what_was_found_at_which_trial(api: Client, grown: Job) -> None:
+    page = text_of(api.get(f"/jobs/{grown.pk}"))
+    assert "Found during the search rates at trial 1" in page
+    columns = api.get(f"/api/v1/jobs/{grown.pk}/trials/columns").json()
+    assert [axis.get("found_by") for axis in columns["space"]] == [None, None, None, 1]
+    assert "rates" in api.get(f"/api/v1/jobs/{grown.pk}/trials.csv").content.decode().splitlines()[0]

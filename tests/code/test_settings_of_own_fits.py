@@ -5,7 +5,10 @@ from typing import Any
 from django.test import Client
 
 from jobs.models import Job
+from jobs.queries.search import outcomes
+from jobs.spec.experiment import ExperimentSpec
 from tests.code.dry_builds import BUILT, ask, created, field, finish, pointers, spec_of
+from tests.code.test_dry_builds_of_searches import submitted
 from tests.jobs.yard import PretendWorker
 from tests.next_steps import has_next_step
 
@@ -90,3 +93,57 @@ def test_measures_of_a_model_that_is_not_compiled_are_those_of_the_experiment(
     assert pointers(created(api, own_fit_spec(code))) == ["/spec/search/objective/metric"]
     accuracy = {"metric": "val_accuracy", "direction": "max"}
     assert created(api, own_fit_spec(code, objective=accuracy)).status_code == 201
+
+
+def test_without_a_search_only_the_measure_that_chooses_the_epoch_is_needed(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    built(api, code, worker, metrics=("val_f1",), replaced=())
+    spec = own_fit_spec(code)
+    del spec["search"]
+    assert pointers(created(api, spec)) == ["/spec/fit/early_stopping/monitor"], "it would be val_loss"
+    by_retraining = {**spec, "after": {"retrain": {"monitor": "val_f1"}}}
+    by_stopping = {**spec, "fit": {"early_stopping": {"monitor": "val_f1"}}}
+    for chosen in (by_retraining, by_stopping):
+        assert created(api, chosen).status_code == 201
+        job = submitted(api, chosen)
+        objective = outcomes.objective_of(job)
+        assert (objective.metric, objective.direction) == ("val_f1", "max")
+    wrong = {**spec, "after": {"retrain": {"monitor": "val_auc"}}}
+    assert pointers(created(api, wrong)) == ["/spec/after/retrain/monitor"]
+
+
+def test_own_code_has_the_batch_size_of_keras_unless_a_person_names_one(api: Client, code: str) -> None:
+    of_code = [
+        ExperimentSpec.model_validate({**own_fit_spec(code), "fit": fit}).fit.batch_size
+        for fit in ({}, {"epochs": 2}, {"batch_size": 128})
+    ]
+    assert of_code == [32, 32, 128]
+    without = {name: part for name, part in own_fit_spec(code).items() if name != "fit"}
+    assert ExperimentSpec.model_validate(without).fit.batch_size == 32
+    template = {"data": {"dataset": "flowers"}, "model": {"kind": "template", "template": "mlp"}}
+    assert ExperimentSpec.model_validate(template).fit.batch_size == 128
+
+
+def test_a_fit_that_sets_its_batch_size_takes_a_spec_that_names_none(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    built(api, code, worker, replaced=("batch_size",))
+    assert created(api, own_fit_spec(code)).status_code == 201
+    of_an_earlier_release = {"batch_size": 128}
+    assert created(api, own_fit_spec(code, of_an_earlier_release)).status_code == 201
+    assert pointers(created(api, own_fit_spec(code, {"batch_size": 16}))) == ["/spec/fit/batch_size"]
+
+
+def test_the_plan_names_what_only_a_dry_build_can_check(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    def warned() -> list[str]:
+        body = {"project": "yard", "spec": own_fit_spec(code)}
+        answer = api.post("/api/v1/experiments/validate", body, content_type="application/json").json()
+        return [w["message"] for w in answer["plan"]["warnings"] if "dry build" in w["message"]]
+
+    (message,) = warned()
+    assert "which settings, objectives and ranges the code takes" in message and has_next_step(message)
+    built(api, code, worker, metrics=("val_loss", "val_f1"), replaced=())
+    assert warned() == []

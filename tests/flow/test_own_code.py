@@ -43,7 +43,9 @@ print("FOUND", json.dumps({{
 }}))
 
 def build_model(hp):
-    units = hp.Int("units", 4, 8)
+    units = hp.Int("units", 4, 100)
+    if units in range(5, 8):
+        hp.Choice("hidden", [1, 2, 3], default=2)
     model = keras.Sequential([layers.Dense(units, "relu"), layers.Dense(3, "softmax")])
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
@@ -93,6 +95,8 @@ def test_a_search_with_code_runs_in_the_strongest_sandbox_and_reaches_nothing_el
     )
     space = [{"name": "units", "kind": "int", "min": 4, "max": 8}]
     code_search = search(space=space, metric="val_accuracy", executions_per_trial=1, parallel_trials=1)
+    # The dry build does not find the hyperparameter of this value.
+    code_search["start_with"] = [{"units": 6}]
     job_id = flow_installation.submit(
         spec(model=model(digest), search=code_search, fit={"epochs": 3, "batch_size": 16})
     )
@@ -103,6 +107,13 @@ def test_a_search_with_code_runs_in_the_strongest_sandbox_and_reaches_nothing_el
     lines = [line for line in flow_installation.log_of(job_id).splitlines() if line.startswith("FOUND ")]
     facts = json.loads(lines[-1].removeprefix("FOUND "))
     assert facts == {"read": [], "written": [], "connected": False, "secrets": [], "code": ["look.py"]}
+    trials = sorted(
+        flow_installation.ada.get(f"/jobs/{job_id}/trials")["items"], key=lambda trial: trial["number"]
+    )
+    assert trials[0]["values"] == {"units": 6, "hidden": 2}
+    assert [set(trial["values"]) for trial in trials] == [{"units", "hidden"}] * 3, "it is searched then"
+    columns = flow_installation.ada.get(f"/jobs/{job_id}/trials/columns")
+    assert [axis.get("found_by") for axis in columns["space"]] == [None, 1]
 
 
 @needs_sandbox

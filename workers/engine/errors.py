@@ -1,6 +1,7 @@
 """Defines a task's errors: each has a stable code and a message written for users."""
 
 import errno
+from typing import Any
 
 from jobs.spec.error_codes import CODE_FATAL
 from jobs.spec.sections.data import TARGET_GAPS
@@ -54,13 +55,19 @@ class BadSpec(RefusedInput):
 
 
 class CodeFailure(EngineError):
-    """User code failed; `trace` has the traceback lines that are in its own files."""
+    """User code failed.
+
+    Attributes:
+        trace: the traceback lines that are in its own files.
+        hyperparameters: of KerasTuner, as far as a build has declared them; None for other failures.
+    """
 
     code = "code_failed"
 
     def __init__(self, message: str, trace: str = "") -> None:
         super().__init__(message)
         self.trace = trace
+        self.hyperparameters: Any = None
 
 
 class CodeImportFailure(CodeFailure):

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, SupportsFloat
 
 from jobs.messages.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
 from jobs.spec.sections.pruning import Curve, Verdict
+from jobs.spec.space.search_space import Space, Values
 
 StopReason = Literal["pause", "stop"]
 Request = Literal["checkpoint", "pause", "stop"]
@@ -73,6 +74,15 @@ class Report(Protocol):
 
     def warning(self, code: str, message: str) -> None:
         """Show a warning to the user, once for each code and message."""
+
+    def declared(self, rows: Space, values: Values, refused: Mapping[str, str]) -> None:
+        """Report hyperparameters that a trial's code has asked for and that the search's space lacks.
+
+        Args:
+            rows: those that can be searched.
+            values: their values in this trial.
+            refused: why others cannot be searched, by name.
+        """
 
     def execution(
         self,

@@ -11,6 +11,7 @@ from jobs.messages.events import (
     ArtifactWritten,
     Axis,
     CheckpointCommitted,
+    Declared,
     ExecutionDone,
     ExecutionState,
     Level,
@@ -28,6 +29,7 @@ from jobs.messages.events import (
 )
 from jobs.messages.trial_marker import marker_of
 from jobs.spec.sections.pruning import Curve, Verdict
+from jobs.spec.space.search_space import Space, Values
 from workers.engine.report import Request, finite_or_none
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_writer import EventWriter
@@ -118,6 +120,13 @@ class EventReporter:
         if (code, message) not in self._warned:
             self._warned.add((code, message))
             self._writer.send(Warned(trial=self._trial, time=time.time(), code=code, message=message))
+
+    def declared(self, rows: Space, values: Values, refused: Mapping[str, str]) -> None:
+        self._writer.send(
+            Declared(
+                time=time.time(), trial=self._trial, rows=rows, values=dict(values), refused=dict(refused)
+            )
+        )
 
     def execution(
         self,

@@ -20,6 +20,7 @@ from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, complete_spec, p
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.spec.sections.code_model import CodeModel
+from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, JobState
 
 PRIORITY = 80
@@ -169,3 +170,31 @@ def _complete_space(root: Job, spec: ExperimentSpec, built_model: BuiltModel) ->
     root.save(update_fields=["revision", "why_waiting"])
     change_payload(root, has_whole_space=True)
     return True
+
+
+def add_to_space(search: Job, rows: Space, trial: int) -> None:
+    """Add hyperparameters that a trial has found to its code's dry build, inside the caller's transaction.
+
+    The next experiment with this code begins with the whole space.
+
+    Args:
+        search: the trial's search.
+        rows: the hyperparameters.
+        trial: its number.
+    """
+    request = dry_builds.request_of_job(search)
+    job = None if request is None else request.jobs.filter(state=JobState.COMPLETED).first()
+    if job is None:
+        return
+    # Trials of several searches may find some at the same time.
+    job = Job.objects.locked().get(pk=job.pk)
+    built = dry_builds.result_of_job(job)
+    names = {row.name for row in built.space}
+    new = tuple(row for row in rows if row.name not in names)
+    if not new:
+        return
+    found = ", ".join(row.name for row in new)
+    note = f"not found by the dry build, but by trial {trial} of search {search.pk}: {found}"
+    whole = built.model_copy(update={"space": (*built.space, *new), "notes": (*built.notes, note)})
+    job.results_json = job.results.with_fields(built=whole).to_json()
+    job.save(update_fields=["results_json"])

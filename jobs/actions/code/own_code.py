@@ -62,7 +62,8 @@ def code_of_job(job: Job) -> OwnCode | None:
         return None
     if job.project is None:
         raise Conflict(f"job {job.pk} has no project whose code it could run")
-    return code_of_version(job.project, digest)
+    passes = (job.parent or job).payload.passes_batch_size
+    return code_of_version(job.project, digest).model_copy(update={"passes_batch_size": passes})
 
 
 def code_of_version(project: Project, digest: str) -> OwnCode:

@@ -61,9 +61,10 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
             notes=f"Trials {numbers[0]} and {numbers[1]} of job {search.pk} with new seeds.",
             by=by,
         )
-        change_payload(job, exhausted=True)  # the algorithm is not asked for further trials
+        # The algorithm is not asked for further trials.
+        change_payload(job, exhausted=True, passes_batch_size=search.payload.passes_batch_size)
         for trial in ranked:
-            suggest.make_trial(job, trial.values, source=CHOSEN, by=by)
+            suggest.make_trial(job, search.payload.whole_values(trial.values), source=CHOSEN, by=by)
         audit.record("job.repeat", f"job:{job.pk}", by=by, project=project, of=search.pk, trials=numbers)
         hints.send("schedule", job=job.pk)
     job.refresh_from_db()
@@ -117,6 +118,8 @@ def queue_narrower_search(search: Job, *, by: User) -> Job:
             notes=f"The space of job {search.pk}, smaller around its best trial {best.number}.",
             by=by,
         )
+        # Scores of the earlier trials count if the algorithm learns from them.
+        change_payload(job, passes_batch_size=search.payload.passes_batch_size)
         audit.record("job.narrow", f"job:{job.pk}", by=by, project=project, of=search.pk)
     return job
 

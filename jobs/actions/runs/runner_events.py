@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jobs import clock, hints, store
 from jobs.actions.row_updates import update_rows
 from jobs.actions.runs import job_warnings, metrics
-from jobs.actions.search import rung_promotion
+from jobs.actions.search import rung_promotion, space_growth
 from jobs.actions.storage import artifacts
 from jobs.actions.transition import move, move_trial_unlogged
 from jobs.errors import StaleState
@@ -140,6 +140,8 @@ class _Recorder:
                 self._artifact(event, self.stored[event.path])
             case contract.Warned():
                 job_warnings.add_warning(self.attempt.job_id, code=event.code, message=event.message)
+            case contract.Declared() if event.trial is not None:
+                space_growth.record_declaration(self.trials[event.trial], event)
         return self.public(event)
 
     def _move_trial(self, trial: Trial, event: contract.TrialBegun | contract.TrialDone) -> Event | None:
@@ -280,7 +282,7 @@ class _Recorder:
 
     def public(self, event: contract.RunnerEvent) -> Event | None:
         """Return the event for readers, or None if another event already shows it."""
-        if isinstance(event, contract.Result | contract.Failed | contract.Yielded):
+        if isinstance(event, contract.Declared | contract.Result | contract.Failed | contract.Yielded):
             return None
         who: Event = {"job": self.attempt.job_id, "attempt": self.attempt.number}
         if isinstance(event, contract.Points):

@@ -26,6 +26,7 @@ from jobs.queries.experiments import base_versions
 from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
+from jobs.spec.sections.code_model import CodeModel
 from jobs.states import JobState
 
 
@@ -48,7 +49,10 @@ def submit(revision: Revision, *, by: User) -> Job:
         # The version is stored in the payload: the spec may leave it open, and newer ones may follow.
         facts = KINDS[planned_steps(spec)[0]]
         job = queue(
-            facts.payload(dataset_version=None if version is None else version.pk),
+            facts.payload(
+                dataset_version=None if version is None else version.pk,
+                passes_batch_size=isinstance(spec.model, CodeModel),
+            ),
             project=experiment.project,
             experiment=experiment,
             revision=revision,

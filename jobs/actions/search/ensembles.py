@@ -71,7 +71,11 @@ def queue_payload(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job
         if like.project is not None:
             quotas.require_room_for_job(like.project)
         job = submit.queue(
-            payload.changed(dataset_version=like.payload.dataset_version, failing=None),
+            payload.changed(
+                dataset_version=like.payload.dataset_version,
+                failing=None,
+                passes_batch_size=like.payload.passes_batch_size,
+            ),
             project=like.project,
             experiment=like.experiment,
             revision=like.revision,

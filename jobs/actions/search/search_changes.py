@@ -15,6 +15,7 @@ from jobs.actions.runs import events
 from jobs.actions.search.trials import locked_open_search
 from jobs.actions.transition import move_trial_unlogged
 from jobs.errors import BadInput, Conflict, StaleState
+from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job, Revision, Trial, User
 from jobs.queries.runs.codec import Event
 from jobs.queries.search import outcomes
@@ -36,6 +37,9 @@ BUDGET = {
 """Numbers that may be changed, with their labels."""
 UNSET = {"max_minutes": "no limit", "parallel_trials": "one per available slot"}
 """What applies if a number is left out."""
+
+
+NARROWED = "the space was narrowed before this trial began, and the trial is outside the new space"
 
 
 class Change(NamedTuple):
@@ -70,13 +74,14 @@ def preview_change(job: Job, sent: Mapping[str, Any]) -> Change:
         after = _change_spec(spec, before, sent)
     except BadInput as refusal:
         # Without a valid space it is unknown which trials would be withdrawn; all that could be are counted.
-        all_problems = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable_trials(job).count())]
+        all_problems = [*refusal.problems, *_too_few(job, sent, withdrawn=withdrawable_trials(job).count())]
         raise BadInput(refusal.message, all_problems) from refusal
     search = after.search or before
     withdrawn = []
     if search.space != before.space:
+        state = algorithm_state(job)
         withdrawn = [
-            t for t in _withdrawable_trials(job).order_by("number") if not _is_inside_space(search, t)
+            t for t in withdrawable_trials(job).order_by("number") if not _is_inside_space(search, state, t)
         ]
     descriptions = _describe_changes(before, search)
     if not descriptions:
@@ -128,7 +133,7 @@ def revise_search(
         # Computed under the lock, not taken from a preview that the user saw: trials may have begun since.
         change = preview_change(root, sent)
         new = experiments.freeze(old.experiment, change.spec, by=by, reason=comment)
-        bodies = [_withdraw_trial(trial) for trial in change.withdrawn]
+        bodies = [withdraw_trial(trial, NARROWED) for trial in change.withdrawn]
         _set_revision(root, new)
         _record_revision(root, change.descriptions, bodies, before=old, after=new, by=by, comment=comment)
         hints.send("schedule", job=root.pk)
@@ -221,7 +226,7 @@ def _value_text(name: str, value: float | None) -> str:
     return UNSET.get(name, "") if value is None else f"{value:g}"
 
 
-def _withdrawable_trials(job: Job) -> QuerySet[Trial]:
+def withdrawable_trials(job: Job) -> QuerySet[Trial]:
     """Return the algorithm's waiting trials that have not begun and that no attempt holds."""
     waiting = job.trials.filter(source="algorithm", state__in=(TrialState.QUEUED, TrialState.PAUSED))
     # A promoted or continued trial also waits without a start time, but it has trained.
@@ -231,13 +236,19 @@ def _withdrawable_trials(job: Job) -> QuerySet[Trial]:
     return untrained.not_held()
 
 
-def _is_inside_space(search: SearchSpec, trial: Trial) -> bool:
-    return contains(search.space, trial.values, on_grid=search.info.enumerates_grid)
+def _is_inside_space(search: SearchSpec, state: SearchPayload, trial: Trial) -> bool:
+    values = state.whole_values(trial.values)
+    return contains(search.space, values, on_grid=search.info.enumerates_grid)
 
 
-def _withdraw_trial(trial: Trial) -> Event:
-    """Stop a trial that is outside the narrowed space. Return its event."""
-    message = "the space was narrowed before this trial began, and the trial is outside the new space"
+def count_outside(root: Job, search: SearchSpec, state: SearchPayload) -> int:
+    """Count the algorithm's trials that are outside a space."""
+    suggested = root.trials.filter(source="algorithm")
+    return sum(not _is_inside_space(search, state, trial) for trial in suggested.only("values", "job_id"))
+
+
+def withdraw_trial(trial: Trial, message: str) -> Event:
+    """Stop a trial that is outside the changed space. Return its event."""
     trial.executions.update(state=TrialState.STOPPED)
     return move_trial_unlogged(
         trial,
@@ -258,9 +269,10 @@ def _set_revision(root: Job, new: Revision) -> None:
     payload = payload.changed(exhausted=False, answered_empty=None, first_revision=first)
     is_narrowed = payload.beyond_space is not None
     if search is not None and (is_narrowed or search.space != outcomes.search_of(root).space):
-        suggested = root.trials.filter(source="algorithm")
-        beyond = sum(not _is_inside_space(search, trial) for trial in suggested.only("values", "job_id"))
-        payload = payload.changed(beyond_space=beyond)
+        payload = payload.changed(beyond_space=count_outside(root, search, payload))
+    # The new revision has the rows that trials have added.
+    found = tuple(one.model_copy(update={"in_revision": True}) for one in payload.found)
+    payload = payload.changed(found=found)
     moved = Job.objects.filter(pk=root.pk, revision=root.revision, suggest_fence=root.suggest_fence)
     if not moved.update(
         revision=new, payload_json=payload.to_json(), suggest_fence=F("suggest_fence") + 1, suggest_until=None

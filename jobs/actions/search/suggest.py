@@ -187,9 +187,12 @@ def _request_json(root: Job, search: SearchSpec, count: int) -> dict[str, Any]:
     trials: list[dict[str, Any]] = list(root.trials.order_by("number").values("pk", *COLUMNS))
     several = search.objectives
     scores = outcomes.scores_of(root.trials.all(), several) if several is not None else {}
-    is_narrowed = algorithm_state(root).beyond_space is not None
+    state = algorithm_state(root)
+    is_narrowed = state.beyond_space is not None
     for trial in trials:
         pk = trial.pop("pk")
+        if state.found:
+            trial["values"] = state.whole_values(trial["values"])
         if several is not None:
             trial["scores"] = scores.get(pk)
         if is_narrowed:
@@ -286,7 +289,8 @@ def _make_trials(
 def _copy_results(root: Job, trial: Trial, number: int) -> None:
     """Copy the scores from a completed trial with the same values. Nothing is trained."""
     first = root.trials.get(number=number)
-    if first.state != TrialState.COMPLETED or first.values_digest != trial.values_digest:
+    digest = values_digest(root.payload.whole_values(first.values))
+    if first.state != TrialState.COMPLETED or digest != trial.values_digest:
         raise ValueError(f"the results of trial {number} cannot be used for {trial.values}")
     measured = {execution.number: execution for execution in first.executions.all()}
     for execution in trial.executions.all():

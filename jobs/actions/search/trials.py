@@ -230,7 +230,11 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
             notes=f"The values of trial {trial.number} of job {search.pk}.",
             by=by,
         )
-        change_payload(job, source=SourceTrial(search=search.pk, trial=trial.number))
+        change_payload(
+            job,
+            source=SourceTrial(search=search.pk, trial=trial.number),
+            passes_batch_size=search.payload.passes_batch_size,
+        )
     return job
 
 

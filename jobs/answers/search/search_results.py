@@ -27,6 +27,12 @@ class AxisOut(TypedDict):
     max: NotRequired[float]
     sampling: NotRequired[str]
     values: NotRequired[list[Parameter]]
+    found_by: NotRequired[
+        Annotated[
+            int,
+            Field(description="The trial whose code first asked for it, if the space lacked it before."),
+        ]
+    ]
 
 
 class RunningOut(TypedDict):

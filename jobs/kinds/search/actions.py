@@ -35,7 +35,9 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
                 Prefetch("checkpoints", checkpoints, to_attr="kept"),
             )
         )
-        spec = spec_of(attempt.job)
+        # With the hyperparameters that earlier trials have found.
+        search = outcomes.search_of(attempt.job)
+        spec = spec_of(attempt.job).model_copy(update={"search": search})
         top = outcomes.top_rung(attempt.job)
         return TrialTask(
             **common,

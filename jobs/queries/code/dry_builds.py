@@ -202,6 +202,12 @@ def failure_problems(request: DryBuildRequest) -> list[Problem]:
 
 def built_model(job: Job) -> BuiltModel | None:
     """Return the model that a job's code builds. None for other models, or if it is unknown."""
+    request = request_of_job(job)
+    return None if request is None else build_result(request) or _earlier_result(request)
+
+
+def request_of_job(job: Job) -> DryBuildRequest | None:
+    """Return the dry build that a job with own code needs. None for other models, or without data."""
     spec = job.revision.spec if job.revision is not None else None
     if spec is None or job.project is None or not isinstance(spec.model, CodeModel):
         return None
@@ -209,8 +215,7 @@ def built_model(job: Job) -> BuiltModel | None:
     profile = version.profile if version is not None else None
     if version is None or profile is None:
         return None
-    request = dry_build_request(job.project, spec, version, profile)
-    return build_result(request) or _earlier_result(request)
+    return dry_build_request(job.project, spec, version, profile)
 
 
 def declared_space(search: Job) -> Space:

@@ -44,17 +44,19 @@ def warm_start_trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
         return []  # it has been deleted; the search runs without a warm start
     rows = earlier.trials.scored().order_by("-number")[:MAX_TRIALS]
     scores = outcomes.scores_of(rows, search.objectives) if search.objectives is not None else {}
+    # Both searches may have found hyperparameters after these trials.
+    theirs, ours = earlier.payload, root.payload
     return [
         {
             "number": trial.number,
             "state": trial.state,
-            "values": trial.values,
+            "values": values,
             "score": trial.score,
             "scores": scores.get(trial.pk),
             "source": "earlier",
         }
         for trial in rows
-        if _fits_space(search, trial.values)
+        if _fits_space(search, values := ours.whole_values(theirs.whole_values(trial.values)))
     ]
 
 

@@ -1,6 +1,6 @@
 """Reads the state that a search keeps for its algorithm."""
 
-from jobs.kinds.search.payload import SearchPayload
+from jobs.kinds.search.payload import FoundHyperparameter, SearchPayload
 from jobs.models import Job
 
 
@@ -17,3 +17,9 @@ def first_revision(root: Job) -> int | None:
     """Return the revision with which a search began. None for other jobs and searches never revised."""
     payload = root.payload
     return payload.first_revision if isinstance(payload, SearchPayload) else None
+
+
+def found_hyperparameters(root: Job) -> tuple[FoundHyperparameter, ...]:
+    """Return the hyperparameters that a search's trials have found. None for other jobs."""
+    payload = root.payload
+    return payload.found if isinstance(payload, SearchPayload) else ()

@@ -165,7 +165,8 @@ def _has_new_values(search: Job, space: Space) -> bool:
     if size is None or size > search.trials.count():
         return True  # most spaces: their trials need not be read
     rows = search.trials.values_list("values_digest", "values")
-    return size > len({digest for digest, values in rows if contains(space, values)})
+    whole = search.payload.whole_values
+    return size > len({digest for digest, values in rows if contains(space, whole(values))})
 
 
 def _describe_smaller_space(search: Job, spec: SearchSpec, best: Trial) -> list[str]:

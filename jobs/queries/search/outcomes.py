@@ -12,7 +12,7 @@ from jobs.errors import Conflict
 from jobs.kinds.base import Result
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
 from jobs.queries.runs import evaluations
-from jobs.queries.search.algorithm_state import first_revision
+from jobs.queries.search.algorithm_state import first_revision, found_hyperparameters
 from jobs.queries.search.pareto import pareto_fronts
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.search import Objective, SearchSpec
@@ -58,12 +58,18 @@ def _spec_of(root: Job) -> ExperimentSpec | None:
 
 
 def widest_space(root: Job) -> Space:
-    """Return the space that a search started with. It contains all trials, unlike a space narrowed later."""
+    """Return the space that a search started with, and what trials have added to it.
+
+    It contains all trials, unlike a space narrowed later.
+    """
     revision = first_revision(root)
     if revision is None:
         return search_of(root).space
     first = Revision.objects.get(pk=revision).spec.search
-    return first.space if first is not None else ()
+    space = first.space if first is not None else ()
+    names = {row.name for row in space}
+    found = (one.row for one in found_hyperparameters(root) if one.row is not None)
+    return (*space, *(row for row in found if row.name not in names))
 
 
 def score_of(trial: Trial) -> tuple[float | None, float | None]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jobs.models import Execution, Job
 from jobs.queries.runs import events
 from jobs.queries.search import outcomes, running_executions, waiting
+from jobs.queries.search.algorithm_state import found_hyperparameters
 from jobs.spec.space.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.states import TrialState
 
@@ -67,6 +68,7 @@ def read_columns(search: Job, *, after: str | None = None) -> Columns:
         rows, executions = rows.filter(number__in=numbers), executions.filter(trial__number__in=numbers)
     trials = list(rows.values_list(*_FIELDS, as_text("values")))
     running = running_executions.running_in_search(search)
+    found_by = {one.name: {"found_by": one.trial} for one in found_hyperparameters(search)}
     columns = {
         "cursor": head,
         "whole": numbers is None,
@@ -75,7 +77,7 @@ def read_columns(search: Job, *, after: str | None = None) -> Columns:
         "objective": outcomes.objective_of(search).model_dump(),
         "objectives": [objective.model_dump() for objective in outcomes.search_of(search).ranked_by()],
         "states": STATES,
-        "space": [_parameter_out(parameter) for parameter in space],
+        "space": [_parameter_out(parameter) | found_by.get(parameter.name, {}) for parameter in space],
         "waiting": waiting.waiting_reasons(search),
         **_pareto_front_and_answers(search),
         **_trial_fields(trials, space),

@@ -14,8 +14,8 @@ from jobs.spec.problems import Problem, escaped, problems, warning
 from jobs.spec.sections import measures
 from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, MEASURES, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
-from jobs.spec.sections.monitors import TRAINING_LOSS
-from jobs.spec.sections.search import Objective
+from jobs.spec.sections.fit import KERAS_BATCH_SIZE
+from jobs.spec.sections.monitors import TRAINING_LOSS, monitors_of_training
 from jobs.spec.space.narrowing import NotNarrower, narrow_space
 from jobs.spec.space.search_space import FixedParameter, Parameter, Space, value_errors
 
@@ -148,7 +148,9 @@ def unused_problems(spec: ExperimentSpec, unused: Mapping[str, str]) -> Iterator
         section, _, field = pointer[1:].partition("/")
         holder = getattr(spec, section)
         default = type(holder).model_fields[field].get_default(call_default_factory=True)
-        if getattr(holder, field) != default:
+        # Specs of own code that name no batch size have Keras' one; those of earlier releases, the default.
+        defaults = (default, KERAS_BATCH_SIZE) if pointer == "/fit/batch_size" else (default,)
+        if getattr(holder, field) not in defaults:
             yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
     for i, row in enumerate(spec.search.space if spec.search is not None else ()):
         if (searched := spec.model.info.why_unused(row.name, unused)) is not None:
@@ -207,9 +209,9 @@ def _monitors(spec: ExperimentSpec) -> Iterator[tuple[str, str]]:
     early, retrain = spec.fit.early_stopping, spec.after.retrain
     if early is not None and early.monitor not in (None, TRAINING_LOSS):
         yield "/fit/early_stopping/monitor", str(early.monitor)
-    elif spec.search is None:
+    elif spec.search is None and (retrain is None or retrain.monitor is None):
         # It chooses the epoch of a training without a search.
-        yield "/fit/early_stopping/monitor", Objective().metric
+        yield "/fit/early_stopping/monitor", monitors_of_training(None, retrain, early).best.metric
     if retrain is not None and retrain.monitor is not None:
         yield "/after/retrain/monitor", retrain.monitor
 

@@ -11,6 +11,7 @@ from jobs.spec.data.file_limits import GIB
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, warning
+from jobs.spec.sections.code_model import CodeModel
 from jobs.spec.sections.precision import PrecisionSpec
 from jobs.spec.sections.pruning import MedianPruner
 from jobs.spec.sections.resources import WorkerSize, unserved
@@ -25,7 +26,14 @@ MOST_NAMES = 20
 
 
 def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
-    """Yield the warnings about own code: it sets its epochs, cannot be continued, or lacks a name."""
+    """Yield the warnings about own code: it is not known yet, sets its epochs, or cannot be continued."""
+    if built is None and isinstance(spec.model, CodeModel):
+        yield warning(
+            f"/model/{spec.model.named_by}",
+            "the dry build of this code is not done yet: it shows which settings, objectives and ranges the "
+            "code takes, and a job with others fails before it trains",
+            "Run the dry build first",
+        )
     if built is not None and built.own_fit and "epochs" in built.replaced:
         yield warning(
             f"/model/{spec.model.named_by}",

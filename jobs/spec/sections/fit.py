@@ -11,6 +11,8 @@ from jobs.spec.sections.optimizers import ARGUMENTS, Optimizer
 from jobs.spec.sections.schedules import Schedule, WarmupCosine
 
 ClassWeights = Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]]
+KERAS_BATCH_SIZE = 32
+"""With which Keras' `fit` trains if none is given."""
 CLIPS = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
@@ -42,7 +44,12 @@ class FitSpec(Frozen):
     """All settings of `fit` except data and model. One epoch is one pass over the training rows."""
 
     epochs: int = Field(default=100, ge=1, le=100_000)
-    batch_size: int = Field(default=128, ge=1, le=1_048_576)
+    batch_size: int = Field(
+        default=128,
+        ge=1,
+        le=1_048_576,
+        description=f"absent for own code: {KERAS_BATCH_SIZE}, as in Keras and KerasTuner",
+    )
     optimizer: Optimizer = "adam"
     optimizer_args: dict[str, Argument] = Field(default_factory=dict)
     learning_rate: float = Field(default=0.001, gt=0)

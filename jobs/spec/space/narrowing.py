@@ -129,6 +129,12 @@ def _not_contained(old: Parameter, new: Parameter) -> tuple[str, str] | None:
     return None
 
 
+def is_within(declared: Parameter, row: Parameter) -> bool:
+    """Return whether a hyperparameter as code declares it has all values of a row in a search space."""
+    is_list = isinstance(row, FixedParameter | ChoiceParameter)
+    return (is_list or row.kind == declared.kind) and _not_contained(declared, row) is None
+
+
 def _range_not_contained(
     old: IntParameter | FloatParameter, new: IntParameter | FloatParameter
 ) -> tuple[str, str] | None:

@@ -12,11 +12,15 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.formats import keras_tuner as keras_tuner_format
 from jobs.spec.sections.code_model import CodeModel
 from tests import guide_models, own_code
+from tests.engine.helpers import RecordingReport
 from tests.engine.models.test_own_code import IRIS, dry_built, names
 from workers.code_reader.reading import read
 from workers.engine.errors import CodeFailure
 from workers.engine.models.code_models import code_space
-from workers.engine.models.code_models.code_build import hyperparameters_with
+from workers.engine.models.code_models.code_build import build_code, hyperparameters_with
+from workers.engine.models.own_code.entries import entry_of as entry_of_model
+from workers.engine.models.own_code.in_use import using_code
+from workers.engine.training.declarations import report_declared
 
 DRAWN = 400
 """Builds with drawn values: values that are needed together occur many times."""
@@ -97,45 +101,66 @@ def test_a_budget_that_is_spent_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert "after 5 builds, at most 5 in 120 s" in built.notes[0]
 
 
+SPEC: dict[str, Any] = {
+    "version": 1,
+    "data": {"dataset": "iris"},
+    "search": {
+        "objective": {"metric": "val_loss", "direction": "min"},
+        "space": [{"name": "units", "kind": "int", "min": 4, "max": 8}],
+    },
+}
 UNKNOWN = """
-import os
 def build_model(hp):
     model = keras.Sequential([layers.Dense(hp.Int("units", 4, 8))])
-    if os.environ.get("IS_TRIAL"):
-        hp.Float("hidden", 0.1, 0.5)
+    if hp.Choice("kind", ["plain", "deep"], default="deep") == "deep":
+        hp.Float("rate", 0.1, 0.5, step=0.1, default=0.2)
+    hp.Choice("twice", ["a", "a"])
+    with hp.conditional_scope("kind", ["plain"]):
+        hp.Int("only_plain", 1, 2)
+    with hp.conditional_scope("units", [6]):
+        hp.Int("only_six", 1, 2)
 """
 
 
-def test_what_only_a_trial_declares_is_named_on_its_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.engine.helpers import RecordingReport
-    from workers.engine.models.code_models.code_build import build_code
-    from workers.engine.models.own_code.entries import entry_of
-    from workers.engine.models.own_code.in_use import using_code
-    from workers.engine.training.declarations import warn_of_unknown
-
-    monkeypatch.setenv("IS_TRIAL", "1")
-    code = own_code.code_in(tmp_path, guide_models.IMPORTS + UNKNOWN + guide_models.DONE)
-    spec = ExperimentSpec.model_validate(
-        {
-            "version": 1,
-            "data": {"dataset": "iris"},
-            "model": {"kind": "code", "digest": code.digest, "entry": "build_model"},
-            "search": {
-                "objective": {"metric": "val_loss", "direction": "min"},
-                "space": [{"name": "units", "kind": "int", "min": 4, "max": 8}],
-            },
-        }
-    )
+def trial_of(tmp_path: Path, text: str, units: int) -> RecordingReport:
+    """Build a trial's model as its search does, and return its reports."""
+    code = own_code.code_in(tmp_path, guide_models.IMPORTS + text + guide_models.DONE)
+    model = {"kind": "code", "digest": code.digest, "entry": "build_model"}
+    spec = ExperimentSpec.model_validate({**SPEC, "model": model})
     report = RecordingReport(tmp_path)
     assert isinstance(spec.model, CodeModel)
     with using_code(code):
-        build = build_code(entry_of(spec.model), hyperparameters_with({"units": 4}), IRIS)
-        warn_of_unknown(report, spec, build.hyperparameters)
+        build = build_code(entry_of_model(spec.model), hyperparameters_with({"units": units}), IRIS)
+        report_declared(report, spec, build.hyperparameters)
+    return report
+
+
+def test_a_trial_reports_the_hyperparameters_that_its_search_lacks(tmp_path: Path) -> None:
+    report = trial_of(tmp_path, UNKNOWN, 4)
+    (((rows, values, refused), _),) = report.of("declared")
+    assert [row.name for row in rows] == ["kind", "rate", "only_plain", "only_six"]
+    assert values == {"kind": "deep", "rate": 0.2}
+    assert [(c.name, c.in_) for row in rows for c in row.conditions()] == [
+        ("kind", ("plain",)),
+        ("units", (6,)),
+    ]
+    assert list(refused) == ["twice"] and "'twice'" in refused["twice"]
+    assert not report.of("warning")
+
+
+def test_a_trial_of_a_whole_space_reports_nothing(tmp_path: Path) -> None:
+    assert not trial_of(tmp_path, UNKNOWN[: UNKNOWN.index("    if hp")], 4).calls
+
+
+def test_a_name_with_another_range_is_named(tmp_path: Path) -> None:
+    text = UNKNOWN[: UNKNOWN.index("    if hp")].replace("4, 8)", "4, 6)")
+    report = trial_of(tmp_path, text, 8)
     (((name, message), _),) = report.of("warning")
-    assert name == "hyperparameter_not_searched"
-    assert "has no 'hidden': it has its default, 0.1, in all trials" in message
+    assert name == "declared_with_other_values"
+    assert "declares 'units' with other values than the search has, integers from 4 to 8" in message
+    (((line,), _),) = report.of("log")
+    assert "'units' with integers from 4 to 6" in line
+    assert not report.of("declared")
 
 
 def test_the_definitions_of_a_whole_guide_have_its_spaces(tmp_path: Path) -> None:

@@ -123,6 +123,48 @@ def test_a_fit_gets_the_batch_size_and_the_epochs_of_the_experiment(
     assert (metrics["val_size"], metrics["val_epochs"]) == (24, 3)
 
 
+def test_a_fit_of_a_search_of_an_earlier_release_gets_no_batch_size(
+    tmp_path: Path, iris: DatasetFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result_of_fit = "{'val_loss': 1.0, 'val_given': float('batch_size' in kwargs)}"
+    text = with_fit("*args, **kwargs", "model.fit(*args, **kwargs)", f"return {result_of_fit}")
+
+    def given() -> float:
+        result, _ = trial(tmp_path, text, "Tuned", iris, fit={"epochs": 2})
+        return float(result["trials"][0]["executions"][0]["metrics"]["val_given"])
+
+    assert given() == 1.0
+    code_in = own_code.code_in
+    earlier = {"passes_batch_size": False}
+    monkeypatch.setattr(own_code, "code_in", lambda *a: code_in(*a).model_copy(update=earlier))
+    assert given() == 0.0
+
+
+@pytest.mark.parametrize("end", ["return model.fit(*args, **kwargs)", "raise ValueError('no')"])
+def test_what_a_fit_asks_for_and_the_search_lacks_is_reported_also_if_it_fails(
+    tmp_path: Path, iris: DatasetFile, end: str
+) -> None:
+    text = with_fit("*args, **kwargs", "hp.Float('weight', 0.0, 1.0)", end)
+    units = {"name": "units", "kind": "int", "min": 4, "max": 8}
+    search = {"objective": {"metric": "val_loss", "direction": "min"}, "space": [units]}
+    _, report = trial(tmp_path, text, "Tuned", iris, fit={"epochs": 1}, search=search)
+    (((rows, values, refused), _),) = report.of("declared")
+    assert ([row.name for row in rows], values, refused) == (["weight"], {"weight": 0.0}, {})
+
+
+def test_a_build_that_fails_has_reported_its_hyperparameters(tmp_path: Path, iris: DatasetFile) -> None:
+    fails = "        if hp.Choice('kind', ['bad', 'good']) == 'bad':\n            raise ValueError\n"
+    text = with_fit("*args, **kwargs", "return model.fit(*args, **kwargs)")
+    text = text.replace("        loss =", f"{fails}        loss =")
+    units = {"name": "units", "kind": "int", "min": 4, "max": 8}
+    search = {"objective": {"metric": "val_loss", "direction": "min"}, "space": [units]}
+    _, report = trial(tmp_path, text, "Tuned", iris, search=search)
+    (((rows, values, _), _),) = report.of("declared")
+    assert ([row.name for row in rows], values) == (["kind"], {"kind": "bad"})
+    (((error,), _),) = report.of("trial_finished")
+    assert isinstance(error, CodeFailure)
+
+
 def failure(folder: Path, text: str, iris: DatasetFile, **parts: Any) -> str:
     _, report = trial(folder, text, "Tuned", iris, **parts)
     ((error,),) = [args for args, _ in report.of("trial_finished")]

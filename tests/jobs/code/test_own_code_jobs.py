@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from jobs.actions.code import own_code
 from jobs.actions.experiments import experiments
 from jobs.actions.runs import control, submit
 from jobs.actions.search import trials
 from jobs.errors import BadSpec, Forbidden
+from jobs.kinds.train.payload import TrainPayload
 from jobs.models import (
     CodeVersion,
     Job,
@@ -121,3 +123,30 @@ def test_a_search_offers_what_runs_its_code_only_to_those_who_may(installation: 
             assert [word in page for page in pages] == [False, True], (address, word)
     # Ending it takes no such right.
     assert "Finish with what we have" in browser_of(member).get(place).content.decode()
+
+
+SEARCHED = {
+    "algorithm": "random",
+    "max_trials": 2,
+    "space": [{"name": "units", "kind": "int", "min": 1, "max": 4}],
+}
+
+
+@pytest.mark.usefixtures("code")
+def test_a_search_of_an_earlier_release_trains_all_its_trials_without_a_batch_size(
+    installation: Yard,
+) -> None:
+    new, old = submitted(installation, search=SEARCHED), submitted(installation, search=SEARCHED)
+    # Earlier releases have stored no such field.
+    payload = {name: value for name, value in old.payload_json.items() if name != "passes_batch_size"}
+    Job.objects.filter(pk=old.pk).update(payload_json=payload, state="paused", desired="paused")
+    old.refresh_from_db()
+    control.resume(old, by=installation.owner)
+    old.refresh_from_db()
+    assert [own_code.code_of_job(job).passes_batch_size for job in (new, old)] == [True, False]  # type: ignore[union-attr]
+    step = submit.create_step(old, TrainPayload(trial=1, values={"units": 2}), 1, title="Retrain trial 1")
+    assert own_code.code_of_job(step).passes_batch_size is False  # type: ignore[union-attr]
+    (trial,) = make_trials(old, 1)
+    again = trials.retrain(trial, by=installation.owner)
+    assert own_code.code_of_job(again).passes_batch_size is False, "it repeats the trial"  # type: ignore[union-attr]
+    assert own_code.code_of_job(submit.clone(old, by=installation.owner)).passes_batch_size  # type: ignore[union-attr]

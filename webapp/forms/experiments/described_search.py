@@ -4,6 +4,7 @@ from typing import Any
 
 from jobs.messages.code import CodeSearch
 from jobs.spec.sections import measures
+from jobs.spec.sections.fit import KERAS_BATCH_SIZE
 
 ALGORITHMS = {
     "RandomSearch": "random",
@@ -15,8 +16,6 @@ TRIALS = 10
 """KerasTuner's number of trials, if none is given."""
 ALL_TRIALS = 1000
 """A grid's number of trials, if none is given: it ends with its last configuration."""
-BATCH_SIZE = 32
-"""Keras' batch size, if none is given."""
 MAX_EPOCHS, FACTOR = 100, 3
 """Hyperband's in KerasTuner, if they are not given."""
 Json = dict[str, Any]
@@ -40,7 +39,7 @@ def with_search(spec: Json, search: CodeSearch) -> Json:
         # It chooses the epochs of each trial; those of `search` have no effect.
         epochs = search.max_epochs or MAX_EPOCHS
         body["options"] = {"factor": search.factor or FACTOR, "iterations": search.iterations or 1}
-    fit: Json = {"epochs": epochs, "batch_size": search.batch_size or BATCH_SIZE}
+    fit: Json = {"epochs": epochs, "batch_size": search.batch_size or KERAS_BATCH_SIZE}
     if (stopping := search.early_stopping) is not None:
         fit["early_stopping"] = stopping.model_dump(mode="json", exclude_none=True)
     changed = {**spec, "search": body, "fit": fit}

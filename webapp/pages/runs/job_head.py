@@ -20,8 +20,10 @@ from jobs.queries.runs import restarts as restart_queries
 from jobs.queries.runs.lost_work import LostWork
 from jobs.queries.runs.restarts import Restart
 from jobs.queries.search import ensembles, outcomes, scoring, trials, waiting
+from jobs.queries.search.algorithm_state import found_hyperparameters
 from jobs.queries.search.scoring import Scoring
 from jobs.spec.sections.search import Objective
+from jobs.spec.space.hyperparameters import describe_values
 from jobs.states import FINAL, Desired, JobState, TrialState
 from webapp.forms.search.search_changes import ReviseForm
 from webapp.pages.runs.job_commands import accepted_commands, may_revise
@@ -173,6 +175,7 @@ class SearchHead(Context):
     front: int
     objective: Objective
     warm_start: int | None
+    found: list[tuple[str, str, int]]
     revise_form: ReviseForm | None
     trial_looks: dict[str, Any]
     preloaded: list[str]
@@ -203,6 +206,11 @@ def _search_head(
         front=len(ranking.members),
         objective=outcomes.objective_of(row),
         warm_start=search.warm_start if search.info.learns_from_earlier else None,
+        found=[
+            (one.name, describe_values(one.row), one.trial)
+            for one in found_hyperparameters(row)
+            if one.row is not None
+        ],
         revise_form=revise_form or (ReviseForm(row) if may_run and may_revise(row) else None),
         trial_looks=trial_looks(),
         preloaded=preloaded_modules(),

@@ -17,6 +17,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.pruning import Curve, Verdict
 from jobs.spec.sections.search import Objective
+from jobs.spec.space.search_space import Space, Values
 from workers.engine.data.reading.arrow_file import write_columns
 from workers.engine.data.store import file_digest
 from workers.engine.report import Request
@@ -77,6 +78,9 @@ class NullReport:
 
     def warning(self, code: str, message: str) -> None:
         """See `Report.warning`."""
+
+    def declared(self, rows: Space, values: Values, refused: Mapping[str, str]) -> None:
+        """See `Report.declared`."""
 
     def execution(
         self,

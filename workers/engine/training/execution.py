@@ -12,12 +12,13 @@ from jobs.spec.sections import monitors
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.folds import rows_for
-from workers.engine.errors import EngineError, NanObjective
+from workers.engine.errors import CodeFailure, EngineError, NanObjective
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.training import checkpoint, pruning
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.checkpointing import Checkpointer
+from workers.engine.training.declarations import report_declared
 from workers.engine.training.early_stopping import BestTracker
 from workers.engine.training.model_cache import ModelCache
 from workers.engine.training.plan import TrainingPlan, TrainingResult
@@ -82,12 +83,9 @@ class Execution:
         fold = "" if self.plan.fold is None else f" (fold {self.plan.fold})"
         report.log(f"execution {self.plan.execution}{fold} started: {trial.values}")
         rows = rows_for(self.plan.turn(), self.context.dataset, trial.spec)
-        name = f"trial_{trial.number}_{self.plan.execution}"
         with announced_to(report.phase):
             dataset = self.context.dataset.fitted_on(rows.train)
-            prepared = self.context.models.prepare(
-                trial.spec, dataset, rows.train, name=name, seed=self.plan.seed
-            )
+            prepared = self._prepare(dataset, rows.train)
         # The folder of checkpoints outlives the attempt, so a later attempt can resume from them.
         parent = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"
         self._checkpointer = Checkpointer(
@@ -100,6 +98,22 @@ class Execution:
         snapshot = self._read_newest_checkpoint()
         with self._report_failure():
             self.training.start(snapshot)
+
+    def _prepare(self, dataset: Dataset, rows: Array) -> Prepared:
+        """Build the model.
+
+        Raises:
+            EngineError: that is not possible. If code has failed, its declarations are reported: with other
+                values it may not.
+        """
+        trial, report = self.context.trial, self.context.report
+        name = f"trial_{trial.number}_{self.plan.execution}"
+        try:
+            return self.context.models.prepare(trial.spec, dataset, rows, name=name, seed=self.plan.seed)
+        except CodeFailure as failure:
+            if failure.hyperparameters is not None:
+                report_declared(report, trial.spec, failure.hyperparameters)
+            raise
 
     @property
     def is_finished(self) -> bool:

@@ -27,7 +27,7 @@ from workers.engine.data.batches import Batches
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.rows import Rows
 from workers.engine.data.weights import RowWeights, relative
-from workers.engine.errors import BadSpec, CodeFitFailure
+from workers.engine.errors import BadSpec, CodeFailure, CodeFitFailure
 from workers.engine.models.build import compile_model
 from workers.engine.models.code_models import code_build
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
@@ -41,7 +41,7 @@ from workers.engine.models.variables import assign, values
 from workers.engine.report import Report
 from workers.engine.training import kept_weights
 from workers.engine.training.code_evaluation import CodeEvaluationSet, CodeLoop, metric_names
-from workers.engine.training.declarations import warn_of_unknown
+from workers.engine.training.declarations import report_declared
 from workers.engine.training.hooks import EpochHook
 from workers.engine.training.loops import Loop
 from workers.engine.training.own_fit import CodeFitLoop, OwnFitTraining
@@ -94,7 +94,8 @@ class PreparedCode(Prepared):
 
     def training(self, plan: TrainingPlan) -> Training:
         """See `Prepared.training`."""
-        warn_of_unknown(plan.report, self.spec, self.build.hyperparameters)
+        if plan.execution is not None:
+            report_declared(plan.report, self.spec, self.build.hyperparameters)
         if self.program is not None:
             return Training(plan)
         # A `fit` may need validation data also in a training on all rows.
@@ -177,7 +178,11 @@ def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
     if not isinstance(spec.model, CodeModel):
         raise TypeError(f"{spec.model.info.name} is not own code")
     hyperparameters = code_build.hyperparameters_with(spec.model.hyperparameters)
-    return build_code(entry_of(spec.model), hyperparameters, DataShape.from_schema(dataset.profile))
+    try:
+        return build_code(entry_of(spec.model), hyperparameters, DataShape.from_schema(dataset.profile))
+    except CodeFailure as failure:
+        failure.hyperparameters = hyperparameters
+        raise
 
 
 def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: int) -> PreparedCode:

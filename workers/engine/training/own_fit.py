@@ -20,11 +20,12 @@ from workers.engine.errors import CodeFitFailure, NanLoss
 from workers.engine.evaluation.metric_results import numbers_of
 from workers.engine.models.code_models.code_build import CodeBuild, finished_rows
 from workers.engine.models.own_code.failures import calling
+from workers.engine.models.own_code.in_use import passes_batch_size
 from workers.engine.models.variables import values
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.checkpoint import Snapshot
-from workers.engine.training.declarations import warn_of_unknown
+from workers.engine.training.declarations import report_declared
 from workers.engine.training.fit_arguments import accepted
 from workers.engine.training.fit_results import (
     LOSS,
@@ -112,9 +113,13 @@ class OwnFitTraining(Training):
 
     def _run_epoch(self) -> None:
         """Run all epochs."""
-        with announced_to(self._plan.report.phase), calling(CodeFitFailure, "fit"):
-            answer = self._call()
-        warn_of_unknown(self._plan.report, self._spec, self._build.hyperparameters)
+        try:
+            with announced_to(self._plan.report.phase), calling(CodeFitFailure, "fit"):
+                answer = self._call()
+        finally:
+            # Also if it failed: with other values it may not.
+            if self._plan.execution is not None:
+                report_declared(self._plan.report, self._spec, self._build.hyperparameters)
         self._loop.sync()
         self._returned = self._checked(answer)
         self._is_over = True
@@ -145,6 +150,9 @@ class OwnFitTraining(Training):
         rows = build.prepared(plan.batches.x[:]), plan.batches.y
         if not build.own_fit:
             return plan.model.fit(*rows, shuffle=fit.shuffle, **arguments)
+        if not passes_batch_size():
+            plan.report.log("an earlier release has submitted this job: its fit gets no batch_size")
+            del arguments["batch_size"]
         if not fit.shuffle:
             # Otherwise it is left to the class, as KerasTuner does.
             arguments["shuffle"] = False

@@ -16,6 +16,7 @@ from jobs.spec.data.split_roles import column_with
 from jobs.spec.sections import measures
 from jobs.spec.sections.code_model import CODE, CODE_ENTRIES
 from jobs.spec.sections.data import Task
+from jobs.spec.sections.fit import KERAS_BATCH_SIZE
 from jobs.spec.sections.model import model_json
 from jobs.spec.sections.version_model import VERSION
 from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
@@ -50,7 +51,9 @@ def spec_of_code(
     spec = starting_spec(slug, number, profile)
     spec["model"] = {"kind": "code", "digest": digest, "entry": entry}
     # Whether the code compiles its model, and its metrics, are known after a dry build.
-    spec["fit"] = {name: spec["fit"][name] for name in ("epochs", "batch_size", "early_stopping")}
+    spec["fit"] = {name: spec["fit"][name] for name in ("epochs", "early_stopping")}
+    # KerasTuner trains with it too, unless the call of `search` names another.
+    spec["fit"]["batch_size"] = KERAS_BATCH_SIZE
     spec["search"]["objective"] = {"metric": "val_loss", "direction": "min"}
     del spec["search"]["space"]
     return spec if search is None else described_search.with_search(spec, search)

@@ -18,7 +18,7 @@ FIT = Group(
     "Fit",
     (
         F("/fit/epochs", "Epochs", "With early stopping, choose more than needed."),
-        F("/fit/batch_size", "Batch size"),
+        F("/fit/batch_size", "Batch size", "Keras' own is 32. The fit of a class gets it as batch_size."),
         F("/fit/optimizer", "Optimizer"),
         F("/fit/learning_rate", "Learning rate"),
         F("/fit/seed", "Seed"),

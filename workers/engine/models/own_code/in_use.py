@@ -31,6 +31,7 @@ class LoadedCode:
             not in use.
         notes: errors in its files that do not prevent their use.
         policy: the dtype policy that its files set when they are imported; None if they set none.
+        passes_batch_size: whether the own `fit` of a class gets the size of a batch.
     """
 
     folder: Path
@@ -40,6 +41,7 @@ class LoadedCode:
     registered: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     policy: Any = None
+    passes_batch_size: bool = True
 
     def __post_init__(self) -> None:
         self.path.append(str(self.folder))
@@ -89,6 +91,7 @@ def using_code(code: "OwnCode | None", into: Path | None = None) -> Iterator[Non
     folder = Path(code.folder) if code.folder else _copied(code, into)
     if not _KEPT or (_KEPT[0].digest, _KEPT[0].folder) != (code.digest, folder):
         _KEPT[:] = [LoadedCode(folder, code.digest)]
+    _KEPT[0].passes_batch_size = code.passes_batch_size
     with _in_use(_KEPT[0]):
         yield
 
@@ -112,6 +115,11 @@ def _in_use(loaded: LoadedCode) -> Iterator[None]:
         _IN_USE.pop()
         loaded.remove(before)
         keras.config.set_dtype_policy(policy)
+
+
+def passes_batch_size() -> bool:
+    """Return whether the own `fit` of a class gets the size of a batch: not in jobs of an earlier release."""
+    return all(loaded.passes_batch_size for loaded in _IN_USE)
 
 
 def is_active() -> bool:

@@ -254,10 +254,10 @@ export class OwnCode {
     if (hasFailed !== this.hasFailed) this.sheet.dispatchEvent(new Event("rebuilt"));
     this.hasFailed = hasFailed;
     if (state === "completed" && built) {
-      const { space, parameters } = built;
+      const { space, parameters, builds, most_builds: most } = built;
       this.show(
-        `The code declares ${space.length} hyperparameter${space.length === 1 ? "" : "s"}. With default values the model ` +
-          `has ${parameters.toLocaleString("en")} parameters.`,
+        `The code declares ${space.length} hyperparameter${space.length === 1 ? "" : "s"}, found by ${builds} builds of ` +
+          `at most ${most}. With default values the model has ${parameters.toLocaleString("en")} parameters.`,
         built.one_call ? [...built.notes, ONE_CALL] : built.notes,
       );
       this.accept(found);

@@ -150,6 +150,8 @@ export interface DryBuild {
   built: {
     space: (Parameter & { name: string })[];
     parameters: number;
+    builds: number;
+    most_builds: number;
     metrics: string[];
     notes: string[];
     one_call: boolean;
