@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -87,6 +88,16 @@ class CodeArgument(Frozen):
         """Return whether a list is its value."""
         is_list = self.nargs not in (None, "?") or self.separator is not None
         return is_list or self.action in ("append", "extend")
+
+
+def default_dest(names: Sequence[str]) -> str:
+    """Return the name under which a script reads an argument that gives no other, as argparse does.
+
+    Args:
+        names: with their dashes; the first long one counts, else the first.
+    """
+    first = next((name for name in names if name.startswith("--")), names[0])
+    return first.lstrip("-").replace("-", "_")
 
 
 class CodeEntry(Frozen):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from jobs.messages.code import CodeArgument
+from jobs.messages.code import CodeArgument, default_dest
 from jobs.messages.script_places import passed_places
 from jobs.messages.script_values import (
     NEGATIVE,
@@ -154,13 +154,7 @@ def find_argument(name: str, value: ScriptArgument, declared: Iterable[CodeArgum
 
 
 def _dest(argument: CodeArgument) -> str:
-    return argument.dest or dest_of(argument.flags or [argument.name])
-
-
-def dest_of(names: Sequence[str]) -> str:
-    """Return the name under which a script reads an argument that gives no other."""
-    first = next((name for name in names if name.startswith("--")), names[0])
-    return first.lstrip("-").replace("-", "_")
+    return argument.dest or default_dest(argument.flags or [argument.name])
 
 
 def _sharing(argument: CodeArgument, arguments: Sequence[CodeArgument]) -> list[CodeArgument]:

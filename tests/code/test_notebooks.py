@@ -137,6 +137,18 @@ tuner.search(x, y, epochs=N, batch_size=64)
     }  # fmt: skip
 
 
+def test_a_tuner_is_found_in_a_cell_without_its_import(tmp_path: Path) -> None:
+    text = "def make(hp): ...\ntuner = kt.RandomSearch(make, 'val_loss', max_trials=4)\ntuner.search(x, y)\n"
+    found = found_in(tmp_path, text)
+    assert found.search is not None and (found.search.tuner, found.search.max_trials) == ("RandomSearch", 4)
+    assert found.runs
+
+
+@pytest.mark.parametrize("tuner", ["keras_tuner.Tuner", "kt.SklearnTuner", "shop.RandomSearch"])
+def test_tuners_whose_search_is_no_experiment_are_not_read_as_one(tmp_path: Path, tuner: str) -> None:
+    assert found_in(tmp_path, f"def make(hp): ...\ntuner = {tuner}(make)\ntuner.search()\n").search is None
+
+
 def test_a_value_that_only_the_data_give_is_named(tmp_path: Path) -> None:
     text = """
 import keras

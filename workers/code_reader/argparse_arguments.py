@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from jobs.messages.code import ArgumentAction, CodeArgument
+from jobs.messages.code import ArgumentAction, CodeArgument, default_dest
 from workers.code_reader.argument_words import words_of
 from workers.code_reader.modules import Module, constant, list_of_names, printable
 
@@ -222,7 +222,7 @@ def _argument(
         action=action,
         flags=[printable(text) for text in texts] if is_option else [],
         off=printable(f"--no-{long_names[0][2:]}") if action == "boolean" and long_names else None,
-        dest=None if dest == _derived_dest(texts) else printable(dest),
+        dest=None if dest == default_dest(texts) else printable(dest),
         nargs=None if nargs is None else printable(str(nargs)),
         const=const,
         words=words_of(module, annotation, modules),
@@ -245,10 +245,4 @@ def _value_of(module: Module, node: ast.expr | None) -> ast.expr | None:
 
 def _dest(names: list[str], keywords: dict[str, ast.expr]) -> str:
     given = constant(keywords.get("dest"))
-    return given if isinstance(given, str) else _derived_dest(names)
-
-
-def _derived_dest(names: list[str]) -> str:
-    """Return the name that argparse gives an argument: its first long one, else its first."""
-    first = next((name for name in names if name.startswith("--")), names[0])
-    return first.lstrip("-").replace("-", "_")
+    return given if isinstance(given, str) else default_dest(names)

@@ -10,8 +10,8 @@ from typing import Any
 
 from jobs.messages.code import CallbackOfCode, CodeSearch
 from workers.code_reader.modules import Module, printable
+from workers.code_reader.tuners import SEARCHES, tuner_of
 
-TUNERS = ("RandomSearch", "BayesianOptimization", "Hyperband", "GridSearch")
 POSITIONAL = {
     "Hyperband": ("hypermodel", "objective", "max_epochs", "factor", "hyperband_iterations"),
 }
@@ -22,7 +22,6 @@ NO_FIELD = frozenset(
 )
 """Arguments that an experiment does not need."""
 EARLY_STOPPING = "EarlyStopping"
-BEST_FIRST = {"max": "max", "min": "min"}
 
 
 def searches_of(module: Module) -> list[CodeSearch]:
@@ -147,10 +146,9 @@ def _calls(tree: ast.AST) -> list[ast.Call]:
 
 
 def _tuner(module: Module, call: ast.Call) -> str:
-    """Return the name of the tuner that a call makes; empty for other calls."""
-    name = module.full_name(call.func)
-    last = name.rpartition(".")[2]
-    return last if last in TUNERS and name.partition(".")[0] in ("keras_tuner", "kerastuner") else ""
+    """Return the tuner that a call makes if its search may be an experiment; else an empty text."""
+    tuner = tuner_of(module.full_name(call.func))
+    return tuner if tuner in SEARCHES else ""
 
 
 def _arguments(call: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr]:
@@ -185,13 +183,15 @@ def _objective(
         node = constants.get(node.id, node)
     if isinstance(node, ast.List | ast.Tuple) and node.elts:
         return _objective(module, node.elts[0], constants)
+    direction = None
     if isinstance(node, ast.Call) and module.full_name(node.func).rpartition(".")[2] == "Objective":
-        given = _arguments(node, ("name", "direction"))
-        metric = _literal(given.get("name"), constants)
-        direction = _literal(given.get("direction"), constants)
-        return (printable(metric) if isinstance(metric, str) else None), BEST_FIRST.get(str(direction))
+        arguments = _arguments(node, ("name", "direction"))
+        node, direction = arguments.get("name"), _literal(arguments.get("direction"), constants)
     metric = _literal(node, constants)
-    return (printable(metric) if isinstance(metric, str) else None), None
+    return (
+        printable(metric) if isinstance(metric, str) else None,
+        direction if direction in ("min", "max") else None,
+    )
 
 
 def _entry(module: Module, node: ast.expr | None, constants: Mapping[str, ast.expr]) -> str | None:

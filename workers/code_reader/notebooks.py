@@ -13,6 +13,7 @@ from workers.code_reader.builders import takes_hyperparameters
 from workers.code_reader.modules import Module, printable
 from workers.code_reader.scripts import is_start, reads_arguments
 from workers.code_reader.trained_models import TrainedModel, trained_models
+from workers.code_reader.tuners import tuner_of
 from workers.code_reader.uses import executed, use_of
 
 WORK = frozenset(
@@ -27,9 +28,6 @@ WORK = frozenset(
     }
 )  # fmt: skip
 """Functions and methods that load data, train, or show results."""
-TUNERS = frozenset(
-    {"RandomSearch", "BayesianOptimization", "Hyperband", "GridSearch", "Tuner", "SklearnTuner", "Sklearn"}
-)
 SETTINGS = re.compile(
     r"(^|\.)(set_\w+|enable_\w+|seed|path\.append|path\.insert|simplefilter|filterwarnings)$"
 )
@@ -132,7 +130,7 @@ class Notebook:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or is_start(node):
             return False
         calls = self._uses[id(node)].calls
-        return any(name.rpartition(".")[2] in WORK for name in calls) or any(map(_is_tuner, calls))
+        return any(name.rpartition(".")[2] in WORK for name in calls) or any(map(tuner_of, calls))
 
     def _tainted(self) -> set[str]:
         """Return the names that depend on statements that run."""
@@ -218,11 +216,6 @@ def _defines(node: ast.AST) -> bool:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
     made = isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda)
     return isinstance(node, kinds) or made
-
-
-def _is_tuner(name: str) -> bool:
-    home, _, last = name.rpartition(".")
-    return last in TUNERS and home.partition(".")[0] in ("keras_tuner", "kerastuner", "kt")
 
 
 def _holders(node: ast.stmt) -> set[str]:
