@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs.messages.code import CallbackOfCode, CodeSearch
+from jobs.messages.code import CallbackOfCode, CodeNotice, CodeSearch
 from workers.code_reader.modules import Module, printable
 from workers.code_reader.tuners import SEARCHES, tuner_of
 
@@ -21,6 +21,8 @@ NO_FIELD = frozenset(
     {"overwrite", "directory", "project_name", "logger", "verbose", "x", "y", "validation_data"}
 )
 """Arguments that an experiment does not need."""
+TEMPLATES = {"HyperResNet": "hyper_resnet", "HyperXception": "hyper_xception"}
+"""The models of KerasTuner that are templates here."""
 EARLY_STOPPING = "EarlyStopping"
 
 
@@ -51,6 +53,14 @@ def _search(module: Module, tuner: ast.Call, calls: Sequence[ast.Call]) -> CodeS
     searched = _arguments(searches[0], ("x", "y")) if searches else {}
     entry = _entry(module, arguments.get("hypermodel"), constants)
     return _described(module, tuner, {**arguments, **searched}, constants, tuner=name, entry=entry)
+
+
+def notices_of_templates(searches: Sequence[CodeSearch]) -> Iterator[CodeNotice]:
+    """Yield the searches over models of KerasTuner itself, which are templates here."""
+    for search in searches:
+        if (template := TEMPLATES.get(search.entry or "")) is not None:
+            message = f"{search.entry} needs no code: an experiment has it as the template {template}"
+            yield CodeNotice(path=search.path, line=search.line, message=message)
 
 
 def training_of(module: Module, call: ast.Call, entry: str) -> CodeSearch:
@@ -195,15 +205,19 @@ def _objective(
 
 
 def _entry(module: Module, node: ast.expr | None, constants: Mapping[str, ast.expr]) -> str | None:
-    """Return the name of the function or class that a tuner gets."""
+    """Return the name of the function or class that a tuner gets, without that of its module."""
     if isinstance(node, ast.Name) and isinstance(bound := constants.get(node.id), ast.Call):
-        node = bound if module.full_name(bound.func)[:1].isupper() else node
+        node = bound if _last_name(module, bound.func)[:1].isupper() else node
     if isinstance(node, ast.Call):
         node = node.func
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call):
         # `Net().build_model` is the entry `Net.build_model`.
-        return printable(f"{module.full_name(node.value.func)}.{node.attr}")
-    return printable(module.full_name(node)) if isinstance(node, ast.Name) else None
+        return printable(f"{_last_name(module, node.value.func)}.{node.attr}")
+    return printable(_last_name(module, node)) or None if node is not None else None
+
+
+def _last_name(module: Module, node: ast.expr) -> str:
+    return module.full_name(node).rpartition(".")[2]
 
 
 def _callbacks(node: ast.expr | None, constants: Mapping[str, ast.expr]) -> Iterator[ast.Call]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobs.messages.code import CodeNotice
-from workers.code_reader.builders import takes_hyperparameters
+from workers.code_reader.builders import statements_of, takes_hyperparameters
 from workers.code_reader.modules import Module, printable
 from workers.code_reader.scripts import is_start, reads_arguments
 from workers.code_reader.trained_models import TrainedModel, trained_models
@@ -104,6 +104,18 @@ class Notebook:
         """Return the models for which a function is made."""
         return [model for model in self.trained if not model.obstacle]
 
+    def own_tuners(self) -> Iterator[CodeNotice]:
+        """Yield the classes of tuners, whose `run_trial` no experiment calls."""
+        for node in statements_of(self._module.tree):
+            if isinstance(node, ast.ClassDef) and any(
+                tuner_of(self._module.full_name(base)) for base in node.bases
+            ):
+                message = (
+                    f"{node.name} is a tuner: no experiment calls its run_trial; train in fit(self, hp, "
+                    "model) of a HyperModel class, or start the file as a script"
+                )
+                yield self._notice(node.lineno, message)
+
     def models(self) -> Iterator[CodeNotice]:
         """Yield what becomes of the models that statements build and train."""
         for model in self.trained:
@@ -179,7 +191,8 @@ class Notebook:
             more = {
                 name
                 for node in self._module.tree.body
-                if not _defines(node)
+                # One that is left out needs nothing.
+                if not (_defines(node) or self._works(node) or self._uses[id(node)].asks & tainted)
                 for name in self._uses[id(node)].reads
                 if (self._uses[id(node)].binds | _holders(node)) & needed - tainted
             }

@@ -22,7 +22,7 @@ from jobs.messages.code import (
 from workers.code_reader import packages
 from workers.code_reader.builders import LOOKED_FOR
 from workers.code_reader.definitions import Definitions
-from workers.code_reader.described_search import searches_of, training_of
+from workers.code_reader.described_search import notices_of_templates, searches_of, training_of
 from workers.code_reader.files import SourceFile, collect
 from workers.code_reader.limits import Budget
 from workers.code_reader.modules import Module, Unreadable
@@ -138,6 +138,7 @@ def _notebooks(
     A file with a script alone is started to run, and not imported.
     """
     imported = {entry.path for entry in entries if entry.kind != "script"}
+    scripts = {entry.path for entry in entries if entry.kind == "script"}
     wanted = packages.requirements if packages is not None else []
     brings_tensorflow = any(line.lower().startswith(TENSORFLOW) for line in wanted)
     runs: list[CodeNotice] = []
@@ -146,6 +147,8 @@ def _notebooks(
     for module in modules:
         try:
             notebook = Notebook(module)
+            if module.path not in scripts:
+                lost += notebook.own_tuners()
             if module.path not in imported and not module.magics and not notebook.trained:
                 continue
             if not brings_tensorflow:
@@ -154,7 +157,9 @@ def _notebooks(
                 runs += islice(notebook.notices(), MAX_FOUND)
                 lost += notebook.lost_names()
                 lost += notebook.models()
-                searches += searches_of(module)
+                described = searches_of(module)
+                lost += notices_of_templates(described)
+                searches += described
                 searches += [training_of(module, each.call, each.function) for each in notebook.functions()]
         except (RecursionError, MemoryError):
             continue
