@@ -26,6 +26,7 @@ import numpy as np
 from benchmarks.guides import ours, rows, theirs
 from benchmarks.guides.examples import EXAMPLES, Example
 from benchmarks.guides.pasting import as_notebook, pasted
+from benchmarks.guides.table import table
 from jobs.spec.formats import keras_tuner as keras_tuner_format
 
 
@@ -37,7 +38,11 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=4)
     parser.add_argument("--results", type=Path, default=Path("guides.jsonl"))
     parser.add_argument("--spaces", action="store_true", help="compare no scores")
+    parser.add_argument("--table", action="store_true", help="print the results of the file as a table")
     options = parser.parse_args()
+    if options.table:
+        print(table(options.results))
+        return
     done = _done(options.results)
     for example in EXAMPLES:
         if example.label in done or not any(text in example.label for text in options.only):

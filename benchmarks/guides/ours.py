@@ -68,7 +68,7 @@ class Report:
 
 
 def readings(text: str, name: str, folder: Path) -> tuple[Reading, Reading, str]:
-    """Return what is found in pasted code, in its definitions alone, and their text."""
+    """Return the findings in pasted code and in its definitions alone, and their text."""
     folder.mkdir(parents=True, exist_ok=True)
     sent = folder / "sent"
     sent.write_text(text, encoding="utf-8")
@@ -146,7 +146,7 @@ class Trials:
         return ExperimentSpec.model_validate(body if search is None else {**body, "search": search})
 
     def problems(self, objective: dict[str, str], epochs: int) -> Iterator[str]:
-        """Yield what the checks say against a search; without a space, against a training."""
+        """Yield the problems of a search; without a space, those of a training."""
         search = {"algorithm": "random", "objective": objective} if self.built.space else None
         yield from (
             f"{each.pointer}: {each.message}"

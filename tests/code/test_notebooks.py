@@ -477,7 +477,7 @@ def test_each_entry_has_the_search_of_its_own_tuner(tmp_path: Path) -> None:
     assert described[2] == ("GridSearch", "HyperResNet", None, None)
     first, net = found.search_for("first"), found.search_for("Net")
     assert first is not None and (first.metric, first.batch_size) == ("val_loss", None)
-    assert net is None or (net.metric, net.direction, net.epochs) == ("val_f1", "max", 7)
+    assert net is not None and (net.metric, net.direction, net.epochs) == ("val_f1", "max", 7)
     assert found.search == found.searches[2]
 
 

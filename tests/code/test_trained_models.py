@@ -1,10 +1,16 @@
 """A pasted file without a function that builds models: the lines that build and train one become such."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.code.test_notebooks import definitions_of, found_in
+from jobs.models import CodeVersion
+from jobs.spec.experiment import ExperimentSpec
+from tests.code.test_notebooks import definitions_of, found_in, stored
+from tests.factories import make_dataset
+from tests.markup import squeezed
+from tests.people import People, browser_of
 
 IMPORTS = "import keras\nimport numpy as np\nfrom keras import layers\n"
 GUIDE = (
@@ -169,3 +175,24 @@ def test_a_class_that_is_defined_again_after_the_training_is_named(tmp_path: Pat
 def test_other_files_get_no_function(tmp_path: Path, text: str) -> None:
     kept, _ = definitions_of(tmp_path, text)
     assert "(hp)" not in kept.replace("build(hp)", "")
+
+
+def test_one_click_makes_the_function_and_the_training_is_proposed(people: People) -> None:
+    make_dataset("flowers", project=people.project, by=people.member)
+    browser = browser_of(people.trainer)
+    sent = stored(browser, GUIDE)
+    page = squeezed(browser.get(f"/code/{sent['digest']}?project=yard").content.decode())
+    assert "become a function build_model(hp)" in page
+    assert "<code>fit</code> of the model of <code>build_model</code>" in page and "class_weight" in page
+    assert browser.post(f"/code/{sent['digest']}/definitions?project=yard").status_code == 303
+    kept = CodeVersion.objects.order_by("-pk")[0]
+    start = f"/p/yard/experiments/new?code={kept.digest}&entry=build_model&dataset=flowers"
+    spec = json.loads(browser.get(start).context["entries"]["spec"])
+    assert spec["model"] == {"kind": "code", "digest": kept.digest, "entry": "build_model"}
+    assert "search" not in spec and "after" not in spec
+    assert spec["fit"] == {
+        "epochs": 5, "batch_size": 16,
+        "early_stopping": {"monitor": "val_loss", "patience": 3, "min_delta": 0.0, "restore_best": False},
+    }  # fmt: skip
+    assert spec["data"]["split"]["validation"] == 0.25
+    ExperimentSpec.model_validate(spec)

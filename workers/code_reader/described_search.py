@@ -46,12 +46,12 @@ def _search(module: Module, tuner: ast.Call, calls: Sequence[ast.Call]) -> CodeS
         calls: those from there to the next tuner.
     """
     searches = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "search"]
-    # A name has the value that it was given last before the search.
+    # A name has the value that it was given last before the line.
     constants = _constants(module, (searches[0] if searches else tuner).lineno)
     name = _tuner(module, tuner)
     arguments = _arguments(tuner, POSITIONAL.get(name, FIRST))
     searched = _arguments(searches[0], ("x", "y")) if searches else {}
-    entry = _entry(module, arguments.get("hypermodel"), constants)
+    entry = _entry(module, arguments.get("hypermodel"), _constants(module, tuner.lineno))
     return _described(module, tuner, {**arguments, **searched}, constants, tuner=name, entry=entry)
 
 

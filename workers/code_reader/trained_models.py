@@ -245,7 +245,7 @@ def _changes_in(node: ast.stmt) -> Iterator[tuple[str, str]]:
 
 
 def _text_of(module: Module, node: ast.stmt) -> str:
-    """Return a statement as it is written; anew if it shares a line or has a text of several lines."""
+    """Return a statement as it is written; unparsed if it shares a line or has a text of several lines."""
     end = node.end_lineno or node.lineno
     has_long_text = any(
         isinstance(part, ast.Constant | ast.JoinedStr) and part.lineno != part.end_lineno
