@@ -11,7 +11,7 @@ from webapp import code_reader
 
 
 def keep_definitions(version: CodeVersion, *, by: User) -> Created:
-    """Store a version with the definitions of this one. It keeps the search that the other lines describe.
+    """Store a version with the definitions of this one. It keeps the searches that the other lines describe.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -23,6 +23,7 @@ def keep_definitions(version: CodeVersion, *, by: User) -> Created:
         raise Conflict(f"{version} has definitions only.", code="definitions_only")
     received = [(store().path(file.artifact_id), file.path) for file in files_of(version)]
     with code_reader.check_files(received, "file", definitions_only=True) as (files, contents):
-        found = contents.model_copy(update={"search": version.findings.search})
+        described = {"search": version.findings.search, "searches": version.findings.searches}
+        found = contents.model_copy(update=described)
         stored = actions.store_files(version.project, files, found)
     return actions.create(version.project, name=version.name, code=stored, by=by)

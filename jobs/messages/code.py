@@ -143,12 +143,15 @@ class CallbackOfCode(Frozen):
 
 
 class CodeSearch(Frozen):
-    """The search that a pasted file describes by a tuner of KerasTuner and its call of `search`."""
+    """The search that a pasted file describes by a tuner of KerasTuner and its call of `search`.
+
+    Without a tuner it is a training, which the call of a model's `fit` describes.
+    """
 
     path: str
     line: int
-    tuner: str = Field(description="The class of the tuner.")
-    entry: str | None = Field(None, description="The function or class that it tunes.")
+    tuner: str = Field(description="The class of the tuner; empty for a training.")
+    entry: str | None = Field(None, description="The function or class that builds the model.")
     metric: str | None = Field(None, description="Of the objective; of the first of several.")
     direction: Literal["min", "max"] | None = None
     max_trials: int | None = None
@@ -188,9 +191,23 @@ class CodeFound(Frozen):
     problems: list[CodeProblem] = []
     notices: list[CodeNotice] = []
     runs: list[CodeNotice] = Field([], description="Statements that do more than define, as in a notebook.")
-    search: CodeSearch | None = Field(None, description="The search that such statements describe.")
+    search: CodeSearch | None = Field(None, description="The last search that such statements describe.")
+    searches: list[CodeSearch] = Field(
+        [], description="All searches and trainings that such statements describe, in their order."
+    )
     packages: CodePackages | None = None
     left_out: int = Field(0, description="Files that were not kept: hidden ones, compiled ones and caches.")
+
+    @property
+    def described(self) -> list[CodeSearch]:
+        """Return all described searches and trainings; findings of earlier releases have one alone."""
+        return self.searches or [search for search in (self.search,) if search is not None]
+
+    def search_for(self, entry: str) -> CodeSearch | None:
+        """Return the last search or training that is described for an entry; None without one."""
+        known = [search for search in self.described if search.entry == entry]
+        unknown = [search for search in self.described if search.entry is None]
+        return (known or unknown or [None])[-1]
 
     def summary(self) -> dict[str, object]:
         """Return the counts and errors that version lists show."""

@@ -184,8 +184,8 @@ def test_ordinary_code_is_no_notebook(tmp_path: Path, text: str) -> None:
 
 def test_a_script_may_train_on_its_own(tmp_path: Path) -> None:
     text = "import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)\n"
-    assert not found_in(tmp_path, text).runs
     assert not found_in(tmp_path, f"{text}args = parser.parse_args()\n").runs
+    assert not found_in(tmp_path, text.replace("tf.keras.Sequential", "tf.Module")).runs
 
 
 def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
@@ -450,3 +450,98 @@ def test_imports_that_are_repeated_in_several_cells_change_each_use_once(
     builder = "def make(hp):\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
     kept, _ = definitions_of(tmp_path, cell + between + cell + builder)
     assert kept.endswith("def make(hp):\n    return keras.Sequential([keras.layers.Dense(1)])\n")
+
+
+SEVERAL = """import keras_tuner as kt
+
+def first(hp): ...
+
+class Net(kt.HyperModel):
+    def build(self, hp): ...
+
+hypermodel = Net()
+tuner = kt.RandomSearch(first, objective="val_loss", max_trials=3)
+tuner.search(x, y, epochs=2)
+tuner = kt.BayesianOptimization(hypermodel, kt.Objective("val_f1", "max"), max_trials=4)
+hypermodel = kt.applications.HyperResNet(input_shape=(8, 8, 1), classes=3)
+tuner.search(x, y, epochs=7, batch_size=64)
+tuner = kt.GridSearch(hypermodel, "val_accuracy")
+tuner.search(x, y)
+"""
+
+
+def test_each_entry_has_the_search_of_its_own_tuner(tmp_path: Path) -> None:
+    found = found_in(tmp_path, SEVERAL)
+    described = [(each.tuner, each.entry, each.max_trials, each.epochs) for each in found.searches]
+    assert described[0] == ("RandomSearch", "first", 3, 2)
+    assert described[2] == ("GridSearch", "HyperResNet", None, None)
+    first, net = found.search_for("first"), found.search_for("Net")
+    assert first is not None and (first.metric, first.batch_size) == ("val_loss", None)
+    assert net is not None and (net.metric, net.direction, net.epochs) == ("val_f1", "max", 7)
+    assert found.search == found.searches[2]
+
+
+def test_a_model_of_keras_tuner_itself_is_named_as_a_template(tmp_path: Path) -> None:
+    (notice,) = found_in(tmp_path, SEVERAL).notices
+    assert (notice.line, notice.message) == (
+        14,
+        "HyperResNet needs no code: an experiment has it as the template hyper_resnet",
+    )
+
+
+def test_an_entry_of_another_file_has_its_search(tmp_path: Path) -> None:
+    text = "import keras_tuner\nimport nets\ntuner = keras_tuner.RandomSearch(nets.build, 'val_loss')\n"
+    found = read_files(tmp_path, {"nets.py": "def build(hp): ...\n", "run.py": f"{text}def other(hp): ...\n"})
+    search = found.found.search_for("build")
+    assert search is not None and search.path == "run.py"
+
+
+def test_findings_of_an_earlier_release_have_their_one_search() -> None:
+    found = CodeFound.model_validate(
+        {"search": {"path": "model.py", "line": 3, "tuner": "RandomSearch", "entry": "build"}}
+    )
+    assert found.search_for("other") is None
+    search = found.search_for("build")
+    assert search is not None and search.line == 3
+
+
+def test_a_tuner_of_its_own_is_named_since_no_experiment_calls_it(tmp_path: Path) -> None:
+    text = (
+        "import keras_tuner as kt\ndef build(hp): ...\n"
+        "class Own(kt.RandomSearch):\n    def run_trial(self, trial): ...\n"
+    )
+    (notice,) = found_in(tmp_path, text).notices
+    assert notice.line == 3
+    assert "Own is a tuner: no experiment calls its run_trial; train in fit" in notice.message
+    assert not found_in(tmp_path, f"{text}if __name__ == '__main__':\n    Own(build)\n").notices
+
+
+def test_keras_is_imported_itself_if_only_lines_that_run_use_the_rest_of_tensorflow(tmp_path: Path) -> None:
+    text = """import tensorflow as tf
+def build(hp):
+    return tf.keras.Sequential([tf.keras.layers.Dense(hp.Int("units", 4, 8))])
+rows = tf.data.Dataset.from_tensor_slices(load_data())
+tuner.search(rows)
+"""
+    kept, found = definitions_of(tmp_path, text)
+    assert kept.startswith("import keras\n") and "tf." not in kept
+    assert not found.runs
+
+
+def test_an_imported_module_is_not_taken_for_one_that_the_data_give(tmp_path: Path) -> None:
+    text = "import other\ndef build(hp):\n    return other.net(hp)\nother.fit(read_csv('a.csv'))\n"
+    kept, found = definitions_of(tmp_path, text)
+    assert "import other" in kept and not found.notices
+    assert not found_in(tmp_path, text).notices
+
+
+def test_a_training_between_two_models_of_one_name_needs_no_data_in_the_definitions(tmp_path: Path) -> None:
+    text = """import keras
+x = keras.datasets.mnist.load_data()
+model = keras.Sequential()
+model.fit(x)
+model = keras.Sequential([keras.layers.Dense(3)])
+def build(hp):
+    return keras.Sequential([model, keras.layers.Dense(hp.Int("units", 4, 8))])
+"""
+    assert not found_in(tmp_path, text).notices

@@ -1,11 +1,14 @@
-"""Reads the search that a pasted file describes: a tuner of KerasTuner, and its call of `search`."""
+"""Reads the searches and the training that a pasted file describes.
+
+A search is a tuner of KerasTuner and its call of `search`; a training is the call of a model's `fit`.
+"""
 
 import ast
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs.messages.code import CallbackOfCode, CodeSearch
+from jobs.messages.code import CallbackOfCode, CodeNotice, CodeSearch
 from workers.code_reader.modules import Module, printable
 from workers.code_reader.tuners import SEARCHES, tuner_of
 
@@ -18,48 +21,92 @@ NO_FIELD = frozenset(
     {"overwrite", "directory", "project_name", "logger", "verbose", "x", "y", "validation_data"}
 )
 """Arguments that an experiment does not need."""
+TEMPLATES = {"HyperResNet": "hyper_resnet", "HyperXception": "hyper_xception"}
+"""The models of KerasTuner that are templates here."""
 EARLY_STOPPING = "EarlyStopping"
 
 
-def search_of(module: Module) -> CodeSearch | None:
-    """Return the last search of a file; None if it makes no tuner."""
-    constants = _constants(module)
-    tuners = [call for call in _calls(module.tree) if _tuner(module, call)]
-    if not tuners:
-        return None
-    tuner = tuners[-1]
+def searches_of(module: Module) -> list[CodeSearch]:
+    """Return the searches of a file in their order: one for each tuner that it makes."""
+    calls = _calls(module.tree)
+    tuners = [call for call in calls if _tuner(module, call)]
+    searches = []
+    for i, tuner in enumerate(tuners):
+        end = tuners[i + 1].lineno if i + 1 < len(tuners) else math.inf
+        searches.append(_search(module, tuner, [call for call in calls if tuner.lineno <= call.lineno < end]))
+    return searches
+
+
+def _search(module: Module, tuner: ast.Call, calls: Sequence[ast.Call]) -> CodeSearch:
+    """Return the search of a tuner.
+
+    Args:
+        module: the file.
+        tuner: the call that makes the tuner.
+        calls: those from there to the next tuner.
+    """
+    searches = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "search"]
+    # A name has the value that it was given last before the line.
+    constants = _constants(module, (searches[0] if searches else tuner).lineno)
     name = _tuner(module, tuner)
-    given = _arguments(tuner, POSITIONAL.get(name, FIRST))
-    searches = [
-        call
-        for call in _calls(module.tree)
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "search" and call.lineno >= tuner.lineno
-    ]
+    arguments = _arguments(tuner, POSITIONAL.get(name, FIRST))
     searched = _arguments(searches[0], ("x", "y")) if searches else {}
-    metric, direction = _objective(module, given.get("objective"), constants)
-    found = _Numbers({**given, **searched}, constants)
-    stopping = _early_stopping(module, searched.get("callbacks"), constants)
-    taken = {"hypermodel", "objective", "epochs", "callbacks", *found.names, *NO_FIELD}
-    left_out = [printable(each) for each in (*given, *searched) if each not in taken]
-    left_out += [printable(each) for each in _other_callbacks(module, searched.get("callbacks"), constants)]
+    entry = _entry(module, arguments.get("hypermodel"), _constants(module, tuner.lineno))
+    return _described(module, tuner, {**arguments, **searched}, constants, tuner=name, entry=entry)
+
+
+def notices_of_templates(searches: Sequence[CodeSearch]) -> Iterator[CodeNotice]:
+    """Yield the searches over models of KerasTuner itself, which are templates here."""
+    for search in searches:
+        if (template := TEMPLATES.get(search.entry or "")) is not None:
+            message = f"{search.entry} needs no code: an experiment has it as the template {template}"
+            yield CodeNotice(path=search.path, line=search.line, message=message)
+
+
+def training_of(module: Module, call: ast.Call, entry: str) -> CodeSearch:
+    """Return the training that a call of a model's `fit` describes.
+
+    Args:
+        module: the file.
+        call: of `fit`.
+        entry: the function that builds the model.
+    """
+    constants = _constants(module, call.lineno)
+    return _described(module, call, _arguments(call, ("x", "y")), constants, tuner="", entry=entry)
+
+
+def _described(
+    module: Module,
+    call: ast.Call,
+    arguments: Mapping[str, ast.expr],
+    constants: Mapping[str, ast.expr],
+    *,
+    tuner: str,
+    entry: str | None,
+) -> CodeSearch:
+    metric, direction = _objective(module, arguments.get("objective"), constants)
+    numbers = _Numbers(arguments, constants)
+    taken = {"hypermodel", "objective", "callbacks", *numbers.names, *NO_FIELD}
+    left_out = [printable(name) for name in arguments if name not in taken]
+    left_out += [printable(text) for text in _other_callbacks(module, arguments.get("callbacks"), constants)]
     return CodeSearch(
         path=module.path,
-        line=tuner.lineno,
-        tuner=name,
-        entry=_entry(module, given.get("hypermodel"), constants),
+        line=call.lineno,
+        tuner=tuner,
+        entry=entry,
         metric=metric,
         direction=direction,
-        max_trials=found.whole("max_trials"),
-        executions=found.whole("executions_per_trial"),
-        seed=found.whole("seed"),
-        max_epochs=found.whole("max_epochs"),
-        factor=found.whole("factor"),
-        iterations=found.whole("hyperband_iterations"),
-        epochs=found.whole("epochs"),
-        batch_size=found.whole("batch_size"),
-        validation_split=found.number("validation_split"),
-        early_stopping=stopping,
-        left_out=left_out + found.unknown,
+        max_trials=numbers.whole("max_trials"),
+        executions=numbers.whole("executions_per_trial"),
+        seed=numbers.whole("seed"),
+        max_epochs=numbers.whole("max_epochs"),
+        factor=numbers.whole("factor"),
+        iterations=numbers.whole("hyperband_iterations"),
+        epochs=numbers.whole("epochs"),
+        batch_size=numbers.whole("batch_size"),
+        validation_split=numbers.number("validation_split"),
+        early_stopping=_early_stopping(module, arguments.get("callbacks"), constants),
+        left_out=left_out + numbers.unknown,
     )
 
 
@@ -119,12 +166,12 @@ def _arguments(call: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr]:
     return given | {each.arg: each.value for each in call.keywords if each.arg is not None}
 
 
-def _constants(module: Module) -> dict[str, ast.expr]:
-    """Return the expressions that the file's assignments bind to single names; the last one counts."""
+def _constants(module: Module, line: int) -> dict[str, ast.expr]:
+    """Return the expressions that assignments up to a line bind to single names; the last one counts."""
     return {
         target.id: node.value
         for node in module.tree.body
-        if isinstance(node, ast.Assign)
+        if isinstance(node, ast.Assign) and node.lineno <= line
         for target in node.targets
         if isinstance(target, ast.Name)
     }
@@ -158,15 +205,19 @@ def _objective(
 
 
 def _entry(module: Module, node: ast.expr | None, constants: Mapping[str, ast.expr]) -> str | None:
-    """Return the name of the function or class that a tuner gets."""
+    """Return the name of the function or class that a tuner gets, without that of its module."""
     if isinstance(node, ast.Name) and isinstance(bound := constants.get(node.id), ast.Call):
-        node = bound if module.full_name(bound.func)[:1].isupper() else node
+        node = bound if _last_name(module, bound.func)[:1].isupper() else node
     if isinstance(node, ast.Call):
         node = node.func
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call):
         # `Net().build_model` is the entry `Net.build_model`.
-        return printable(f"{module.full_name(node.value.func)}.{node.attr}")
-    return printable(module.full_name(node)) if isinstance(node, ast.Name) else None
+        return printable(f"{_last_name(module, node.value.func)}.{node.attr}")
+    return printable(_last_name(module, node)) or None if node is not None else None
+
+
+def _last_name(module: Module, node: ast.expr) -> str:
+    return module.full_name(node).rpartition(".")[2]
 
 
 def _callbacks(node: ast.expr | None, constants: Mapping[str, ast.expr]) -> Iterator[ast.Call]:

@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobs.messages.code import CodeNotice
+from workers.code_reader.builders import statements_of, takes_hyperparameters
 from workers.code_reader.modules import Module, printable
-from workers.code_reader.scripts import is_start
+from workers.code_reader.scripts import is_start, reads_arguments
+from workers.code_reader.trained_models import TrainedModel, trained_models
 from workers.code_reader.tuners import tuner_of
 from workers.code_reader.uses import executed, use_of
 
@@ -40,6 +42,7 @@ class Notebook:
     Attributes:
         runs: statements that load data, train or show something when the file is imported, in their order.
         kept: all statements that are needed to define its functions and classes.
+        trained: the models that statements build and train, if no function builds one.
     """
 
     def __init__(self, module: Module) -> None:
@@ -49,9 +52,13 @@ class Notebook:
         tainted = self._tainted()
         defined = self._defined(tainted)
         needed = self._needed(defined, tainted)
+        self.trained = [] if _has_builder(module) else trained_models(module, self._uses, self.runs)
+        imports = needed | {name for model in self.functions() for name in model.reads}
         fixed = {id(node) for node in defined}
         self.kept = [
-            node for node in module.tree.body if id(node) in fixed or self._is_kept(node, needed, tainted)
+            node
+            for node in module.tree.body
+            if id(node) in fixed or self._is_kept(node, needed, tainted, imports)
         ]
         self._missing = needed & tainted
 
@@ -90,7 +97,35 @@ class Notebook:
                     if other.lineno in (first, last):
                         lines[other.lineno - 1] += f"{ast.unparse(other)}\n"
         text = "".join(self._without_gaps(lines)).strip()
-        return f"{text}\n"
+        functions = [f"\n\n{model.text(self._module)}" for model in self.functions()]
+        return "".join([f"{text}\n", *functions])
+
+    def functions(self) -> list[TrainedModel]:
+        """Return the models for which a function is made."""
+        return [model for model in self.trained if not model.obstacle]
+
+    def own_tuners(self) -> Iterator[CodeNotice]:
+        """Yield the classes of tuners, whose `run_trial` no experiment calls."""
+        for node in statements_of(self._module.tree):
+            if isinstance(node, ast.ClassDef) and any(
+                tuner_of(self._module.full_name(base)) for base in node.bases
+            ):
+                message = (
+                    f"{node.name} is a tuner: no experiment calls its run_trial; train in fit(self, hp, "
+                    "model) of a HyperModel class, or start the file as a script"
+                )
+                yield self._notice(node.lineno, message)
+
+    def models(self) -> Iterator[CodeNotice]:
+        """Yield what becomes of the models that statements build and train."""
+        for model in self.trained:
+            message = (
+                f"no function can be made of the lines that build {model.name}: {model.obstacle}"
+                if model.obstacle
+                else f"keep the definitions: the lines that build {model.name}, which is trained here, "
+                f"become a function {model.function}(hp), with which an experiment can be started"
+            )
+            yield self._notice(model.call.lineno, message)
 
     def _without_gaps(self, lines: Sequence[str]) -> Iterator[str]:
         """Yield the lines with two empty ones at most between statements; those inside of a text stay."""
@@ -118,7 +153,7 @@ class Notebook:
                 tainted |= use.binds
                 if not _defines(node):
                     # `normalizer.adapt(x)` changes what `normalizer` is.
-                    tainted |= _holders(node)
+                    tainted |= _holders(node) - {*self._module.imported}
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 tainted -= use.binds
         return tainted
@@ -156,7 +191,8 @@ class Notebook:
             more = {
                 name
                 for node in self._module.tree.body
-                if not _defines(node)
+                # One that is left out needs nothing.
+                if not (_defines(node) or self._works(node) or self._uses[id(node)].asks & tainted)
                 for name in self._uses[id(node)].reads
                 if (self._uses[id(node)].binds | _holders(node)) & needed - tainted
             }
@@ -164,10 +200,10 @@ class Notebook:
                 return needed
             needed |= more
 
-    def _is_kept(self, node: ast.stmt, needed: set[str], tainted: set[str]) -> bool:
+    def _is_kept(self, node: ast.stmt, needed: set[str], tainted: set[str], imports: set[str]) -> bool:
         use = self._uses[id(node)]
         if isinstance(node, ast.Import | ast.ImportFrom):
-            return bool(use.binds & (needed | {"*", "annotations"}))
+            return bool(use.binds & (imports | {"*", "annotations"}))
         if _is_text(node):
             return True
         if _defines(node) or self._works(node) or use.asks & tainted:
@@ -177,6 +213,16 @@ class Notebook:
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _has_builder(module: Module) -> bool:
+    """Return whether a function of a file takes hyperparameters, or the file is started as a script."""
+    functions = (
+        node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    if any(is_start(node) or reads_arguments(node) for node in module.tree.body):
+        return True
+    return any(takes_hyperparameters(module, node) for node in functions)
 
 
 def _defines(node: ast.AST) -> bool:

@@ -22,7 +22,7 @@ from jobs.messages.code import (
 from workers.code_reader import packages
 from workers.code_reader.builders import LOOKED_FOR
 from workers.code_reader.definitions import Definitions
-from workers.code_reader.described_search import search_of
+from workers.code_reader.described_search import notices_of_templates, searches_of, training_of
 from workers.code_reader.files import SourceFile, collect
 from workers.code_reader.limits import Budget
 from workers.code_reader.modules import Module, Unreadable
@@ -57,8 +57,8 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     modules, problems = _parse([file for file in files if file.is_python])
     entries = _entries(modules, problems)
     code_packages = _packages(files, problems)
-    runs, search, lost = _notebooks(modules, entries, code_packages)
-    if not entries and modules:
+    runs, searches, lost = _notebooks(modules, entries, code_packages)
+    if not entries and not lost and modules:
         message = f"nothing that Trainyard can use was found; it looks for {LOOKED_FOR}"
         lost.append(CodeNotice(path=modules[0].path, message=message))
     return CodeFound(
@@ -67,7 +67,8 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
         problems=problems[:MAX_FOUND],
         notices=lost[:MAX_FOUND],
         runs=runs[:MAX_FOUND],
-        search=search,
+        search=next((search for search in reversed(searches) if search.tuner), None),
+        searches=searches[:MAX_FOUND],
         packages=code_packages,
         left_out=left_out,
     )
@@ -117,44 +118,52 @@ def _with_definitions_only(file: SourceFile) -> SourceFile:
         module = Module.parse(file)
     except Unreadable:
         return file
+    notebook = Notebook(module)
+    if notebook.runs or module.magics:
+        text = notebook.text()
+        file = SourceFile(file.path, text.encode(), text)
+        module = Module.parse(file)
+    # Afterwards, since a line that was left out may have used other parts of TensorFlow.
     if any(notices_of_tensorflow(module)):
         text = with_keras(module)
         file = SourceFile(file.path, text.encode(), text)
-        module = Module.parse(file)
-    notebook = Notebook(module)
-    if not notebook.runs and not module.magics:
-        return file
-    text = notebook.text()
-    return SourceFile(file.path, text.encode(), text)
+    return file
 
 
 def _notebooks(
     modules: list[Module], entries: list[CodeEntry], packages: CodePackages | None
-) -> tuple[list[CodeNotice], CodeSearch | None, list[CodeNotice]]:
-    """Return the statements that run, the search that they describe, and names that are lost with them.
+) -> tuple[list[CodeNotice], list[CodeSearch], list[CodeNotice]]:
+    """Return the statements that run, the searches that they describe, and names that are lost with them.
 
     A file with a script alone is started to run, and not imported.
     """
     imported = {entry.path for entry in entries if entry.kind != "script"}
+    scripts = {entry.path for entry in entries if entry.kind == "script"}
     wanted = packages.requirements if packages is not None else []
     brings_tensorflow = any(line.lower().startswith(TENSORFLOW) for line in wanted)
     runs: list[CodeNotice] = []
     lost: list[CodeNotice] = []
-    search: CodeSearch | None = None
+    searches: list[CodeSearch] = []
     for module in modules:
-        if module.path not in imported and not module.magics:
-            continue
         try:
             notebook = Notebook(module)
+            if module.path not in scripts:
+                lost += notebook.own_tuners()
+            if module.path not in imported and not module.magics and not notebook.trained:
+                continue
             if not brings_tensorflow:
                 runs += islice(notices_of_tensorflow(module), MAX_FOUND)
             if notebook.runs or module.magics:
                 runs += islice(notebook.notices(), MAX_FOUND)
                 lost += notebook.lost_names()
-                search = search or search_of(module)
+                lost += notebook.models()
+                described = searches_of(module)
+                lost += notices_of_templates(described)
+                searches += described
+                searches += [training_of(module, each.call, each.function) for each in notebook.functions()]
         except (RecursionError, MemoryError):
             continue
-    return runs, search, lost
+    return runs, searches, lost
 
 
 def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:

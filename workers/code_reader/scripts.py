@@ -22,7 +22,7 @@ def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None
         module: the file.
         modules: all of the version by their paths, since a script may import its parser.
     """
-    start = next((node for node in module.tree.body if is_start(node) or _reads_arguments(node)), None)
+    start = next((node for node in module.tree.body if is_start(node) or reads_arguments(node)), None)
     if start is None:
         return None
     declared = _declared(module, modules)
@@ -66,7 +66,7 @@ def is_start(node: ast.stmt) -> bool:
     return has_name and any(constant(side) == "__main__" for side in sides)
 
 
-def _reads_arguments(node: ast.stmt) -> bool:
+def reads_arguments(node: ast.stmt) -> bool:
     """Return whether a module's statement calls `parse_args` when the module is imported."""
     # The content of a function or a class is not executed then.
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):

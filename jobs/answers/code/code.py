@@ -39,7 +39,10 @@ class CodeVersionOut(CodeSummaryOut):
     runs: Stored[list[CodeNotice]] = Field(
         description="Statements that load data or train when the file is imported, as in a notebook."
     )
-    search: Stored[CodeSearch | None] = Field(description="The search that these statements describe.")
+    search: Stored[CodeSearch | None] = Field(description="The last search that these statements describe.")
+    searches: Stored[list[CodeSearch]] = Field(
+        description="All searches and trainings that these statements describe, in their order."
+    )
     requirements: Stored[CodePackages | None] = Field(
         description="The packages of `requirements.txt` or `pyproject.toml`."
     )

@@ -109,10 +109,7 @@ def version_of_draft(project: Project, digest: object) -> CodeVersion:
 def described_search(project: Project, digest: str, entry: str) -> CodeSearch | None:
     """Return the search that a version describes for an entry; None without one."""
     version = CodeVersion.objects.filter(project=project, digest=digest).first()
-    search = version.findings.search if version is not None else None
-    if search is None or search.entry not in (None, entry.rpartition(":")[2]):
-        return None
-    return search
+    return None if version is None else version.findings.search_for(entry.rpartition(":")[2])
 
 
 def versions_to_choose(version: CodeVersion) -> list[CodeVersion]:
@@ -159,6 +156,7 @@ def version_out(version: CodeVersion) -> CodeVersionOut:
         notices=findings.notices,
         runs=findings.runs,
         search=findings.search,
+        searches=findings.searches,
         requirements=findings.packages,
         left_out=findings.left_out,
     )

@@ -22,7 +22,10 @@ Json = dict[str, Any]
 
 
 def with_search(spec: Json, search: CodeSearch) -> Json:
-    """Return a spec with the algorithm, the objective and the settings of a described search."""
+    """Return a spec with the algorithm, the objective and the settings of a described search.
+
+    Of a training, the spec has no search, and no steps that need one.
+    """
     metric = search.metric or "val_loss"
     direction = search.direction or measures.direction(metric)
     body: Json = {
@@ -43,6 +46,8 @@ def with_search(spec: Json, search: CodeSearch) -> Json:
     if (stopping := search.early_stopping) is not None:
         fit["early_stopping"] = stopping.model_dump(mode="json", exclude_none=True)
     changed = {**spec, "search": body, "fit": fit}
+    if not search.tuner:
+        changed = {name: part for name, part in changed.items() if name not in ("search", "after")}
     if search.validation_split:
         split = {**spec["data"]["split"], "validation": search.validation_split}
         changed["data"] = {**spec["data"], "split": split}
