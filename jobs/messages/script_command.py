@@ -16,13 +16,17 @@ from jobs.messages.script_values import (
 )
 from jobs.spec.sections.script_model import MODULE, ScriptArgument, ScriptModel
 
+REMAINDER = "..."
+"""The number of values of a place that takes all texts that follow."""
 
-def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[str]:
+
+def command_of(script: ScriptModel, declared: Sequence[CodeArgument], *, is_whole: bool = True) -> list[str]:
     """Return the interpreter's arguments: the script or module with its own arguments.
 
     Args:
         script: the script with all its values.
         declared: the arguments that it declares; others are passed as `--name value`.
+        is_whole: whether it declares no others, as far as that is known.
 
     Raises:
         ArgumentRefused: the script would not get a value as it is recorded.
@@ -30,7 +34,9 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[st
     module = script.entry.removeprefix(MODULE) if script.entry.startswith(MODULE) else ""
     start = ["-m", module] if module else [script.entry]
     chosen = chosen_command(script, declared)
-    usable = [argument for argument in declared if argument.command in (None, chosen)]
+    # Of two with one name, a command's own counts: its default replaces the value of the other.
+    usable = [argument for argument in declared if chosen is not None and argument.command == chosen]
+    usable += [argument for argument in declared if argument.command is None]
     options: dict[str | None, list[list[str]]] = {None: [], chosen: []}
     unended: dict[str, list[str]] = {}
     places: dict[str | None, dict[int, list[str]]] = {None: {}, chosen: {}}
@@ -42,7 +48,7 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[st
         if argument is None:
             if any(find_argument(name, value, [other]) for other in declared):
                 raise ArgumentRefused(name, f"the command {chosen!r} has no such argument")
-            texts = _generic(name, value)
+            texts = _generic(name, value, is_whole=is_whole)
             # A name alone is most often an option that takes no value.
             if isinstance(value, list):
                 unended[name] = texts
@@ -56,11 +62,18 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[st
             order = _places_of(argument.command, usable)
             places[argument.command][order.index(argument)] = passed_values(argument, name, value)
     main = passed_places(_places_of(None, usable), places[None])
+    rest = _rest_of(chosen, usable)
     if chosen is None:
-        return [*start, *_joined(main, options[None])]
+        return [*start, *_joined(main, options[None], rest)]
     own = passed_places(_places_of(chosen, usable), places[chosen])
-    before = _joined(main, _before_command(options[None], unended))
-    return [*start, *before, chosen, *_joined(own, options[chosen])]
+    before = _joined(main, _before_command(options[None], unended), is_last=False)
+    return [*start, *before, chosen, *_joined(own, options[chosen], rest)]
+
+
+def _rest_of(command: str | None, arguments: Sequence[CodeArgument]) -> str:
+    """Return the name of a parser's last place if it takes all texts that follow; else empty."""
+    places = _places_of(command, arguments)
+    return places[-1].name if places and places[-1].nargs == REMAINDER else ""
 
 
 def _places_of(command: str | None, arguments: Sequence[CodeArgument]) -> list[CodeArgument]:
@@ -93,14 +106,18 @@ def _before_command(options: list[list[str]], unended: dict[str, list[str]]) -> 
     return [*unended.values(), *last]
 
 
-def check_argument(name: str, value: ScriptArgument, declared: Sequence[CodeArgument]) -> None:
-    """Check that a script can get a value; also one that it does not declare.
+def check_argument(
+    name: str, value: ScriptArgument, declared: Sequence[CodeArgument], *, is_whole: bool = True
+) -> None:
+    """Check that a script can get a value; also one that it does not declare. See `command_of`.
 
     Raises:
         ArgumentRefused: it cannot.
     """
     argument = find_argument(name, value, declared)
-    if argument is not None and argument.action != "command":
+    if argument is None:
+        _generic(name, value, is_whole=is_whole)
+    elif argument.action != "command":
         passed = passed_option if argument.flags else passed_values
         passed(argument, name, value)
 
@@ -112,10 +129,26 @@ def path_of(entry: str) -> str:
     return entry
 
 
-def _joined(given: list[str], options: list[list[str]]) -> list[str]:
-    """Return the arguments without names before the options, or after `--` if one begins with a dash."""
+def _joined(given: list[str], options: list[list[str]], rest: str = "", *, is_last: bool = True) -> list[str]:
+    """Return the arguments without names before the options, or after `--` if one begins with a dash.
+
+    Args:
+        given: the texts without names.
+        options: the options with their values.
+        rest: the name of a place that takes all texts that follow, options and `--` too.
+        is_last: whether no command follows.
+
+    Raises:
+        ArgumentRefused: the first text would be read as an option.
+    """
     named_ones = [text for texts in options for text in texts]
-    if any(text.startswith("-") and not NEGATIVE.fullmatch(text) for text in given):
+    # Only argparse takes a negative number for no option, unless an option of its own looks like one.
+    dashed = [text for text in given if text.startswith("-") and (is_last or not NEGATIVE.fullmatch(text))]
+    if rest:
+        if given[:1] == dashed[:1] != []:
+            raise ArgumentRefused(rest, f"{given[0]!r} begins with a dash, so it would be read as an option")
+        return [*named_ones, *given]
+    if dashed:
         return [*named_ones, "--", *given]
     return [*given, *named_ones]
 
@@ -177,10 +210,21 @@ def _sets(argument: CodeArgument, value: ScriptArgument) -> bool:
     return isinstance(value, bool) and argument.action == ("true" if value else "false")
 
 
-def _generic(name: str, value: ScriptArgument) -> list[str]:
-    """Pass a value to an argument that is not known: `true` is its name alone, and `false` is left out."""
+def _generic(name: str, value: ScriptArgument, *, is_whole: bool) -> list[str]:
+    """Pass a value to an argument that is not known: `true` is its name alone, and `false` is left out.
+
+    Raises:
+        ArgumentRefused: the script has declarations that are not known, and what it takes for false is not
+            either.
+    """
     if isinstance(value, list):
         return [f"--{name}", *(value_text(each) for each in value)]
+    if value is False and not is_whole:
+        raise ArgumentRefused(
+            name,
+            "its declaration was not found, so without it, it may be true; leave it out if that means false, "
+            "or give the text that the script reads as false in quotation marks",
+        )
     if isinstance(value, bool):
         return [f"--{name}"] if value else []
     return named(f"--{name}", str(value))

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 
-from jobs.messages.code import CodeArgument, CodeEntry
+from jobs.messages.code import CodeEntry
 from workers.code_reader.argparse_arguments import PARSE, Declared, declared_by_argparse
 from workers.code_reader.argument_libraries import declared_by_library, library_of
 from workers.code_reader.files import SourceFile
@@ -36,7 +36,7 @@ def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None
     )
 
 
-def arguments_of_script(texts: Mapping[str, str], path: str) -> list[CodeArgument]:
+def declared_by_script(texts: Mapping[str, str], path: str) -> Declared:
     """Return the arguments that a script declares; none if it cannot be parsed.
 
     Args:
@@ -50,9 +50,9 @@ def arguments_of_script(texts: Mapping[str, str], path: str) -> list[CodeArgumen
         except Unreadable:
             continue
     try:
-        return _declared(modules[path], modules).arguments if path in modules else []
+        return _declared(modules[path], modules) if path in modules else Declared([])
     except (RecursionError, MemoryError):
-        return []
+        return Declared([])
 
 
 def is_start(node: ast.stmt) -> bool:

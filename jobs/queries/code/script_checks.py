@@ -34,7 +34,7 @@ def script_entry(version: CodeVersion, entry: str) -> CodeEntry | None:
 def argument_problems(version: CodeVersion, spec: ExperimentSpec, script: ScriptModel) -> Iterator[Problem]:
     """Yield the arguments that a script would not get as they are recorded, and those that it needs."""
     entry = script_entry(version, script.entry)
-    if entry is None or not entry.arguments:
+    if entry is None or not (entry.arguments or entry.note):
         return
     try:
         chosen = chosen_command(script, entry.arguments)
@@ -42,6 +42,7 @@ def argument_problems(version: CodeVersion, spec: ExperimentSpec, script: Script
         yield Problem(f"/model/args/{escaped(error.name)}", str(error))
         return
     declared = [argument for argument in entry.arguments if argument.command in (None, chosen)]
+    declared.sort(key=lambda argument: argument.command is None)
     space = spec.search.space if spec.search is not None else ()
     given = {name: [value] for name, value in script.args.items()}
     for name, values in given.items():
@@ -62,7 +63,7 @@ def _problems(
         yield Problem(pointer, f"{entry.path} has no argument {name!r}; {hint}")
     for value in values:
         try:
-            check_argument(name, value, declared)  # type: ignore[arg-type]
+            check_argument(name, value, declared, is_whole=is_whole)  # type: ignore[arg-type]
         except ArgumentRefused as error:
             yield Problem(pointer, str(error))
             return
@@ -93,6 +94,6 @@ def command_of_trial(job: Job, values: Values) -> list[str]:
     if entry is None or entry.more_arguments:
         return []
     try:
-        return command_of(spec.model.with_arguments(values), entry.arguments)
+        return command_of(spec.model.with_arguments(values), entry.arguments, is_whole=not entry.note)
     except ArgumentRefused:
         return []
