@@ -168,6 +168,22 @@ def make():
     return CustomModel(inputs, layers.Dense(3, activation="softmax")(x))
 """
 
+_MORE_METRICS = """
+class Net(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.classes = layers.Dense(3, activation="softmax")
+        self.size = keras.metrics.Mean(name="size")
+
+    def call(self, x):
+        self.size.update_state(ops.mean(x))
+        return self.classes(x)
+
+    @property
+    def metrics(self):
+        return [*super().metrics, self.size] if self.size not in super().metrics else super().metrics
+"""
+
 _OWN_STEP = """
 class CustomModel(keras.Model):
     def __init__(self, *args, **kwargs):
@@ -277,6 +293,7 @@ PLAIN = {
 ONE_CALL = {
     "eager": _of(_PLAIN_NET, _NEW, f"{_LOSS}, run_eagerly=True"),
     "own compute_loss": _of(_OWN_LOSS, "make()", "optimizer='adam'", objective=("val_loss", "min")),
+    "more metrics": _of(_MORE_METRICS, "Net()", _LOSS),
     "own train_step": _of(_OWN_STEP, "make()", "optimizer='adam'"),
     "own train_step with a loss": _of(_OWN_STEP_WITH_LOSS, "make()", _LOSS),
     "own train_step behind preprocess": _of(

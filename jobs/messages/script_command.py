@@ -64,9 +64,10 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument], *, is_whol
     main = passed_places(_places_of(None, usable), places[None])
     rest = _rest_of(chosen, usable)
     if chosen is None:
-        return [*start, *_joined(main, options[None], rest)]
+        ended = _before("what follows", options[None], unended) if rest and main else options[None]
+        return [*start, *_joined(main, ended, rest)]
     own = passed_places(_places_of(chosen, usable), places[chosen])
-    before = _joined(main, _before_command(options[None], unended), is_last=False)
+    before = _joined(main, _before("the command", options[None], unended), is_last=False)
     return [*start, *before, chosen, *_joined(own, options[chosen], rest)]
 
 
@@ -90,8 +91,8 @@ def _takes_more(argument: CodeArgument, texts: Sequence[str]) -> bool:
     return argument.nargs in ("*", "+") or (argument.nargs == "?" and texts[-1] in argument.flags)
 
 
-def _before_command(options: list[list[str]], unended: dict[str, list[str]]) -> list[list[str]]:
-    """Return options in an order in which none of them takes the command as its value.
+def _before(what: str, options: list[list[str]], unended: dict[str, list[str]]) -> list[list[str]]:
+    """Return options in an order in which none of them takes the text after them as its value.
 
     Raises:
         ArgumentRefused: there is no such order.
@@ -100,7 +101,7 @@ def _before_command(options: list[list[str]], unended: dict[str, list[str]]) -> 
     if unended and not last:
         raise ArgumentRefused(
             next(iter(unended)),
-            "it takes any number of values, so it would take the command too; give another argument of the "
+            f"it takes any number of values, so it would take {what} too; give another argument of the "
             "script, with one value, beside it",
         )
     return [*unended.values(), *last]
@@ -214,8 +215,7 @@ def _generic(name: str, value: ScriptArgument, *, is_whole: bool) -> list[str]:
     """Pass a value to an argument that is not known: `true` is its name alone, and `false` is left out.
 
     Raises:
-        ArgumentRefused: the script has declarations that are not known, and what it takes for false is not
-            either.
+        ArgumentRefused: the script has declarations that are not known, so its text for false is not either.
     """
     if isinstance(value, list):
         return [f"--{name}", *(value_text(each) for each in value)]

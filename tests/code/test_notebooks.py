@@ -438,3 +438,39 @@ def test_imports_that_are_repeated_in_several_cells_change_each_use_once(
     builder = "def make(hp):\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
     kept, _ = definitions_of(tmp_path, cell + between + cell + builder)
     assert kept.endswith("def make(hp):\n    return keras.Sequential([keras.layers.Dense(1)])\n")
+
+
+SEARCHED = "import keras_tuner as kt\ndef make(hp): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "entry", "left_out"),
+    [
+        (
+            "kt.RandomSearch(make, objective=['val_loss', kt.Objective('val_auc', 'max')])",
+            "make",
+            ["val_auc"],
+        ),
+        ("kt.RandomSearch(functools.partial(make, n=3), objective='val_loss')", None, []),
+        ("kt.RandomSearch(lambda hp: make(hp), objective='val_loss')", None, []),
+    ],
+)
+def test_what_a_search_cannot_take_over_is_not_taken_for_something_else(
+    tmp_path: Path, made: str, entry: str | None, left_out: list[str]
+) -> None:
+    search = found_in(tmp_path, f"{SEARCHED}import functools\ntuner = {made}\ntuner.search(1, 2)\n").search
+    assert search is not None and search.entry == entry
+    assert search.left_out == [f"the objective {name}" for name in left_out]
+
+
+def test_a_tuner_of_the_code_is_named_since_an_experiment_does_not_use_it(tmp_path: Path) -> None:
+    tuner = "class Tuned(kt.RandomSearch):\n    def run_trial(self, trial, *args, **kwargs): ...\n"
+    (notice,) = found_in(tmp_path, SEARCHED + tuner).notices
+    assert notice.line == 3
+    assert notice.message.startswith("Tuned is a tuner, which an experiment does not use")
+
+
+def test_a_question_to_the_notebook_is_no_python(tmp_path: Path) -> None:
+    found = found_in(tmp_path, f"{SEARCHED}make?\nkt.Tuner??\n")
+    assert not found.problems
+    assert [notice.message for notice in found.runs] == ["make?", "kt.Tuner??"]

@@ -43,6 +43,7 @@ def search_of(module: Module) -> CodeSearch | None:
     taken = {"hypermodel", "objective", "epochs", "callbacks", *found.names, *NO_FIELD}
     left_out = [printable(each) for each in (*given, *searched) if each not in taken]
     left_out += [printable(each) for each in _other_callbacks(module, searched.get("callbacks"), constants)]
+    left_out += _further_objectives(module, given.get("objective"), constants)
     return CodeSearch(
         path=module.path,
         line=tuner.lineno,
@@ -155,6 +156,16 @@ def _objective(
         return (printable(metric) if isinstance(metric, str) else None), BEST_FIRST.get(str(direction))
     metric = _literal(node, constants)
     return (printable(metric) if isinstance(metric, str) else None), None
+
+
+def _further_objectives(
+    module: Module, node: ast.expr | None, constants: Mapping[str, ast.expr]
+) -> Iterator[str]:
+    """Yield the objectives of a list after its first one, which alone is proposed."""
+    if isinstance(node, ast.Name):
+        node = constants.get(node.id, node)
+    for part in node.elts[1:] if isinstance(node, ast.List | ast.Tuple) else ():
+        yield f"the objective {_objective(module, part, constants)[0] or 'after the first'}"
 
 
 def _entry(module: Module, node: ast.expr | None, constants: Mapping[str, ast.expr]) -> str | None:

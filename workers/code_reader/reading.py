@@ -27,6 +27,7 @@ from workers.code_reader.files import SourceFile, collect
 from workers.code_reader.limits import Budget
 from workers.code_reader.modules import Module, Unreadable
 from workers.code_reader.notebooks import Notebook
+from workers.code_reader.own_tuners import notices_of_tuners
 from workers.code_reader.tensorflow_imports import TENSORFLOW, notices_of_tensorflow, with_keras
 
 PARSE_SECONDS = 10.0
@@ -58,6 +59,7 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     entries = _entries(modules, problems)
     code_packages = _packages(files, problems)
     runs, search, lost = _notebooks(modules, entries, code_packages)
+    lost += [notice for module in modules for notice in notices_of_tuners(module)]
     if not entries and modules:
         message = f"nothing that Trainyard can use was found; it looks for {LOOKED_FOR}"
         lost.append(CodeNotice(path=modules[0].path, message=message))
@@ -151,10 +153,17 @@ def _notebooks(
             if notebook.runs or module.magics:
                 runs += islice(notebook.notices(), MAX_FOUND)
                 lost += notebook.lost_names()
-                search = search or search_of(module)
+                search = search or _known(search_of(module), entries)
         except (RecursionError, MemoryError):
             continue
     return runs, search, lost
+
+
+def _known(search: CodeSearch | None, entries: list[CodeEntry]) -> CodeSearch | None:
+    """Return a search without its entry if the code has none of this name: a lambda, for example."""
+    if search is None or search.entry in {entry.name for entry in entries}:
+        return search
+    return search.model_copy(update={"entry": None})
 
 
 def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:

@@ -12,6 +12,7 @@ from jobs.spec.experiment import ExperimentSpec
 from tests import own_code
 from tests.engine.helpers import RecordingReport
 from tests.engine.making import ArtifactReport, dataset_file
+from tests.unsavable_models import SAVABLE
 
 
 class TrainingReport(ArtifactReport):
@@ -212,3 +213,10 @@ def test_models_of_code_are_pooled_quantized_and_registered(tmp_path: Path, iris
             entered,
         )  # fmt: skip
         assert registered["class_labels"] == iris.profile["class_labels"]
+
+
+def test_constants_that_a_build_draws_are_those_of_the_trained_model_in_its_file(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    _, report, _ = trained(tmp_path, SAVABLE["random numbers of the seed"], "build_model", iris)
+    assert "model" in report.artifacts

@@ -28,7 +28,9 @@ from workers.engine.training.declarations import warn_of_unknown
 from workers.engine.training.fit_arguments import accepted
 from workers.engine.training.fit_results import (
     LOSS,
+    NOT_TRAINED,
     UNNAMED,
+    Untouched,
     epochs_of,
     names_in_histories,
     returned_values,
@@ -112,8 +114,12 @@ class OwnFitTraining(Training):
 
     def _run_epoch(self) -> None:
         """Run all epochs."""
+        before = Untouched(self._plan.model)
         with announced_to(self._plan.report.phase), calling(CodeFitFailure, "fit"):
             answer = self._call()
+        # The model of a trial is not kept.
+        if self._plan.execution is None and before.is_still_so():
+            self._plan.report.warning("not_trained", NOT_TRAINED)
         warn_of_unknown(self._plan.report, self._spec, self._build.hyperparameters)
         self._loop.sync()
         self._returned = self._checked(answer)

@@ -22,7 +22,12 @@ from jobs.spec.formats.reading import FormatError, Item
 from jobs.spec.space.search_space import Space, Value
 from workers.engine.errors import CodeFailure
 from workers.engine.models.build_memory import small_enough
-from workers.engine.models.code_models.code_rows import UnusableSpace, merged_rows, why_unusable
+from workers.engine.models.code_models.code_rows import (
+    UnusableSpace,
+    active_rows,
+    merged_rows,
+    why_unusable,
+)
 from workers.engine.models.code_models.code_values import spread_values_of, values_of
 
 MAX_BUILDS = 150
@@ -206,10 +211,11 @@ class SpaceExplorer:
         config = self._known.get_config()
         if not config["space"]:
             return ()
+        rows = active_rows(merged_rows(config["space"]), self.notes)
         try:
-            search_format = keras_tuner_format.read(Item({"space": merged_rows(config["space"])}, ""))
+            search_format = keras_tuner_format.read(Item({"space": rows}, ""))
         except FormatError as error:
-            raise UnusableSpace(why_unusable(error, merged_rows(config["space"]))) from error
+            raise UnusableSpace(why_unusable(error, rows)) from error
         self.notes += search_format.notes
         return _SPACE.validate_python(search_format.search["space"])
 
