@@ -61,6 +61,10 @@ one of the script's commands.
 """
 
 
+type GivenAs = Literal["--name value", "--name=value", "name=value"]
+"""The form in which a script reads arguments whose declarations are not known."""
+
+
 class CodeArgument(Frozen):
     """An argument of a function, of a constructor, or of a script."""
 
@@ -103,6 +107,9 @@ class CodeEntry(Frozen):
         None, description="The name under which Keras saves a class or a function; null if not registered."
     )
     note: str = Field("", description="What prevents its use; empty if nothing does.")
+    given_as: GivenAs = Field(
+        "--name value", description="How a script gets arguments whose declarations were not found."
+    )
 
 
 class CodeProblem(Frozen):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from jobs.messages.code import CodeArgument
+from jobs.messages.code import CodeArgument, GivenAs
 from jobs.messages.script_places import passed_places
 from jobs.messages.script_values import (
     NEGATIVE,
@@ -20,13 +20,20 @@ REMAINDER = "..."
 """The number of values of a place that takes all texts that follow."""
 
 
-def command_of(script: ScriptModel, declared: Sequence[CodeArgument], *, is_whole: bool = True) -> list[str]:
+def command_of(
+    script: ScriptModel,
+    declared: Sequence[CodeArgument],
+    *,
+    is_whole: bool = True,
+    given_as: GivenAs = "--name value",
+) -> list[str]:
     """Return the interpreter's arguments: the script or module with its own arguments.
 
     Args:
         script: the script with all its values.
-        declared: the arguments that it declares; others are passed as `--name value`.
+        declared: the arguments that it declares.
         is_whole: whether it declares no others, as far as that is known.
+        given_as: how others are passed.
 
     Raises:
         ArgumentRefused: the script would not get a value as it is recorded.
@@ -48,9 +55,9 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument], *, is_whol
         if argument is None:
             if any(find_argument(name, value, [other]) for other in declared):
                 raise ArgumentRefused(name, f"the command {chosen!r} has no such argument")
-            texts = _generic(name, value, is_whole=is_whole)
+            texts = _generic(name, value, is_whole=is_whole, given_as=given_as)
             # A name alone is most often an option that takes no value.
-            if isinstance(value, list):
+            if isinstance(value, list) and len(texts) > 1:
                 unended[name] = texts
             options[None].append(texts)
         elif argument.flags:
@@ -108,7 +115,12 @@ def _before(what: str, options: list[list[str]], unended: dict[str, list[str]]) 
 
 
 def check_argument(
-    name: str, value: ScriptArgument, declared: Sequence[CodeArgument], *, is_whole: bool = True
+    name: str,
+    value: ScriptArgument,
+    declared: Sequence[CodeArgument],
+    *,
+    is_whole: bool = True,
+    given_as: GivenAs = "--name value",
 ) -> None:
     """Check that a script can get a value; also one that it does not declare. See `command_of`.
 
@@ -117,7 +129,7 @@ def check_argument(
     """
     argument = find_argument(name, value, declared)
     if argument is None:
-        _generic(name, value, is_whole=is_whole)
+        _generic(name, value, is_whole=is_whole, given_as=given_as)
     elif argument.action != "command":
         passed = passed_option if argument.flags else passed_values
         passed(argument, name, value)
@@ -211,12 +223,16 @@ def _sets(argument: CodeArgument, value: ScriptArgument) -> bool:
     return isinstance(value, bool) and argument.action == ("true" if value else "false")
 
 
-def _generic(name: str, value: ScriptArgument, *, is_whole: bool) -> list[str]:
+def _generic(name: str, value: ScriptArgument, *, is_whole: bool, given_as: GivenAs) -> list[str]:
     """Pass a value to an argument that is not known: `true` is its name alone, and `false` is left out.
 
     Raises:
         ArgumentRefused: the script has declarations that are not known, so its text for false is not either.
     """
+    if given_as != "--name value":
+        # Of a list, the form is that of Python, which hydra reads too.
+        text = f"[{','.join(map(repr, value))}]" if isinstance(value, list) else value_text(value)
+        return [given_as.replace("name", name, 1).replace("value", text, 1)]
     if isinstance(value, list):
         return [f"--{name}", *(value_text(each) for each in value)]
     if value is False and not is_whole:

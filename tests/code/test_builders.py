@@ -38,6 +38,7 @@ def builders(folder: Path, text: str) -> dict[str, str]:
         ("def outer(n):\n    return lambda hp: n\nmake = outer(3)", ["make"]),
         ("def full(n, hp): ...\nmake = functools.partial(full, 3)", ["full", "make"]),
         ("def full(hp, n): ...\nmake = functools.partial(full, n=3)", ["full", "make"]),
+        ("net = kt.applications.HyperResNet(input_shape=(8, 8, 3), classes=10)", ["net"]),
         ("class Maker:\n    def __init__(self, hp): ...\ndef make(hp): ...", ["make"]),
         ("def train(config): config.get('units')", []),
         ("def make(p):\n    return other.Int('units')", []),

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs.messages.code import ArgumentAction, CodeArgument
+from jobs.messages.code import ArgumentAction, CodeArgument, GivenAs
 from workers.code_reader.argparse_parsers import PARSER, Parsers, method_of, parsers_of
 from workers.code_reader.argument_words import words_of
 from workers.code_reader.modules import Module, constant, list_of_names, printable
@@ -39,10 +39,11 @@ COMMAND = "command"
 
 @dataclass(frozen=True)
 class Declared:
-    """The arguments that a script declares, and a note about those that are not known."""
+    """The arguments that a script declares, a note about those that are not known, and how they are given."""
 
     arguments: list[CodeArgument]
     note: str = ""
+    given_as: GivenAs = "--name value"
 
 
 def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared | None:

@@ -21,7 +21,7 @@ from workers.code_reader.functions import (
     registered_name,
     why_not_callable,
 )
-from workers.code_reader.modules import Module
+from workers.code_reader.modules import Module, printable
 from workers.code_reader.scripts import script_of
 
 HYPERMODEL = "HyperModel"
@@ -110,6 +110,10 @@ class Definitions:
             elif isinstance(node, ast.ClassDef):
                 yield from self._methods(module, node)
                 entry = self._class(module, node)
+            elif (name := _application(module, node)) is not None:
+                entry = CodeEntry(
+                    kind="hypermodel", name=name, path=module.path, line=node.lineno, methods=["build"]
+                )
             if entry is None and id(node) in builders:
                 entry = self._builder(module, node, *builders[id(node)])
                 if entry.note and entry.name in self._called:
@@ -243,6 +247,15 @@ class Definitions:
                 if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                     return arguments_of(defined.module, node)[1:]
         return []
+
+
+def _application(module: Module, node: ast.stmt) -> str | None:
+    """Return the name to which a statement assigns a HyperModel of KerasTuner, such as HyperResNet."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
+        return None
+    is_application = module.full_name(node.value.func).startswith(TUNER_APPLICATIONS)
+    target = node.targets[0]
+    return printable(target.id) if is_application and isinstance(target, ast.Name) else None
 
 
 def _folder(module: Module) -> str:

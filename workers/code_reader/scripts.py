@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from jobs.messages.code import CodeEntry
 from workers.code_reader.argparse_arguments import PARSE, Declared, declared_by_argparse
 from workers.code_reader.argument_libraries import declared_by_library, library_of
+from workers.code_reader.assignments import executed_files, given_as_in
 from workers.code_reader.files import SourceFile
 from workers.code_reader.modules import Module, Unreadable, constant
 
@@ -33,6 +34,7 @@ def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None
         line=start.lineno,
         arguments=declared.arguments,
         note=declared.note,
+        given_as=declared.given_as,
     )
 
 
@@ -80,16 +82,20 @@ def _reads_arguments(node: ast.stmt) -> bool:
 def _declared(module: Module, modules: Mapping[str, Module]) -> Declared:
     """Return a script's arguments: its own, else those of the first imported module that has some."""
     library = ""
-    for each in _with_imported(module, modules):
+    parts = list(_with_imported(module, modules))
+    for each in parts:
         declared = declared_by_argparse(each, modules.values()) or declared_by_library(each)
         if declared is not None:
             return declared
         library = library or library_of(each)
-    if not library:
+    given_as = next((form for each in parts if (form := given_as_in(each)) is not None), "--name value")
+    if library:
+        reads = f"are read by {library}, whose declarations are not read"
+    elif given_as != "--name value":
+        reads = f"are given as {given_as}, and it does not declare them"
+    else:
         return Declared([])
-    return Declared(
-        [], f"Its arguments are read by {library}, whose declarations are not read: add them in the form."
-    )
+    return Declared([], f"Its arguments {reads}: add them in the form.", given_as)
 
 
 def _with_imported(module: Module, modules: Mapping[str, Module]) -> Iterator[Module]:
@@ -107,4 +113,9 @@ def _imported(module: Module, modules: Iterable[Module]) -> list[Module]:
     folder = module.path.rpartition("/")[0].replace("/", ".")
     names = {name for full in module.imported.values() for name in (full, full.rpartition(".")[0]) if name}
     names |= {f"{folder}.{name}" for name in names if folder}
-    return [other for other in modules if other.path != module.path and other.dotted in names]
+    paths = set(executed_files(module, folder))
+    return [
+        other
+        for other in modules
+        if other.path != module.path and (other.dotted in names or other.path in paths)
+    ]

@@ -63,7 +63,7 @@ def _problems(
         yield Problem(pointer, f"{entry.path} has no argument {name!r}; {hint}")
     for value in values:
         try:
-            check_argument(name, value, declared, is_whole=is_whole)  # type: ignore[arg-type]
+            check_argument(name, value, declared, is_whole=is_whole, given_as=entry.given_as)  # type: ignore[arg-type]
         except ArgumentRefused as error:
             yield Problem(pointer, str(error))
             return
@@ -94,6 +94,11 @@ def command_of_trial(job: Job, values: Values) -> list[str]:
     if entry is None or entry.more_arguments:
         return []
     try:
-        return command_of(spec.model.with_arguments(values), entry.arguments, is_whole=not entry.note)
+        return command_of(
+            spec.model.with_arguments(values),
+            entry.arguments,
+            is_whole=not entry.note,
+            given_as=entry.given_as,
+        )
     except ArgumentRefused:
         return []

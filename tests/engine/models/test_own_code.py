@@ -165,10 +165,16 @@ class Maker:
     @staticmethod
     def plain(hp):
         return make(hp, 4)
+
+class Net(keras_tuner.HyperModel):
+    def build(self, hp):
+        return make(hp, 4)
+
+instance = Net()
 """
 
 
-@pytest.mark.parametrize("entry", ["partial", "short", "made", "Maker.model", "Maker.plain"])
+@pytest.mark.parametrize("entry", ["partial", "short", "made", "Maker.model", "Maker.plain", "instance"])
 def test_functions_with_any_name_and_methods_build_models(tmp_path: Path, entry: str) -> None:
     built = dry_built(tmp_path, own_code.IMPORTS + ENTRIES, entry)
     assert names(built) == ["units"]

@@ -431,3 +431,34 @@ def test_a_value_is_not_divided_at_the_comma_of_a_list(tmp_path: Path) -> None:
     text = ABSL.replace("REPORTED", "pass")
     with pytest.raises(ProgramFailed, match="'b,d' would be read as several values"):
         run(tmp_path, {"train.py": text}, {"tags": ["b,d", "c"]})
+
+
+BY_HAND = """
+import json, os, sys
+from ast import literal_eval
+
+received = {}
+for argument in sys.argv[1:]:
+    assert argument.startswith("--") and "=" in argument, argument
+    name, text = argument[2:].split("=", 1)
+    try:
+        received[name] = literal_eval(text)
+    except (SyntaxError, ValueError):
+        received[name] = text
+"""
+
+
+@pytest.mark.parametrize("is_executed", [False, True])
+def test_a_script_that_reads_assignments_gets_them(tmp_path: Path, is_executed: bool) -> None:
+    args = {"rate": 0.5, "compile": False, "sizes": [1, 2], "name": "a=b"}
+    files = {"train.py": BY_HAND + REPORTED}
+    if is_executed:
+        files = {"train.py": 'exec(open("settings.py").read())\n' + REPORTED, "settings.py": BY_HAND}
+    assert run(tmp_path, files, args) == args
+
+
+def test_a_script_of_hydra_gets_assignments(tmp_path: Path) -> None:
+    hydra = "import json, os, sys\nreceived = sys.argv[1:]\n"
+    files = {"train.py": "from hydra import main\n" + hydra + REPORTED, "hydra.py": "def main(): ..."}
+    args = {"model.rate": 0.5, "fast": False, "sizes": [1, 2]}
+    assert run(tmp_path, files, args) == ["model.rate=0.5", "fast=False", "sizes=[1,2]"]

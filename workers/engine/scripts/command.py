@@ -25,7 +25,9 @@ def script_command(script: ScriptModel, code: OwnCode) -> tuple[str, ...]:
     """
     try:
         declared = _declared_by(script, code)
-        return tuple(command_of(script, declared.arguments, is_whole=not declared.note))
+        return tuple(
+            command_of(script, declared.arguments, is_whole=not declared.note, given_as=declared.given_as)
+        )
     except ArgumentRefused as error:
         message = f"{script.entry} was not started, since it cannot get the argument {error}"
         raise ProgramFailed("script_arguments", message) from error

@@ -54,13 +54,13 @@ def _possible(condition: dict[str, Any], parents: dict[str, dict[str, Any]]) -> 
     """Return a condition without the values that its parent never has."""
     config = condition["config"]
     parent = parents.get(config["name"])
-    kept = [value for value in config["values"] if parent is None or _has(parent, value)]
+    kept = [value for value in config["values"] if parent is None or may_have(parent, value)]
     return {**condition, "config": {**config, "values": kept}}
 
 
-def _has(parent: dict[str, Any], value: Any) -> bool:
-    """Return whether a row may have a value; true if that is not known."""
-    config, kind = parent["config"], parent["class_name"]
+def may_have(row: dict[str, Any], value: Any) -> bool:
+    """Return whether a hyperparameter may have a value; true if that is not known."""
+    config, kind = row["config"], row["class_name"]
     if kind == "Choice":
         return value in config["values"]
     if kind == "Boolean":
