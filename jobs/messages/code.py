@@ -61,8 +61,11 @@ one of the script's commands.
 """
 
 
-type GivenAs = Literal["--name value", "--name=value", "name=value"]
-"""The form in which a script reads arguments whose declarations are not known."""
+type GivenAs = Literal["--name value", "--name=value", "name=value", "value"]
+"""The form in which a script reads arguments whose declarations are not known.
+
+`value`: it reads those without dashes by their places itself, not by a parser.
+"""
 
 
 class CodeArgument(Frozen):

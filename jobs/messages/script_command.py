@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from jobs.messages.code import CodeArgument, GivenAs
-from jobs.messages.script_places import passed_places
+from jobs.messages.script_places import joined, passed_places
 from jobs.messages.script_values import (
-    NEGATIVE,
     ArgumentRefused,
     bare_names,
     literal,
@@ -53,8 +52,8 @@ def command_of(
         if argument is not None and (other := given.setdefault(_dest(argument), name)) != name:
             raise ArgumentRefused(name, f"it is the same argument as {other!r}; leave one of them out")
         if argument is None:
-            if any(find_argument(name, value, [other]) for other in declared):
-                raise ArgumentRefused(name, f"the command {chosen!r} has no such argument")
+            if owner := find_argument(name, value, declared):
+                raise ArgumentRefused(name, why_not_of(chosen, owner, declared))
             texts = _generic(name, value, is_whole=is_whole, given_as=given_as)
             # A name alone is most often an option that takes no value.
             if isinstance(value, list) and len(texts) > 1:
@@ -72,10 +71,18 @@ def command_of(
     rest = _rest_of(chosen, usable)
     if chosen is None:
         ended = _before("what follows", options[None], unended) if rest and main else options[None]
-        return [*start, *_joined(main, ended, rest)]
+        return [*start, *joined(main, ended, rest, is_parsed=given_as != "value")]
     own = passed_places(_places_of(chosen, usable), places[chosen])
-    before = _joined(main, _before("the command", options[None], unended), is_last=False)
-    return [*start, *before, chosen, *_joined(own, options[chosen], rest)]
+    before = joined(main, _before("the command", options[None], unended), is_last=False)
+    return [*start, *before, chosen, *joined(own, options[chosen], rest)]
+
+
+def why_not_of(chosen: str | None, owner: CodeArgument, declared: Sequence[CodeArgument]) -> str:
+    """Return why an argument of another command is not passed."""
+    if chosen is not None:
+        return f"the command {chosen!r} has no such argument"
+    choice = next((argument.name for argument in declared if argument.action == "command"), "command")
+    return f"it belongs to the command {owner.command!r}; give the argument {choice!r} with it too"
 
 
 def _rest_of(command: str | None, arguments: Sequence[CodeArgument]) -> str:
@@ -142,30 +149,6 @@ def path_of(entry: str) -> str:
     return entry
 
 
-def _joined(given: list[str], options: list[list[str]], rest: str = "", *, is_last: bool = True) -> list[str]:
-    """Return the arguments without names before the options, or after `--` if one begins with a dash.
-
-    Args:
-        given: the texts without names.
-        options: the options with their values.
-        rest: the name of a place that takes all texts that follow, options and `--` too.
-        is_last: whether no command follows.
-
-    Raises:
-        ArgumentRefused: the first text would be read as an option.
-    """
-    named_ones = [text for texts in options for text in texts]
-    # Only argparse takes a negative number for no option, unless an option of its own looks like one.
-    dashed = [text for text in given if text.startswith("-") and (is_last or not NEGATIVE.fullmatch(text))]
-    if rest:
-        if given[:1] == dashed[:1] != []:
-            raise ArgumentRefused(rest, f"{given[0]!r} begins with a dash, so it would be read as an option")
-        return [*named_ones, *given]
-    if dashed:
-        return [*named_ones, "--", *given]
-    return [*given, *named_ones]
-
-
 def chosen_command(script: ScriptModel, declared: Sequence[CodeArgument]) -> str | None:
     """Return the command that a script is to run; None if it has none, or none is chosen.
 
@@ -229,7 +212,7 @@ def _generic(name: str, value: ScriptArgument, *, is_whole: bool, given_as: Give
     Raises:
         ArgumentRefused: the script has declarations that are not known, so its text for false is not either.
     """
-    if given_as != "--name value":
+    if "=" in given_as:
         # Of a list, the form is that of Python, which hydra reads too.
         text = f"[{','.join(map(repr, value))}]" if isinstance(value, list) else value_text(value)
         return [given_as.replace("name", name, 1).replace("value", text, 1)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from jobs.messages.code import CodeEntry
 from workers.code_reader.argparse_arguments import PARSE, Declared, declared_by_argparse
 from workers.code_reader.argument_libraries import declared_by_library, library_of
+from workers.code_reader.argument_places import declared_by_places, reads_places
 from workers.code_reader.assignments import executed_files, given_as_in
 from workers.code_reader.files import SourceFile
 from workers.code_reader.modules import Module, Unreadable, constant
@@ -23,7 +24,9 @@ def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None
         module: the file.
         modules: all of the version by their paths, since a script may import its parser.
     """
-    start = next((node for node in module.tree.body if is_start(node) or _reads_arguments(node)), None)
+    start = next(
+        (node for node in module.tree.body if is_start(node) or _reads_arguments(module, node)), None
+    )
     if start is None:
         return None
     declared = _declared(module, modules)
@@ -68,12 +71,12 @@ def is_start(node: ast.stmt) -> bool:
     return has_name and any(constant(side) == "__main__" for side in sides)
 
 
-def _reads_arguments(node: ast.stmt) -> bool:
-    """Return whether a module's statement calls `parse_args` when the module is imported."""
+def _reads_arguments(module: Module, node: ast.stmt) -> bool:
+    """Return whether a module's statement reads the script's arguments when the module is imported."""
     # The content of a function or a class is not executed then.
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):
         return False
-    return any(
+    return reads_places(module, node) or any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in PARSE
         for part in ast.walk(node)
     )
@@ -94,7 +97,7 @@ def _declared(module: Module, modules: Mapping[str, Module]) -> Declared:
     elif given_as != "--name value":
         reads = f"are given as {given_as}, and it does not declare them"
     else:
-        return Declared([])
+        return declared_by_places(module) or Declared([])
     return Declared([], f"Its arguments {reads}: add them in the form.", given_as)
 
 

@@ -204,6 +204,8 @@ def test_a_command_gets_its_own_arguments(tmp_path: Path) -> None:
     assert run(tmp_path, {"train.py": text}, {"what": "test", "cache": False})["cache"] is False
     with pytest.raises(ProgramFailed, match="has no such argument"):
         run(tmp_path, {"train.py": text}, {"what": "test", "data": "d.csv"})
+    with pytest.raises(ProgramFailed, match="it belongs to the command 'fit'; give the argument 'what'"):
+        run(tmp_path, {"train.py": text}, {"data": "d.csv"})
 
 
 @pytest.mark.parametrize(
@@ -462,3 +464,11 @@ def test_a_script_of_hydra_gets_assignments(tmp_path: Path) -> None:
     files = {"train.py": "from hydra import main\n" + hydra + REPORTED, "hydra.py": "def main(): ..."}
     args = {"model.rate": 0.5, "fast": False, "sizes": [1, 2]}
     assert run(tmp_path, files, args) == ["model.rate=0.5", "fast=False", "sizes=[1,2]"]
+
+
+def test_an_argument_that_is_read_by_its_place_is_passed_there(tmp_path: Path) -> None:
+    text = "import json, os, sys\nepochs = int(sys.argv[1])\n"
+    text += "rate = float(sys.argv[2]) if len(sys.argv) > 2 else 0.5\n"
+    text += "received = {'epochs': epochs, 'rate': rate}\n" + REPORTED
+    assert run(tmp_path, {"train.py": text}, {"rate": -0.1, "epochs": 3}) == {"epochs": 3, "rate": -0.1}
+    assert run(tmp_path, {"train.py": text}, {"epochs": 3}) == {"epochs": 3, "rate": 0.5}
