@@ -91,14 +91,15 @@ def _declared(module: Module, modules: Mapping[str, Module]) -> Declared:
         if declared is not None:
             return declared
         library = library or library_of(each)
-    given_as = next((form for each in parts if (form := given_as_in(each)) is not None), "--name value")
+    given_as = next((form for each in parts if (form := given_as_in(each)) is not None), None)
     if library:
         reads = f"are read by {library}, whose declarations are not read"
-    elif given_as != "--name value":
+    elif given_as is not None:
         reads = f"are given as {given_as}, and it does not declare them"
     else:
         return declared_by_places(module) or Declared([])
-    return Declared([], f"Its arguments {reads}: add them in the form.", given_as)
+    note = f"Its arguments {reads}: add them in the form."
+    return Declared([], note, given_as if given_as is not None else "--name value")
 
 
 def _with_imported(module: Module, modules: Mapping[str, Module]) -> Iterator[Module]:
