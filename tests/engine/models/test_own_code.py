@@ -260,3 +260,12 @@ def test_a_message_names_the_remedy(
     with pytest.raises(CodeFailure) as failure:
         dry_built(tmp_path, imports + text, entry, shape)
     assert remedy in str(failure.value), str(failure.value)
+
+
+def test_a_model_with_several_outputs_is_told_how_to_have_one(tmp_path: Path) -> None:
+    text = own_code.IMPORTS + (
+        "def build_model(hp):\n    x = keras.Input((4,))\n"
+        "    return keras.Model(x, [layers.Dense(3)(x), layers.Dense(1)(x)])\n"
+    )
+    with pytest.raises(CodeFailure, match=r"2 outputs, but there is one target: .*model\.outputs\[0\]"):
+        dry_built(tmp_path, text)

@@ -182,7 +182,10 @@ def _connected(
     with calling(WrongShape, f"calling the model with rows of {rows} numbers"):
         outputs = keras.tree.flatten(model(prepared))
     if len(outputs) != 1:
-        raise WrongShape(f"the model has {len(outputs)} outputs, but there is one target")
+        raise WrongShape(
+            f"the model has {len(outputs)} outputs, but there is one target: build a model with one of them, "
+            "such as keras.Model(model.inputs, model.outputs[0]), and compile that"
+        )
     if preprocess is not None and own_steps.replaced_by(model):
         return model, outputs[0], keras.Model(inputs, prepared)
     is_plain = not own_fit and _has_plain_steps(model, is_compiled=bool(model.compiled))

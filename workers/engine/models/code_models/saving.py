@@ -157,13 +157,14 @@ def explained(model: Any, error: Exception) -> str:
             )
     for part in parts:
         if isinstance(part, keras.layers.Lambda):
-            return f"the model cannot be loaded again: {_described(part)}: {cause_of(error)}. {LAMBDA}"
+            cause = cause_of(error).rstrip(".")
+            return f"the model cannot be loaded again: {_described(part)}: {cause}. {LAMBDA}"
         if _loses_arguments(part):
             return (
                 f"the model cannot be loaded again: {_described(part)}: Keras does not store the arguments "
                 f"of a keras.Model's constructor. {_get_config_for(type(part))}"
             )
-    return f"the model cannot be saved and loaded again: {cause_of(error)}. {WEIGHTS}"
+    return f"the model cannot be saved and loaded again: {cause_of(error).rstrip('.')}. {WEIGHTS}"
 
 
 def _fault_of(part: Any) -> tuple[str, str] | None:
