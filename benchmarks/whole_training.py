@@ -32,7 +32,7 @@ IMAGES, ROWS = "images", "rows"
 
 
 def write_images(path: Path) -> None:
-    """Write noisy images of ten classes, (1200, 28, 28, 1); the class decides which row of pixels is brightest."""
+    """Write noisy images of ten classes, (1200, 28, 28, 1); the class decides which row is brightest."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 10, 1_200)
     x = rng.normal(0, 1, (1_200, 28, 28)).astype(np.float32)

@@ -168,6 +168,20 @@ def make():
     return CustomModel(inputs, layers.Dense(3, activation="softmax")(x))
 """
 
+_MORE_METRICS = """
+class Net(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.classes = layers.Dense(3, activation="softmax")
+
+    def call(self, x):
+        return self.classes(x)
+
+    def get_metrics_result(self):
+        found = super().get_metrics_result()
+        return {**found, "error": 1 - found["accuracy"]}
+"""
+
 _OWN_STEP = """
 class CustomModel(keras.Model):
     def __init__(self, *args, **kwargs):
@@ -277,6 +291,7 @@ PLAIN = {
 ONE_CALL = {
     "eager": _of(_PLAIN_NET, _NEW, f"{_LOSS}, run_eagerly=True"),
     "own compute_loss": _of(_OWN_LOSS, "make()", "optimizer='adam'", objective=("val_loss", "min")),
+    "more metrics": _of(_MORE_METRICS, "Net()", _LOSS),
     "own train_step": _of(_OWN_STEP, "make()", "optimizer='adam'"),
     "own train_step with a loss": _of(_OWN_STEP_WITH_LOSS, "make()", _LOSS),
     "own train_step behind preprocess": _of(

@@ -27,6 +27,9 @@ _STEPS = (
 )
 """Code of a model with its own prediction step, which returns {step} of the `outputs` by call."""
 
+_DRAWN = "(lambda x: ops.matmul(x, {random}.normal(size=(x.shape[-1], 4)).astype('float32')))"
+"""Features that a build draws, which are no weights."""
+
 UNSAVABLE = {
     "an argument that is no value": (
         _with(
@@ -119,6 +122,10 @@ class Net(keras.Model):
         ),
         r"Net \('net'\): Keras does not store the arguments .*'width': self.width",
     ),
+    "new random numbers in each build": (
+        _with(_DRAWN.format(random="RANDOM"), "RANDOM = np.random.default_rng()"),
+        r"loaded file predicts other values, by .*draw no random numbers .* without a seed",
+    ),
     "predictions that are not those of call": (
         _STEPS.format(step="2 * outputs"),
         r"loaded file predicts other values, by .*in the method call, not in predict_step",
@@ -149,6 +156,7 @@ class Kept(layers.Dropout):
         return super().call(x, training=True)
 """,
     ),
+    "random numbers of the seed": _with(_DRAWN.format(random="np.random")),
     "numbers of 16 bits": _HEAD
     + 'keras.mixed_precision.set_global_policy("mixed_bfloat16")\n'
     + _ENTRY.format(layer="layers.Dense(64)"),

@@ -62,6 +62,13 @@ one of the script's commands.
 """
 
 
+type GivenAs = Literal["--name value", "--name=value", "name=value", "value"]
+"""The form in which a script reads arguments whose declarations are not known.
+
+`value`: it reads those without dashes by their places itself, not by a parser.
+"""
+
+
 class CodeArgument(Frozen):
     """An argument of a function, of a constructor, or of a script."""
 
@@ -114,6 +121,9 @@ class CodeEntry(Frozen):
         None, description="The name under which Keras saves a class or a function; null if not registered."
     )
     note: str = Field("", description="What prevents its use; empty if nothing does.")
+    given_as: GivenAs = Field(
+        "--name value", description="How a script gets arguments whose declarations were not found."
+    )
 
 
 class CodeProblem(Frozen):

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from jobs.messages.code import CodeArgument, default_dest
-from jobs.messages.script_places import passed_places
+from jobs.messages.code import CodeArgument, GivenAs, default_dest
+from jobs.messages.script_places import joined, passed_places
 from jobs.messages.script_values import (
-    NEGATIVE,
     ArgumentRefused,
     bare_names,
     literal,
@@ -16,13 +15,24 @@ from jobs.messages.script_values import (
 )
 from jobs.spec.sections.script_model import MODULE, ScriptArgument, ScriptModel
 
+REMAINDER = "..."
+"""The number of values of a place that takes all texts that follow."""
 
-def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[str]:
+
+def command_of(
+    script: ScriptModel,
+    declared: Sequence[CodeArgument],
+    *,
+    is_whole: bool = True,
+    given_as: GivenAs = "--name value",
+) -> list[str]:
     """Return the interpreter's arguments: the script or module with its own arguments.
 
     Args:
         script: the script with all its values.
-        declared: the arguments that it declares; others are passed as `--name value`.
+        declared: the arguments that it declares.
+        is_whole: whether it declares no others, as far as that is known.
+        given_as: how others are passed.
 
     Raises:
         ArgumentRefused: the script would not get a value as it is recorded.
@@ -30,7 +40,9 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[st
     module = script.entry.removeprefix(MODULE) if script.entry.startswith(MODULE) else ""
     start = ["-m", module] if module else [script.entry]
     chosen = chosen_command(script, declared)
-    usable = [argument for argument in declared if argument.command in (None, chosen)]
+    # Of two with one name, a command's own counts: its default replaces the value of the other.
+    usable = [argument for argument in declared if chosen is not None and argument.command == chosen]
+    usable += [argument for argument in declared if argument.command is None]
     options: dict[str | None, list[list[str]]] = {None: [], chosen: []}
     unended: dict[str, list[str]] = {}
     places: dict[str | None, dict[int, list[str]]] = {None: {}, chosen: {}}
@@ -40,11 +52,11 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[st
         if argument is not None and (other := given.setdefault(_dest(argument), name)) != name:
             raise ArgumentRefused(name, f"it is the same argument as {other!r}; leave one of them out")
         if argument is None:
-            if any(find_argument(name, value, [other]) for other in declared):
-                raise ArgumentRefused(name, f"the command {chosen!r} has no such argument")
-            texts = _generic(name, value)
+            if owner := find_argument(name, value, declared):
+                raise ArgumentRefused(name, why_not_of(chosen, owner, declared))
+            texts = _generic(name, value, is_whole=is_whole, given_as=given_as)
             # A name alone is most often an option that takes no value.
-            if isinstance(value, list):
+            if isinstance(value, list) and len(texts) > 1:
                 unended[name] = texts
             options[None].append(texts)
         elif argument.flags:
@@ -56,11 +68,27 @@ def command_of(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[st
             order = _places_of(argument.command, usable)
             places[argument.command][order.index(argument)] = passed_values(argument, name, value)
     main = passed_places(_places_of(None, usable), places[None])
+    rest = _rest_of(chosen, usable)
     if chosen is None:
-        return [*start, *_joined(main, options[None])]
+        ended = _before("what follows", options[None], unended) if rest and main else options[None]
+        return [*start, *joined(main, ended, rest, is_parsed=given_as != "value")]
     own = passed_places(_places_of(chosen, usable), places[chosen])
-    before = _joined(main, _before_command(options[None], unended))
-    return [*start, *before, chosen, *_joined(own, options[chosen])]
+    before = joined(main, _before("the command", options[None], unended), is_last=False)
+    return [*start, *before, chosen, *joined(own, options[chosen], rest)]
+
+
+def why_not_of(chosen: str | None, owner: CodeArgument, declared: Sequence[CodeArgument]) -> str:
+    """Return why an argument of another command is not passed."""
+    if chosen is not None:
+        return f"the command {chosen!r} has no such argument"
+    choice = next((argument.name for argument in declared if argument.action == "command"), "command")
+    return f"it belongs to the command {owner.command!r}; give the argument {choice!r} with it too"
+
+
+def _rest_of(command: str | None, arguments: Sequence[CodeArgument]) -> str:
+    """Return the name of a parser's last place if it takes all texts that follow; else empty."""
+    places = _places_of(command, arguments)
+    return places[-1].name if places and places[-1].nargs == REMAINDER else ""
 
 
 def _places_of(command: str | None, arguments: Sequence[CodeArgument]) -> list[CodeArgument]:
@@ -77,8 +105,8 @@ def _takes_more(argument: CodeArgument, texts: Sequence[str]) -> bool:
     return argument.nargs in ("*", "+") or (argument.nargs == "?" and texts[-1] in argument.flags)
 
 
-def _before_command(options: list[list[str]], unended: dict[str, list[str]]) -> list[list[str]]:
-    """Return options in an order in which none of them takes the command as its value.
+def _before(what: str, options: list[list[str]], unended: dict[str, list[str]]) -> list[list[str]]:
+    """Return options in an order in which none of them takes the text after them as its value.
 
     Raises:
         ArgumentRefused: there is no such order.
@@ -87,20 +115,29 @@ def _before_command(options: list[list[str]], unended: dict[str, list[str]]) -> 
     if unended and not last:
         raise ArgumentRefused(
             next(iter(unended)),
-            "it takes any number of values, so it would take the command too; give another argument of the "
+            f"it takes any number of values, so it would take {what} too; give another argument of the "
             "script, with one value, beside it",
         )
     return [*unended.values(), *last]
 
 
-def check_argument(name: str, value: ScriptArgument, declared: Sequence[CodeArgument]) -> None:
-    """Check that a script can get a value; also one that it does not declare.
+def check_argument(
+    name: str,
+    value: ScriptArgument,
+    declared: Sequence[CodeArgument],
+    *,
+    is_whole: bool = True,
+    given_as: GivenAs = "--name value",
+) -> None:
+    """Check that a script can get a value; also one that it does not declare. See `command_of`.
 
     Raises:
         ArgumentRefused: it cannot.
     """
     argument = find_argument(name, value, declared)
-    if argument is not None and argument.action != "command":
+    if argument is None:
+        _generic(name, value, is_whole=is_whole, given_as=given_as)
+    elif argument.action != "command":
         passed = passed_option if argument.flags else passed_values
         passed(argument, name, value)
 
@@ -110,14 +147,6 @@ def path_of(entry: str) -> str:
     if entry.startswith(MODULE):
         return entry.removeprefix(MODULE).replace(".", "/") + ".py"
     return entry
-
-
-def _joined(given: list[str], options: list[list[str]]) -> list[str]:
-    """Return the arguments without names before the options, or after `--` if one begins with a dash."""
-    named_ones = [text for texts in options for text in texts]
-    if any(text.startswith("-") and not NEGATIVE.fullmatch(text) for text in given):
-        return [*named_ones, "--", *given]
-    return [*given, *named_ones]
 
 
 def chosen_command(script: ScriptModel, declared: Sequence[CodeArgument]) -> str | None:
@@ -171,10 +200,24 @@ def _sets(argument: CodeArgument, value: ScriptArgument) -> bool:
     return isinstance(value, bool) and argument.action == ("true" if value else "false")
 
 
-def _generic(name: str, value: ScriptArgument) -> list[str]:
-    """Pass a value to an argument that is not known: `true` is its name alone, and `false` is left out."""
+def _generic(name: str, value: ScriptArgument, *, is_whole: bool, given_as: GivenAs) -> list[str]:
+    """Pass a value to an argument that is not known: `true` is its name alone, and `false` is left out.
+
+    Raises:
+        ArgumentRefused: the script has declarations that are not known, so its text for false is not either.
+    """
+    if "=" in given_as:
+        # Of a list, the form is that of Python, which hydra reads too.
+        text = f"[{','.join(map(repr, value))}]" if isinstance(value, list) else value_text(value)
+        return [given_as.replace("name", name, 1).replace("value", text, 1)]
     if isinstance(value, list):
         return [f"--{name}", *(value_text(each) for each in value)]
+    if value is False and not is_whole:
+        raise ArgumentRefused(
+            name,
+            "its declaration was not found, so without it, it may be true; leave it out if that means false, "
+            "or give the text that the script reads as false in quotation marks",
+        )
     if isinstance(value, bool):
         return [f"--{name}"] if value else []
     return named(f"--{name}", str(value))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from jobs.messages.code import CodeArgument
-from jobs.messages.script_values import ArgumentRefused, literal, passed_values
+from jobs.messages.script_values import NEGATIVE, ArgumentRefused, literal, passed_values
 
 PATTERNS = {"?": "A?", "*": "A*", "+": "A+"}
 """How many texts argparse gives to a place: as many as fit, the first places first."""
@@ -32,6 +32,38 @@ def passed_places(places: Sequence[CodeArgument], given: Mapping[int, list[str]]
         advice = f"give {', '.join(missing)} too" if missing else "the script does not know where one ends"
         raise ArgumentRefused(name, f"it has no name, so it would be read as an earlier argument; {advice}")
     return [text for each in texts for text in each]
+
+
+def joined(
+    given: list[str],
+    options: list[list[str]],
+    rest: str = "",
+    *,
+    is_last: bool = True,
+    is_parsed: bool = True,
+) -> list[str]:
+    """Return the arguments without names before the options, or after `--` if one begins with a dash.
+
+    Args:
+        given: the texts without names.
+        options: the options with their values.
+        rest: the name of a place that takes all texts that follow, options and `--` too.
+        is_last: whether no command follows.
+        is_parsed: whether a parser reads them, which knows `--`.
+
+    Raises:
+        ArgumentRefused: the first text would be read as an option.
+    """
+    named_ones = [text for texts in options for text in texts]
+    # Only argparse takes a negative number for no option, unless an option of its own looks like one.
+    dashed = [text for text in given if text.startswith("-") and (is_last or not NEGATIVE.fullmatch(text))]
+    if rest:
+        if given[:1] == dashed[:1] != []:
+            raise ArgumentRefused(rest, f"{given[0]!r} begins with a dash, so it would be read as an option")
+        return [*named_ones, *given]
+    if dashed and is_parsed:
+        return [*named_ones, "--", *given]
+    return [*given, *named_ones]
 
 
 def _arrive(places: Sequence[CodeArgument], texts: Sequence[list[str]]) -> bool:

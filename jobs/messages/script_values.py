@@ -65,6 +65,8 @@ def passed_option(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     if argument.nargs == "?" and isinstance(value, bool) and not argument.words:
         return _optional_value(argument, name, value, flag)
     if argument.action in ("append", "extend"):
+        if value == [] and literal(argument.default) != []:
+            raise ArgumentRefused(name, f"without a value it is {argument.default}, not []; leave it out")
         value = _without_present(argument, name, value)
     texts = passed_values(argument, name, value)
     if argument.action == "append" and not argument.nargs:
@@ -115,6 +117,14 @@ def _switch(argument: CodeArgument, name: str, value: ScriptArgument, flag: str)
 
 def _constant(argument: CodeArgument, name: str, value: ScriptArgument, flag: str) -> list[str]:
     const, default = literal(argument.const), literal(argument.default)
+    # `--no-cache` may set `cache` to false: then its own name means that it is given.
+    is_its_value = isinstance(const, bool) and not (argument.dest and name in bare_names(argument))
+    if is_its_value and isinstance(value, bool) and value != const:
+        if value is default or (not value and default is None and argument.default in (None, "None")):
+            return []
+        raise ArgumentRefused(name, f"{flag} can only make it {argument.const}, not {value!r}")
+    if is_its_value and value == const:
+        return [flag]
     if value is True or (const is not None and value == const):
         return [flag]
     if value is False or value == default:
@@ -141,14 +151,19 @@ def passed_values(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     """
     if argument.separator is not None:
         items = value if isinstance(value, list) else [value]
-        return [argument.separator.join(value_text(item) for item in items)]
+        texts = [value_text(item) for item in items]
+        if parts := [text for text in texts if isinstance(value, list) and argument.separator in text]:
+            raise ArgumentRefused(
+                name, f"{parts[0]!r} would be read as several values, which {argument.separator!r} divides"
+            )
+        return [argument.separator.join(texts)]
     several = argument.takes_several
     if not several and isinstance(value, list):
         raise ArgumentRefused(name, f"it takes one value, not the list {value!r}")
     items = value if isinstance(value, list) else _split(argument, value) if several else [value]
     if (argument.nargs or "").isdigit() and len(items) != int(argument.nargs or 0):
         raise ArgumentRefused(name, f"it takes {argument.nargs} values, not {len(items)}: {value!r}")
-    if argument.nargs == "+" and not items:
+    if not items and argument.nargs == "+":
         raise ArgumentRefused(name, "it takes at least one value; leave it out")
     return [_checked_text(argument, name, item) for item in items]
 
@@ -164,11 +179,7 @@ def _checked_text(argument: CodeArgument, name: str, value: ScriptScalar) -> str
     kind = argument.annotation
     if isinstance(value, bool):
         if not argument.words:
-            raise ArgumentRefused(
-                name,
-                f"it reads a text, and the text {str(value).lower()!r} would count as true; declare it with "
-                "action=argparse.BooleanOptionalAction, or give a text in quotation marks",
-            )
+            raise ArgumentRefused(name, _why_no_words(argument, value))
         return argument.words[0 if value else 1]
     if kind == "int" and isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -182,6 +193,19 @@ def _checked_text(argument: CodeArgument, name: str, value: ScriptScalar) -> str
     if isinstance(choices, list | tuple | set | range) and choices and not _is_among(value, choices):
         raise ArgumentRefused(name, f"it takes one of {', '.join(map(str, choices))}, not {value!r}")
     return value_text(value)
+
+
+def _why_no_words(argument: CodeArgument, value: bool) -> str:
+    word = str(value).lower()
+    if argument.annotation in (None, "str"):
+        return (
+            f"it reads a text, and the text {word!r} would count as true; declare it with "
+            "action=argparse.BooleanOptionalAction, or give a text in quotation marks"
+        )
+    return (
+        f"which text its type {argument.annotation} reads as {word} is not known; give that text in "
+        "quotation marks"
+    )
 
 
 def _is_among(value: ScriptScalar, choices: Iterable[Any]) -> bool:

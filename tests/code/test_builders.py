@@ -38,6 +38,8 @@ def builders(folder: Path, text: str) -> dict[str, str]:
         ("def outer(n):\n    return lambda hp: n\nmake = outer(3)", ["make"]),
         ("def full(n, hp): ...\nmake = functools.partial(full, 3)", ["full", "make"]),
         ("def full(hp, n): ...\nmake = functools.partial(full, n=3)", ["full", "make"]),
+        ("net = kt.applications.HyperResNet(input_shape=(8, 8, 3), classes=10)", ["net"]),
+        ("class Maker:\n    def __init__(self, hp): ...\ndef make(hp): ...", ["make"]),
         ("def train(config): config.get('units')", []),
         ("def make(p):\n    return other.Int('units')", []),
         ("if __name__ == '__main__':\n    def make(hp): ...", []),
@@ -56,6 +58,12 @@ def test_a_function_that_needs_more_says_so_unless_another_one_calls_it(tmp_path
     assert builders(tmp_path / "a", "async def make(hp): ...\n")["make"].startswith("It is async")
     helper = "def block(x, hp): ...\ndef make(hp):\n    return block(1, hp)\n"
     assert builders(tmp_path / "b", helper) == {"make": ""}
+
+
+def test_a_helper_is_named_if_only_a_lambda_without_a_name_can_call_it(tmp_path: Path) -> None:
+    search = "tuner = kt.RandomSearch(lambda hp: make(hp, 3), objective='val_loss')\n"
+    (note,) = builders(tmp_path, f"def make(hp, n): ...\n{search}").values()
+    assert note.endswith("Assign the lambda or the partial that gives the other arguments to a name.")
 
 
 def test_of_one_name_the_last_definition_counts(tmp_path: Path) -> None:

@@ -545,3 +545,32 @@ def build(hp):
     return keras.Sequential([model, keras.layers.Dense(hp.Int("units", 4, 8))])
 """
     assert not found_in(tmp_path, text).notices
+
+
+SEARCHED = "import keras_tuner as kt\ndef make(hp): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "entry", "left_out"),
+    [
+        (
+            "kt.RandomSearch(make, objective=['val_loss', kt.Objective('val_auc', 'max')])",
+            "make",
+            ["val_auc"],
+        ),
+        ("kt.RandomSearch(functools.partial(make, n=3), objective='val_loss')", None, []),
+        ("kt.RandomSearch(lambda hp: make(hp), objective='val_loss')", None, []),
+    ],
+)
+def test_what_a_search_cannot_take_over_is_not_taken_for_something_else(
+    tmp_path: Path, made: str, entry: str | None, left_out: list[str]
+) -> None:
+    search = found_in(tmp_path, f"{SEARCHED}import functools\ntuner = {made}\ntuner.search(1, 2)\n").search
+    assert search is not None and search.entry == entry
+    assert search.left_out == [f"the objective {name}" for name in left_out]
+
+
+def test_a_question_to_the_notebook_is_no_python(tmp_path: Path) -> None:
+    found = found_in(tmp_path, f"{SEARCHED}make?\nkt.Tuner??\n")
+    assert not found.problems
+    assert [notice.message for notice in found.runs] == ["make?", "kt.Tuner??"]

@@ -2,15 +2,13 @@
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from jobs.messages.code import ArgumentAction, CodeArgument, default_dest
+from jobs.messages.code import ArgumentAction, CodeArgument, GivenAs, default_dest
+from workers.code_reader.argparse_parsers import PARSER, Parsers, method_of, parsers_of
 from workers.code_reader.argument_words import words_of
 from workers.code_reader.modules import Module, constant, list_of_names, printable
 
-ADD = "add_argument"
-PARSER = "ArgumentParser"
-GROUPS = ("add_argument_group", "add_mutually_exclusive_group")
 PARSE = ("parse_args", "parse_known_args")
 ACTIONS: dict[str, ArgumentAction] = {
     "store_true": "true",
@@ -41,51 +39,33 @@ COMMAND = "command"
 
 @dataclass(frozen=True)
 class Declared:
-    """The arguments that a script declares, and a note about those that are not known."""
+    """The arguments that a script declares, a note about those that are not known, and how they are given."""
 
     arguments: list[CodeArgument]
     note: str = ""
-
-
-@dataclass
-class _Parsers:
-    """The parsers that the calls of a module make.
-
-    Attributes:
-        commands: for each variable, the lines from which it holds the parser of a command.
-        choices: the declarations of commands: the call of `add_subparsers`, and the names of its commands.
-        defaults: the sources given to `set_defaults`, by name.
-    """
-
-    commands: dict[str, list[tuple[int, str | None]]] = field(default_factory=dict)
-    choices: list[tuple[ast.Call, list[str]]] = field(default_factory=list)
-    defaults: dict[str, ast.expr] = field(default_factory=dict)
-
-    def command_at(self, call: ast.Call) -> str | None:
-        """Return the command whose parser a call's variable holds; None for the main parser."""
-        held = [command for line, command in self.commands.get(_holder(call), ()) if line <= call.lineno]
-        return held[-1] if held else None
+    given_as: GivenAs = "--name value"
 
 
 def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared | None:
     """Return the arguments whose names are constants; None if the module declares none by argparse."""
     calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
     calls.sort(key=lambda node: (node.lineno, node.col_offset))
-    added = [call for call in calls if _method(call) == ADD]
-    parsers = _parsers_of(module)
+    parsers = parsers_of(module)
+    added = [call for call in calls if parsers.adds(call)]
     if not added and not parsers.choices:
         return None
     arguments = [_command(call, names) for call, names in parsers.choices]
     dynamic = 0
     for call in added:
-        action = _action_name(call)
-        if action in NOT_GIVEN:
+        if _action_name(module, call) in NOT_GIVEN:
             continue
         argument = _argument(module, call, parsers, modules)
         if argument is None:
             dynamic += 1
         else:
-            arguments.append(argument)
+            arguments += [
+                argument.model_copy(update={"command": command}) for command in parsers.commands_of(call)
+            ]
     return _declared(calls, arguments, dynamic)
 
 
@@ -93,65 +73,15 @@ def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: int
     notes = []
     if dynamic:
         notes.append(f"{dynamic} argument(s) have names or settings that only running the script shows.")
-    if any(_method(call) == "parse_known_args" for call in calls):
+    if any(method_of(call) == "parse_known_args" for call in calls):
         notes.append("It accepts further arguments.")
-    if sum(_method(call) == PARSER for call in calls) > 1:
+    if sum(method_of(call) == PARSER for call in calls) > 1:
         notes.append("It has several parsers, whose arguments are listed together.")
         arguments = [
             each.model_copy(update={"default": "None"}) if each.default is None else each
             for each in arguments
         ]
     return Declared(arguments, " ".join(notes))
-
-
-def _method(call: ast.Call) -> str:
-    if isinstance(call.func, ast.Name):
-        return call.func.id
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
-
-
-def _parsers_of(module: Module) -> _Parsers:
-    """Return the parsers of a module, from its assignments and calls in the order of their lines."""
-    parsers = _Parsers()
-    groups: dict[str, list[str]] = {}
-    statements = [node for node in ast.walk(module.tree) if isinstance(node, ast.Assign | ast.Expr)]
-    statements.sort(key=lambda node: node.lineno)
-    made = [(node, node.value) for node in statements if isinstance(node.value, ast.Call)]
-    names = {id(call): _target(node) for node, call in made}
-    for call in ast.walk(module.tree):
-        if isinstance(call, ast.Call) and _method(call) == "add_subparsers":
-            group = groups.setdefault(names.get(id(call), ""), [])
-            parsers.choices.append((call, group))
-    for node, call in made:
-        method, holder, name = _method(call), _holder(call), _target(node)
-        if method == "add_parser" and isinstance(command := _first_constant(call), str):
-            # A function may have another name for the group.
-            group = groups.get(holder, next(iter(groups.values()), []))
-            group.append(command)
-            parsers.commands.setdefault(name, []).append((call.lineno, command))
-        elif method in GROUPS:
-            parsers.commands.setdefault(name, []).append((call.lineno, parsers.command_at(call)))
-        elif method == PARSER:
-            parsers.commands.setdefault(name, []).append((call.lineno, None))
-        elif method == "set_defaults":
-            parsers.defaults |= {each.arg: each.value for each in call.keywords if each.arg is not None}
-    return parsers
-
-
-def _target(node: ast.Assign | ast.Expr) -> str:
-    """Return the one name to which a statement assigns; empty without."""
-    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-    return target.id if isinstance(target, ast.Name) else ""
-
-
-def _first_constant(call: ast.Call) -> object:
-    return constant(call.args[0]) if call.args else None
-
-
-def _holder(call: ast.Call) -> str:
-    """Return the variable whose method is called; empty for another expression."""
-    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return holder.id if isinstance(holder, ast.Name) else ""
 
 
 def _command(call: ast.Call, names: list[str]) -> CodeArgument:
@@ -176,19 +106,17 @@ def _text(node: ast.expr | None) -> str | None:
     return printable(value) if isinstance(value, str) else None
 
 
-def _action_name(call: ast.Call) -> str:
+def _action_name(module: Module, call: ast.Call) -> str:
     """Return an action's name: as a text, or the last part of a class's."""
     action = _keywords(call).get("action")
-    if isinstance(action, ast.Attribute):
-        return action.attr
-    if isinstance(action, ast.Name):
-        return action.id
+    if isinstance(action, ast.Attribute | ast.Name):
+        return module.full_name(action).rpartition(".")[2]
     value = constant(action)
     return value if isinstance(value, str) else ""
 
 
 def _argument(
-    module: Module, call: ast.Call, parsers: _Parsers, modules: Iterable[Module]
+    module: Module, call: ast.Call, parsers: Parsers, modules: Iterable[Module]
 ) -> CodeArgument | None:
     names = [constant(argument) for argument in call.args]
     texts = [name for name in names if isinstance(name, str)]
@@ -199,7 +127,7 @@ def _argument(
     name = max(texts, key=len)
     is_option = name.startswith("-")
     keywords = _keywords(call)
-    action = ACTIONS.get(_action_name(call), "store")
+    action = ACTIONS.get(_action_name(module, call), "store")
     dest = _dest(texts, keywords)
     nargs_node = _value_of(module, keywords.get("nargs"))
     nargs = NARGS.get(module.full_name(nargs_node), constant(nargs_node)) if nargs_node is not None else None
@@ -212,7 +140,9 @@ def _argument(
     if default is None and not is_option:
         default = NO_ARGUMENT.get(str(nargs))
     if default is None and is_option and constant(keywords.get("required")) is not True:
-        default = NO_VALUE.get(action, "0" if _action_name(call) == "count" else "None")
+        default = NO_VALUE.get(action, "0" if action == "count" else "None")
+    if default is not None and action in NO_VALUE and parsers.hidden_defaults is not None:
+        default = module.source(parsers.hidden_defaults)
     return CodeArgument(
         name=printable(name),
         default=default,
@@ -226,7 +156,6 @@ def _argument(
         nargs=None if nargs is None else printable(str(nargs)),
         const=const,
         words=words_of(module, annotation, modules),
-        command=parsers.command_at(call),
     )
 
 

@@ -16,12 +16,11 @@ OF_FUNCTION = {
     "literal_eval": ["True", "False"],
     "eval": ["True", "False"],
 }
-NO_WORDS = ("str", "Path", "PosixPath")
-LOWER = ("lower", "casefold")
+OF_NUMBER = ("int", "float")
 
 
 def words_of(module: Module, node: ast.expr | None, modules: Iterable[Module]) -> list[str]:
-    """Return the texts for true and false; none if a text would stay a text.
+    """Return the texts for true and false; none if they are not known, or a text would stay a text.
 
     Args:
         module: declares the argument.
@@ -34,12 +33,11 @@ def words_of(module: Module, node: ast.expr | None, modules: Iterable[Module]) -
     last = name.rpartition(".")[2]
     if name in OF_BUILTIN:
         return OF_BUILTIN[name]
-    if last in NO_WORDS:
-        return []
     defined = node if isinstance(node, ast.Lambda) else _defined(module, last, modules)
     if defined is not None:
         return _compared(defined)
-    return OF_FUNCTION.get(last, ["True", "False"] if isinstance(node, ast.Name | ast.Attribute) else [])
+    # Another function may read each text as true, as `str` does.
+    return OF_FUNCTION.get(last, [])
 
 
 def _defined(module: Module, name: str, modules: Iterable[Module]) -> ast.AST | None:
@@ -58,7 +56,7 @@ def _targets(node: ast.Assign) -> list[str]:
 
 
 def _compared(function: ast.AST) -> list[str]:
-    """Return the texts with which a function compares its argument."""
+    """Return the texts with which a function compares its argument; none if they are not known."""
     parts = list(ast.walk(function))
     texts = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
     called = {part.attr for part in parts if isinstance(part, ast.Attribute)} | {
@@ -66,7 +64,9 @@ def _compared(function: ast.AST) -> list[str]:
     }
     true, false = _first(TRUE, texts), _first(FALSE, texts)
     if true is None and false is None:
-        return next((words for name, words in OF_FUNCTION.items() if name in called), ["True", "False"])
+        # As in `bool(int(text))`.
+        numbers = OF_BUILTIN["int"] if called.intersection(OF_NUMBER) else []
+        return next((words for name, words in OF_FUNCTION.items() if name in called), numbers)
     # The other one is any other text, written in the same way.
     is_upper = (true or false or "")[:1].isupper()
     return [true or ("True" if is_upper else "true"), false or ("False" if is_upper else "false")]

@@ -86,7 +86,8 @@ def _argument(module: Module, decorator: ast.expr, command: str | None) -> CodeA
         flags=[printable(flag) for flag in flags],
         off=off,
         dest=printable(given) if flags and given else None,
-        nargs=_nargs(constant(keywords.get("nargs"))),
+        nargs=_nargs(keywords),
+        const=module.source(keywords.get("flag_value")),
         words=WORDS if is_boolean and action == "store" else [],
         command=command or None,
     )
@@ -106,8 +107,10 @@ def _split(flags: list[str]) -> tuple[list[str], str | None]:
 def _action(keywords: dict[str, ast.expr], off: str | None) -> ArgumentAction:
     if off:
         return "boolean"
+    if "flag_value" in keywords:
+        return "constant"
     if constant(keywords.get("is_flag")) is True:
-        return "constant" if "flag_value" in keywords else "true"
+        return "true"
     if constant(keywords.get("count")) is True:
         return "count"
     return "append" if constant(keywords.get("multiple")) is True else "store"
@@ -132,10 +135,14 @@ def _is_required(keywords: dict[str, ast.expr]) -> bool:
     """Return whether an argument without dashes must be given: unless it has a default, or any number."""
     if (required := constant(keywords.get("required"))) is not None:
         return required is True
-    return "default" not in keywords and _nargs(constant(keywords.get("nargs"))) != "*"
+    return "default" not in keywords and _nargs(keywords) != "*"
 
 
-def _nargs(value: object) -> str | None:
-    if isinstance(value, int) and value != 1:
-        return "*" if value < 0 else str(value)
-    return None
+def _nargs(keywords: dict[str, ast.expr]) -> str | None:
+    """Return how many values an argument takes: as many as `nargs` gives, or as its type has parts."""
+    kind, node = keywords.get("type"), keywords.get("nargs")
+    if node is None and isinstance(kind, ast.Tuple):
+        return str(len(kind.elts))
+    is_negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    value = constant(node)
+    return "*" if is_negative else str(value) if isinstance(value, int) and value != 1 else None

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from jobs.messages.code import MAX_TEXT, CodeArgument, CodeEntry, EntryKind
 from workers.code_reader.builders import (
@@ -20,7 +21,7 @@ from workers.code_reader.functions import (
     registered_name,
     why_not_callable,
 )
-from workers.code_reader.modules import Module
+from workers.code_reader.modules import Module, printable
 from workers.code_reader.scripts import script_of
 
 HYPERMODEL = "HyperModel"
@@ -51,6 +52,7 @@ KERAS = ("tensorflow.keras.", "tf_keras.", "keras.")
 TUNER = ("keras_tuner.", "kerastuner.")
 TUNER_APPLICATIONS = ("keras_tuner.applications", "kerastuner.applications")
 METHODS = ("build", "fit")
+GIVEN_ELSEWHERE = "Assign the lambda or the partial that gives the other arguments to a name."
 MOST_BASES = 20
 """Classes between a class and a base that is looked for."""
 MOST_IMPORTS = 5
@@ -83,7 +85,7 @@ class Definitions:
     def entries_of(self, module: Module) -> list[CodeEntry]:
         """Return one module's entries, ordered by their lines."""
         by_name: dict[str, CodeEntry] = {}
-        for entry in self._in(module):
+        for entry in self._in(module, with_helpers=not self._has_builders):
             by_name.pop(entry.name, None)
             by_name[entry.name] = entry
         entries = sorted(by_name.values(), key=lambda entry: entry.line)
@@ -91,7 +93,13 @@ class Definitions:
             entries.append(script)
         return entries
 
-    def _in(self, module: Module) -> Iterator[CodeEntry]:
+    @cached_property
+    def _has_builders(self) -> bool:
+        """Whether a model can be built by a part of the code, so that helpers need not be named."""
+        entries = (entry for module in self._files.values() for entry in self._in(module, with_helpers=False))
+        return any(entry.kind in ("build_model", "hypermodel") for entry in entries)
+
+    def _in(self, module: Module, *, with_helpers: bool) -> Iterator[CodeEntry]:
         builders = {
             id(node): (name, function, given) for name, node, function, given in named_builders(module)
         }
@@ -102,18 +110,24 @@ class Definitions:
             elif isinstance(node, ast.ClassDef):
                 yield from self._methods(module, node)
                 entry = self._class(module, node)
+            elif (name := _application(module, node)) is not None:
+                entry = CodeEntry(
+                    kind="hypermodel", name=name, path=module.path, line=node.lineno, methods=["build"]
+                )
             if entry is None and id(node) in builders:
                 entry = self._builder(module, node, *builders[id(node)])
+                if entry.note and entry.name in self._called:
+                    # A helper needs further arguments, which a lambda without a name may give.
+                    note = f"{entry.note} {GIVEN_ELSEWHERE}"
+                    entry = entry.model_copy(update={"note": note}) if with_helpers else None
             if entry is not None:
                 yield entry
 
     def _builder(
         self, module: Module, node: ast.stmt, name: str, function: Callable, given: int
-    ) -> CodeEntry | None:
-        """Return a function that takes hyperparameters; None for a helper of others, which needs more."""
+    ) -> CodeEntry:
+        """Return a function that takes hyperparameters."""
         note = why_not_callable(function, HYPERPARAMETERS, name=name, given=given)
-        if note and name in self._called:
-            return None
         return CodeEntry(
             kind="build_model",
             name=name[:MAX_TEXT],
@@ -129,6 +143,8 @@ class Definitions:
         if self._kind(lineage) is not None:
             return
         for method, needs_instance in builder_methods(module, node):
+            if method.name == "__init__":
+                continue
             name = f"{node.name}.{method.name}"
             first = 1 if needs_instance or is_classmethod(module, method) else 0
             note = why_not_callable(method, HYPERPARAMETERS, name=name, given=first)
@@ -231,6 +247,15 @@ class Definitions:
                 if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                     return arguments_of(defined.module, node)[1:]
         return []
+
+
+def _application(module: Module, node: ast.stmt) -> str | None:
+    """Return the name to which a statement assigns a HyperModel of KerasTuner, such as HyperResNet."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
+        return None
+    is_application = module.full_name(node.value.func).startswith(TUNER_APPLICATIONS)
+    target = node.targets[0]
+    return printable(target.id) if is_application and isinstance(target, ast.Name) else None
 
 
 def _folder(module: Module) -> str:

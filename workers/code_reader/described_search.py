@@ -89,6 +89,7 @@ def _described(
     taken = {"hypermodel", "objective", "callbacks", *numbers.names, *NO_FIELD}
     left_out = [printable(name) for name in arguments if name not in taken]
     left_out += [printable(text) for text in _other_callbacks(module, arguments.get("callbacks"), constants)]
+    left_out += _further_objectives(module, arguments.get("objective"), constants)
     return CodeSearch(
         path=module.path,
         line=call.lineno,
@@ -202,6 +203,16 @@ def _objective(
         printable(metric) if isinstance(metric, str) else None,
         direction if direction in ("min", "max") else None,
     )
+
+
+def _further_objectives(
+    module: Module, node: ast.expr | None, constants: Mapping[str, ast.expr]
+) -> Iterator[str]:
+    """Yield the objectives of a list after its first one, which alone is proposed."""
+    if isinstance(node, ast.Name):
+        node = constants.get(node.id, node)
+    for part in node.elts[1:] if isinstance(node, ast.List | ast.Tuple) else ():
+        yield f"the objective {_objective(module, part, constants)[0] or 'after the first'}"
 
 
 def _entry(module: Module, node: ast.expr | None, constants: Mapping[str, ast.expr]) -> str | None:

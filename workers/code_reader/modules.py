@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from jobs.messages.code import MAX_FOUND, MAX_TEXT, CodeProblem
 from workers.code_reader.files import SourceFile
 
-MAGIC = re.compile(r"^\s*([!%?]|[\w, ]+=\s*[!%])")
+MAGIC = re.compile(r"^\s*([!%?]|[\w, ]+=\s*[!%]|[\w.]+\?{1,2}\s*$)")
 """A line of a notebook that is no Python: a command of the shell, or of IPython."""
 
 MAX_PARSED_AGAIN = 32 * 2**20

@@ -220,7 +220,7 @@ def _has_builder(module: Module) -> bool:
     functions = (
         node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    if any(is_start(node) or reads_arguments(node) for node in module.tree.body):
+    if any(is_start(node) or reads_arguments(module, node) for node in module.tree.body):
         return True
     return any(takes_hyperparameters(module, node) for node in functions)
 

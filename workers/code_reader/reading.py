@@ -22,7 +22,7 @@ from jobs.messages.code import (
 from workers.code_reader import packages
 from workers.code_reader.builders import LOOKED_FOR
 from workers.code_reader.definitions import Definitions
-from workers.code_reader.described_search import notices_of_templates, searches_of, training_of
+from workers.code_reader.described_search import TEMPLATES, notices_of_templates, searches_of, training_of
 from workers.code_reader.files import SourceFile, collect
 from workers.code_reader.limits import Budget
 from workers.code_reader.modules import Module, Unreadable
@@ -159,11 +159,18 @@ def _notebooks(
                 lost += notebook.models()
                 described = searches_of(module)
                 lost += notices_of_templates(described)
-                searches += described
+                searches += [_known(search, entries) for search in described]
                 searches += [training_of(module, each.call, each.function) for each in notebook.functions()]
         except (RecursionError, MemoryError):
             continue
     return runs, searches, lost
+
+
+def _known(search: CodeSearch, entries: list[CodeEntry]) -> CodeSearch:
+    """Return a search without its entry if the code has none of this name: a lambda, for example."""
+    if search.entry in TEMPLATES or search.entry in {entry.name for entry in entries}:
+        return search
+    return search.model_copy(update={"entry": None})
 
 
 def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:

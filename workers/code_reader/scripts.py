@@ -3,9 +3,11 @@
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 
-from jobs.messages.code import CodeArgument, CodeEntry
+from jobs.messages.code import CodeEntry
 from workers.code_reader.argparse_arguments import PARSE, Declared, declared_by_argparse
 from workers.code_reader.argument_libraries import declared_by_library, library_of
+from workers.code_reader.argument_places import declared_by_places, reads_places
+from workers.code_reader.assignments import executed_files, given_as_in
 from workers.code_reader.files import SourceFile
 from workers.code_reader.modules import Module, Unreadable, constant
 
@@ -22,7 +24,7 @@ def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None
         module: the file.
         modules: all of the version by their paths, since a script may import its parser.
     """
-    start = next((node for node in module.tree.body if is_start(node) or reads_arguments(node)), None)
+    start = next((node for node in module.tree.body if is_start(node) or reads_arguments(module, node)), None)
     if start is None:
         return None
     declared = _declared(module, modules)
@@ -33,10 +35,11 @@ def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None
         line=start.lineno,
         arguments=declared.arguments,
         note=declared.note,
+        given_as=declared.given_as,
     )
 
 
-def arguments_of_script(texts: Mapping[str, str], path: str) -> list[CodeArgument]:
+def declared_by_script(texts: Mapping[str, str], path: str) -> Declared:
     """Return the arguments that a script declares; none if it cannot be parsed.
 
     Args:
@@ -50,9 +53,9 @@ def arguments_of_script(texts: Mapping[str, str], path: str) -> list[CodeArgumen
         except Unreadable:
             continue
     try:
-        return _declared(modules[path], modules).arguments if path in modules else []
+        return _declared(modules[path], modules) if path in modules else Declared([])
     except (RecursionError, MemoryError):
-        return []
+        return Declared([])
 
 
 def is_start(node: ast.stmt) -> bool:
@@ -66,12 +69,12 @@ def is_start(node: ast.stmt) -> bool:
     return has_name and any(constant(side) == "__main__" for side in sides)
 
 
-def reads_arguments(node: ast.stmt) -> bool:
-    """Return whether a module's statement calls `parse_args` when the module is imported."""
+def reads_arguments(module: Module, node: ast.stmt) -> bool:
+    """Return whether a module's statement reads the script's arguments when the module is imported."""
     # The content of a function or a class is not executed then.
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):
         return False
-    return any(
+    return reads_places(module, node) or any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in PARSE
         for part in ast.walk(node)
     )
@@ -80,16 +83,21 @@ def reads_arguments(node: ast.stmt) -> bool:
 def _declared(module: Module, modules: Mapping[str, Module]) -> Declared:
     """Return a script's arguments: its own, else those of the first imported module that has some."""
     library = ""
-    for each in _with_imported(module, modules):
+    parts = list(_with_imported(module, modules))
+    for each in parts:
         declared = declared_by_argparse(each, modules.values()) or declared_by_library(each)
         if declared is not None:
             return declared
         library = library or library_of(each)
-    if not library:
-        return Declared([])
-    return Declared(
-        [], f"Its arguments are read by {library}, whose declarations are not read: add them in the form."
-    )
+    given_as = next((form for each in parts if (form := given_as_in(each)) is not None), None)
+    if library:
+        reads = f"are read by {library}, whose declarations are not read"
+    elif given_as is not None:
+        reads = f"are given as {given_as}, and it does not declare them"
+    else:
+        return declared_by_places(module) or Declared([])
+    note = f"Its arguments {reads}: add them in the form."
+    return Declared([], note, given_as if given_as is not None else "--name value")
 
 
 def _with_imported(module: Module, modules: Mapping[str, Module]) -> Iterator[Module]:
@@ -107,4 +115,9 @@ def _imported(module: Module, modules: Iterable[Module]) -> list[Module]:
     folder = module.path.rpartition("/")[0].replace("/", ".")
     names = {name for full in module.imported.values() for name in (full, full.rpartition(".")[0]) if name}
     names |= {f"{folder}.{name}" for name in names if folder}
-    return [other for other in modules if other.path != module.path and other.dotted in names]
+    paths = set(executed_files(module, folder))
+    return [
+        other
+        for other in modules
+        if other.path != module.path and (other.dotted in names or other.path in paths)
+    ]

@@ -101,14 +101,17 @@ def _of_typer(
     is_option = not is_argument and (default is not None or about is not None)
     inner, is_list = _inner(module, annotation)
     names = [each for each in map(constant, about.args if about else ()) if isinstance(each, str)]
-    on = [name.partition("/")[0] for name in names if name.startswith("-")]
-    off = next((name.partition("/")[2] for name in names if name.startswith("--") and "/" in name), None)
+    pairs = [(on.strip(), off.strip()) for on, _, off in (name.partition("/") for name in names)]
+    on = [name for name, _ in pairs if name.startswith("-")]
+    off = next((name for _, name in pairs if name.startswith("--")), None)
     flag = argument.arg.replace("_", "-")
     flags = (on or [f"--{flag}"]) if is_option else []
     kind = module.source(inner) or _kind(default)
-    action: ArgumentAction = "append" if is_list and is_option else "store"
+    count = _count(module, annotation)
+    action: ArgumentAction = "append" if is_list and is_option and count is None else "store"
     if is_option and kind == "bool":
-        action = "boolean" if off or not on else "true"
+        action = "boolean" if (off and on) or not names else "true" if on else "false"
+        flags = [off] if action == "false" and off else flags
     return CodeArgument(
         name=printable(max(flags, key=len) if flags else argument.arg),
         default=module.source(default),
@@ -117,7 +120,8 @@ def _of_typer(
         flags=[printable(name) for name in flags],
         off=printable(off or f"--no-{flag}") if action == "boolean" else None,
         dest=printable(argument.arg) if flags and flag not in {name.lstrip("-") for name in flags} else None,
-        nargs="+" if is_list and not is_option else None,
+        nargs=count or ("+" if is_list and not is_option else None),
+        words=WORDS if kind == "bool" and action == "store" else [],
         command=command,
     )
 
@@ -141,6 +145,15 @@ def _inner(module: Module, node: ast.expr | None) -> tuple[ast.expr | None, bool
         if name in LISTS:
             return inner, True
     return node, False
+
+
+def _count(module: Module, node: ast.expr | None) -> str | None:
+    """Return how many values a tuple with a type for each has; None for another type."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
+        return None
+    is_tuple = module.full_name(node.value).rpartition(".")[2] in ("tuple", "Tuple")
+    is_open = any(constant(part) is ... for part in node.slice.elts)
+    return str(len(node.slice.elts)) if is_tuple and not is_open else None
 
 
 def _kind(default: ast.expr | None) -> str | None:

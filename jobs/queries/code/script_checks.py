@@ -1,6 +1,7 @@
 """Checks an experiment with a script against the arguments that the script declares."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.messages.script_command import (
@@ -9,6 +10,7 @@ from jobs.messages.script_command import (
     command_of,
     find_argument,
     path_of,
+    why_not_of,
 )
 from jobs.messages.script_values import ArgumentRefused
 from jobs.models import CodeVersion, Job
@@ -34,35 +36,45 @@ def script_entry(version: CodeVersion, entry: str) -> CodeEntry | None:
 def argument_problems(version: CodeVersion, spec: ExperimentSpec, script: ScriptModel) -> Iterator[Problem]:
     """Yield the arguments that a script would not get as they are recorded, and those that it needs."""
     entry = script_entry(version, script.entry)
-    if entry is None or not entry.arguments:
+    if entry is None or not (entry.arguments or entry.note):
         return
     try:
         chosen = chosen_command(script, entry.arguments)
     except ArgumentRefused as error:
         yield Problem(f"/model/args/{escaped(error.name)}", str(error))
         return
-    declared = [argument for argument in entry.arguments if argument.command in (None, chosen)]
     space = spec.search.space if spec.search is not None else ()
     given = {name: [value] for name, value in script.args.items()}
     for name, values in given.items():
-        yield from _problems(f"/model/args/{escaped(name)}", name, values, declared, entry)
+        yield from _problems(f"/model/args/{escaped(name)}", name, values, chosen, entry)
     for place, row in enumerate(space):
-        yield from _problems(f"/search/space/{place}/name", row.name, _examples(row), declared, entry)
-    yield from _missing(script, space, declared)
+        yield from _problems(f"/search/space/{place}/name", row.name, _examples(row), chosen, entry)
+    yield from _missing(script, space, _usable(chosen, entry))
+
+
+def _usable(chosen: str | None, entry: CodeEntry) -> list[CodeArgument]:
+    """Return the arguments of a script with one of its commands, the command's own first."""
+    usable = [argument for argument in entry.arguments if argument.command in (None, chosen)]
+    return sorted(usable, key=lambda argument: argument.command is None)
 
 
 def _problems(
-    pointer: str, name: str, values: Sequence[object], declared: list[CodeArgument], entry: CodeEntry
+    pointer: str, name: str, values: Sequence[Any], chosen: str | None, entry: CodeEntry
 ) -> Iterator[Problem]:
+    declared = _usable(chosen, entry)
+    owner = find_argument(name, values[0], entry.arguments)
+    if owner is not None and find_argument(name, values[0], declared) is None:
+        yield Problem(pointer, f"{name!r}: {why_not_of(chosen, owner, entry.arguments)}")
+        return
     is_whole = not entry.note and not entry.more_arguments
-    if is_whole and find_argument(name, values[0], declared) is None:  # type: ignore[arg-type]
+    if is_whole and find_argument(name, values[0], declared) is None:
         names = [argument.name.lstrip("-") for argument in declared]
         near = near_names(name, names)
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
         yield Problem(pointer, f"{entry.path} has no argument {name!r}; {hint}")
     for value in values:
         try:
-            check_argument(name, value, declared)  # type: ignore[arg-type]
+            check_argument(name, value, declared, is_whole=is_whole, given_as=entry.given_as)
         except ArgumentRefused as error:
             yield Problem(pointer, str(error))
             return
@@ -93,6 +105,11 @@ def command_of_trial(job: Job, values: Values) -> list[str]:
     if entry is None or entry.more_arguments:
         return []
     try:
-        return command_of(spec.model.with_arguments(values), entry.arguments)
+        return command_of(
+            spec.model.with_arguments(values),
+            entry.arguments,
+            is_whole=not entry.note,
+            given_as=entry.given_as,
+        )
     except ArgumentRefused:
         return []

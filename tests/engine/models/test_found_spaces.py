@@ -94,6 +94,24 @@ def test_a_name_in_two_scopes_is_one_row_with_both_conditions(tmp_path: Path) ->
         dry_built(tmp_path / "other", text.replace("4, 8)", "4, 8 if name == 'mlp' else 16)"))
 
 
+LOOP_OF_SCOPES = """
+def build_model(hp):
+    model = keras.Sequential()
+    for i in range(hp.Int("layers", 2, 3)):
+        with hp.conditional_scope("layers", list(range(i + 1, 4))):
+            model.add(layers.Dense(hp.Int(f"units_{i}", 4, 8)))
+    with hp.conditional_scope("layers", [7]):
+        hp.Boolean("seven")
+"""
+
+
+def test_a_scope_may_name_values_that_its_parent_never_has(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, guide_models.IMPORTS + LOOP_OF_SCOPES + guide_models.DONE)
+    when = {p.name: [condition.in_ for condition in p.conditions()] for p in built.space}
+    assert when == {"layers": [], "units_0": [(2, 3)], "units_1": [(2, 3)], "units_2": [(3,)]}
+    assert built.notes == ("'seven' is never used: 'layers' never has a value of [7]",)
+
+
 def test_a_budget_that_is_spent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_space, "MAX_BUILDS", 5)
     built = dry_built(tmp_path, guide_models.IMPORTS + guide_models.EXAMPLES["nested loops"])

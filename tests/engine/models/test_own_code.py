@@ -165,10 +165,16 @@ class Maker:
     @staticmethod
     def plain(hp):
         return make(hp, 4)
+
+class Net(keras_tuner.HyperModel):
+    def build(self, hp):
+        return make(hp, 4)
+
+instance = Net()
 """
 
 
-@pytest.mark.parametrize("entry", ["partial", "short", "made", "Maker.model", "Maker.plain"])
+@pytest.mark.parametrize("entry", ["partial", "short", "made", "Maker.model", "Maker.plain", "instance"])
 def test_functions_with_any_name_and_methods_build_models(tmp_path: Path, entry: str) -> None:
     built = dry_built(tmp_path, own_code.IMPORTS + ENTRIES, entry)
     assert names(built) == ["units"]
@@ -254,3 +260,12 @@ def test_a_message_names_the_remedy(
     with pytest.raises(CodeFailure) as failure:
         dry_built(tmp_path, imports + text, entry, shape)
     assert remedy in str(failure.value), str(failure.value)
+
+
+def test_a_model_with_several_outputs_is_told_how_to_have_one(tmp_path: Path) -> None:
+    text = own_code.IMPORTS + (
+        "def build_model(hp):\n    x = keras.Input((4,))\n"
+        "    return keras.Model(x, [layers.Dense(3)(x), layers.Dense(1)(x)])\n"
+    )
+    with pytest.raises(CodeFailure, match=r"2 outputs, but there is one target: .*model\.outputs\[0\]"):
+        dry_built(tmp_path, text)

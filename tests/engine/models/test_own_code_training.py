@@ -12,6 +12,7 @@ from jobs.spec.experiment import ExperimentSpec
 from tests import own_code
 from tests.engine.helpers import RecordingReport
 from tests.engine.making import ArtifactReport, dataset_file
+from tests.unsavable_models import SAVABLE
 
 
 class TrainingReport(ArtifactReport):
@@ -162,3 +163,29 @@ def test_a_model_of_code_is_retrained_saved_and_loaded(
     with using_code(task.code):
         model = load_model(model_file, tmp_path)
     assert model.name == "m_m1" and model.output_shape == (None, 3)
+
+
+def test_constants_that_a_build_draws_are_those_of_the_trained_model_in_its_file(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    _, report, _ = trained(tmp_path, SAVABLE["random numbers of the seed"], "build_model", iris)
+    assert "model" in report.artifacts
+
+
+DEEP_IN_16_BITS = (
+    own_code.IMPORTS
+    + """
+keras.config.set_dtype_policy("mixed_bfloat16")
+
+def build_model(hp):
+    hidden = [layers.Dense(64, activation="gelu") for _ in range(8)]
+    model = keras.Sequential([layers.BatchNormalization(), *hidden, layers.Dense(3, activation="softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model
+"""
+)
+
+
+def test_a_model_that_code_lets_compute_in_16_bits_is_saved(tmp_path: Path, iris: DatasetFile) -> None:
+    _, report, _ = trained(tmp_path, DEEP_IN_16_BITS, "build_model", iris)
+    assert "model" in report.artifacts

@@ -327,3 +327,23 @@ def imported(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
     (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
     return importlib.import_module(name).Tuned()
+
+
+COPIES = with_fit(
+    "x, y, validation_data, callbacks=None, **kwargs",
+    "copy = keras.models.clone_model(model)",
+    "copy.compile('adam', model.loss, metrics=['accuracy'])",
+    "return copy.fit(x, y, validation_data=validation_data, verbose=0, **kwargs)",
+)
+
+
+def test_a_fit_that_trains_a_copy_is_named_since_its_model_would_be_saved_untrained(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    assert any(
+        "model that is saved is not trained" in note for note in dry_built(tmp_path, COPIES, "Tuned").notes
+    )
+    _, report, _ = trained(tmp_path / "copy", COPIES, "Tuned", iris)
+    assert "not_trained" in report.warnings
+    _, report, _ = trained(tmp_path / "own", COPIES.replace("copy.fit", "model.fit"), "Tuned", iris)
+    assert "not_trained" not in report.warnings

@@ -143,7 +143,7 @@ def epochs_of_trial(
     return [args[1] for args, _ in report.of("metric")]
 
 
-@pytest.mark.parametrize("form", ["eager", "own compute_loss"])
+@pytest.mark.parametrize("form", ["eager", "own compute_loss", "more metrics"])
 def test_a_training_by_fit_has_the_losses_of_keras(tmp_path: Path, iris: DatasetFile, form: str) -> None:
     text, objective = own_models.ONE_CALL[form]
     ours = epochs_of_trial(tmp_path, text, iris, objective, shuffle=True)

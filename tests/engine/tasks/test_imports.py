@@ -82,6 +82,9 @@ SOUND = {
     "rows of initial values": lambda: vector(
         layers.Dense(3, kernel_initializer=keras.initializers.Constant([[0.1, 0.2, 0.3]] * 4))
     ),
+    "an adaptive pooling": lambda: image(
+        lambda x: layers.Flatten()(layers.AdaptiveAveragePooling2D(2)(layers.RandomErasing()(x)))
+    ),
     "an array of initial values": lambda: vector(
         layers.Dense(2, bias_initializer=keras.initializers.Constant(np.array([0.1, 0.2])))
     ),
@@ -312,3 +315,26 @@ def test_the_gates_try_a_model_with_the_rows_of_its_validation(tmp_path: Path) -
     )
     states = {entry["name"]: entry["state"] for entry in gate.run(task, report)["gates"]}
     assert (states["finite"], states["batch_invariance"]) == ("passed", "passed")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: keras.Model(x := keras.Input((2,), dtype="string", name="words"), layers.Identity()(x)),
+            r"its input 'words' takes texts, .* and send numbers",
+        ),
+        (
+            lambda: keras.Model(
+                x := keras.Input(batch_shape=(2, 5, 3)), layers.LSTM(4, stateful=True, name="kept")(x)
+            ),
+            r"its layer 'kept' keeps a state .*stateful=False",
+        ),
+    ],
+)
+def test_rows_that_the_prediction_server_cannot_pass_are_named(
+    tmp_path: Path, make: Callable[[], Any], message: str
+) -> None:
+    make().save(tmp_path / "m.keras")
+    with pytest.raises(BadModel, match=message):
+        registered(tmp_path / "m.keras", tmp_path / "run", foreign=True)

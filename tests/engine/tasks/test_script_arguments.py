@@ -49,6 +49,8 @@ def received_by_argparse(folder: Path, declared: str, args: dict[str, Any]) -> A
 
 
 FUNCTIONS = """
+from argparse import BooleanOptionalAction as Switch
+
 N = 2
 
 def str2bool(text):
@@ -101,6 +103,11 @@ def test_a_boolean_arrives_as_it_is_recorded(tmp_path: Path, declared: str, valu
         ('"--layers", action="append", default=["a"]', ["b"], r"added to \['a'\]"),
         ('"--layers", action="count", default=2', 1, "use 2, 3"),
         ('"--layers", action="count"', 10**9, "use 100 or less"),
+        ('"--layers", action="append"', [], "leave it out"),
+        ('"--layers", type=lambda s: s[0] in "yY"', True, "reads as true is not known"),
+        ('"--layers", type=os.path.abspath', False, "reads as false is not known"),
+        ('"layers", nargs=argparse.REMAINDER', ["--a"], "would be read as an option"),
+        ('"--no-layers", dest="layers", action="store_const", const=False', True, "only make it False"),
         ('"a", nargs="?"\n"layers", nargs="?"', "z", "give a too"),
         ('"a"\n"layers", nargs="?"', "z", "give a too"),
     ],
@@ -161,6 +168,19 @@ def test_what_a_parser_cannot_get_is_refused_before_the_script_starts(
         ('"--units", nargs=argparse.ONE_OR_MORE, type=int', {"units": [1]}, {"units": [1]}),
         ('"--units", nargs=len("ab"), type=int', {"units": [1, 2]}, {"units": [1, 2]}),
         ('"--no-cache", dest="cache", action="store_false"', {"no-cache": True}, {"cache": False}),
+        (
+            '"--no-cache", dest="cache", action="store_const", const=False, default=True',
+            {"cache": True},
+            {"cache": True},
+        ),
+        ('"--cache", type=lambda text: bool(int(text))', {"cache": False}, {"cache": False}),
+        ('"--cache", action=Switch', {"cache": False}, {"cache": False}),
+        ('"size", type=int\n"-1", dest="one", action="store_true"', {"size": -3}, {"size": -3, "one": False}),
+        (
+            '"--seed", type=int\n"run"\n"rest", nargs=argparse.REMAINDER',
+            {"rest": ["--a", "b"], "run": "x", "seed": 1},
+            {"seed": 1, "run": "x", "rest": ["--a", "b"]},
+        ),
         ('"--cache", action=argparse.BooleanOptionalAction', {"no-cache": True}, {"cache": False}),
     ],
 )
@@ -184,6 +204,8 @@ def test_a_command_gets_its_own_arguments(tmp_path: Path) -> None:
     assert run(tmp_path, {"train.py": text}, {"what": "test", "cache": False})["cache"] is False
     with pytest.raises(ProgramFailed, match="has no such argument"):
         run(tmp_path, {"train.py": text}, {"what": "test", "data": "d.csv"})
+    with pytest.raises(ProgramFailed, match="it belongs to the command 'fit'; give the argument 'what'"):
+        run(tmp_path, {"train.py": text}, {"data": "d.csv"})
 
 
 @pytest.mark.parametrize(
@@ -249,6 +271,66 @@ def test_a_default_that_is_set_later_counts(tmp_path: Path) -> None:
         run(tmp_path, {"train.py": text.replace("add(", "parser.add_argument(")}, {"fast": False})
 
 
+def test_a_default_from_a_file_of_settings_is_not_taken_for_false(tmp_path: Path) -> None:
+    text = (
+        PARSER
+        + 'add("--fast", action="store_true")\nparser.set_defaults(**json.loads("{}"))\n'
+        + READ
+        + REPORTED
+    )
+    with pytest.raises(
+        ProgramFailed, match=r"can only make it true, and without it, it is parser\.set_defaults"
+    ):
+        run(tmp_path, {"train.py": text}, {"fast": False})
+    assert run(tmp_path, {"train.py": text}, {"fast": True}) == {"fast": True}
+
+
+def test_an_argument_may_be_declared_through_a_name_for_the_method(tmp_path: Path) -> None:
+    text = PARSER + 'add("--shuffle", action="store_false")\n' + READ + REPORTED
+    assert run(tmp_path, {"train.py": text}, {"shuffle": False}) == {"shuffle": False}
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        'for name in ("shuffle", "cache"):\n    parser.add_argument("--" + name, action="store_false")\n',
+        "import optparse\nparser = optparse.OptionParser()\n"
+        'parser.add_option("--shuffle", action="store_false", default=True)\n',
+    ],
+    ids=["loop", "optparse"],
+)
+def test_false_is_not_left_out_for_a_declaration_that_is_not_found(tmp_path: Path, declared: str) -> None:
+    is_loop = "optparse" not in declared
+    text = (PARSER if is_loop else "import json, os\n") + declared
+    text += READ if is_loop else "\nreceived = vars(parser.parse_args()[0])\n"
+    with pytest.raises(ProgramFailed, match="its declaration was not found, so without it, it may be true"):
+        run(tmp_path, {"train.py": text + REPORTED}, {"shuffle": False})
+
+
+def test_a_command_has_the_arguments_of_its_parents(tmp_path: Path) -> None:
+    text = (
+        PARSER
+        + 'base = argparse.ArgumentParser(add_help=False)\ngroup = base.add_argument_group("all")\n'
+        + 'group.add_argument("--seed", type=int)\nbase.add_argument("--fast", action="store_false")\n'
+        + 'sub = parser.add_subparsers(dest="what")\n'
+        + 'fit = sub.add_parser("fit", parents=[base])\nsub.add_parser("test").add_argument("--part")\n'
+        + READ + REPORTED
+    )  # fmt: skip
+    args = {"what": "fit", "seed": 3, "fast": False}
+    assert run(tmp_path, {"train.py": text}, args) == args
+    args = {"what": "test", "part": "x"}
+    assert run(tmp_path, {"train.py": text}, args) == args
+
+
+def test_a_value_goes_to_the_command_whose_default_would_replace_it(tmp_path: Path) -> None:
+    text = (
+        PARSER + 'add("--seed", type=int)\nsub = parser.add_subparsers(dest="what")\n'
+        'sub.add_parser("fit").add_argument("--seed", type=int, default=1)\n' + READ + REPORTED
+    )  # fmt: skip
+    args = {"what": "fit", "seed": 3}
+    assert run(tmp_path, {"train.py": text}, args) == args
+
+
 def test_settings_that_only_running_shows_are_not_guessed(tmp_path: Path) -> None:
     text = (
         PARSER + 'flag = {"action": "store_true"}\nparser.add_argument("--fast", **flag)\n' + READ + REPORTED
@@ -274,6 +356,11 @@ import click, json, os
 @click.option("--size", nargs=2, type=int)
 @click.option("-v", "--verbose", count=True)
 @click.option("--mode", type=click.Choice(["a", "b"]), default="a")
+@click.option("--no-log", "log", flag_value=False, default=True)
+@click.option("--upper", "case", flag_value="upper", default=True)
+@click.option("--lower", "case", flag_value="lower")
+@click.option("--pair", type=(int, str))
+@click.argument("files", nargs=-1)
 def main(**received):
     REPORTED
 
@@ -282,12 +369,14 @@ if __name__ == "__main__":
 """
 TYPER = """
 import json, os
-from typing import List, Optional
+from typing import List, Optional, Tuple
 import typer
 
 def main(data: str, cache: bool = True, learning_rate: float = 0.1, tag: List[str] = [],
-         fast: bool = typer.Option(False, "--fast"), name: Optional[str] = None):
-    received = dict(data=data, cache=cache, learning_rate=learning_rate, tag=tag, fast=fast, name=name)
+         fast: bool = typer.Option(False, "--fast"), name: Optional[str] = None,
+         log: bool = typer.Option(True, " /--quiet"), size: Tuple[int, int] = (1, 2)):
+    received = dict(data=data, cache=cache, learning_rate=learning_rate, tag=tag, fast=fast, name=name,
+                    log=log, size=size)
     REPORTED
 
 if __name__ == "__main__":
@@ -320,12 +409,16 @@ if __name__ == "__main__":
             CLICK,
             {
                 "data": "d", "cache": False, "fast": True, "shuffle": False, "tag": ["x", "y"],
-                "size": [3, 4], "verbose": 2, "mode": "b",
+                "size": [3, 4], "verbose": 2, "mode": "b", "log": False, "case": "lower", "pair": [1, "a"],
+                "files": ["-1", "b"],
             },
         ),
         (
             TYPER,
-            {"data": "d", "cache": False, "learning_rate": 0.5, "tag": ["x"], "fast": True, "name": "n"},
+            {
+                "data": "d", "cache": False, "learning_rate": 0.5, "tag": ["x"], "fast": True, "name": "n",
+                "log": False, "size": [3, 4],
+            },
         ),
         (ABSL, {"cache": False, "epochs": 5, "tags": ["x", "y"], "size": [1, 2], "mode": "b"}),
     ],
@@ -334,3 +427,48 @@ if __name__ == "__main__":
 def test_other_parsers_get_what_is_recorded(tmp_path: Path, text: str, args: dict[str, Any]) -> None:
     text = text.replace("REPORTED", REPORTED.strip().replace("\n", "\n    "))
     assert run(tmp_path, {"train.py": text}, args) == args
+
+
+def test_a_value_is_not_divided_at_the_comma_of_a_list(tmp_path: Path) -> None:
+    text = ABSL.replace("REPORTED", "pass")
+    with pytest.raises(ProgramFailed, match="'b,d' would be read as several values"):
+        run(tmp_path, {"train.py": text}, {"tags": ["b,d", "c"]})
+
+
+BY_HAND = """
+import json, os, sys
+from ast import literal_eval
+
+received = {}
+for argument in sys.argv[1:]:
+    assert argument.startswith("--") and "=" in argument, argument
+    name, text = argument[2:].split("=", 1)
+    try:
+        received[name] = literal_eval(text)
+    except (SyntaxError, ValueError):
+        received[name] = text
+"""
+
+
+@pytest.mark.parametrize("is_executed", [False, True])
+def test_a_script_that_reads_assignments_gets_them(tmp_path: Path, is_executed: bool) -> None:
+    args = {"rate": 0.5, "compile": False, "sizes": [1, 2], "name": "a=b"}
+    files = {"train.py": BY_HAND + REPORTED}
+    if is_executed:
+        files = {"train.py": 'exec(open("settings.py").read())\n' + REPORTED, "settings.py": BY_HAND}
+    assert run(tmp_path, files, args) == args
+
+
+def test_a_script_of_hydra_gets_assignments(tmp_path: Path) -> None:
+    hydra = "import json, os, sys\nreceived = sys.argv[1:]\n"
+    files = {"train.py": "from hydra import main\n" + hydra + REPORTED, "hydra.py": "def main(): ..."}
+    args = {"model.rate": 0.5, "fast": False, "sizes": [1, 2]}
+    assert run(tmp_path, files, args) == ["model.rate=0.5", "fast=False", "sizes=[1,2]"]
+
+
+def test_an_argument_that_is_read_by_its_place_is_passed_there(tmp_path: Path) -> None:
+    text = "import json, os, sys\nepochs = int(sys.argv[1])\n"
+    text += "rate = float(sys.argv[2]) if len(sys.argv) > 2 else 0.5\n"
+    text += "received = {'epochs': epochs, 'rate': rate}\n" + REPORTED
+    assert run(tmp_path, {"train.py": text}, {"rate": -0.1, "epochs": 3}) == {"epochs": 3, "rate": -0.1}
+    assert run(tmp_path, {"train.py": text}, {"epochs": 3}) == {"epochs": 3, "rate": 0.5}

@@ -68,7 +68,11 @@ LAYERS = frozenset(
     ZeroPadding1D ZeroPadding2D ZeroPadding3D UpSampling1D UpSampling2D UpSampling3D CenterCrop
     Resizing Add Subtract Multiply Average Maximum Minimum Concatenate Dot Discretization
     CategoryEncoding Hashing HashedCrossing RandomFlip RandomRotation RandomZoom RandomTranslation
-    RandomCrop RandomContrast RandomBrightness
+    RandomCrop RandomContrast RandomBrightness RandomColorDegeneration RandomColorJitter
+    RandomElasticTransform RandomErasing RandomGaussianBlur RandomGrayscale RandomHue RandomInvert
+    RandomPerspective RandomPosterization RandomSaturation RandomSharpness RandomShear AugMix AutoContrast
+    CutMix Equalization MixUp RandAugment Solarization AdaptiveAveragePooling1D AdaptiveAveragePooling2D
+    AdaptiveAveragePooling3D AdaptiveMaxPooling1D AdaptiveMaxPooling2D AdaptiveMaxPooling3D
     """.split()  # noqa: SIM905  a hundred quoted names would be unreadable
 )
 """Layers of `keras.layers` that only compute from their inputs and weights: no code, files or imports."""
@@ -221,9 +225,20 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     for entry in entries:
         _check_entry(entry)
     layers = [entry for entry in entries if entry.get("module") == "keras.layers"]
+    for layer in layers:
+        _check_state(layer)
     if len(layers) > MAX_LAYERS:
         raise BadModel(f"it has {len(layers):,} layers; at most {MAX_LAYERS:,} are accepted")
     return layers
+
+
+def _check_state(layer: dict[str, Any]) -> None:
+    config = layer.get("config")
+    if isinstance(config, dict) and config.get("stateful") is True:
+        raise BadModel(
+            f"its layer {config.get('name')!r} keeps a state from one request to the next (stateful=True): "
+            "build the model with stateful=False, call model.set_weights(old.get_weights()), and save it"
+        )
 
 
 def _why_no_model(config: dict[str, Any]) -> str:

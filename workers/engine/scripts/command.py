@@ -3,18 +3,18 @@
 from collections import OrderedDict
 from pathlib import Path
 
-from jobs.messages.code import CodeArgument
 from jobs.messages.script_command import command_of, path_of
 from jobs.messages.script_values import ArgumentRefused
 from jobs.messages.task import OwnCode
 from jobs.spec.sections.script_model import ScriptModel
-from workers.code_reader.scripts import arguments_of_script
+from workers.code_reader.argparse_arguments import Declared
+from workers.code_reader.scripts import declared_by_script
 from workers.engine.errors import ProgramFailed
 
 CACHED = 8
 """Scripts whose declarations are kept for the next trials."""
 
-_declared: OrderedDict[tuple[str, str], list[CodeArgument]] = OrderedDict()
+_declared: OrderedDict[tuple[str, str], Declared] = OrderedDict()
 
 
 def script_command(script: ScriptModel, code: OwnCode) -> tuple[str, ...]:
@@ -24,13 +24,16 @@ def script_command(script: ScriptModel, code: OwnCode) -> tuple[str, ...]:
         ProgramFailed: the script would not get an argument as the experiment records it.
     """
     try:
-        return tuple(command_of(script, _arguments_of(script, code)))
+        declared = _declared_by(script, code)
+        return tuple(
+            command_of(script, declared.arguments, is_whole=not declared.note, given_as=declared.given_as)
+        )
     except ArgumentRefused as error:
         message = f"{script.entry} was not started, since it cannot get the argument {error}"
         raise ProgramFailed("script_arguments", message) from error
 
 
-def _arguments_of(script: ScriptModel, code: OwnCode) -> list[CodeArgument]:
+def _declared_by(script: ScriptModel, code: OwnCode) -> Declared:
     key = (code.digest, script.entry)
     if key not in _declared:
         _declared[key] = _read(script.entry, code)
@@ -39,10 +42,10 @@ def _arguments_of(script: ScriptModel, code: OwnCode) -> list[CodeArgument]:
     return _declared[key]
 
 
-def _read(entry: str, code: OwnCode) -> list[CodeArgument]:
+def _read(entry: str, code: OwnCode) -> Declared:
     texts = {
         file.path: Path(file.place).read_text("utf-8-sig", "replace")
         for file in code.files
         if file.path.endswith(".py")
     }
-    return arguments_of_script(texts, path_of(entry))
+    return declared_by_script(texts, path_of(entry))

@@ -17,6 +17,7 @@ from workers.engine.models.code_models import code_space
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.code_models.code_space import SpaceExplorer
 from workers.engine.models.code_models.code_values import other_values, thresholds_in
+from workers.engine.models.code_models.output_meaning import notes_on_outputs
 from workers.engine.models.code_models.saving import NotSaved, check_saving
 from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.own_code.entries import entry_of
@@ -28,7 +29,9 @@ from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.dry_fit import Measured
 from workers.engine.training.fit_arguments import accepted, replaced
+from workers.engine.training.fit_results import NOT_TRAINED, Untouched
 
+SEED = 1
 ROWS = 64
 """Random rows with which a `fit` of the code is called."""
 
@@ -131,8 +134,12 @@ def _why_unsaved(explorer: SpaceExplorer, hypermodel: Any, shape: DataShape, fol
 
     def check(hyperparameters: Any) -> None:
         code_space.clear()
+        copied = hyperparameters.copy()
+        keras.utils.set_random_seed(SEED)
+        build = build_code(hypermodel, hyperparameters, shape)
+        keras.utils.set_random_seed(SEED)
         try:
-            check_saving(build_code(hypermodel, hyperparameters, shape), folder, x)
+            check_saving(build, build_code(hypermodel, copied, shape), folder, x)
         except NotSaved as failure:
             reasons.append(str(failure))
 
@@ -146,6 +153,12 @@ def _notes_of(code_build: CodeBuild) -> Iterator[str]:
     """Yield sentences about the model."""
     if code_build.is_compiled:
         yield from note_on_scale(code_build.model)
+        yield from notes_on_outputs(
+            code_build.code_model,
+            lambda rows: code_build.model.predict_on_batch(code_build.prepared(rows)),
+            code_build.output,
+            code_build.shape,
+        )
     if not code_build.evaluates_rows:
         name = type(code_build.model).__name__
         yield (
@@ -204,6 +217,7 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, m
             built.model.fit = lambda *_, **__: history[0]
         x, y = random_rows(code_build.shape)
         x, targets = built.prepared(x), built.targets(y)
+        before = Untouched(built.model)
         with calling(CodeFitFailure, "fit"):
             keras.config.disable_interactive_logging()
             arguments: dict[str, Any] = {
@@ -216,6 +230,8 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, m
             if built.own_fit:
                 given = accepted(hypermodel, arguments)
                 returned = hypermodel.fit(hyperparameters, built.model, x, targets, **given)
+                if not history and NOT_TRAINED not in explorer.notes and before.is_still_so():
+                    explorer.notes.append(NOT_TRAINED)
             else:
                 returned = built.model.fit(x, targets, **arguments)
         if isinstance(returned, keras.callbacks.History):

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.exports import STORED
 from jobs.spec.signature import Signature
 from workers.engine.errors import EngineError
 from workers.engine.exports.source import ExportSource
 from workers.engine.exports.writing import write_model
 from workers.engine.models.build import signature_of
+from workers.engine.models.keras_private import layers_inside
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.training.loops import predict
@@ -64,7 +66,7 @@ def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
         plain = prepared.model_to_save(name)
         loaded = write_model(STORED, ExportSource(plain, prepared.dataset.features), path).model
         difference = float(np.abs(expected - predict(loaded, sample, batch_size)).max())
-        limit = STORED.tolerances[spec.precision.policy] * max(float(np.abs(expected).max()), 1.0)
+        limit = STORED.tolerances[policy_of(spec, plain)] * max(float(np.abs(expected).max()), 1.0)
         # `not … <=` instead of `>`: a difference that is NaN is an error too.
         if not difference <= limit:
             raise BadExport(
@@ -80,3 +82,11 @@ def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
         meta={"signature": signature.model_dump(mode="json"), "class_labels": list(profile.class_labels)},
     )
     return ExportedModel(loaded, signature, int(plain.count_params()), path.stat().st_size)
+
+
+def policy_of(spec: ExperimentSpec, model: Any) -> str:
+    """Return the dtype policy of a model: that of the experiment, unless its code sets one of 16 bits."""
+    dtypes = {str(layer.compute_dtype) for layer in layers_inside(model)}
+    return next(
+        (f"mixed_{name}" for name in ("bfloat16", "float16") if name in dtypes), spec.precision.policy
+    )

@@ -107,6 +107,7 @@ def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
     model = load_checked(path, Path(task.folder))
     features = features_for(signature_of(model), path)
     signature = signature_of(model, features)
+    _check_inputs(signature)
     steps.begin("predicting sample rows")
     tried = try_rows(partial(predict_sample, model), signature, task.dataset, features, task.sample)
     finding = "" if tried.is_finite else _why_not_finite(model, tried)
@@ -126,6 +127,19 @@ def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
         "tried": tried.description,
         "finding": finding,
     }
+
+
+def _check_inputs(signature: Signature) -> None:
+    """Check that the prediction server can pass rows to the inputs.
+
+    Raises:
+        BadModel: one takes texts.
+    """
+    if texts := [repr(spec.name) for spec in signature.inputs if spec.dtype == "string"]:
+        raise BadModel(
+            f"its input {', '.join(texts)} takes texts, which only TensorFlow passes to a model: save the "
+            "model without it, from the layer behind its vocabulary on, and send numbers"
+        )
 
 
 def _why_not_finite(model: Any, tried: Tried) -> str:

@@ -13,7 +13,33 @@ from workers.engine.evaluation.metric_results import numbers_of
 LOSS = "loss"
 UNNAMED = "objective"
 """The name of a number that a `fit` returned, where no objective gives it one."""
+NOT_TRAINED = (
+    "fit leaves the weights of the model that it gets as they are, so it may train a copy: the measures are "
+    "those of the copy, but the model that is saved is not trained. Train the model that fit gets too, in a "
+    "last call of model.fit"
+)
 EXPECTED = "return the history of model.fit, a number, or numbers by name"
+
+
+class Untouched:
+    """Remembers a model before a `fit`, which may train a copy of it instead."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._before = self._state()
+
+    def is_still_so(self) -> bool:
+        """Return whether the model has not been trained since, although it could be."""
+        now = self._state()
+        return len(now) == len(self._before) > 0 and all(map(np.array_equal, now, self._before))
+
+    def _state(self) -> list[Any]:
+        if not self._model.trainable_variables:
+            return []
+        # Steps count too: a step may only collect gradients.
+        optimizer = getattr(self._model, "optimizer", None)
+        steps = [] if optimizer is None else [optimizer.iterations]
+        return [np.array(variable.value) for variable in (*self._model.trainable_variables, *steps)]
 
 
 def training_names(model: Any) -> frozenset[str]:

@@ -55,10 +55,11 @@ CACHED = 2
 
 @dataclass
 class _Cached:
-    """A built model with its compiled functions."""
+    """A built model with its compiled functions, and the seed with which it was built."""
 
     build: CodeBuild
     program: Program
+    seed: int
 
 
 _CACHE: OrderedDict[str, _Cached] = OrderedDict()
@@ -70,9 +71,11 @@ class PreparedCode(Prepared):
 
     Attributes:
         build: the model and the meaning of its outputs.
+        seed: with which it was built. Code may draw constants that are no weights.
     """
 
     build: CodeBuild
+    seed: int
 
     def hook(self, rates: Sequence[float] = ()) -> EpochHook:
         """See `Prepared.hook`. A compiled model's optimizer is the code's own."""
@@ -120,6 +123,7 @@ class PreparedCode(Prepared):
         """See `Prepared.model_to_save`."""
         # The trained model has an optimizer, which its file shall not have, and programs that refer to it.
         arrays = values(self.model.variables)
+        keras.utils.set_random_seed(self.seed)
         fresh = _built(self.spec, self.dataset)
         assign(fresh.model.variables, arrays)
         return code_build.finished_model(fresh, name)
@@ -205,20 +209,21 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
         "initial": InitialValues([]),
     }
     if not build.is_plain:
-        return PreparedCode(model=build.model, batches=batches, build=build, **common)
+        return PreparedCode(model=build.model, batches=batches, build=build, seed=seed, **common)
     if not build.is_compiled:
         compile_model(build.model, spec, dataset.profile, scaling, steps=batches.steps)
-    cached = _cached(build, batches, program_key(spec, dataset, rows))
+    cached = _cached(build, batches, program_key(spec, dataset, rows), seed)
     return PreparedCode(
         model=cached.build.model,
         batches=batches,
         program=cached.program,
         build=cached.build,
+        seed=cached.seed,
         **common,
     )
 
 
-def _cached(build: CodeBuild, batches: Batches, key: str) -> _Cached:
+def _cached(build: CodeBuild, batches: Batches, key: str, seed: int) -> _Cached:
     """Return the cached model for the same program with the values from a model that was just built.
 
     A trial's executions share it, so it is compiled once, and they may be trained in one call.
@@ -230,7 +235,7 @@ def _cached(build: CodeBuild, batches: Batches, key: str) -> _Cached:
     cached = _CACHE.get(key)
     if cached is None or not _assigned(cached.build.model, build.model):
         with calling(CodeFitFailure, "the first training step"):
-            cached = _Cached(build, _program(build, batches, key))
+            cached = _Cached(build, _program(build, batches, key), seed)
         _CACHE[key] = cached
     _CACHE.move_to_end(key)
     while len(_CACHE) > CACHED:

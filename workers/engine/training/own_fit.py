@@ -29,7 +29,9 @@ from workers.engine.training.declarations import report_declared
 from workers.engine.training.fit_arguments import accepted
 from workers.engine.training.fit_results import (
     LOSS,
+    NOT_TRAINED,
     UNNAMED,
+    Untouched,
     epochs_of,
     names_in_histories,
     returned_values,
@@ -113,6 +115,7 @@ class OwnFitTraining(Training):
 
     def _run_epoch(self) -> None:
         """Run all epochs."""
+        before = Untouched(self._plan.model)
         try:
             with announced_to(self._plan.report.phase), calling(CodeFitFailure, "fit"):
                 answer = self._call()
@@ -120,6 +123,9 @@ class OwnFitTraining(Training):
             # Also if it failed: with other values it may not.
             if self._plan.execution is not None:
                 report_declared(self._plan.report, self._spec, self._build.hyperparameters)
+        # The model of a trial is not kept.
+        if self._plan.execution is None and before.is_still_so():
+            self._plan.report.warning("not_trained", NOT_TRAINED)
         self._loop.sync()
         self._returned = self._checked(answer)
         self._is_over = True

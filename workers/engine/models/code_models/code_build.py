@@ -13,7 +13,12 @@ from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
 from workers.engine.models import keras_private
 from workers.engine.models.code_models import own_steps
-from workers.engine.models.code_models.output_meaning import meaning_of_outputs
+from workers.engine.models.code_models.output_meaning import (
+    loss_name,
+    meaning_of_outputs,
+    only_loss,
+    only_part,
+)
 from workers.engine.models.code_models.plain_graph import call_as_graph
 from workers.engine.models.graph import has_graph
 from workers.engine.models.keras_origin import is_of_keras
@@ -179,7 +184,10 @@ def _connected(
     with calling(WrongShape, f"calling the model with rows of {rows} numbers"):
         outputs = keras.tree.flatten(model(prepared))
     if len(outputs) != 1:
-        raise WrongShape(f"the model has {len(outputs)} outputs, but there is one target")
+        raise WrongShape(
+            f"the model has {len(outputs)} outputs, but there is one target: build a model with one of them, "
+            "such as keras.Model(model.inputs, model.outputs[0]), and compile that"
+        )
     if preprocess is not None and own_steps.replaced_by(model):
         return model, outputs[0], keras.Model(inputs, prepared)
     is_plain = not own_fit and _has_plain_steps(model, is_compiled=bool(model.compiled))
@@ -226,25 +234,37 @@ def _remedy(row_shape: tuple[int | None, ...], allowed: tuple[int, ...]) -> str:
 
 def _takes_one_hot(model: Any, width: int) -> bool:
     """Return whether a compiled model's targets have one number for each class."""
-    if width == 1 or model.loss is None:
+    loss = only_loss(model)
+    if width == 1 or loss is None:
         return False
-    if is_of_keras(model.loss):
-        name = _name_of(model.loss)
+    if is_of_keras(loss):
+        name = loss_name(loss)
         return not name.startswith("sparse") and name not in ("crossentropy", "ce")
     metrics, _ = keras_private.metrics_given(model)
-    return any(_name_of(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics or ())
+    if any(loss_name(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics or ()):
+        return True
+    classes = np.arange(2 * width + 1) % width
+    return not _computes(loss, classes, width) and _computes(
+        loss, np.eye(width, dtype=np.float32)[classes], width
+    )
 
 
-def _name_of(part: Any) -> str:
-    """Return a loss or metric name in snake case."""
-    name = part if isinstance(part, str) else getattr(part, "__name__", type(part).__name__)
-    return str(keras_private.to_snake_case(name))
+def _computes(loss: Any, targets: Array, width: int) -> bool:
+    """Return whether a loss of the code can be computed with these targets."""
+    predictions = np.full((len(targets), width), 1 / width, np.float32)
+    try:
+        loss(keras.ops.convert_to_tensor(targets), keras.ops.convert_to_tensor(predictions))
+    # The function of a user may raise anything.
+    except Exception:  # noqa: BLE001
+        return False
+    return True
 
 
 def copy_compilation(model: Any, target: Any) -> None:
-    """Compile `target` as `model` is compiled."""
-    loss, loss_weights = keras_private.loss_given(model)
-    metrics, weighted_metrics = keras_private.metrics_given(model)
+    """Compile `target`, which has one output, as `model` is compiled."""
+    # The code may give parts by the name of its output, which has another name here.
+    loss, loss_weights = map(only_part, keras_private.loss_given(model))
+    metrics, weighted_metrics = map(only_part, keras_private.metrics_given(model))
     target.compile(
         optimizer=model.optimizer,
         loss=loss,
@@ -267,7 +287,11 @@ def finished(outputs: Any, output: Output, shape: DataShape) -> Any:
         outputs = layers.Activation("sigmoid" if one else "softmax", dtype="float32", name=name)(outputs)
     if output.startswith("two_"):
         column = layers.Reshape((2, 1))(outputs)
-        outputs = layers.Flatten(name="output")(layers.Cropping1D((1, 0))(column))
+        second = layers.Cropping1D((1, 0))(column)
+        if output == "two_probabilities":
+            not_first = layers.Rescaling(-1.0, offset=1.0, dtype="float32")(layers.Cropping1D((0, 1))(column))
+            second = layers.Average(dtype="float32")([second, not_first])
+        outputs = layers.Flatten(name="output")(second)
     return outputs
 
 
@@ -284,6 +308,9 @@ def finished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
     if output.endswith("logits"):
         one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
         rows = 1 / (1 + np.exp(-rows)) if one else _softmax(rows)
+    if output == "two_probabilities":
+        # Two outputs of a sigmoid do not add up to 1: the larger one shall be the class.
+        return (rows[:, 1:] + 1 - rows[:, :1]) / 2
     return rows[:, 1:] if output.startswith("two_") else rows
 
 

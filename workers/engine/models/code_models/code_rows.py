@@ -27,6 +27,52 @@ def merged_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(by_name.values())
 
 
+def active_rows(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
+    """Return rows whose conditions name only values that their parents may have.
+
+    `conditional_scope("layers", list(range(i + 1, 5)))` names 1 too if there are at least two layers.
+
+    Args:
+        rows: of a space, each name once.
+        notes: gets a sentence for each row that is left out, since no trial can have it.
+    """
+    parents = {row["config"]["name"]: row for row in rows}
+    active = []
+    for row in rows:
+        conditions = [_possible(condition, parents) for condition in row["config"]["conditions"]]
+        if all(condition["config"]["values"] for condition in conditions):
+            active.append({**row, "config": {**row["config"], "conditions": conditions}})
+        else:
+            name, parent = row["config"]["name"], row["config"]["conditions"][-1]["config"]
+            notes.append(
+                f"{name!r} is never used: {parent['name']!r} never has a value of {parent['values']!r}"
+            )
+    return active
+
+
+def _possible(condition: dict[str, Any], parents: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a condition without the values that its parent never has."""
+    config = condition["config"]
+    parent = parents.get(config["name"])
+    kept = [value for value in config["values"] if parent is None or may_have(parent, value)]
+    return {**condition, "config": {**config, "values": kept}}
+
+
+def may_have(row: dict[str, Any], value: Any) -> bool:
+    """Return whether a hyperparameter may have a value; true if that is not known."""
+    config, kind = row["config"], row["class_name"]
+    if kind == "Choice":
+        return value in config["values"]
+    if kind == "Boolean":
+        return value in (True, False)
+    if kind == "Fixed":
+        return bool(value == config["value"])
+    if kind != "Int" or config["sampling"] not in (None, "linear") or not isinstance(value, int):
+        return True
+    low, step = config["min_value"], config["step"] or 1
+    return bool(low <= value <= config["max_value"] and (value - low) % step == 0)
+
+
 def why_unusable(error: FormatError, rows: list[dict[str, Any]]) -> str:
     """Return why hyperparameters cannot be searched, with the name of each."""
     reasons: dict[str, None] = {}

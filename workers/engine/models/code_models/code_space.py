@@ -22,7 +22,13 @@ from jobs.spec.formats.reading import FormatError, Item
 from jobs.spec.space.search_space import Space, Value
 from workers.engine.errors import CodeFailure
 from workers.engine.models.build_memory import small_enough
-from workers.engine.models.code_models.code_rows import UnusableSpace, merged_rows, why_unusable
+from workers.engine.models.code_models.code_rows import (
+    UnusableSpace,
+    active_rows,
+    may_have,
+    merged_rows,
+    why_unusable,
+)
 from workers.engine.models.code_models.code_values import spread_values_of, values_of
 
 MAX_BUILDS = 150
@@ -192,10 +198,20 @@ class SpaceExplorer:
             self._vary(declared, used.values)
         # The value that activates a scope may not be among the candidates of its parent.
         for conditions in used.inactive_scopes:
-            values = {condition.name: condition.values[0] for condition in conditions}
-            if (key := repr(values)) not in self._scopes:
+            chosen = {condition.name: self._possible(condition) for condition in conditions}
+            if all(chosen.values()) and (key := repr(chosen)) not in self._scopes:
                 self._scopes.add(key)
-                self._waiting.append({**used.values, **values})
+                first = {name: values[0] for name, values in chosen.items()}
+                self._waiting.append({**used.values, **first})
+
+    def _possible(self, condition: Any) -> list[Value]:
+        """Return the values of a condition that its parent may have."""
+        rows = [
+            {"class_name": type(parent).__name__, "config": parent.get_config()}
+            for parent in self._known.space
+            if parent.name == condition.name
+        ]
+        return [value for value in condition.values if not rows or any(may_have(row, value) for row in rows)]
 
     def space(self) -> Space:
         """Return the declared hyperparameters as a search space.
@@ -206,10 +222,11 @@ class SpaceExplorer:
         config = self._known.get_config()
         if not config["space"]:
             return ()
+        rows = active_rows(merged_rows(config["space"]), self.notes)
         try:
-            search_format = keras_tuner_format.read(Item({"space": merged_rows(config["space"])}, ""))
+            search_format = keras_tuner_format.read(Item({"space": rows}, ""))
         except FormatError as error:
-            raise UnusableSpace(why_unusable(error, merged_rows(config["space"]))) from error
+            raise UnusableSpace(why_unusable(error, rows)) from error
         self.notes += search_format.notes
         return _SPACE.validate_python(search_format.search["space"])
 

@@ -15,14 +15,22 @@ METHODS = (
     "predict_step",
     "compute_loss",
     "compute_metrics",
+    "compute_loss_and_updates",
+    "stateless_compute_loss",
     "make_train_function",
+    "make_test_function",
 )
 """Methods that a class may replace. Then only Keras' own `fit` trains its model."""
 
 
+MEASURES = ("metrics", "get_metrics_result")
+"""Parts that a class may replace to measure more than `compile` gives."""
+
+
 def replaced_by(model: Any) -> Sequence[str]:
     """Return which of these methods the model's class has replaced."""
-    return [name for name in METHODS if _is_replaced(model, name)]
+    names = (*METHODS, *MEASURES) if model.compiled else METHODS
+    return [name for name in names if _is_replaced(model, name)]
 
 
 def _is_replaced(model: Any, name: str) -> bool:

@@ -16,13 +16,14 @@ import numpy as np
 
 from jobs.spec.exports import STORED
 from workers.engine.arrays import Array
-from workers.engine.errors import CodeFailure, CodeFitFailure, EngineError, affects_process
+from workers.engine.errors import BadCheckpoint, CodeFailure, CodeFitFailure, EngineError, affects_process
 from workers.engine.models import keras_private
 from workers.engine.models.code_models.code_build import CodeBuild, finished_model, finished_rows
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.keras_origin import is_of_keras
 from workers.engine.models.own_code.failures import calling, cause_of, trace_of
 from workers.engine.models.own_objects import objects_in
+from workers.engine.models.variables import assign, values
 
 TOLERANCE = 1e-4
 """How far the predictions of the loaded file may be from the model's own, relative to the largest."""
@@ -42,6 +43,10 @@ WEIGHTS = (
     "return the arguments of __init__ from get_config"
 )
 
+AGAIN = (
+    "keep all that a layer computes with in weights (add_weight), or return it from get_config, and draw no "
+    "random numbers in the code that builds the model without a seed"
+)
 IN_CALL = "compute predictions in the method call, not in predict_step or predict"
 
 
@@ -51,11 +56,12 @@ class NotSaved(CodeFailure):
     code = "not_saved"
 
 
-def check_saving(build: CodeBuild, folder: Path, rows: Any) -> None:
+def check_saving(build: CodeBuild, again: CodeBuild, folder: Path, rows: Any) -> None:
     """Save the model as a training does, load the file, and compare its predictions with the model's own.
 
     Args:
-        build: the model, which is not compiled afterwards.
+        build: the model.
+        again: another build of it, which gets its weights and is saved, and is not compiled afterwards.
         folder: for the file, which is removed.
         rows: rows of the data, (rows, …).
 
@@ -63,12 +69,13 @@ def check_saving(build: CodeBuild, folder: Path, rows: Any) -> None:
         NotSaved: that is not possible, or the predictions differ.
         CodeFitFailure: the model cannot predict the rows.
     """
-    model, path = finished_model(build, "dry_build"), folder / STORED.file_name("dry-build")
+    _copy_weights(build, again)
+    model, path = finished_model(again, "dry_build"), folder / STORED.file_name("dry-build")
     try:
         with naming_cause(model):
             save_model(model, path)
         # After it was saved: a layer may have a state, with which the loaded file begins, too.
-        expected, again = _own_predictions(build, rows), _own_predictions(build, rows)
+        expected, repeated = _own_predictions(build, rows), _own_predictions(build, rows)
         with naming_cause(model):
             found = np.asarray(load_model(path, folder).predict_on_batch(rows), np.float32)
     finally:
@@ -80,15 +87,29 @@ def check_saving(build: CodeBuild, folder: Path, rows: Any) -> None:
         )
     # A model may not be defined for random rows, and a dropout that is never off has no two equal answers.
     is_defined, limit = np.isfinite(expected).all(), _limit(build.model, expected)
-    if not is_defined or np.abs(expected - again).max() > limit:
+    if not is_defined or np.abs(expected - repeated).max() > limit:
         return
     difference = float(np.abs(expected - found).max())
     # `not … <=` instead of `>`: those of the file may be NaN.
     if not difference <= limit:
         raise NotSaved(
-            f"the model is saved, but the loaded file predicts other values, by {difference:.3g}: keep all "
-            f"that a layer computes with in weights (add_weight), or return it from get_config; {IN_CALL}"
+            f"the model is saved, but the loaded file predicts other values, by {difference:.3g}: {AGAIN}; "
+            f"{IN_CALL}"
         )
+
+
+def _copy_weights(build: CodeBuild, again: CodeBuild) -> None:
+    """Give another build of a model its weights.
+
+    Raises:
+        NotSaved: it has others.
+    """
+    try:
+        assign(again.model.variables, values(build.model.variables))
+    except BadCheckpoint as error:
+        raise NotSaved(
+            f"the same hyperparameters build models with different weights ({error}): {AGAIN}"
+        ) from error
 
 
 def _own_predictions(build: CodeBuild, rows: Any) -> Array:
@@ -137,13 +158,14 @@ def explained(model: Any, error: Exception) -> str:
             )
     for part in parts:
         if isinstance(part, keras.layers.Lambda):
-            return f"the model cannot be loaded again: {_described(part)}: {cause_of(error)}. {LAMBDA}"
+            cause = cause_of(error).rstrip(".")
+            return f"the model cannot be loaded again: {_described(part)}: {cause}. {LAMBDA}"
         if _loses_arguments(part):
             return (
                 f"the model cannot be loaded again: {_described(part)}: Keras does not store the arguments "
                 f"of a keras.Model's constructor. {_get_config_for(type(part))}"
             )
-    return f"the model cannot be saved and loaded again: {cause_of(error)}. {WEIGHTS}"
+    return f"the model cannot be saved and loaded again: {cause_of(error).rstrip('.')}. {WEIGHTS}"
 
 
 def _fault_of(part: Any) -> tuple[str, str] | None:

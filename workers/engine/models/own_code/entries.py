@@ -33,6 +33,11 @@ def entry_of(model: "CodeModel") -> Any:
     if inspect.isclass(entry) and issubclass(entry, keras_tuner.HyperModel):
         with calling(CodeBuildFailure, f"{model.name}({', '.join(model.args)})"):
             return entry(**model.args)
+    if isinstance(entry, keras_tuner.HyperModel):
+        if not hasattr(entry, "module"):
+            # Its class may be of KerasTuner, and its `preprocess` of this file.
+            entry.module = module
+        return entry
     if callable(entry) and not inspect.isclass(entry):
         return _Function(entry, module)
     raise CodeImportFailure(f"{model.entry} is neither a function nor a HyperModel class")
