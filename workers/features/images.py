@@ -21,6 +21,7 @@ from jobs.spec.data.images import (
     ImageShape,
 )
 from workers.features.values import Array, BadValue
+from workers.system.library_errors import explaining_damage
 
 ORIENTATION = 0x0112
 """The EXIF tag with the position of the first pixel."""
@@ -89,14 +90,8 @@ def decode(body: bytes, shape: ImageShape) -> Array:
     Raises:
         BadValue: it is no image, it is damaged or too large.
     """
-    with _opened(body) as image:
-        try:
-            return _pixels(image, shape)
-        except MemoryError:
-            raise
-        # Damaged bytes make Pillow raise nearly every class of exception.
-        except Exception as error:
-            raise BadValue(f"a damaged {image.format} image: {_reason(error)}") from error
+    with _opened(body) as image, explaining_damage(lambda error: _damaged(image, error)):
+        return _pixels(image, shape)
 
 
 def from_base64(text: str) -> bytes:
@@ -125,23 +120,19 @@ def _opened(body: bytes) -> Image.Image:
     # Pillow allocates the canvas of a WebP image when it opens it.
     if (size := _webp_size(body)) is not None:
         _check_pixels(*size)
-    try:
-        with warnings.catch_warnings():
-            # The number of pixels has a limit of its own, below that of Pillow's warning.
-            warnings.simplefilter("ignore")
-            image: Image.Image = Image.open(io.BytesIO(body), formats=FORMATS)
-    except MemoryError:
-        raise
-    # Of far too many pixels Pillow itself complains.
-    except Image.DecompressionBombError as error:
-        raise BadValue(
-            f"an image of far too many pixels; at most {MAX_PIXELS:,} pixels are decoded"
-        ) from error
-    # Damaged bytes make Pillow raise nearly every class of exception.
-    except Exception as error:
-        raise BadValue(NO_IMAGE) from error
+    with explaining_damage(_why_not_opened), warnings.catch_warnings():
+        # The number of pixels has a limit of its own, below that of Pillow's warning.
+        warnings.simplefilter("ignore")
+        image: Image.Image = Image.open(io.BytesIO(body), formats=FORMATS)
     _check_pixels(*image.size)
     return image
+
+
+def _why_not_opened(error: Exception) -> BadValue:
+    # Of far too many pixels Pillow itself complains.
+    if isinstance(error, Image.DecompressionBombError):
+        return BadValue(f"an image of far too many pixels; at most {MAX_PIXELS:,} pixels are decoded")
+    return BadValue(NO_IMAGE)
 
 
 def _webp_size(body: bytes) -> tuple[int, int] | None:
@@ -179,18 +170,18 @@ def _too_many_bytes(size: int) -> str:
     return f"an image of {size:,} bytes; at most {MAX_IMAGE_BYTES:,} are read"
 
 
-def _reason(error: Exception) -> str:
-    return (str(error).strip().rstrip(".") or type(error).__name__)[:200]
+def _damaged(image: Image.Image, error: Exception) -> BadValue:
+    reason = (str(error).strip().rstrip(".") or type(error).__name__)[:200]
+    return BadValue(f"a damaged {image.format} image: {reason}")
 
 
 def _orientation(image: Image.Image) -> int:
     """Return the EXIF orientation; 1, which is upright, if there is none or the EXIF data are damaged."""
     try:
-        orientation = image.getexif().get(ORIENTATION, 1)
-    except MemoryError:
-        raise
-    # EXIF data are no part of the pixels, and cameras and editors write many that are invalid.
-    except Exception:  # noqa: BLE001
+        with explaining_damage(lambda _: BadValue("damaged EXIF data")):
+            orientation = image.getexif().get(ORIENTATION, 1)
+    # They are no part of the pixels, and cameras and editors write many that are invalid.
+    except BadValue:
         return 1
     return orientation if isinstance(orientation, int) and orientation in TURNS else 1
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
-from workers.system.machine_errors import MACHINE_ERRORS
+from workers.system.library_errors import explaining_damage
 
 MAX_NAME = 500
 MAX_HEADER_BYTES = 2**20
@@ -354,18 +354,9 @@ class _BoundedReads:
         return self._file.tell()
 
 
-@contextlib.contextmanager
-def _damage(kind: str) -> Iterator[None]:
+def _damage(kind: str) -> contextlib.AbstractContextManager[None]:
     """Report errors from the libraries that read archives as damage."""
-    try:
-        yield
-    except (BadArchive, MemoryError):
-        raise
-    # Damaged bytes make libraries raise nearly every class of exception, and none of them documents which.
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
-            raise
-        raise DamagedArchive(kind) from error
+    return explaining_damage(lambda _: DamagedArchive(kind), BadArchive)
 
 
 def _text(name: str) -> str:

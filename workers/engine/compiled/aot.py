@@ -154,13 +154,11 @@ def _processor() -> str:
 
 def _serialize(compiled: Any) -> bytes | None:
     """Return a compiled program behind its checksum, or None if this backend cannot serialize programs."""
-    try:
-        program = pickle.dumps(serialize_executable.serialize(compiled))
-    # Each backend raises its own type when it does not support this.
-    except Exception:
-        log.warning("a compiled program cannot be stored for later processes", exc_info=True)
-        return None
-    return hashlib.sha256(program).digest() + program
+    program = _result_or_warning(
+        "a compiled program cannot be stored for later processes",
+        lambda: pickle.dumps(serialize_executable.serialize(compiled)),
+    )
+    return None if program is None else hashlib.sha256(program).digest() + program
 
 
 def _load(programs: cache.FileCache, key: str) -> Callable[..., Any] | None:
@@ -176,15 +174,27 @@ def _deserialize(stored: bytes) -> Callable[..., Any] | None:
     if hashlib.sha256(program).digest() != checksum:
         log.warning("a stored program is damaged and is compiled again")
         return None
-    try:
-        # The folder belongs to one project and its programs run as machine code: unpickling adds no risk.
-        parts = pickle.loads(program)  # noqa: S301
-        # Without a mesh a program is for the first device, however many this process sees.
-        loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
-            *parts, execution_devices=jax.devices()[:1]
-        )
-    # A program of a slightly different environment fails in unpredictable ways.
-    except Exception:
-        log.warning("a stored program cannot be loaded and is compiled again", exc_info=True)
-        return None
+    return _result_or_warning(
+        "a stored program cannot be loaded and is compiled again", lambda: _loaded(program)
+    )
+
+
+def _loaded(program: bytes) -> Callable[..., Any]:
+    # The folder belongs to one project and its programs run as machine code: unpickling adds no risk.
+    parts = pickle.loads(program)  # noqa: S301
+    # Without a mesh a program is for the first device, however many this process sees.
+    loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
+        *parts, execution_devices=jax.devices()[:1]
+    )
     return loaded
+
+
+def _result_or_warning[T](message: str, compute: Callable[[], T]) -> T | None:
+    """Return a result; None with a warning if that fails: a stored program only saves time."""
+    try:
+        return compute()
+    # Each backend raises its own type when it does not support this, and a program of a slightly different
+    # environment fails in unpredictable ways.
+    except Exception:
+        log.warning(message, exc_info=True)
+        return None

@@ -1,18 +1,16 @@
 """Reports errors from libraries that read files from outside as damage to the file."""
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from workers.engine.errors import DamagedFile, EngineError
-from workers.system.machine_errors import MACHINE_ERRORS
+from workers.system.library_errors import explaining_damage
 
 MAX_REASON = 300
 """Maximum number of characters of a library's message."""
 
 
-@contextlib.contextmanager
-def reading(path: Path, kind: str, remedy: str = "") -> Iterator[None]:
+def reading(path: Path, kind: str, remedy: str = "") -> AbstractContextManager[None]:
     """Report every error in the block as damage to a file. Only the code that reads the file belongs in it.
 
     Args:
@@ -23,17 +21,13 @@ def reading(path: Path, kind: str, remedy: str = "") -> Iterator[None]:
     Raises:
         DamagedFile: the block raised anything but an error from the engine or the machine, or about memory.
     """
-    try:
-        yield
-    except (EngineError, MemoryError):
-        raise
-    # Damaged bytes make libraries raise nearly every class of exception, and none of them documents which.
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
-            raise
+
+    def explain(error: Exception) -> DamagedFile:
         # Without the folders, which are those of a worker.
         reason = str(error).strip().replace(str(path), path.name).rstrip(".") or type(error).__name__
-        raise DamagedFile(
+        return DamagedFile(
             f"this file is damaged: {path.name} is not a readable {kind} file: {reason[:MAX_REASON]}"
             + (f"; {remedy}" if remedy else "")
-        ) from error
+        )
+
+    return explaining_damage(explain, EngineError)
