@@ -132,10 +132,11 @@ SEARCHED = {
 }
 
 
-@pytest.mark.usefixtures("code")
 def test_a_search_of_an_earlier_release_trains_all_its_trials_without_a_batch_size(
-    installation: Yard,
+    installation: Yard, code: CodeVersion
 ) -> None:
+    entry = {"kind": "build_model", "name": "build_model", "path": "package/model.py", "line": 1}
+    CodeVersion.objects.filter(pk=code.pk).update(found_json={"entries": [entry]})
     new, old = submitted(installation, search=SEARCHED), submitted(installation, search=SEARCHED)
     # Earlier releases have stored no such field.
     payload = {name: value for name, value in old.payload_json.items() if name != "passes_batch_size"}
