@@ -13,6 +13,7 @@ from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
 from workers.engine.models import keras_private, own_code
 from workers.engine.models.code_models import own_steps
+from workers.engine.models.code_models.loss_targets import compares_each_class
 from workers.engine.models.code_models.output_meaning import is_of_keras, meaning_of_outputs
 from workers.engine.models.code_models.plain_graph import call_as_graph
 from workers.engine.models.graph import has_graph
@@ -229,7 +230,9 @@ def _takes_one_hot(model: Any, width: int) -> bool:
         name = _name_of(model.loss)
         return not name.startswith("sparse") and name not in ("crossentropy", "ce")
     metrics, _ = keras_private.metrics_given(model)
-    return any(_name_of(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics or ())
+    if any(_name_of(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics or ()):
+        return True
+    return callable(model.loss) and compares_each_class(model.loss, width)
 
 
 def _name_of(part: Any) -> str:
