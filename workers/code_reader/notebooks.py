@@ -117,7 +117,7 @@ class Notebook:
                 yield self._notice(node.lineno, message)
 
     def models(self) -> Iterator[CodeNotice]:
-        """Yield what becomes of the models that statements build and train."""
+        """Yield how the models that statements build and train can be used."""
         for model in self.trained:
             message = (
                 f"no function can be made of the lines that build {model.name}: {model.obstacle}"

@@ -161,7 +161,7 @@ class _Slice:
             # `for layer in model.layers: layer.trainable = False`
             through = {part.id for part in ast.walk(node.iter) if isinstance(part, ast.Name)}
             return bool(through & needed and _changed(node) & self._uses[id(node)].binds)
-        # A function of the file may change what it gets, as in `freeze(model)`.
+        # A function of the file may change its arguments, as in `freeze(model)`.
         call = node.value if isinstance(node, ast.Expr) else None
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             return False

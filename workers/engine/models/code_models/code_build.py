@@ -13,6 +13,7 @@ from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
 from workers.engine.models import keras_private
 from workers.engine.models.code_models import own_steps
+from workers.engine.models.code_models.loss_targets import compares_each_class
 from workers.engine.models.code_models.output_meaning import (
     loss_name,
     meaning_of_outputs,
@@ -243,21 +244,7 @@ def _takes_one_hot(model: Any, width: int) -> bool:
     metrics, _ = keras_private.metrics_given(model)
     if any(loss_name(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics or ()):
         return True
-    classes = np.arange(2 * width + 1) % width
-    return not _computes(loss, classes, width) and _computes(
-        loss, np.eye(width, dtype=np.float32)[classes], width
-    )
-
-
-def _computes(loss: Any, targets: Array, width: int) -> bool:
-    """Return whether a loss of the code can be computed with these targets."""
-    predictions = np.full((len(targets), width), 1 / width, np.float32)
-    try:
-        loss(keras.ops.convert_to_tensor(targets), keras.ops.convert_to_tensor(predictions))
-    # The function of a user may raise anything.
-    except Exception:  # noqa: BLE001
-        return False
-    return True
+    return callable(loss) and compares_each_class(loss, width)
 
 
 def copy_compilation(model: Any, target: Any) -> None:
