@@ -219,6 +219,21 @@ MESSAGES: dict[str, tuple[str, str, DataShape, str]] = {
         f"def make(hp):\n    hp.Choice('size', [None, 16])\n{DENSE}", "make", IRIS,
         "{'none': None, '16': 16}",
     ),
+    "a choice of numbers of two kinds": (
+        f"def make(hp):\n    hp.Choice('rate', [0, 0.1])\n{DENSE}", "make", IRIS, "0.0 instead of 0",
+    ),
+    "a choice of keys": (
+        f"def make(hp):\n    hp.Choice('kind', {{'a': 1}}.keys())\n{DENSE}", "make", IRIS, "list(options)",
+    ),
+    "a choice of an array": (
+        f"def make(hp):\n    hp.Choice('size', np.arange(3))\n{DENSE}", "make", IRIS, "values.tolist()",
+    ),
+    "counts of a column": (
+        FIT_OF_CLASS.replace("Dense(3, activation=\"softmax\")", "Dense(1, activation=\"sigmoid\")")
+        .replace("LOSS", "binary_crossentropy").replace("TARGETS", "np.bincount(y)"),
+        "Net", DataShape(kind="vector", task="binary", input_shape=(4,), outputs=1),
+        "np.ravel(y).astype(int)",
+    ),
     "a choice of lists": (
         f"def make(hp):\n    hp.Choice('size', [[1], [2, 3]])\n{DENSE}", "make", IRIS, "look its value up",
     ),

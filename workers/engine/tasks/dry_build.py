@@ -132,14 +132,17 @@ def _why_unsaved(explorer: SpaceExplorer, hypermodel: Any, shape: DataShape, fol
     x, _ = random_rows(shape)
     reasons: list[str] = []
 
-    def check(hyperparameters: Any) -> None:
+    def build(hyperparameters: Any) -> CodeBuild:
+        # Both builds draw the same numbers, and number their layers in the same way.
         code_space.clear()
+        keras.utils.set_random_seed(SEED)
+        return build_code(hypermodel, hyperparameters, shape)
+
+    def check(hyperparameters: Any) -> None:
         copied = hyperparameters.copy()
-        keras.utils.set_random_seed(SEED)
-        build = build_code(hypermodel, hyperparameters, shape)
-        keras.utils.set_random_seed(SEED)
+        first = build(hyperparameters)
         try:
-            check_saving(build, build_code(hypermodel, copied, shape), folder, x)
+            check_saving(first, build(copied), folder, x)
         except NotSaved as failure:
             reasons.append(str(failure))
 

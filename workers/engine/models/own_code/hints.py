@@ -7,6 +7,10 @@ CLASS_NUMBERS = (
     "for categorical_crossentropy: leave out to_categorical and argmax in fit, and use keras.ops.one_hot in "
     "a loss of your own"
 )
+COLUMN = (
+    "the targets of two classes, and those that are numbers, have the shape (rows, 1) and are float32: use "
+    "np.ravel(y), and np.ravel(y).astype(int) for classes"
+)
 STATEFUL = "batches have any number of rows here, so use stateful=False"
 SHAPE = (
     "the model must take the rows as they are: crop or resize them inside of it, for example by "
@@ -24,10 +28,20 @@ HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
         "{package} is not installed: list its package in requirements.txt of the code",
     ),
     (
+        re.compile(r"A `Choice` can contain only.*types \{<class '(int|float)'>, <class '(int|float)'>\}"),
+        "write all of these numbers with a point: 0.0 instead of 0",
+    ),
+    (
         re.compile(r"A `Choice` can contain only|`Fixed` value must be"),
         "for None or a list, use a text and look its value up in the code: "
         "{{'none': None, '16': 16}}[hp.Choice('size', ['none', '16'])]",
     ),
+    (re.compile(r"'dict_(keys|values)' object is not subscriptable"), "give hp.Choice a list: list(options)"),
+    (
+        re.compile(r"truth value of an array with more than one element is ambiguous"),
+        "if the array has the values of hp.Choice, give a list: values.tolist()",
+    ),
+    (re.compile(r"object too deep for desired array|Cannot cast array data from dtype\('float32'\)"), COLUMN),
     (re.compile(r"Arguments `target` and `output` must have the same (shape|rank)"), CLASS_NUMBERS),
     (re.compile(r"axis 1 is out of bounds for array of dimension 1"), CLASS_NUMBERS),
     (re.compile(r"`?stateful=True`? in a RNN|RNN is stateful"), STATEFUL),
