@@ -234,4 +234,5 @@ def test_the_page_says_what_was_found_at_which_trial(api: Client, grown: Job) ->
     assert "Found during the search rates at trial 1" in page
     columns = api.get(f"/api/v1/jobs/{grown.pk}/trials/columns").json()
     assert [axis.get("found_by") for axis in columns["space"]] == [None, None, None, 1]
-    assert "rates" in api.get(f"/api/v1/jobs/{grown.pk}/trials.csv").content.decode().splitlines()[0]
+    download: Any = api.get(f"/api/v1/jobs/{grown.pk}/trials.csv")
+    assert b"rates" in b"".join(download.streaming_content).splitlines()[0]
