@@ -31,7 +31,7 @@ def passed_places(places: Sequence[CodeArgument], given: Mapping[int, list[str]]
         missing = [place.name for number, place in enumerate(before) if number not in given]
         advice = f"give {', '.join(missing)} too" if missing else "the script does not know where one ends"
         raise ArgumentRefused(name, f"it has no name, so it would be read as an earlier argument; {advice}")
-    return [text for each in texts for text in each]
+    return [text for value in texts for text in value]
 
 
 def joined(
@@ -70,7 +70,7 @@ def _arrive(places: Sequence[CodeArgument], texts: Sequence[list[str]]) -> bool:
     """Return whether each place gets its own texts."""
     patterns = [f"({_pattern(place.nargs)})" for place in places]
     match = re.fullmatch("".join(patterns), "A" * sum(map(len, texts)))
-    return match is not None and [len(group) for group in match.groups()] == [len(each) for each in texts]
+    return match is not None and [len(group) for group in match.groups()] == [len(value) for value in texts]
 
 
 def _pattern(nargs: str | None) -> str:

@@ -32,7 +32,7 @@ def _name(module: Module, call: ast.Call) -> str:
 
 
 def _flag(module: Module, call: ast.Call, kind: str, required: set[object]) -> CodeArgument | None:
-    keywords = {each.arg: each.value for each in call.keywords if each.arg is not None}
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
     name = constant(call.args[0] if call.args else keywords.get("name"))
     if not isinstance(name, str):
         return None

@@ -16,7 +16,7 @@ NOT_READ = (
 
 def declared_by_library(module: Module) -> Declared | None:
     """Return the arguments that a module declares by one of these libraries; None without any."""
-    return next((found for reader in READERS if (found := reader(module)) is not None), None)
+    return next((arguments for reader in READERS if (arguments := reader(module)) is not None), None)
 
 
 def library_of(module: Module) -> str:

@@ -31,7 +31,7 @@ def statements_of(tree: ast.Module) -> Iterator[ast.stmt]:
         elif isinstance(node, ast.With):
             waiting += reversed(node.body)
         elif isinstance(node, ast.Try):
-            handlers = [each for handler in node.handlers for each in handler.body]
+            handlers = [statement for handler in node.handlers for statement in handler.body]
             waiting += reversed([*node.body, *handlers, *node.orelse, *node.finalbody])
 
 
@@ -84,9 +84,9 @@ def named_builders(module: Module) -> Iterator[tuple[str, ast.stmt, Callable, in
                 yield node.name, node, node, 0
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            made = _made(module, node.value, functions)
-            if made is not None and len(targets) == 1 and isinstance(targets[0], ast.Name):
-                yield targets[0].id, node, *made
+            builder = _made(module, node.value, functions)
+            if builder is not None and len(targets) == 1 and isinstance(targets[0], ast.Name):
+                yield targets[0].id, node, *builder
 
 
 def _made(module: Module, value: ast.expr, functions: dict[str, Function]) -> tuple[Callable, int] | None:
@@ -119,7 +119,7 @@ def builder_methods(module: Module, node: ast.ClassDef) -> Iterator[tuple[Functi
     """Yield a class's methods that take hyperparameters, and whether each needs an instance."""
     for method in node.body:
         if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
-            decorators = {module.full_name(each) for each in method.decorator_list}
+            decorators = {module.full_name(decorator) for decorator in method.decorator_list}
             needs_instance = "staticmethod" not in decorators
             if takes_hyperparameters(module, method, of_class=needs_instance):
                 yield method, not decorators & {"staticmethod", "classmethod"}

@@ -41,7 +41,7 @@ def function_entry(module: Module, node: Function) -> CodeEntry | None:
 
 def is_classmethod(module: Module, method: Function) -> bool:
     """Return whether a method belongs to its class, not to an instance."""
-    return any(module.full_name(each) == "classmethod" for each in method.decorator_list)
+    return any(module.full_name(decorator) == "classmethod" for decorator in method.decorator_list)
 
 
 def why_not_callable(node: Callable, argument: str, *, name: str = "", given: int = 0) -> str:

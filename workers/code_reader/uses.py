@@ -59,7 +59,7 @@ def _outside(node: ast.AST) -> list[ast.AST]:
     defaults = [*signature.defaults, *filter(None, signature.kw_defaults)]
     if isinstance(node, ast.Lambda):
         return [*defaults]
-    hints = [each.annotation for each in _arguments(node)]
+    hints = [argument.annotation for argument in _arguments(node)]
     return [*node.decorator_list, *defaults, *filter(None, [*hints, node.returns])]
 
 
@@ -71,8 +71,8 @@ def _reads(nodes: Sequence[ast.AST]) -> Iterator[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
         if isinstance(node, LATER):
-            own = _own_names(node)
-            yield from (name for name in _reads(_body(node)) if name not in own)
+            local_names = _own_names(node)
+            yield from (name for name in _reads(_body(node)) if name not in local_names)
             waiting += _outside(node)
         else:
             waiting += ast.iter_child_nodes(node)
@@ -82,7 +82,7 @@ def _own_names(node: Function) -> set[str]:
     """Return the names that belong to a function alone: its arguments, and those that it binds."""
     body = _body(node)
     shared = {name for part in executed(*body) if isinstance(part, ast.Global) for name in part.names}
-    return {each.arg for each in _arguments(node)} | set(_binds(body)) - shared
+    return {argument.arg for argument in _arguments(node)} | set(_binds(body)) - shared
 
 
 def _binds(nodes: Sequence[ast.AST]) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _body(node: Function) -> Sequence[ast.AST]:
 
 def _arguments(node: Function) -> list[ast.arg]:
     signature = node.args
-    stars = [each for each in (signature.vararg, signature.kwarg) if each is not None]
+    stars = [argument for argument in (signature.vararg, signature.kwarg) if argument is not None]
     return [*signature.posonlyargs, *signature.args, *signature.kwonlyargs, *stars]
 
 

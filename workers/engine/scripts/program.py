@@ -112,14 +112,8 @@ class Program:
             while selector.get_map():
                 ready = selector.select(POLL_SECONDS)
                 for key, _ in ready:
-                    name: Stream = key.data
-                    chunk = os.read(key.fd, _CHUNK_BYTES)
-                    if not chunk:
+                    if not self._read(key.fd, key.data, lines[key.data]):
                         selector.unregister(key.fileobj)
-                        continue
-                    self._count(len(chunk))
-                    for line in lines[name].feed(chunk):
-                        self._on_line(name, line)
                 self._watch(process)
                 if process.poll() is not None:
                     now = time.monotonic()
@@ -135,9 +129,14 @@ class Program:
             self._watch(process)
             time.sleep(POLL_SECONDS)
 
-    def _count(self, size: int) -> None:
-        self._printed += size
+    def _read(self, descriptor: int, stream: Stream, lines: Lines) -> bool:
+        """Read from a stream, and pass on its whole lines. Return whether it has not ended."""
+        chunk = os.read(descriptor, _CHUNK_BYTES)
+        self._printed += len(chunk)
         self._printed_too_much = self._printed > MAX_OUTPUT_BYTES
+        for line in lines.feed(chunk) if chunk else ():
+            self._on_line(stream, line)
+        return bool(chunk)
 
     def _watch(self, process: "subprocess.Popen[bytes]") -> None:
         """End the program if it is asked to, or has printed too much."""

@@ -61,6 +61,16 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
         return PredictCall([plain.array], rows=plain.key == "instances")
     request = with_exact_numbers(parse_object(body), body, pipeline)
     check_signature_name(request, 'Serving signature name: "{}" not found in signature def')
+    _check_keys(request)
+    if pipeline is not None:
+        arrays = [read_predict(body, request, pipeline, names_of_input(signature, pipeline))]
+    else:
+        arrays = _read_tensors(body, request, signature.inputs)
+    return PredictCall(arrays, rows="instances" in request)
+
+
+def _check_keys(request: dict[str, Any]) -> None:
+    """Check that the rows are given in one of two ways."""
     if "instances" in request and "inputs" in request:
         raise BadRequest(
             f"JSON Value: {quote_value(request)} Not formatted correctly expecting only one of 'inputs' or "
@@ -68,26 +78,27 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
         )
     if "instances" not in request and "inputs" not in request:
         raise BadRequest("Missing 'inputs' or 'instances' key")
-    if pipeline is not None:
-        array = read_predict(body, request, pipeline, names_of_input(signature, pipeline))
-        return PredictCall([array], rows="instances" in request)
+
+
+def _read_tensors(body: Body, request: dict[str, Any], inputs: tuple[TensorSpec, ...]) -> list[Array]:
+    """Return an array for each input. All have the same number of rows."""
     strings = len(request) + ("signature_name" in request)
     if "instances" in request:
-        columns = _columns_of_rows(request, signature.inputs)
+        columns = _columns_of_rows(request, inputs)
         if isinstance(request["instances"][0], dict):
             strings += len(request["instances"]) * len(columns)
     else:
-        columns = _named_columns(request["inputs"], signature.inputs)
+        columns = _named_columns(request["inputs"], inputs)
         if isinstance(request["inputs"], dict):
             strings += len(request["inputs"])
     strict = needs_check(body, strings)
-    arrays = [to_array(columns[spec.name], spec, strict=strict) for spec in signature.inputs]
-    lengths = {spec.name: len(array) for spec, array in zip(signature.inputs, arrays, strict=True)}
+    arrays = [to_array(columns[spec.name], spec, strict=strict) for spec in inputs]
+    lengths = {spec.name: len(array) for spec, array in zip(inputs, arrays, strict=True)}
     if len(set(lengths.values())) > 1:
         raise BadRequest(f"inputs differ in their number of rows: {lengths}")
     if 0 in lengths.values():
         raise BadRequest("inputs have no rows")
-    return PredictCall(arrays, rows="instances" in request)
+    return arrays
 
 
 def parse_object(body: Body) -> dict[str, Any]:
