@@ -47,7 +47,7 @@ def test_a_loss_gets_one_number_for_each_class_if_it_compares_each_output(
 def test_losses_of_keras_are_told_apart_for_any_number_of_classes(width: int) -> None:
     import keras
 
-    from workers.engine.models.code_models.loss_targets import compares_each_class
+    from workers.engine.models.code_models.loss_targets import targets_of
 
     losses = keras.losses
     for_each: list[Callable[..., Any]] = [
@@ -55,5 +55,5 @@ def test_losses_of_keras_are_told_apart_for_any_number_of_classes(width: int) ->
         losses.binary_crossentropy, losses.CategoricalFocalCrossentropy(), losses.Huber(),
     ]  # fmt: skip
     by_number = [losses.sparse_categorical_crossentropy, losses.SparseCategoricalCrossentropy()]
-    assert [compares_each_class(loss, width) for loss in for_each] == [True] * 6
-    assert [compares_each_class(loss, width) for loss in by_number] == [False] * 2
+    assert [targets_of(loss, width) for loss in for_each] == ["one_hot"] * 6
+    assert [targets_of(loss, width) for loss in by_number] == ["numbers"] * 2

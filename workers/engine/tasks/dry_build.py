@@ -105,7 +105,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         input_shape=_input_shape(code_build),
         output_shape=(2 if code_build.output.startswith("two_") else shape_width(shape),),
         output=code_build.output,
-        one_hot=code_build.one_hot,
+        one_hot=code_build.targets_form == "one_hot",
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
         builds=builds,

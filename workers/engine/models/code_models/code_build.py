@@ -13,7 +13,7 @@ from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
 from workers.engine.models import keras_private
 from workers.engine.models.code_models import own_steps
-from workers.engine.models.code_models.loss_targets import compares_each_class
+from workers.engine.models.code_models.loss_targets import Targets, targets_of
 from workers.engine.models.code_models.output_meaning import (
     loss_name,
     meaning_of_outputs,
@@ -42,7 +42,7 @@ class CodeBuild:
         is_compiled: whether the code has compiled it.
         own_fit: whether the class trains it by its own fit.
         output: the meaning of its outputs.
-        one_hot: whether its loss takes one number for each class.
+        targets_form: how its loss takes the classes of rows.
         preprocess: the code's function as a model, for a model with steps of its own, which takes its
             results; None for other models.
     """
@@ -55,7 +55,7 @@ class CodeBuild:
     is_compiled: bool
     own_fit: bool
     output: Output
-    one_hot: bool
+    targets_form: Targets
     preprocess: Any = None
 
     @property
@@ -79,8 +79,10 @@ class CodeBuild:
         Args:
             y: class numbers, (rows,); or numbers, (rows,) or (rows, outputs).
         """
-        if self.one_hot:
+        if self.targets_form == "one_hot":
             return np.eye(self.shape.outputs, dtype=np.float32)[y]
+        if self.targets_form == "column":
+            return y[:, None]
         if self.shape.task == "binary" and not self.output.startswith("two_"):
             return y.astype(np.float32)[:, None]
         if self.shape.task == "regression" and y.ndim == 1:
@@ -147,6 +149,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         inputs = keras.Input(shape.input_shape, dtype="float32")
         whole = keras.Model(inputs, finished(whole(inputs), output, shape), name=model.name)
         output = "probabilities"
+    of_classes = shape.task in ("binary", "multiclass")
     return CodeBuild(
         model=whole,
         code_model=model,
@@ -156,7 +159,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         is_compiled=is_compiled,
         own_fit=own_fit,
         output=output,
-        one_hot=is_compiled and shape.task in ("binary", "multiclass") and _takes_one_hot(model, width),
+        targets_form=_targets_form(model, width) if is_compiled and of_classes else "numbers",
         preprocess=preprocess,
     )
 
@@ -233,18 +236,18 @@ def _remedy(row_shape: tuple[int | None, ...], allowed: tuple[int, ...]) -> str:
     return "change its last layer"
 
 
-def _takes_one_hot(model: Any, width: int) -> bool:
-    """Return whether a compiled model's targets have one number for each class."""
+def _targets_form(model: Any, width: int) -> Targets:
+    """Return how a compiled model's loss takes the classes of rows."""
     loss = only_loss(model)
     if width == 1 or loss is None:
-        return False
+        return "numbers"
     if is_of_keras(loss):
         name = loss_name(loss)
-        return not name.startswith("sparse") and name not in ("crossentropy", "ce")
+        return "numbers" if name.startswith("sparse") or name in ("crossentropy", "ce") else "one_hot"
     metrics, _ = keras_private.metrics_given(model)
     if any(loss_name(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics or ()):
-        return True
-    return callable(loss) and compares_each_class(loss, width)
+        return "one_hot"
+    return targets_of(loss, width) if callable(loss) else "numbers"
 
 
 def copy_compilation(model: Any, target: Any) -> None:

@@ -1,21 +1,24 @@
 """Finds which targets a loss of the code takes: class numbers, or one number for each class."""
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
 
 from workers.engine.arrays import Array
 
+Targets = Literal["numbers", "column", "one_hot"]
+"""Class numbers, (rows,) or (rows, 1); or one number for each class, (rows, classes)."""
 ROWS = 16
 """Random rows that a loss compares."""
 
 
-def compares_each_class(loss: Any, width: int) -> bool:
-    """Return whether a loss compares each output of a model with a target of its own.
+def targets_of(loss: Any, width: int) -> Targets:
+    """Return the targets with which a loss compares the right outputs of a model.
 
-    Such a loss does not fail with class numbers, which are repeated over the outputs: it is then equal for
-    outputs in any order. A loss that takes class numbers selects the output of the class.
+    A loss that compares each output with a target of its own does not fail with class numbers, which are
+    repeated over the outputs: it is then equal for outputs in any order. A loss that takes class numbers
+    selects the output of the class.
 
     Args:
         loss: a function or an instance, as the code compiles a model with it.
@@ -27,12 +30,13 @@ def compares_each_class(loss: Any, width: int) -> bool:
     # Some classes are more frequent, so that a mean over all classes differs as well.
     y = np.sort(generator.integers(0, width, (2, rows)), axis=0)[0].astype(np.int32)
     predictions = generator.dirichlet(np.ones(width), rows).astype(np.float32)
-    # Keras gives a function the targets as a column.
-    targets = y if isinstance(loss, keras.losses.Loss) else y[:, None]
-    values = [_value(loss, targets, part) for part in (predictions, np.roll(predictions, 1, axis=1))]
-    if None not in values:
-        return bool(np.allclose(*values, rtol=1e-4, atol=1e-6))
-    return _value(loss, np.eye(width, dtype=np.float32)[y], predictions) is not None
+    forms: tuple[tuple[Targets, Array], ...] = (("numbers", y), ("column", y[:, None]))
+    for form, targets in forms:
+        values = [_value(loss, targets, part) for part in (predictions, np.roll(predictions, 1, axis=1))]
+        if None not in values:
+            return "one_hot" if np.allclose(*values, rtol=1e-4, atol=1e-6) else form
+    takes_each = _value(loss, np.eye(width, dtype=np.float32)[y], predictions) is not None
+    return "one_hot" if takes_each else "numbers"
 
 
 def _value(loss: Any, y: Array, predictions: Array) -> float | None:
