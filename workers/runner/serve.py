@@ -45,7 +45,7 @@ class Runner:
             self._writer.send(final)
             self._writer.flush()
 
-    def _final_event(self, request: Rehearse | Start) -> RunnerEvent:
+    def _final_event(self, request: Rehearse | Start) -> RunnerEvent | Ready:
         """Serve a request and return its final event. Every exception in a task is handled here."""
         try:
             return self._warm_up(request) if isinstance(request, Rehearse) else self._run_task(request)

@@ -16,10 +16,9 @@ def explaining_damage(explain: Callable[[Exception], Exception], *passed: type[E
     """
     try:
         yield
-    except (MemoryError, *passed):
-        raise
     # Damaged bytes make libraries raise nearly every class of exception, and none of them documents which.
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
+        of_machine = isinstance(error, OSError) and error.errno in MACHINE_ERRORS
+        if of_machine or isinstance(error, (MemoryError, *passed)):
             raise
         raise explain(error) from error
