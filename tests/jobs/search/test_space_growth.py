@@ -44,7 +44,7 @@ def grown(
     """Return a search in which the first trial has declared these, and the attempts that hold its trials."""
     job, held = placed_search(installation, worker, **{**RANDOM, **search})
     trial = first_of(held[0])
-    values = {"dropout": 0.0} if DROPOUT in rows else {}
+    values: dict[str, Any] = {"dropout": 0.0} if DROPOUT in rows else {}
     worker.report(held[0], begun(trial), declared(trial, *rows, **values))
     job.refresh_from_db()
     return job, held
@@ -276,4 +276,4 @@ def test_a_search_that_grew_runs_to_its_end(installation: Yard, worker: PretendW
     suggest.add_suggestions(claimed, suggested(request))
     until_final(worker, job)
     assert (job.state, job.trials.count()) == ("completed", 4)
-    assert job.results.best_trial is not None or outcomes.best_trials(job, limit=1).exists()
+    assert outcomes.best_trials(job, limit=1).exists()
