@@ -217,7 +217,8 @@ class CodeFound(Frozen):
         """Return the last search or training that is described for an entry; None without one."""
         known = [search for search in self.described if search.entry == entry]
         unknown = [search for search in self.described if search.entry is None]
-        return (known or unknown or [None])[-1]
+        chosen = known or unknown
+        return chosen[-1] if chosen else None
 
     def summary(self) -> dict[str, object]:
         """Return the counts and errors that version lists show."""

@@ -4,11 +4,10 @@ import ast
 import os
 import re
 from pathlib import Path
-from typing import cast
 
+from django.template import Engine
 from django.template.base import Node, NodeList, TextNode
 from django.template.defaulttags import CommentNode, LoadNode, PartialDefNode
-from django.template.loader import get_template
 from django.template.loader_tags import BlockNode, ExtendsNode
 
 from webapp.pages.runs.job_tabs import MODULES
@@ -66,7 +65,7 @@ def test_a_template_that_extends_another_has_all_its_parts_in_blocks() -> None:
 
 
 def template(name: str) -> NodeList:
-    return cast("NodeList", get_template(name).template.nodelist)
+    return Engine.get_default().get_template(name).nodelist
 
 
 def is_shown(node: Node) -> bool:

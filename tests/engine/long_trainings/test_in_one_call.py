@@ -9,7 +9,8 @@ import pytest
 from jobs.messages.task import DatasetFile
 from tests import own_code
 from tests.engine.helpers import RecordingReport
-from tests.engine.models.test_fine_tuned_files import layered, stored, trial_task
+from tests.engine.models.test_fine_tuned_files import trial_task
+from tests.engine.models.test_fine_tuning import layered, stored
 from tests.engine.models.test_own_code_training import trial
 from tests.engine.models.test_texts import FIT as TEXT_FIT
 from tests.engine.models.test_texts import SMALL as TEXT_MODELS

@@ -32,9 +32,10 @@ def targets_of(loss: Any, width: int) -> Targets:
     predictions = generator.dirichlet(np.ones(width), rows).astype(np.float32)
     forms: tuple[tuple[Targets, Array], ...] = (("numbers", y), ("column", y[:, None]))
     for form, targets in forms:
-        values = [_value(loss, targets, part) for part in (predictions, np.roll(predictions, 1, axis=1))]
-        if None not in values:
-            return "one_hot" if np.allclose(*values, rtol=1e-4, atol=1e-6) else form
+        value = _value(loss, targets, predictions)
+        other = _value(loss, targets, np.roll(predictions, 1, axis=1))
+        if value is not None and other is not None:
+            return "one_hot" if np.isclose(value, other, rtol=1e-4, atol=1e-6) else form
     takes_each = _value(loss, np.eye(width, dtype=np.float32)[y], predictions) is not None
     return "one_hot" if takes_each else "numbers"
 
