@@ -15,12 +15,11 @@ from jobs.actions.runs import events
 from jobs.actions.search.trials import locked_open_search
 from jobs.actions.transition import move_trial_unlogged
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job, Revision, Trial, User
 from jobs.queries.runs.codec import Event
 from jobs.queries.search import outcomes
 from jobs.queries.search import trials as queries
-from jobs.queries.search.algorithm_state import algorithm_state
+from jobs.queries.search.algorithm_state import AlgorithmState, algorithm_state
 from jobs.queries.search.outcomes import WITHDRAWN
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, problems
@@ -236,12 +235,12 @@ def withdrawable_trials(job: Job) -> QuerySet[Trial]:
     return untrained.not_held()
 
 
-def _is_inside_space(search: SearchSpec, state: SearchPayload, trial: Trial) -> bool:
+def _is_inside_space(search: SearchSpec, state: AlgorithmState, trial: Trial) -> bool:
     values = state.whole_values(trial.values)
     return contains(search.space, values, on_grid=search.info.enumerates_grid)
 
 
-def count_outside(root: Job, search: SearchSpec, state: SearchPayload) -> int:
+def count_outside(root: Job, search: SearchSpec, state: AlgorithmState) -> int:
     """Count the algorithm's trials that are outside a space."""
     suggested = root.trials.filter(source="algorithm")
     return sum(not _is_inside_space(search, state, trial) for trial in suggested.only("values", "job_id"))

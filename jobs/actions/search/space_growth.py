@@ -16,15 +16,15 @@ from jobs.actions.code import dry_builds
 from jobs.actions.runs import events, job_warnings
 from jobs.actions.search import suggest
 from jobs.actions.search.search_changes import count_outside, withdraw_trial, withdrawable_trials
-from jobs.kinds.search.payload import FoundHyperparameter, SearchPayload, with_rows
 from jobs.messages.events import Declared
 from jobs.models import Job, Trial
 from jobs.queries.runs.codec import Event
 from jobs.queries.search import outcomes
 from jobs.queries.search import trials as queries
-from jobs.queries.search.algorithm_state import algorithm_state
+from jobs.queries.search.algorithm_state import AlgorithmState, algorithm_state
 from jobs.spec.problems import first
 from jobs.spec.sections.search import SearchSpec
+from jobs.spec.sections.space_growth import FoundHyperparameter, with_rows
 from jobs.spec.space.hyperparameters import describe_values, first_value
 from jobs.spec.space.search_space import Parameter, value_errors
 
@@ -64,18 +64,18 @@ def _found(root: Job, trial: Trial, declared: Declared, known: set[str]) -> Iter
             state = state.changed(found=state.found[:-1])
             one = FoundHyperparameter(name=row.name, trial=trial.number, refused=refused)
         else:
-            search = with_rows(search, (row,), state)
+            search = with_rows(search, (row,), state.found)
         yield one
     for name, refused in declared.refused.items():
         if name not in known:
             yield FoundHyperparameter(name=name[:100], trial=trial.number, refused=refused[:500])
 
 
-def _refusal(root: Job, search: SearchSpec, row: Parameter, state: SearchPayload) -> str:
+def _refusal(root: Job, search: SearchSpec, row: Parameter, state: AlgorithmState) -> str:
     """Return why a search cannot have a further row; empty if it can."""
     if not queries.accepts_trials(root):
         return "the search makes no more trials"
-    larger = with_rows(search, (row,), state)
+    larger = with_rows(search, (row,), state.found)
     body = larger.model_dump(mode="json", by_alias=True, exclude_none=True)
     try:
         SearchSpec.model_validate(body)
@@ -84,7 +84,7 @@ def _refusal(root: Job, search: SearchSpec, row: Parameter, state: SearchPayload
     return ""
 
 
-def _record_found(root: Job, before: SearchPayload, after: SearchPayload) -> None:
+def _record_found(root: Job, before: AlgorithmState, after: AlgorithmState) -> None:
     """Store the hyperparameters that a trial has found, and search those that can be."""
     new = after.found[len(before.found) :]
     added, refused = [one for one in new if not one.refused], [one for one in new if one.refused]
@@ -96,13 +96,13 @@ def _record_found(root: Job, before: SearchPayload, after: SearchPayload) -> Non
     events.append(root.pk, bodies)
 
 
-def _store(root: Job, state: SearchPayload, **fields: Any) -> None:
+def _store(root: Job, state: AlgorithmState, **fields: Any) -> None:
     root.payload_json = state.to_json()
     Job.objects.filter(pk=root.pk).update(payload_json=root.payload_json, **fields)
 
 
 def _grow(
-    root: Job, before: SearchPayload, after: SearchPayload, added: Sequence[FoundHyperparameter]
+    root: Job, before: AlgorithmState, after: AlgorithmState, added: Sequence[FoundHyperparameter]
 ) -> list[Event]:
     """Store a larger space, and have the algorithm choose again for trials that have not begun."""
     spec = root.revision.spec if root.revision is not None else None
@@ -136,7 +136,7 @@ def _growth_event(root: Job, added: Sequence[FoundHyperparameter]) -> Event:
     return events.event("revised", root, revision=revision, by=by, changes=sentences)
 
 
-def _withdraw_incomplete(root: Job, state: SearchPayload) -> Iterator[Event]:
+def _withdraw_incomplete(root: Job, state: AlgorithmState) -> Iterator[Event]:
     """Withdraw the algorithm's waiting trials that lack a found value, so that they do not count."""
     for trial in withdrawable_trials(root).order_by("number"):
         if state.whole_values(trial.values) != trial.values:

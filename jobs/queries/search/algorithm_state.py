@@ -1,10 +1,14 @@
 """Reads the state that a search keeps for its algorithm."""
 
-from jobs.kinds.search.payload import FoundHyperparameter, SearchPayload
+from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job
+from jobs.spec.sections.space_growth import FoundHyperparameter
+
+AlgorithmState = SearchPayload
+"""What a search keeps for its algorithm."""
 
 
-def algorithm_state(root: Job) -> SearchPayload:
+def algorithm_state(root: Job) -> AlgorithmState:
     """Return the algorithm's state in a search.
 
     Raises:
@@ -20,6 +24,6 @@ def first_revision(root: Job) -> int | None:
 
 
 def found_hyperparameters(root: Job) -> tuple[FoundHyperparameter, ...]:
-    """Return the hyperparameters that a search's trials have found. None for other jobs."""
+    """Return the hyperparameters that a search's trials have found. Empty for other jobs."""
     payload = root.payload
     return payload.found if isinstance(payload, SearchPayload) else ()
