@@ -20,7 +20,7 @@ SQUARES_OF_CLASS = (
     "class Own(keras.losses.Loss):\n    def call(self, y, p):\n        return ops.sum(ops.abs(y - p), -1)\n"
 )
 ENTROPY = "def own(y, p):\n    return keras.losses.categorical_crossentropy(y, p)\n"
-SELECTED = "def own(y, p):\n    return -ops.log(ops.take_along_axis(p, ops.cast(y, 'int32'), axis=-1))\n"
+SELECTED = "def own(y, p):\n    return -ops.log(ops.take_along_axis(p, ops.reshape(y, (-1, 1)), axis=-1))\n"
 SPARSE_OF_CLASS = (
     "class Own(keras.losses.Loss):\n    def call(self, y, p):\n"
     "        return keras.losses.sparse_categorical_crossentropy(y, p) ** 2\n"
