@@ -20,7 +20,10 @@ SQUARES_OF_CLASS = (
     "class Own(keras.losses.Loss):\n    def call(self, y, p):\n        return ops.sum(ops.abs(y - p), -1)\n"
 )
 ENTROPY = "def own(y, p):\n    return keras.losses.categorical_crossentropy(y, p)\n"
-SELECTED = "def own(y, p):\n    return -ops.log(ops.take_along_axis(p, ops.cast(y, 'int32'), axis=-1))\n"
+SELECTED = "def own(y, p):\n    return -ops.log(ops.take_along_axis(p, ops.reshape(y, (-1, 1)), axis=-1))\n"
+SELECTED_BY_COLUMN = (
+    "def own(y, p):\n    return -ops.log(ops.take_along_axis(p, ops.cast(y, 'int32'), axis=-1))\n"
+)
 SPARSE_OF_CLASS = (
     "class Own(keras.losses.Loss):\n    def call(self, y, p):\n"
     "        return keras.losses.sparse_categorical_crossentropy(y, p) ** 2\n"
@@ -34,6 +37,7 @@ SPARSE_OF_CLASS = (
         (SQUARES_OF_CLASS, "Own()", True),
         (ENTROPY, "own", True),
         (SELECTED, "own", False),
+        (SELECTED_BY_COLUMN, "own", False),
         (SPARSE_OF_CLASS, "Own()", False),
     ],
 )
