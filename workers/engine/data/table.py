@@ -56,9 +56,8 @@ class Table:
         columns: the columns by name.
         dialect: how the rows were written, for text tables.
         bad_rows: how many rows were left out, because they could not be read.
-        gap_words: of number columns, the words for missing numbers with their rows; None if these are
-            unknown.
-        three_decimals: the number columns whose numbers all have three decimals; None if this is unknown.
+        gap_words: of number columns in text tables, the words for missing numbers with their rows.
+        three_decimals: the number columns in text tables whose numbers all are whole or have three decimals.
         findings: sentences on how the file was understood.
         index: the columns with the labels of the rows, which the file has without a name.
         renamed: the name in the file and the new one, of each column whose name is not used.
@@ -69,8 +68,8 @@ class Table:
     columns: Mapping[str, Array]
     dialect: Dialect | None = None
     bad_rows: int = 0
-    gap_words: Mapping[str, Mapping[str, int]] | None = None
-    three_decimals: frozenset[str] | None = None
+    gap_words: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
+    three_decimals: frozenset[str] = frozenset()
     findings: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()

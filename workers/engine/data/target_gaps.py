@@ -75,7 +75,7 @@ def _words_for_gaps(schema: Schema, read: Table) -> Mapping[str, int]:
     """Return the words in the file where the target has no value, with the number of their rows."""
     target, stated = schema.target, schema.columns[schema.target].gap_words
     texts = ColumnTexts.of(read.columns, target)
-    words = (read.gap_words or {}).get(target, {}) if texts is None else texts.gap_words()
+    words = read.gap_words.get(target, {}) if texts is None else texts.gap_words()
     return {word: rows for word, rows in words.items() if stated is None or word in stated}
 
 

@@ -16,9 +16,9 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from tests.engine.data.reading.test_large_files import assert_same
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data import spilled
-from workers.engine.data.reading import csv_blocks
+from workers.engine.data.reading import csv_file as csv_reader
 from workers.engine.data.reading.arrow_columns import to_arrow
-from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.reading.bad_rows import BadRows
 from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.reading.several import join
 from workers.engine.data.row_hashes import count_equal_rows
@@ -159,7 +159,7 @@ def test_a_large_file_has_the_digest_and_the_profile_of_a_small_one(
     small = profiled(tmp_path / "small", source="csv", path=path, target="y")
     monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
     monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
-    monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", 1024)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 1024)
     large = profiled(tmp_path / "large", source="csv", path=path, target="y")
     assert large.digest == small.digest
     assert large.profile == small.profile

@@ -13,7 +13,7 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.reading.arrow_columns import to_arrow
-from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.reading.bad_rows import BadRows
 from workers.engine.data.reading.exact_numbers import COMPARED, equal_decimals
 from workers.engine.data.reading.header import Header, name_columns
 from workers.engine.data.reading.json_numbers import (

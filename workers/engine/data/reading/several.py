@@ -19,13 +19,10 @@ from jobs.spec.data.encodings import CODECS
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_expanded, too_large
+from workers.engine.data.reading.bad_rows import BadRows
 from workers.engine.data.reading.column_types import convert
-from workers.engine.data.reading.csv_file import (
-    BadRows,
-    allow_long_fields,
-    has_spaces_before_quotes,
-    read_csv,
-)
+from workers.engine.data.reading.csv_columns.batches import allow_long_fields
+from workers.engine.data.reading.csv_file import has_spaces_before_quotes, read_csv
 from workers.engine.data.reading.damage import reading
 from workers.engine.data.reading.exact_numbers import inexact_number
 from workers.engine.data.reading.json_document import loads

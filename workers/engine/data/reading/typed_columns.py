@@ -21,10 +21,6 @@ from workers.engine.data.reading.number_columns import NumberTexts, offer_other_
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
 
-FIRST_ROWS = 1_000
-WITH_THIRD_DECIMAL = 0.8
-"""Nine of ten numbers that are written with three decimals have a third one that is not 0."""
-
 
 def read_column(
     name: str, columns: Mapping[str, Array], request: ColumnRequest, table: Table, *, is_target: bool
@@ -145,7 +141,8 @@ def _read_values(
         typed = convert(values, kind, name, request.date_format)
     values = values if typed.values is None else typed.values
     offers: tuple[Offer, ...] = ()
-    if form == NumberFormat() and kind == "number" and _may_be_thousands(name, values, table):
+    # 1.234 may be 1,234.
+    if form == NumberFormat() and kind == "number" and name in table.three_decimals:
         offers = (_offer_thousands(name, values, form),)
     return typed._replace(
         values=None if values is column else values,
@@ -167,24 +164,6 @@ def _without_numbers(column: Array, words: tuple[str, ...], form: NumberFormat) 
         return column
     is_gap = np.isin(column, numbers)
     return np.where(is_gap, np.nan, column) if is_gap.any() else column
-
-
-def _may_be_thousands(name: str, column: Array, table: Table) -> bool:
-    """Return whether all numbers have three decimals, as 1.234 has, which may be 1,234."""
-    if table.three_decimals is not None:
-        return name in table.three_decimals
-    if column.dtype.kind != "f":
-        return False
-    for part in (column[:FIRST_ROWS], column):
-        numbers = np.abs(part[~np.isnan(part)])
-        if not len(numbers) or not ((numbers >= 1) & (numbers < 1_000)).all():
-            return False
-        thousandths = np.round(numbers * 1_000)
-        if not (thousandths / 1_000 == numbers).all():
-            return False
-        if np.count_nonzero(thousandths % 10) < WITH_THIRD_DECIMAL * len(numbers):
-            return False
-    return True
 
 
 def _offer_thousands(name: str, column: Array, form: NumberFormat) -> Offer:
