@@ -68,7 +68,7 @@ class TextRule(NamedTuple):
             return BOOLEANS.get(text.strip().lower(), text)
         if self.number_format is None or kind not in ("number", "integer"):
             return text
-        if not text.strip() or (self.gap_words is None and is_gap(text)):
+        if is_gap(text, stated=self.gap_words):
             return None
         if (number := read_number(text, self.number_format)) is None:
             raise ValueError

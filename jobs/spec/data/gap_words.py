@@ -1,4 +1,7 @@
-"""Words that people write where a number or a date is missing."""
+"""Words that mean a missing value, and the rule that tells them from values."""
+
+from collections.abc import Collection
+from typing import Literal
 
 GAP_WORDS = frozenset(
     {
@@ -17,9 +20,29 @@ PROGRAM_WORDS = (*MARKERS, "None")
 """With the word of Python, which is also an English word, and so often a category."""
 LONGEST = max(map(len, GAP_WORDS))
 
+type Among = Literal["numbers", "booleans", "words"]
+"""The values of a column. Between numbers and dates any word for a gap is one, between true and false a word
+that programs write, and between other words one that is no English word."""
 
-def is_gap(field: str) -> bool:
-    """Return whether a field is empty, or a word for a missing number or date."""
+
+def is_gap(field: str, among: Among = "numbers", stated: Collection[str] | None = None) -> bool:
+    """Return whether a field is empty, or a word for a missing value.
+
+    Args:
+        field: the field.
+        among: the other values of its column.
+        stated: the words that a person has stated, which alone are gaps then; None for the usual ones.
+    """
     word = field.strip()
-    # Most fields are longer, and are not compared.
-    return not word or (len(word) <= LONGEST and word.lower() in GAP_WORDS)
+    if not word:
+        return True
+    if stated is not None:
+        return word in stated
+    match among:
+        case "numbers":
+            # Most fields are longer, and are not compared.
+            return len(word) <= LONGEST and word.lower() in GAP_WORDS
+        case "booleans":
+            return word in PROGRAM_WORDS
+        case "words":
+            return word in MARKERS

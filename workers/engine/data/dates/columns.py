@@ -20,7 +20,7 @@ from workers.engine.data.dates.families import (
     choose_order,
     families_of,
 )
-from workers.engine.data.dates.texts import ColumnTexts, column_texts
+from workers.engine.data.dates.texts import DatedTexts, dated_texts
 from workers.engine.data.dates.values import dates_of, iso_dates_of
 from workers.features.date_texts import NO_DATE, iso_moments
 
@@ -51,7 +51,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         values: its different texts, an Arrow array in the order of their first rows.
         codes: each row's position in `values`, (rows,).
     """
-    known = column_texts(values, codes)
+    known = dated_texts(values, codes)
     chosen: list[tuple[Choice, int]] = []
     families: list[Family] = []
     others: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
 
 def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
     """Return a column's dates by a stated format; see `recognize_dates`."""
-    known = column_texts(values, codes)
+    known = dated_texts(values, codes)
     rows = []
     for form in formats_of(stated):
         unread = known.unread
@@ -116,7 +116,7 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
     return DateColumn(known.by_rows(), facts)
 
 
-def _read_iso(known: ColumnTexts, formats: str) -> None:
+def _read_iso(known: DatedTexts, formats: str) -> None:
     """Read the texts by ISO 8601 that no format of a column has read, as requests do."""
     unread = known.unread
     known.moments[unread] = iso_moments(known.take(unread).to_pylist(), formats)
@@ -128,7 +128,7 @@ def _dates(texts: Any, form: str) -> Array:
     return dates_of(texts, form)
 
 
-def _best_family(known: ColumnTexts, unread: Array, done: Set[Family]) -> tuple[Family, Choice] | None:
+def _best_family(known: DatedTexts, unread: Array, done: Set[Family]) -> tuple[Family, Choice] | None:
     """Return the family that most of the unread texts belong to, and its order; None if none fits any.
 
     Texts of a family that is done have another order than the chosen one, so they remain misfits.
@@ -145,7 +145,7 @@ def _best_family(known: ColumnTexts, unread: Array, done: Set[Family]) -> tuple[
     return None
 
 
-def _choice(family: Family, known: ColumnTexts, unread: Array) -> Choice | None:
+def _choice(family: Family, known: DatedTexts, unread: Array) -> Choice | None:
     """Return the order that a family has in the unread texts; None if it fits none of them."""
     forms = family.orders
     if len(forms) > 1 and len(unread) > COMPARED:
@@ -185,7 +185,7 @@ def _spread(places: Array, most: int) -> Array:
     return places[:: max(len(places) // most, 1)]
 
 
-def _differing(known: ColumnTexts, unread: Array, choice: Choice) -> str:
+def _differing(known: DatedTexts, unread: Array, choice: Choice) -> str:
     """Return a text that has another date in another order."""
     other = dates_of(known.take(unread), choice.others[0])
     differs = ~np.isnat(choice.order.moments) & (other != choice.order.moments)
@@ -193,7 +193,7 @@ def _differing(known: ColumnTexts, unread: Array, choice: Choice) -> str:
     return str(known.texts[int(place)].as_py())
 
 
-def _with_long_month(form: str, known: ColumnTexts, places: Array) -> str:
+def _with_long_month(form: str, known: DatedTexts, places: Array) -> str:
     """Return a format as it would be written for a text: %B if the first texts have long names of months."""
     if "%b" not in form or not len(places):
         return form

@@ -19,7 +19,7 @@ SEARCHED = 1_000
 
 
 @dataclass
-class ColumnTexts:
+class DatedTexts:
     """A column's different texts with their rows and dates.
 
     Attributes:
@@ -86,7 +86,7 @@ class ColumnTexts:
         )
 
 
-def column_texts(values: Any, codes: Array) -> ColumnTexts:
+def dated_texts(values: Any, codes: Array) -> DatedTexts:
     """Return a column's texts without words for gaps.
 
     Args:
@@ -106,4 +106,4 @@ def column_texts(values: Any, codes: Array) -> ColumnTexts:
         is_gap_word[place] = is_gap(texts[place].as_py())
     places = np.flatnonzero(~is_gap_word)
     counts = np.bincount(codes, minlength=len(values))[places]
-    return ColumnTexts(texts.take(pa.array(places)), places, codes, counts)
+    return DatedTexts(texts.take(pa.array(places)), places, codes, counts)

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from jobs.spec.data.gap_words import GAP_WORDS, LONGEST
+from jobs.spec.data.gap_words import LONGEST, is_gap
 from jobs.spec.data.offers import Misfits
 from workers.engine.arrays import Array
 from workers.engine.data.spilled import head, words
@@ -81,9 +81,7 @@ class ColumnTexts(NamedTuple):
         short = np.flatnonzero(np.strings.str_len(self.values) <= LONGEST)
         texts = self.values[short].tolist()
         found = [
-            (int(place), text)
-            for place, text in zip(short, texts, strict=True)
-            if text and text.lower() in GAP_WORDS
+            (int(place), text) for place, text in zip(short, texts, strict=True) if text and is_gap(text)
         ]
         rows = None if self.codes is None else np.bincount(self.codes, minlength=len(self.values))
         counts: dict[str, int] = {}

@@ -12,7 +12,7 @@ import numpy as np
 
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.data.features import MAX_ONE_HOT
-from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
+from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
@@ -247,8 +247,8 @@ def _is_boolean(text: str) -> bool:
 
 
 def _is_absent_boolean(text: str, are_gaps_stated: bool) -> bool:
-    # Unknown and none may be a third answer.
-    return not text or (not are_gaps_stated and text.strip() in PROGRAM_WORDS)
+    # Unknown and none may be a third answer. Stated words are empty texts by now.
+    return is_gap(text, "booleans", () if are_gaps_stated else None)
 
 
 def _as_booleans(column: Array, are_gaps_stated: bool) -> Array | None:

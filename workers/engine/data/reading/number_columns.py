@@ -1,12 +1,12 @@
 """Reads text columns as numbers by their whole column, and offers the readings that a person may prefer."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from jobs.spec.data.columns import ColumnRequest, ColumnType
-from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
+from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among, read_number
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
@@ -59,8 +59,7 @@ class NumberTexts:
     ) -> None:
         self._name, self._texts, self._request, self._decimal = name, texts, request, decimal
         self._is_target = is_target
-        # Stated words are empty texts by now.
-        self._is_gap: Callable[[str], bool] = is_gap if request.gap_words is None else lambda text: not text
+        self._is_gap = partial(is_gap, stated=request.gap_words)
 
     @property
     def gap_words(self) -> tuple[str, ...] | None:
@@ -203,7 +202,7 @@ class NumberTexts:
         if self._request.gap_words is not None:
             return ()
         counts = self._texts.gap_words()
-        words = [word for word in counts if word not in PROGRAM_WORDS]
+        words = [word for word in counts if not is_gap(word, "booleans")]
         if not words:
             return ()
         return (
