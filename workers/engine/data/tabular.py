@@ -18,17 +18,17 @@ from jobs.spec.data.encoding import (
 )
 from jobs.spec.data.features import MAX_NGRAMS, MIN_ROWS
 from jobs.spec.data.file_limits import FileLimits
-from jobs.spec.data.images import IMAGE
+from jobs.spec.data.images import IMAGE, ImageStatistics
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
-from workers.engine.data.dates.findings import find_date_issues
+from workers.engine.data.dates.findings import DateFindings, find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.findings.doubts import sentences_on_decimals
-from workers.engine.data.findings.ordered_offers import order_offers
+from workers.engine.data.findings.ordered_offers import OrderedOffers, order_offers
 from workers.engine.data.findings.writings import count_values
 from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
@@ -81,14 +81,7 @@ def make_table_profile(
         BadData: the encoded features would be too large.
     """
     table = schema.table
-    columns = list(pool.map(lambda name: describe(name, table.columns, schema.columns[name]), schema.columns))
-    images = None
-    if isinstance(table, ImageTable):
-        images = table.statistics
-        columns = [
-            column.model_copy(update={"image": images.shape}) if column.type == "image" else column
-            for column in columns
-        ]
+    columns, images = _described(schema, pool)
     plans = plan_columns([column for column in columns if column.role == "feature"], {})
     if images is None:
         size = table.rows * sum(plan.positions for plan in plans) * NUMBER_BYTES
@@ -97,7 +90,15 @@ def make_table_profile(
     counts = statistics.class_counts(target.y, target.task, target.outputs)
     dates = find_date_issues(table.columns, schema.columns)
     ordered = order_offers(schema, dates.offers, target.y, target.task)
-    answered = {offer.change.name for offer in ordered.offers if offer.change.role == "feature"}
+    issues = statistics.find_issues(
+        table,
+        target=schema.target,
+        features=schema.features,
+        class_labels=target.class_labels,
+        class_counts=counts,
+        duplicates=duplicates,
+        distinct={column.name: _values_of(column) for column in columns},
+    )
     return Profile(
         rows=table.rows,
         kind="vector" if images is None else "image",
@@ -112,34 +113,46 @@ def make_table_profile(
         outputs=target.outputs,
         class_labels=target.class_labels,
         class_counts=counts,
-        columns=tuple(columns),
+        columns=columns,
         dialect=table.dialect,
         file=table.file,
         bad_rows=table.bad_rows,
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
-        findings=(
-            *table.findings,
-            *schema.findings,
-            *ordered.sentences,
-            *left_out(schema.columns, answered=answered),
-            *find_garbled(schema.table.columns),
-            *_several_labels(schema, target.task),
-            *_in_order_of_time(schema),
-            *dates.sentences,
-            *sentences_on_decimals(schema),
-            *statistics.find_issues(
-                table,
-                target=schema.target,
-                features=schema.features,
-                class_labels=target.class_labels,
-                class_counts=counts,
-                duplicates=duplicates,
-                distinct={column.name: _values_of(column) for column in columns},
-            ),
-        ),
+        findings=(*_findings(schema, ordered, dates, target.task), *issues),
         offers=ordered.offers,
+    )
+
+
+def _described(schema: Schema, pool: ThreadPoolExecutor) -> tuple[tuple[Column, ...], ImageStatistics | None]:
+    """Return the description of each column, and that of all images if it is a table of images."""
+    table = schema.table
+    columns = tuple(
+        pool.map(lambda name: describe(name, table.columns, schema.columns[name]), schema.columns)
+    )
+    if not isinstance(table, ImageTable):
+        return columns, None
+    shape = table.statistics.shape
+    with_shape = (
+        column.model_copy(update={"image": shape}) if column.type == "image" else column for column in columns
+    )
+    return tuple(with_shape), table.statistics
+
+
+def _findings(schema: Schema, ordered: OrderedOffers, dates: DateFindings, task: Task) -> tuple[str, ...]:
+    """Return the sentences on how the file and its columns were read."""
+    answered = {offer.change.name for offer in ordered.offers if offer.change.role == "feature"}
+    return (
+        *schema.table.findings,
+        *schema.findings,
+        *ordered.sentences,
+        *left_out(schema.columns, answered=answered),
+        *find_garbled(schema.table.columns),
+        *_several_labels(schema, task),
+        *_in_order_of_time(schema),
+        *dates.sentences,
+        *sentences_on_decimals(schema),
     )
 
 
