@@ -4,7 +4,6 @@ import contextlib
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from workers.engine.data.reading.bad_rows import BadRows
 
 BLOCK_BYTES = 1 << 19
 """Bytes that pyarrow divides at once, so that they stay in the processor's cache."""
-LONG_BLOCK_BYTES = 1 << 26
+LONG_BLOCK_BYTES = 1 << 24
 """Bytes that it divides at once if a row is longer than a usual block."""
-BLOCKS_OF_A_PART = 16
-"""Blocks whose fields are converted at once, so that the fixed time of each column is seldom spent."""
+PART_BYTES = 8 << 20
+"""Bytes of texts that are converted at once, so that the fixed time of each column is seldom spent."""
 
 
 class LongRow(Exception):
@@ -92,10 +91,18 @@ class CsvRows:
 
         with self._explained(bad):
             batches = self._opened(names, bad, whole=False)
-            while part := list(islice(batches, BLOCKS_OF_A_PART)):
+            part, size = [], 0
+            for batch in batches:
                 # A block may have empty lines alone.
-                if (texts := pa.Table.from_batches(part)).num_rows:
-                    yield texts
+                if not batch.num_rows:
+                    continue
+                part.append(batch)
+                size += batch.nbytes
+                if size >= PART_BYTES:
+                    yield pa.Table.from_batches(part)
+                    part, size = [], 0
+            if part:
+                yield pa.Table.from_batches(part)
 
     def _opened(self, names: Sequence[str], bad: BadRows, *, whole: bool) -> Any:
         from pyarrow import csv as arrow_csv
