@@ -19,8 +19,8 @@ from workers.engine.data import spilled
 from workers.engine.data.reading import csv_file as csv_reader
 from workers.engine.data.reading.arrow_columns import to_arrow
 from workers.engine.data.reading.bad_rows import BadRows
+from workers.engine.data.reading.joined_tables import join
 from workers.engine.data.reading.json_lines import read_json_lines
-from workers.engine.data.reading.several import join
 from workers.engine.data.row_hashes import count_equal_rows
 from workers.engine.data.spilled import Spill, SpilledColumns
 from workers.engine.data.table import Table, read_arrow, read_npz, read_parquet
