@@ -100,12 +100,12 @@ class GrowingColumn:
     def _as_numbers(self) -> Iterator[Array]:
         """Yield the values of all files as float64, and remove these."""
         for kind, rows, writer in zip(self._kinds, self._rows, self._writers, strict=True):
-            if isinstance(writer, TextWriter):
-                parts = iter([np.full(rows, np.nan)])
-            else:
+            # Its texts are all words for missing numbers.
+            values = np.broadcast_to(np.nan, rows)
+            if not isinstance(writer, TextWriter):
                 values = np.memmap(writer.close(), INTEGER if kind == "integer" else NUMBER, mode="r")
-                parts = (values[start : start + COPIED_ROWS] for start in range(0, rows, COPIED_ROWS))
-            yield from parts
+            for start in range(0, rows, COPIED_ROWS):
+                yield values[start : start + COPIED_ROWS]
             writer.abort()
 
     def abort(self) -> None:
