@@ -25,7 +25,8 @@ CASES = [
 def read(path: Path, case: TableCase, spill: Spill | None) -> Table:
     match case.source:
         case "csv":
-            return read_csv(path, spill=spill)
+            rules = [each.name for each in case.requests if each.number_format or each.gap_words is not None]
+            return read_csv(path, spill=spill, texts=rules)
         case "json_lines":
             return read_json_lines(path, spill=spill)
         case "parquet":

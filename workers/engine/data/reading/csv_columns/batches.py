@@ -119,7 +119,8 @@ class CsvRows:
                 skip_rows=self.empty_lines,
                 # Unlike `skip_rows` it counts rows, not lines: a name may have a line break.
                 skip_rows_after_names=int(self.dialect.header),
-                encoding=CODECS[self.dialect.encoding],
+                # Other encodings are decoded by Python. pyarrow skips the mark of UTF-8.
+                encoding="utf8" if self.dialect.encoding == "utf-8" else CODECS[self.dialect.encoding],
                 block_size=self.block_bytes,
             ),
             parse_options=arrow_csv.ParseOptions(
