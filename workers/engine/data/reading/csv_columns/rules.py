@@ -66,21 +66,13 @@ def has_leading_zero(texts: Any) -> bool:
     if body is None or not len(body):
         return False
     codes = np.frombuffer(body, np.uint8)
-    begins = ends[:-1]
     # The first character behind the last text may not exist.
-    first = codes.take(begins, mode="clip")
+    first = codes.take(ends[:-1], mode="clip")
     # + is 43 and - is 45; ) and / also pass, with which no number begins.
-    signed = np.flatnonzero((first & 0b11111001) == 41)
-    second = codes.take(begins[signed] + 1, mode="clip")
-    return _have_digit(codes, ends, np.flatnonzero(first == ZERO), 1) or _have_digit(
-        codes, ends, signed[second == ZERO], 2
-    )
-
-
-def _have_digit(codes: Array, ends: Array, texts: Array, place: int) -> bool:
-    """Return whether one of some texts, given by their numbers, has a digit or an x at a place."""
-    places = ends[texts] + place
-    following = codes[places[places < ends[texts + 1]]]
+    places = ends[:-1] + ((first & 0b11111001) == 41)
+    texts_with_zero = np.flatnonzero(codes.take(places, mode="clip") == ZERO)
+    places = places[texts_with_zero] + 1
+    following = codes[places[places < ends[texts_with_zero + 1]]]
     is_digit = (following >= ZERO) & (following <= ord("9"))
     return bool((is_digit | (following == ord("x")) | (following == ord("X"))).any())
 

@@ -95,7 +95,7 @@ class CsvTable:
         columns = SpilledColumns(spill.folder)
         with contextlib.ExitStack() as on_error:
             growing = {name: GrowingColumn(columns, name) for name in self.names}
-            on_error.callback(lambda: [column.abort() for column in growing.values()])
+            on_error.callback(_abort, growing)
             rows = self._grow(growing, facts, self.bad, spill.threads)
             self.bad.check(rows, self.rows.name)
             if again := [name for name in self.names if not growing[name].is_of(facts[name])]:
@@ -173,3 +173,8 @@ class CsvTable:
         if part.kind == "text" and longest(part.values) > self.limits.text_characters:
             check_lengths(name, texts_of(part.values), self.limits.text_characters, first)
         return part
+
+
+def _abort(growing: Mapping[str, GrowingColumn]) -> None:
+    for column in growing.values():
+        column.abort()
