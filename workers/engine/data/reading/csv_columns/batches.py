@@ -13,7 +13,7 @@ from jobs.spec.data.file_limits import FileLimits
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.reading.bad_rows import BadRows
 
-BLOCK_BYTES = 1 << 19
+BLOCK_BYTES = 1 << 20
 """Bytes that pyarrow divides at once, so that they stay in the processor's cache."""
 LONG_BLOCK_BYTES = 1 << 24
 """Bytes that it divides at once if a row is longer than a usual block."""
