@@ -1,4 +1,4 @@
-"""Words that mean a missing value, and the rule that tells them from values."""
+"""Words that mean a missing value, and the rule that distinguishes them from values."""
 
 from collections.abc import Collection
 from typing import Literal

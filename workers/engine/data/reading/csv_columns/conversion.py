@@ -32,7 +32,8 @@ def convert(fields: Any, facts: ColumnFacts) -> Part:
 
     Args:
         fields: the texts, an Arrow array or a chunked one, null for empty ones.
-        facts: what earlier rows told, perhaps not the last ones: what cannot change is not searched again.
+        facts: those of earlier rows, perhaps not of the last ones. Facts that cannot change are not searched
+            again.
     """
     fields = joined(fields)
     if facts.is_text:

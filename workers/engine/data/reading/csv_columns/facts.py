@@ -10,7 +10,7 @@ Kind = Literal["empty", "integer", "number", "text"]
 
 @dataclass
 class Part:
-    """A column's values in some rows, and what they tell about the column.
+    """A column's values in some rows, and their properties.
 
     Attributes:
         kind: int64 for `integer`, float64 with NaN for gaps for `number`, else texts, an Arrow array of type
@@ -48,7 +48,7 @@ class Part:
 
 @dataclass
 class ColumnFacts:
-    """What is known about a column.
+    """The properties of a column by all rows so far.
 
     Attributes:
         decimal_comma: whether the file's numbers have decimal commas.
@@ -73,7 +73,7 @@ class ColumnFacts:
     _long: list[Any] = field(default_factory=list)
 
     def add(self, part: Part) -> None:
-        """Add what the next rows tell."""
+        """Add the properties of the next rows."""
         for word, rows in part.words.items():
             self.words[word] = self.words.get(word, 0) + rows
         self.has_gaps |= part.has_gaps

@@ -1,4 +1,4 @@
-"""Tells which texts are numbers and which are missing, for whole Arrow arrays at once."""
+"""Finds the texts that are numbers and those that are missing, for whole Arrow arrays at once."""
 
 from typing import Any
 

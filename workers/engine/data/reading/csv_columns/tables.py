@@ -44,7 +44,7 @@ class CsvTable:
     bad: BadRows
 
     def read(self, spill: Spill | None) -> tuple[dict[str, Array] | SpilledColumns, Facts]:
-        """Return the columns, and what is known about each.
+        """Return the columns, and the facts about each.
 
         Args:
             spill: where a large table's columns are; None for memory.
@@ -146,7 +146,7 @@ class CsvTable:
             try:
                 for texts in self.rows.parts([*growing], bad):
                     waiting.append(pool.submit(self._parts, texts, growing, facts, first))
-                    # The first rows tell most about all others.
+                    # Most facts follow from the first rows.
                     if not first or len(waiting) > threads:
                         yield waiting.popleft().result()
                     first += texts.num_rows
