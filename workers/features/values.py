@@ -15,7 +15,15 @@ from jobs.spec.data.columns import NUMERIC, ColumnType
 from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import NumberFormat, numbers_among, read_number, read_whole
-from workers.features.date_texts import DATE, FIRST_DATE, LAST_DATE, NO_DATE, iso_moment, read_dates
+from workers.features.date_texts import (
+    DATE,
+    FIRST_DATE,
+    LAST_DATE,
+    NO_DATE,
+    iso_moment,
+    read_dates,
+    without_dates,
+)
 
 Array = npt.NDArray[Any]
 TEXT = np.dtypes.StringDType()
@@ -61,16 +69,23 @@ class TextRule(NamedTuple):
             return value
         return None if value in self.gap_numbers else value
 
-    def _value_of_text(self, text: str, kind: ColumnType) -> str | float | bool | None:
+    def _value_of_text(self, text: str, kind: ColumnType) -> str | int | float | bool | None:
         if self.gap_words is not None and text.strip() in self.gap_words:
             return None
-        if kind == "boolean" and self.gap_words is not None:
-            return BOOLEANS.get(text.strip().lower(), text)
-        if self.number_format is None or kind not in ("number", "integer"):
+        has_rule = self.gap_words is not None or self.number_format is not None
+        if kind == "boolean" and has_rule and text.strip().lower() in BOOLEANS:
+            return BOOLEANS[text.strip().lower()]
+        if self.number_format is None or kind == "date":
             return text
         if not text.strip() or (self.gap_words is None and is_gap(text)):
             return None
-        if (number := read_number(text, self.number_format)) is None:
+        number = read_number(text, self.number_format)
+        if number is not None and number in self.gap_numbers:
+            return None
+        if kind in ("category", "text"):
+            # The words of the data are numbers, whatever their writing was.
+            return text if number is None else _word(_exact(text, number, self))
+        if number is None:
             raise ValueError
         return number
 
@@ -107,7 +122,7 @@ def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO
         in_range = np.abs(numbers) <= LARGEST
         return numbers if in_range.all() else np.where(in_range, numbers, np.nan)
     if kind == "date" and stored == "M":
-        dates = column.astype(DATE)
+        dates = without_dates(column.astype(DATE), texts.gap_words, texts.date_format)
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
     if kind in ("category", "text") and stored in "TU":
         words = column.astype(TEXT)
@@ -165,6 +180,8 @@ def _exact(value: object, number: float, texts: TextRule) -> int | float:
     """Return the whole number that a JSON value is, which `number` is as a float64; NaN for a gap."""
     if np.isnan(number):
         return number
+    if np.abs(number) < LARGEST_EXACT:
+        return number
     if isinstance(value, str) and texts.number_format is not None:
         whole = read_whole(value, texts.number_format)
         return number if whole is None else whole
@@ -184,7 +201,8 @@ def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: Te
         BadValue: a value has another type; the message names column and row.
     """
     if kind == "date":
-        return _dates([texts.value_of(value, kind) for value in values], column, texts.date_format)
+        given = [texts.value_of(value, kind) for value in values]
+        return without_dates(_dates(given, column, texts.date_format), texts.gap_words, texts.date_format)
     read = _READERS[kind]
     converted = []
     for row, value in enumerate(values):

@@ -12,16 +12,10 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.data.plain_characters import plain_characters
 
 DecimalSign = Literal[".", ","]
 ThousandsMark = Literal["", ",", ".", " ", "'"]
-SPACES = "\u00a0\u2002\u2007\u2008\u2009\u200a\u202f\u3000"
-"""Spaces of fixed width, which mark thousands in typeset numbers."""
-MINUS_SIGNS = "\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"
-APOSTROPHES = "\u2019\u02bc\uff07"
-_PLAIN = str.maketrans(
-    dict.fromkeys(SPACES, " ") | dict.fromkeys(MINUS_SIGNS, "-") | dict.fromkeys(APOSTROPHES, "'")
-)
 ZERO = re.compile(r"[+-]?0[0-9]")
 """Begin of a code such as a postal code: a zero before another digit."""
 
@@ -68,12 +62,6 @@ class NumberFormat(Frozen):
         behind = "%" if self.percent else self.unit
         text = f"{sign}{number}{f' {behind}' if behind else ''}"
         return f"({text})" if self.parentheses else text
-
-
-def plain_signs(text: str) -> str:
-    """Return a text without spaces around it, with one kind of blank, minus and apostrophe."""
-    text = text.strip()
-    return text if text.isascii() else text.translate(_PLAIN)
 
 
 def core_pattern(decimal: str, thousands: str) -> str:
@@ -144,7 +132,7 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
         return convert(digits.replace(",", ".") if decimal == "," else digits)
 
     def read(text: str) -> Any:
-        if len(text) > LONGEST or (match := fullmatch(plain_signs(text))) is None:
+        if len(text) > LONGEST or (match := fullmatch(plain_characters(text))) is None:
             return None
         sign, inner, number, *negative = match.groups()
         if number is None:

@@ -24,6 +24,7 @@ from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
+from workers.engine.data.dates.far_dates import find_far_dates
 from workers.engine.data.dates.findings import find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
@@ -96,7 +97,8 @@ def make_table_profile(
     duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
     dates = find_date_issues(table.columns, schema.columns)
-    ordered = order_offers(schema, dates.offers, target.y, target.task)
+    far = find_far_dates(table.columns, schema.columns)
+    ordered = order_offers(schema, [*dates.offers, *far.offers], target.y, target.task)
     answered = {offer.change.name for offer in ordered.offers if offer.change.role == "feature"}
     return Profile(
         rows=table.rows,
@@ -128,6 +130,7 @@ def make_table_profile(
             *_several_labels(schema, target.task),
             *_in_order_of_time(schema),
             *dates.sentences,
+            *far.sentences,
             *sentences_on_decimals(schema),
             *statistics.find_issues(
                 table,

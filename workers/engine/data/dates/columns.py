@@ -11,6 +11,7 @@ import numpy as np
 
 from jobs.spec.data.dates.formats import ISO, MAX_FORMATS, OR, formats_of
 from jobs.spec.data.dates.names import MONTHS
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateColumn, DateFacts
 from workers.engine.data.dates.families import (
@@ -41,7 +42,7 @@ def may_have_dates(texts: Array, codes: Array | None = None) -> bool:
     rows = len(texts) if codes is None else len(codes)
     chosen = slice(None, None, max(rows // SAMPLED, 1))
     some = texts[chosen] if codes is None else texts[codes[chosen]]
-    return any(families_of(str(text).strip()) for text in some.tolist())
+    return any(families_of(plain_characters(str(text))) for text in some.tolist())
 
 
 def recognize_dates(values: Any, codes: Array) -> DateColumn | None:

@@ -9,6 +9,7 @@ import numpy as np
 from jobs.spec.data.dates.formats import pattern_of
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.offers import Misfits
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.features.date_texts import DATE, NO_DATE
 
@@ -86,6 +87,19 @@ class ColumnTexts:
         )
 
 
+def _plain(texts: Any) -> Any:
+    """Return texts, an Arrow array, with the digits and signs that programs write."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_ascii = pc.string_is_ascii(texts)
+    if pc.all(is_ascii, min_count=0).as_py():
+        return texts
+    others = texts.filter(pc.invert(is_ascii)).to_pylist()
+    plain = pa.array([plain_characters(text) for text in others], texts.type)
+    return pc.replace_with_mask(texts, pc.invert(is_ascii), plain)
+
+
 def column_texts(values: Any, codes: Array) -> ColumnTexts:
     """Return a column's texts without words for gaps.
 
@@ -96,7 +110,7 @@ def column_texts(values: Any, codes: Array) -> ColumnTexts:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pc.utf8_trim_whitespace(values)
+    texts = _plain(pc.utf8_trim_whitespace(values))
     # A word for a gap is short, or has no digit.
     may_be_gap = pc.or_(
         pc.less(pc.binary_length(texts), 6), pc.invert(pc.match_substring_regex(texts, "[0-9]"))

@@ -15,9 +15,9 @@ from jobs.spec.data.number_format import (
     NumberFormat,
     ThousandsMark,
     core_pattern,
-    plain_signs,
     reader_of,
 )
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 
 CURRENCY_CODES = frozenset(
@@ -76,7 +76,7 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
     rows = parentheses = 0
     fullmatch = PARTS.fullmatch
     for text, count in counted:
-        match = fullmatch(plain_signs(text)) if len(text) <= LONGEST else None
+        match = fullmatch(plain_characters(text)) if len(text) <= LONGEST else None
         if match is None or match["suffix"] in NO_UNITS:
             continue
         opened, _, prefix, behind, _, core, _, suffix, closed = match.groups()
