@@ -40,6 +40,11 @@ class NumberFormat(Frozen):
     unit: str = Field(default="", max_length=20, description="behind the number")
     percent: bool = Field(default=False, description="a percent sign is behind the number: 12 % is 12")
     parentheses: bool = Field(default=False, description="(5) is -5, as accountants write it")
+    minus_behind: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,
+        description="5- is -5, as SAP and other programs of accounts write it",
+    )
 
     @model_validator(mode="after")
     def _has_two_signs(self) -> Self:
@@ -60,7 +65,7 @@ class NumberFormat(Frozen):
         number = f"1{self.thousands}234{self.decimal}5"
         sign = f"{self.currency} " if len(self.currency) > 1 else self.currency
         behind = "%" if self.percent else self.unit
-        text = f"{sign}{number}{f' {behind}' if behind else ''}"
+        text = f"{sign}{number}{'-' if self.minus_behind else ''}{f' {behind}' if behind else ''}"
         return f"({text})" if self.parentheses else text
 
 
@@ -82,11 +87,12 @@ def _pattern(form: NumberFormat) -> re.Pattern[str]:
     endings = [re.escape(text) for text in (form.currency, form.unit, "%" if form.percent else "") if text]
     behind = rf"(?: *(?:{'|'.join(endings)}))?" if endings else ""
     number = rf"(?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?"
-    signed = rf"([+-]?) *{currency}([+-]?)({number}){behind}"
-    if not form.parentheses:
-        return re.compile(signed)
-    inside = rf"\( *{currency}({number}){behind} *\){behind}"
-    return re.compile(rf"{signed}|{currency}{inside}")
+    forms = [rf"([+-]?) *{currency}([+-]?)({number}){behind}"]
+    if form.parentheses:
+        forms.append(rf"{currency}\( *{currency}({number}){behind} *\){behind}")
+    if form.minus_behind:
+        forms.append(rf"{currency}({number}) *-{behind}")
+    return re.compile("|".join(forms))
 
 
 def read_number(text: str, form: NumberFormat) -> float | None:
@@ -136,7 +142,7 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
             return None
         sign, inner, number, *negative = match.groups()
         if number is None:
-            return -value_of(negative[0])
+            return -value_of(next(digits for digits in negative if digits is not None))
         if sign and inner:
             return None
         value = value_of(number)

@@ -3,12 +3,15 @@
 import io
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from openpyxl.worksheet.worksheet import Worksheet
 
 from jobs.spec.data.columns import ColumnRequest, ColumnType
 from tests.engine.data.collection.case import ExpectedColumn, TableCase, csv_rows
-from tests.engine.data.collection.date_columns import column_case
+from tests.engine.data.collection.date_columns import NIGHT, column_case
+from tests.engine.data.collection.files import workbook
 from tests.engine.data.collection.gaps import colours
 from tests.engine.data.collection.numbers import numbers_of
 
@@ -70,6 +73,21 @@ DATES = (
         findings=("no date before 2564-12-24", "543"),
     ),
 )
+ZONES = (
+    column_case(
+        "times_of_which_some_have_a_zone",
+        ["2021-12-24T16:05:00+01:00", "2021-12-24 15:05", "2021-12-24T15:05:00Z", "2021-12-24"],
+        [NIGHT, NIGHT, NIGHT, "2021-12-24"],
+        findings=("1 of 3 times has no time zone and is read as UTC, while the others have one",),
+    ),
+    column_case(
+        "times_that_all_have_a_zone",
+        ["12/24/2021 4:05 PM +0100", "12/24/2021 3:05 PM GMT"],
+        [NIGHT, NIGHT],
+        absent=("time zone",),
+    ),
+    column_case("times_without_zones", ["2021-12-24 15:05", "2021-12-24"], absent=("time zone",)),
+)
 MONTHS = (
     column_case("russian", ["24 декабря 2021", "25 дек 2021"], ["2021-12-24", "2021-12-25"]),
     column_case("polish", ["24 grudnia 2021", "3 lutego 2021"], ["2021-12-24", "2021-02-03"]),
@@ -94,8 +112,8 @@ MONTHS = (
     ),
     column_case(
         "no_date_of_mainframes",
-        ["20211224", "0", "99999999", "20211225", "20211226", "20211227"],
-        ["2021-12-24", None, None, "2021-12-25", "2021-12-26", "2021-12-27"],
+        ["20211224", "0", "99999999", "20211225", "20211226", "20211227", "20211228"],
+        ["2021-12-24", None, None, "2021-12-25", "2021-12-26", "2021-12-27", "2021-12-28"],
         column="date",
         missing=2,
         findings=("row 2 has '00000000'",),
@@ -172,7 +190,49 @@ BYTES = (
         findings=("Column 'x' has durations, which are read as numbers of seconds.",),
     ),
 )
+
+
+def merged(*areas: str) -> bytes:
+    """Return a workbook with a title over its columns, and with cells that are merged."""
+    book = openpyxl.load_workbook(io.BytesIO(workbook(["Sales"], HEADER, *REGIONS)))
+    sheet = book.active
+    assert isinstance(sheet, Worksheet)
+    for area in ("A1:C1", *areas):
+        sheet.merge_cells(area)
+    target = io.BytesIO()
+    book.save(target)
+    return target.getvalue()
+
+
+HEADER = ["x", "z", "y"]
+REGIONS = [["north", 1.5, 0], [None, 2.5, 1], [None, 3.5, 0], ["south", 1.5, 1], [None, 1.5, 0]]
+WORKBOOKS = (
+    TableCase(
+        "merged_cells.xlsx",
+        merged("A3:A5"),
+        {"x": ExpectedColumn("category", missing=1, values=("north", "north", "north", "south", None))},
+        source=None,
+        findings=("2 rows got the value of a cell that is merged over several rows, as 'north' in row 4",),
+    ),
+    TableCase(
+        "long_ids.xlsx",
+        workbook(HEADER, *([10**18 + row, row % 3, row % 2] for row in range(10))),
+        source=None,
+        findings=("10 cells have numbers of more than 15 digits",),
+    ),
+)
+OTHERS = (
+    TableCase(
+        "mysql.dump", b"-- MySQL\nINSERT INTO `t` VALUES (1,2);\n", source=None, refusal="an SQL script"
+    ),
+    TableCase("utf_32.csv", "a,y\n1,0\n".encode("utf-32"), source=None, refusal="save it as UTF-8"),
+    TableCase(
+        "two_marks.csv",
+        b"\xef\xbb\xbf\xef\xbb\xbf" + csv_rows("x,y", "1,0", "2,1", "3,0"),
+        {"x": ExpectedColumn("integer")},
+    ),
+)
 CASES: tuple[TableCase, ...] = (
-    *(*GAPS, *DIGITS, *DATES, *MONTHS),
-    *(*READ_AS_WORDS, *CHOSEN, *LARGE, *BYTES),
+    *(*GAPS, *DIGITS, *DATES, *ZONES, *MONTHS),
+    *(*READ_AS_WORDS, *CHOSEN, *LARGE, *BYTES, *WORKBOOKS, *OTHERS),
 )

@@ -24,7 +24,9 @@ CASES = [
 def test_a_text_of_the_file_is_read_alike_in_a_request(tmp_path: Path, case: TableCase) -> None:
     profile, pipeline, x = fitted(tmp_path, case)
     delimiter = profile.dialect.delimiter if profile.dialect is not None else ","
-    rows = list(csv.DictReader(io.StringIO(case.content.decode()), delimiter=delimiter))
+    rows = list(
+        csv.DictReader(io.StringIO(case.content.decode("utf-8-sig").lstrip("\ufeff")), delimiter=delimiter)
+    )
     misfits = {column.name: column.misfits for column in profile.columns}
     start = 0
     for feature in pipeline.features.columns:

@@ -83,6 +83,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
     rest = [kept.order.form for kept, _ in chosen[1:]]
     if rest and others and not others[0].startswith(first.order.form + OR):
         others = tuple(OR.join([other, *rest]) for other in others)
+    times, without_zone = known.count_zones()
     facts = DateFacts(
         format=OR.join(kept.order.form for kept, _ in chosen),
         present=int(known.counts.sum()),
@@ -93,6 +94,8 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         example=example,
         evidence=first.evidence,
         rival=first.rival,
+        times=times,
+        without_zone=without_zone,
     )
     return DateColumn(known.by_rows(), facts)
 
@@ -107,12 +110,15 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         known.moments[unread] = moments
         rows.append(int(known.counts[unread[~np.isnat(moments)]].sum()))
     _read_iso(known, stated)
+    times, without_zone = known.count_zones()
     facts = DateFacts(
         format=stated,
         present=int(known.counts.sum()),
         rows=tuple(rows),
         misfits=known.misfits(),
         is_stated=True,
+        times=times,
+        without_zone=without_zone,
     )
     return DateColumn(known.by_rows(), facts)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jobs.spec.data.dates.directives import SPACE, ZONE
 from jobs.spec.data.dates.formats import pattern_of
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.offers import Misfits
@@ -15,6 +16,10 @@ from workers.features.date_texts import DATE, NO_DATE
 
 MAX_EXAMPLES = 5
 MAX_EXAMPLE_CHARACTERS = 100
+TIMED = r"[0-9]:[0-9]{2}"
+"""Of texts with a time of the day."""
+ZONED = rf"(?i:[:.h][0-9]{{2}}(?:[.,][0-9]{{1,9}})?(?:{SPACE}*[ap]\.?{SPACE}?m\.?)?{SPACE}*{ZONE})$"
+"""Of those whose time has a zone."""
 SEARCHED = 1_000
 """Misfits among which the first ones of the column are looked for."""
 
@@ -67,6 +72,18 @@ class ColumnTexts:
         for form in forms:
             fits |= pc.match_substring_regex(texts, pattern_of(form).regex).to_numpy(zero_copy_only=False)
         return int(self.counts[unread[fits]].sum())
+
+    def count_zones(self) -> tuple[int, int]:
+        """Return how many dates have a time, and how many of these no time zone; 0 if none has a zone."""
+        import pyarrow.compute as pc
+
+        read = np.flatnonzero(~np.isnat(self.moments))
+        texts, counts = self.take(read), self.counts[read]
+        is_zoned = pc.match_substring_regex(texts, ZONED).to_numpy(zero_copy_only=False)
+        if not is_zoned.any() or is_zoned.all():
+            return 0, 0
+        is_timed = pc.match_substring_regex(texts, TIMED).to_numpy(zero_copy_only=False) | is_zoned
+        return int(counts[is_timed].sum()), int(counts[is_timed & ~is_zoned].sum())
 
     def misfits(self) -> Misfits | None:
         """Return the values that are no dates; None if there are none."""

@@ -9,6 +9,7 @@ from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among, read_number
 from jobs.spec.data.offers import Offer
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
 from workers.engine.data.reading.column_types import TypedColumn, convert
@@ -218,6 +219,10 @@ class NumberTexts:
             return ()
         if (other := other_reading(seen, form, self._decimal)) is not None:
             return self._with_other_marks(form, other)
+        if form.minus_behind and self._request.type is None:
+            example = self._texts.first(lambda text: "-" in plain_characters(text)[1:])[0]
+            finding = f"numbers with a minus behind them, such as {example!r}, are negative."
+            return (self._offer_words(finding),)
         marked = seen.units.total() + seen.currencies.total()
         if (form.unit or form.percent or form.currency) and marked < seen.rows:
             mark = form.unit or form.currency or "%"
