@@ -288,11 +288,19 @@ def _indices(feature: OneHotFeature | IndexFeature) -> Callable[[Array], Array]:
     exact = {"": MISSING} | {word: index for index, word in enumerate(feature.words, start=FIRST_WORD)}
     # Most words are as in the training rows, and need not be read.
     indices = {read(word): index for word, index in exact.items()}
+    # 1.50 is the word 1.5 if the file had numbers, unless it is a word itself.
+    number_word = TextRule(feature.number_format).number_word
+    has_numbers = feature.number_format is not None
+    numbers = {number_word(word): index for word, index in exact.items()} | exact if has_numbers else {}
+
+    def index_of(word: str) -> int:
+        if (index := exact.get(word)) is None and (index := indices.get(read(word))) is None:
+            return numbers.get(number_word(word), OTHER) if has_numbers else OTHER
+        return index
 
     def lookup(column: Array) -> Array:
         words = as_words(column).tolist()
-        found = (exact[word] if word in exact else indices.get(read(word), OTHER) for word in words)
-        return np.fromiter(found, np.int64, len(words))
+        return np.fromiter(map(index_of, words), np.int64, len(words))
 
     return lookup
 
@@ -317,9 +325,10 @@ def _index_encoder(feature: IndexFeature) -> Encoder:
 
 def _hash_encoder(feature: HashFeature) -> Encoder:
     buckets, read = feature.size - FIRST_WORD, READERS[feature.writing]
+    number_word = TextRule(feature.number_format).number_word
 
     def encode(words: Array, out: Array) -> None:
-        texts = map(read, as_words(words).tolist())
+        texts = map(read, map(number_word, as_words(words).tolist()))
         out[:, 0] = [FIRST_WORD + zlib.crc32(text.encode()) % buckets if text else MISSING for text in texts]
 
     return encode

@@ -83,11 +83,19 @@ class TextRule(NamedTuple):
         if number is not None and number in self.gap_numbers:
             return None
         if kind in ("category", "text"):
-            # The words of the data are numbers, whatever their writing was.
-            return text if number is None else _word(_exact(text, number, self))
+            # A category may have this writing as a word; see `Pipeline`.
+            return text if kind == "category" else self.number_word(text)
+        if number is None and text.strip().lstrip("+-").lower() in INFINITE:
+            return None
         if number is None:
             raise ValueError
         return number
+
+    def number_word(self, text: str) -> str:
+        """Return the word that a text is in data whose words were numbers: 1.5 for 1.50."""
+        if self.number_format is None or (number := read_number(text, self.number_format)) is None:
+            return "" if self.number_format and text.lstrip("+-").lower() in INFINITE else text
+        return _word(_exact(text, number, self))
 
     def described(self, kind: ColumnType) -> str:
         """Describe the values that a column of this type takes, for messages."""
@@ -97,6 +105,8 @@ class TextRule(NamedTuple):
 
 
 NO_RULE = TextRule()
+INFINITE = frozenset({"inf", "infinity"})
+"""Texts in lower case and without a sign that the numbers of a file may have. They are missing values."""
 BOOLEANS = {"true": True, "false": False, "": None}
 """Texts in lower case."""
 

@@ -143,6 +143,7 @@ CHOSEN = (
     chosen("exponents_as_words.csv", ["1e5", "+2", "-0"], "100000", "2", "0", type="category"),
     chosen("digits_as_words.csv", [str(2**60 + 1), "5", "+6"], str(2**60 + 1), "5", "6", type="category"),
     chosen("numbers_with_a_gap_as_words.csv", ["1.0", "", "NA"], "1", None, None, type="category"),
+    chosen("infinities_as_words.csv", ["inf", "1.50", "2"], None, "1.5", "2", type="category"),
     chosen("decimals_as_text.csv", ["1.50", "2.25", "3.00"], "1.5", "2.25", "3", type="text"),
     chosen("ones_and_zeros.csv", ["1", "0", ""], 1.0, 0.0, None, type="boolean"),
     chosen("sentinels_with_commas.csv", ["1,5", "-99,0", "2,25"], 1.5, None, 2.25, gap_words=("-99",)),
