@@ -135,6 +135,11 @@ READ_AS_WORDS = tuple(
         ("half_years", "periods", "2021H1", "2021H2"),
         ("hexadecimal", "hexadecimal numbers", "0x1F", "0xA0"),
         ("fortran", "numbers with the exponent of Fortran", "1.5D+03", "2.0D-01"),
+        ("brackets_of_logs", "dates between brackets", *(f"[24/Dec/2021:15:05:0{n} +0100]" for n in (1, 2))),
+        ("errors_of_measurement", "numbers with a range or an error", "5±0.1", "6 ± 0.2", "7 [6.5-7.5]"),
+        ("blood_pressures", "numbers with a slash", "120/80", "130/85"),
+        ("coordinates", "geographic degrees", "12°34'N", "13.5S"),
+        ("feet_and_inches", "lengths in feet and inches", "5' 10", "6' 1"),
         ("dot_net", "dates of .NET", "/Date(1600000000000)/", "/Date(1600086400000)/"),
     )
 )
@@ -223,6 +228,23 @@ WORKBOOKS = (
     ),
 )
 OTHERS = (
+    TableCase(
+        "rows_as_arrays.jsonl",
+        b'["x","y"]\n[1,"a"]\n[2,"b"]\n\n[3,"a"]\n',
+        {"x": ExpectedColumn("integer", values=(1, 2, 3)), "y": ExpectedColumn("category", "target")},
+        source=None,
+    ),
+    TableCase(
+        "nested.jsonl",
+        b'{"x": {"u": 1}, "y": 1}\n{"x": {"u": 2}, "y": 0}\n',
+        source=None,
+        refusal="pandas.json_normalize",
+    ),
+    TableCase(
+        "eurostat.tsv",
+        b"geo\t2020\ty\nAT\t: \t1\nBE\t2.5 b\t0\nBG\t3 b\t1\n",
+        {"2020": ExpectedColumn("number", missing=1, values=(None, 2.5, 3.0))},
+    ),
     TableCase(
         "mysql.dump", b"-- MySQL\nINSERT INTO `t` VALUES (1,2);\n", source=None, refusal="an SQL script"
     ),

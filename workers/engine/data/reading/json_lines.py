@@ -222,8 +222,12 @@ def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dic
     if not isinstance(value, dict):
         return "no JSON object"
     if nested := next((name for name, key_value in value.items() if _is_nested(key_value)), None):
-        return f"a nested list or an object as {nested!r}"
+        return f"a nested list or an object as {nested!r} (make columns of its values, as by {FLATTEN})"
     return _mixed(value, kinds, lists) or value
+
+
+FLATTEN = "pandas.json_normalize"
+"""Makes columns of the values inside of nested objects."""
 
 
 def _mixed(value: dict[str, Any], kinds: Mapping[str, set[type]], lists: set[str]) -> str | None:

@@ -18,7 +18,33 @@ class _Form(NamedTuple):
 
 
 _CLOCK = r"-?[0-9]{1,4}:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?"
+_NUMBER = r"[+-]?[0-9]+([.,][0-9]+)?"
 _FORMS = (
+    _Form(
+        re.compile(r"\[[0-9]{1,2}/[A-Za-z]{3}/[0-9]{4}[: ].*\]|\[[0-9]{4}-[0-9]{2}-[0-9]{2}.*\]"),
+        "dates between brackets",
+        "without these",
+    ),
+    _Form(
+        re.compile(rf"[~≈] ?{_NUMBER}|{_NUMBER} ?(±|\+/-|\[|\()[^a-zA-Z]*[0-9][^a-zA-Z]*"),
+        "numbers with a range or an error",
+        "as numbers alone",
+    ),
+    _Form(
+        re.compile(r"([0-9]+ )?[0-9]+/[0-9]+"),
+        "numbers with a slash",
+        "as decimals, such as 0.5, or in two columns",
+    ),
+    _Form(
+        re.compile(r"[0-9]+ ?(ft|feet|'|′) ?([0-9]+(\.[0-9]+)? ?(in|inch|\"|″|'')?)?"),
+        "lengths in feet and inches",
+        "as numbers of one unit",
+    ),
+    _Form(
+        re.compile(r"[NSEW]? ?[0-9]{1,3}(\.[0-9]+)? ?°[ 0-9.'′\"″]* ?[NSEW]?|[0-9]{1,3}\.[0-9]+ ?[NSEW]"),
+        "geographic degrees",
+        "as decimal degrees, negative in the south and the west",
+    ),
     _Form(
         re.compile(
             rf"{_CLOCK}|-?[0-9]+ days?,? *({_CLOCK})?|-?P([0-9.]+[YMWD])*(T([0-9.]+[HMS])+)?"
