@@ -139,6 +139,7 @@ READ_AS_WORDS = tuple(
         ("errors_of_measurement", "numbers with a range or an error", "5±0.1", "6 ± 0.2", "7 [6.5-7.5]"),
         ("blood_pressures", "numbers with a slash", "120/80", "130/85"),
         ("coordinates", "geographic degrees", "12°34'N", "13.5S"),
+        ("formulas", "formulas of spreadsheets", "=5", "=7.5"),
         ("feet_and_inches", "lengths in feet and inches", "5' 10", "6' 1"),
         ("dot_net", "dates of .NET", "/Date(1600000000000)/", "/Date(1600086400000)/"),
     )

@@ -79,6 +79,7 @@ _FORMS = (
         "periods",
         "as their first days, such as 2021-10-01",
     ),
+    _Form(re.compile(r'="[^"]*"|=[+-]?[0-9.,]+'), "formulas of spreadsheets", "without = and quotes"),
     _Form(
         re.compile(r"0[xX][0-9a-fA-F]+"), "hexadecimal numbers", "with decimal digits if they are measured"
     ),
