@@ -15,8 +15,7 @@ from workers.engine.data.schema import ColumnSchema
 
 MIN_YEARS, SURE_YEARS = 30, 1_000
 MIN_SPANS = 5
-"""A date is far from the others if it is so many years, and so many times their span, away from them; or so
-many years that it is sure."""
+"""A date is far from the others by at least so many years and spans of these, or surely by more years."""
 MOST_FAR = 3
 LAST_YEAR = 2300
 """Dates after it are rather counted in another calendar."""

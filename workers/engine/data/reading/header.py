@@ -11,7 +11,7 @@ INDEX = "index"
 SAVED_INDEX = re.compile(r"Unnamed: 0(\.\d+)*")
 """Names that pandas gives to such columns of a file, which the next `to_csv` writes."""
 UNSEEN = " \t\u00a0\u00ad\u200b\u200e\u200f\u2060\ufeff"
-"""Characters around a name that nobody sees, such as a second byte order mark."""
+"""Invisible characters around a name, such as a second byte order mark."""
 MOST_NAMED = 5
 
 

@@ -1,6 +1,6 @@
 """Converts Arrow columns of bytes and of durations to texts and numbers.
 
-Some programs write texts as bytes without saying that they are texts.
+Some programs write texts as bytes without the type of texts.
 """
 
 from collections.abc import Callable

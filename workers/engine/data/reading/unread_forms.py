@@ -10,7 +10,7 @@ MAX_CHARACTERS = 60
 
 
 class _Form(NamedTuple):
-    """A form of texts, what they are, and how to write them so that they are read."""
+    """A form of texts, its name, and how to write the texts so that they are read."""
 
     pattern: re.Pattern[str]
     name: str
