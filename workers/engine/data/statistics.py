@@ -14,7 +14,6 @@ from workers.engine.data.image_files.pixels import VALUES, count_values, moments
 from workers.engine.data.spilled import head
 from workers.engine.data.table import NUMBERS, Table
 from workers.engine.data.texts import is_text
-from workers.features.values import LARGEST
 
 BINS = 20
 PART_ROWS = 65_536
@@ -254,13 +253,6 @@ def count_duplicates(x: Array, y: Array) -> int:
     return rows - len(np.unique(keys))
 
 
-def _count_too_large(column: Array) -> int:
-    """Count the numbers that a model computes to infinity or NaN."""
-    if column.dtype.kind != "f":
-        return 0
-    return int((np.abs(column, dtype=np.float64) > LARGEST).sum())
-
-
 def find_issues(
     table: Table,
     *,
@@ -283,19 +275,11 @@ def find_issues(
         distinct: how many values each column has, a missing one included; None for arrays.
     """
     messages = []
-    constant = too_large = 0
+    constant = 0
     target_values = table.columns[target]
     for name in features:
         if distinct[name] is None:
             continue
-        if large := _count_too_large(table.columns[name]):
-            too_large += 1
-            if too_large <= MOST_NAMED:
-                many = "One number is" if large == 1 else f"{large:,} numbers are"
-                messages.append(
-                    f"Column {name!r}: {many} infinite or beyond the range of 32-bit floats, and "
-                    f"{'counts' if large == 1 else 'count'} as missing."
-                )
         if distinct[name] == 1:
             constant += 1
             if constant <= MOST_NAMED:

@@ -30,6 +30,7 @@ from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.findings.doubts import sentences_on_decimals
 from workers.engine.data.findings.ordered_offers import order_offers
+from workers.engine.data.findings.small_floats import find_lost_numbers
 from workers.engine.data.findings.writings import count_values
 from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
@@ -132,6 +133,9 @@ def make_table_profile(
             *dates.sentences,
             *far.sentences,
             *sentences_on_decimals(schema),
+            *find_lost_numbers(
+                table.columns, (*schema.features, *((schema.target,) if target.task == "regression" else ()))
+            ),
             *statistics.find_issues(
                 table,
                 target=schema.target,

@@ -156,6 +156,22 @@ CHOSEN = (
 )
 LARGE = (
     TableCase(
+        "seconds_since_1970.csv",
+        csv_rows("x,z,y", *(f"{1_600_000_000 + 7 * row},{row % 3},{row % 2}" for row in range(20))),
+        {"x": ExpectedColumn("integer")},
+        findings=("Column 'x': 20 different numbers are only 2 as the 32-bit floats", "such as 1600000000"),
+    ),
+    TableCase(
+        "days_in_seconds.csv",
+        csv_rows("x,z,y", *(f"{1_600_000_000 + 86_400 * row},{row % 3},{row % 2}" for row in range(20))),
+        absent=("32-bit",),
+    ),
+    TableCase(
+        "large_classes.csv",
+        csv_rows("x,y", *(f"{row}.5,{10**10 + row % 2}" for row in range(20))),
+        absent=("32-bit",),
+    ),
+    TableCase(
         "infinities.csv",
         csv_rows("x,z,y", "inf,1,0", "1.5,2,1", "-Infinity,1,0", "1e39,2,1"),
         {"x": ExpectedColumn("number", "feature")},
