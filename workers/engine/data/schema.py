@@ -14,6 +14,7 @@ from jobs.spec.data.columns import (
 from jobs.spec.data.dates.formats import EXAMPLES
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
@@ -97,6 +98,7 @@ def propose(
     target: str | None,
     features: Sequence[str] | None,
     requests: Sequence[ColumnRequest] = (),
+    task: Task | None = None,
 ) -> Schema:
     """Return each column's role and type.
 
@@ -105,6 +107,7 @@ def propose(
         target: the target's name; None for the column whose role was requested, or a usual name.
         features: the feature names; None for all columns that are not left out for a reason.
         requests: roles and types that a person chose.
+        task: the kind of prediction that a person chose.
 
     Raises:
         BadData: a column does not exist, or its values do not have the requested type.
@@ -123,6 +126,10 @@ def propose(
     for name in table.columns:
         request = chosen.get(name, ColumnRequest(name=name))
         column = _typed(name, typed, request, table, is_target=name == target)
+        if name == target and task == "regression" and column.type in ("category", "text"):
+            # Texts that may be numbers are some, since these are to be predicted.
+            request = ColumnRequest(name=name, role=request.role, type="number", gap_words=request.gap_words)
+            column = _typed(name, typed, request, table, is_target=True)
         is_converted = column.type == "number" and column.values is not None
         if is_converted and (pair := _equal_decimals(name, typed)) is not None:
             decimals[name] = pair

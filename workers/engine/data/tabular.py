@@ -174,8 +174,8 @@ def _several_labels(schema: Schema, task: Task) -> list[str]:
     if task not in ("binary", "multiclass") or not seems_divided(schema.table.columns[schema.target]):
         return []
     return [
-        f"Values of the target {schema.target!r} contain ; or |. If they are several labels in a row, choose "
-        "the task multilabel."
+        f"Values of the target {schema.target!r} contain ; or |, or are lists. If they are several labels in "
+        "a row, choose the task multilabel."
     ]
 
 

@@ -239,7 +239,7 @@ WORKBOOKS = (
     ),
     TableCase(
         "long_ids.xlsx",
-        workbook(HEADER, *([10**18 + row, row % 3, row % 2] for row in range(10))),
+        workbook(HEADER, *[[10**18 + row, row % 3, row % 2] for row in range(10)]),
         source=None,
         findings=("10 cells have numbers of more than 15 digits",),
     ),
