@@ -243,3 +243,17 @@ def test_a_model_of_words_is_not_trained_further_with_true_and_false() -> None:
     fitted = fit([plan], {"x": np.asarray(["TRUE", "FALSE", "maybe"], TEXT)}, np.arange(3))
     with pytest.raises(BadValue, match="takes words, and these data have true and false"):
         with_text_rules(fitted, [plan._replace(type="boolean", encode=None)])
+
+
+def test_a_number_in_json_means_the_category_with_this_number() -> None:
+    words = ["0.00", "01234", "7", "7.0", "2.50", "2.5000", "red"]
+    plan = ColumnPlan("x", "category", "one_hot", size=10)
+    pipeline = Pipeline(fit([plan], {"x": np.asarray(words, TEXT)}, np.arange(len(words))))
+
+    def of(value: object) -> list[float]:
+        row: list[float] = pipeline.of_rows([{"x": value}])[0].tolist()
+        return row
+
+    assert of(0) == of(0.0) == of("0.00") and of(1234) == of("01234") and of(7) == of("7")
+    # Two categories are this number, and a text is read as it is written.
+    assert of(2.5) == of("1234") == of("0") == of("unknown")

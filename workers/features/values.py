@@ -95,7 +95,7 @@ class TextRule(NamedTuple):
         """Return the word that a text is in data whose words were numbers: 1.5 for 1.50."""
         if self.number_format is None or (number := read_number(text, self.number_format)) is None:
             return "" if self.number_format and text.lstrip("+-").lower() in INFINITE else text
-        return _word(_exact(text, number, self))
+        return word_of(_exact(text, number, self))
 
     def described(self, kind: ColumnType) -> str:
         """Describe the values that a column of this type takes, for messages."""
@@ -142,7 +142,7 @@ def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO
                 words[plain == gap] = ""
         return words
     if kind == "category" and stored in "iuf":
-        return np.asarray([_word(texts.value_of(value, kind)) for value in column.tolist()], dtype=TEXT)
+        return np.asarray([word_of(texts.value_of(value, kind)) for value in column.tolist()], dtype=TEXT)
     raise BadValue(f"column {name!r} takes {_TAKES[kind]}, but these data have {column.dtype} values")
 
 
@@ -154,7 +154,7 @@ def as_words(values: Array) -> Array:
     """
     if values.dtype.kind == "T":
         return values
-    return np.asarray([_word(value) for value in values.tolist()], dtype=TEXT)
+    return np.asarray([word_of(value) for value in values.tolist()], dtype=TEXT)
 
 
 def words_from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
@@ -183,7 +183,7 @@ def words_from_json(
     if kind != "integer" or not (np.abs(numbers) >= LARGEST_EXACT).any():
         return as_words(numbers)
     exact = [_exact(value, number, texts) for value, number in zip(values, numbers.tolist(), strict=True)]
-    return np.asarray([_word(value) for value in exact], dtype=TEXT)
+    return np.asarray([word_of(value) for value in exact], dtype=TEXT)
 
 
 def _exact(value: object, number: float, texts: TextRule) -> int | float:
@@ -307,7 +307,7 @@ def _boolean(value: object) -> float:
     return float(value)
 
 
-def _word(value: object) -> str:
+def word_of(value: object) -> str:
     """Return a category: numbers without a decimal point if they are whole, as in a file."""
     if value is None:
         return ""
@@ -334,7 +334,7 @@ _READERS: dict[ColumnType, Callable[[object], Any]] = {
     "number": _number,
     "integer": _integer,
     "boolean": _boolean,
-    "category": _word,
+    "category": word_of,
     "text": _text,
 }
 _TAKES: dict[ColumnType, str] = {
