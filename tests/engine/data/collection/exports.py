@@ -269,7 +269,8 @@ OTHERS = (
     TableCase(
         "two_marks.csv",
         b"\xef\xbb\xbf\xef\xbb\xbf" + csv_rows("x,y", "1,0", "2,1", "3,0"),
-        {"x": ExpectedColumn("integer")},
+        {"x": ExpectedColumn("number")},
+        requests=(ColumnRequest(name="\ufeffx", type="number"),),
     ),
 )
 CASES: tuple[TableCase, ...] = (

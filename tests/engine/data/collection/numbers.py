@@ -61,6 +61,13 @@ CURRENCIES = (
         ["5,50- €", "3,50 €", "2 €"],
         columns={"x": ExpectedColumn("number", values=(-5.5, 3.5, 2.0))},
     ),
+    column_of(
+        "two_decimal_signs.csv",
+        ["1,5", "2,25", "1.5", "2.25"],
+        columns={"x": ExpectedColumn("category", missing=0)},
+        findings=("decimal commas and with decimal points, such as '1,5' and '1.5'",),
+    ),
+    words_of("addresses_and_numbers.csv", ["10.0.0.1", "10.5", "10.0.0.2"], absent=("decimal",)),
     words_of("grades.csv", ["2-", "1", "3-", "2"]),
     column_of(
         "two_currencies.csv",

@@ -89,7 +89,7 @@ def name_columns(names: Sequence[str], labels: Collection[int] = ()) -> Header:
         names: as the file has them, without blanks around them.
         labels: places of columns that are labels of the rows if they have no name, beside the first ones.
     """
-    names = [name.strip(UNSEEN) for name in names]
+    written, names = names, [name.strip(UNSEEN) for name in names]
     taken = {name for name in names if name}
     first_named = next((place for place, name in enumerate(names) if name), 0)
     new, index, unnamed = list[str](), list[str](), list[str]()
@@ -109,6 +109,8 @@ def name_columns(names: Sequence[str], labels: Collection[int] = ()) -> Header:
             repeated.setdefault(name, []).append(new[-1])
         else:
             new.append(name)
+            if written[place] != name:
+                renamed.append((written[place], name))
         taken.add(new[-1])
         seen.add(name)
     findings = (

@@ -19,6 +19,7 @@ from workers.engine.data.reading.number_texts import (
     Numbers,
     Seen,
     format_of,
+    has_both_signs,
     has_codes,
     is_certain,
     look_at,
@@ -187,6 +188,12 @@ class NumberTexts:
                     f"Column {self._name!r} has numbers with several {kind}: {named} rows. They are not "
                     f"merged; write them in one of the {kind}.",
                 )
+        if has_both_signs(seen, self._present()):
+            comma, point = (self._texts.first(lambda text, sign=sign: sign in text)[0] for sign in (",", "."))
+            return (
+                f"Column {self._name!r} has numbers with decimal commas and with decimal points, such as "
+                f"{comma!r} and {point!r}, so they are read as words: write them with one of the signs.",
+            )
         return ()
 
     def _uncertain(self, form: NumberFormat, text: str) -> Offer:

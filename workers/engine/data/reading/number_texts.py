@@ -50,6 +50,7 @@ FORMATS: dict[DecimalSign, tuple[tuple[DecimalSign, ThousandsMark], ...]] = {
     ",": ((",", ""), (",", "."), (".", ""), (".", ","), (",", " "), (",", "'"), (".", " "), (".", "'")),
 }
 """Signs in the order in which they are tried, for files whose decimal sign is known."""
+NEARLY_ALL, FEWEST_OF_A_SIGN = 0.9, 0.05
 _PATTERNS = {signs: re.compile(core_pattern(*signs)) for signs in FORMATS["."]}
 _NINES = str.maketrans("0123456789", "9" * 10)
 _ONE_GROUP = re.compile(r"(?!0)[0-9]{1,3}(?P<mark>[.,])[0-9]{3}")
@@ -179,6 +180,26 @@ def other_reading(seen: Seen, form: NumberFormat, decimal: DecimalSign) -> Numbe
     if form.thousands == mark:
         signs = {"decimal": "." if mark == "." else ",", "thousands": ""}
     return form.model_copy(update=signs)
+
+
+def has_both_signs(seen: Seen, rows: int) -> bool:
+    """Return whether nearly all texts of a column are numbers, some with a comma and some with a point.
+
+    Args:
+        seen: their parts.
+        rows: how many rows have a value.
+    """
+    points = commas = others = 0
+    for core, count in seen.cores.items():
+        has_point, has_comma = (
+            any(pattern.fullmatch(core) for (decimal, _), pattern in _PATTERNS.items() if decimal == sign)
+            for sign in (".", ",")
+        )
+        points += count * (has_point and not has_comma)
+        commas += count * (has_comma and not has_point)
+        others += count * (has_comma and has_point)
+    least = FEWEST_OF_A_SIGN * rows
+    return points + commas + others >= NEARLY_ALL * rows and points >= least and commas >= least
 
 
 class Numbers(NamedTuple):
