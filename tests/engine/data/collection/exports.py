@@ -252,6 +252,15 @@ OTHERS = (
         source=None,
     ),
     TableCase(
+        "key_given_twice.jsonl", b'{"x": 1, "x": 2, "y": 1}\n' * 2, source=None, refusal="the key 'x' twice"
+    ),
+    TableCase(
+        "text_like_a_key.jsonl",
+        b'{"x": "a\\": b\\":", "y": 1}\n{"x": "c", "y": 0}\n',
+        {"x": ExpectedColumn("category", values=('a": b":', "c"))},
+        source=None,
+    ),
+    TableCase(
         "nested.jsonl",
         b'{"x": {"u": 1}, "y": 1}\n{"x": {"u": 2}, "y": 0}\n',
         source=None,
