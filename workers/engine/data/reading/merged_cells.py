@@ -24,6 +24,10 @@ class MergedCells:
         self._last_rows: dict[tuple[int, int], int] = {}
         self._open: dict[int, tuple[int, str]] = {}
 
+    def __bool__(self) -> bool:
+        """Return whether there are such cells."""
+        return bool(self._last_rows)
+
     def find(self, text: bytes) -> None:
         """Keep the areas that a part of a sheet's XML describes."""
         for first, row, last, last_row in TAG.findall(text) if len(self._last_rows) < MAX_AREAS else ():

@@ -108,7 +108,18 @@ def _check_parts(path: Path, limits: FileLimits) -> tuple[bool, dict[str, Merged
                 merged[name] = counted[2]
         # A row is in memory as a whole, and nothing limits its cells.
         check_expanded(path.name, cells * BYTES_PER_CELL, limits)
-        return formulas > 0, merged
+        # openpyxl does not read merged cells row by row.
+        parts = _parts_of_sheets(archive) if any(merged.values()) else {}
+        return formulas > 0, {name: merged[part] for name, part in parts.items() if part in merged}
+
+
+def _parts_of_sheets(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the name of the file of each sheet in a workbook."""
+    from openpyxl.reader.workbook import WorkbookParser
+
+    parser = WorkbookParser(archive, "xl/workbook.xml", keep_links=False)
+    parser.parse()
+    return {sheet.name: part.target.lstrip("/") for sheet, part in parser.find_sheets()}
 
 
 def _count_cells(archive: zipfile.ZipFile, name: str) -> tuple[int, int, MergedCells]:
@@ -142,9 +153,7 @@ def _write_chosen(
         raise BadData(f"{path.name} has no sheet {wanted!r}; it has {names}")
     visible = [sheet for sheet in sheets if sheet.sheet_state == "visible"] or sheets
     for sheet in visible:
-        # openpyxl does not read merged cells row by row.
-        part = str(getattr(sheet, "_worksheet_path", "")).lstrip("/")
-        cells = _Cells(path.name, limits, merged.get(part, MergedCells()))
+        cells = _Cells(path.name, limits, merged.get(sheet.title, MergedCells()))
         ragged = target.with_name("rows.csv")
         with ragged.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(cells.rows(sheet))
