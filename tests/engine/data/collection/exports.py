@@ -228,7 +228,8 @@ def merged(*areas: str) -> bytes:
 
 
 HEADER = ["x", "z", "y"]
-REGIONS = [["north", 1.5, 0], [None, 2.5, 1], [None, 3.5, 0], ["south", 1.5, 1], [None, 1.5, 0]]
+NORTH: list[list[Any]] = [["north", 1.5, 0], [None, 2.5, 1], [None, 3.5, 0]]
+REGIONS = [*NORTH, ["south", 1.5, 1], [None, 1.5, 0]]
 WORKBOOKS = (
     TableCase(
         "merged_cells.xlsx",

@@ -189,7 +189,8 @@ class NumberTexts:
                     f"merged; write them in one of the {kind}.",
                 )
         if has_both_signs(seen, self._present()):
-            comma, point = (self._texts.first(lambda text, sign=sign: sign in text)[0] for sign in (",", "."))
+            comma = self._texts.first(lambda text: "," in text)[0]
+            point = self._texts.first(lambda text: "." in text)[0]
             return (
                 f"Column {self._name!r} has numbers with decimal commas and with decimal points, such as "
                 f"{comma!r} and {point!r}, so they are read as words: write them with one of the signs.",
