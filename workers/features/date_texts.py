@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.data.dates.formats import FIRST_YEAR, formats_of, pattern_of
+from jobs.spec.data.dates.formats import FIRST_YEAR, DatePattern, formats_of, pattern_of
 from jobs.spec.data.dates.names import ZONES, month_number
+from jobs.spec.data.plain_characters import plain_characters
 
 Array = npt.NDArray[Any]
 DATE = np.dtype("datetime64[us]")
@@ -137,10 +138,11 @@ def read_dates(texts: Sequence[str], formats: str) -> Array:
     """
     moments = np.full(len(texts), NO_DATE)
     # An expression may take long for a long text, which is no date.
-    stripped = [text.strip() if len(text) <= MAX_CHARACTERS else "" for text in texts]
+    stripped = [plain_characters(text) if len(text) <= MAX_CHARACTERS else "" for text in texts]
     for form in formats_of(formats):
         rest = np.flatnonzero(np.isnat(moments)).tolist()
-        matches = [(row, match) for row in rest if (match := _regex(form).match(stripped[row]))]
+        written = {row: _with_zero(stripped[row], pattern_of(form)) for row in rest}
+        matches = [(row, match) for row in rest if (match := _regex(form).match(written[row]))]
         if matches:
             rows = [row for row, _ in matches]
             parts = _parts([match.groupdict("") for _, match in matches])
@@ -148,6 +150,31 @@ def read_dates(texts: Sequence[str], formats: str) -> Array:
     rest = np.flatnonzero(np.isnat(moments)).tolist()
     moments[rest] = iso_moments([stripped[row] for row in rest], formats)
     return moments
+
+
+def without_dates(dates: Array, words: tuple[str, ...] | None, formats: str | None) -> Array:
+    """Return dates, (rows,), with NaT for those among words, such as 9999-12-31, in each writing."""
+    if not words or not (gaps := _dates_among(words, formats)):
+        return dates
+    is_gap = np.isin(dates, np.asarray(gaps, DATE))
+    return np.where(is_gap, NO_DATE, dates) if is_gap.any() else dates
+
+
+@functools.lru_cache(maxsize=1000)
+def _dates_among(words: tuple[str, ...], formats: str | None) -> tuple[np.datetime64, ...]:
+    """Return the moments among words, by a column's date format if it has one, and by ISO 8601."""
+    texts = [word for word in words if word.strip()]
+    if formats is not None and texts:
+        moments = list(read_dates(texts, formats))
+    else:
+        moments = [iso_moment(word.strip()) for word in texts]
+    return tuple(moment for moment in moments if not np.isnat(moment))
+
+
+def _with_zero(text: str, pattern: DatePattern) -> str:
+    """Return the text of a number that has lost the zero of its day with this zero."""
+    is_short = len(text) == pattern.short_width and text.isdecimal()
+    return f"0{text}" if is_short else text
 
 
 def iso_moments(texts: Sequence[str], formats: str) -> Array:

@@ -5,7 +5,9 @@ from typing import Literal
 
 GAP_WORDS = frozenset(
     {
-        *("-", "--", "---", "–", "—", ".", "..", "...", "…", "?", "/", "*", "#n/a", "#na", "<na>"),
+        *("-", "--", "---", ":", "–", "—", ".", "..", "...", "…", "?", "/", "*", "#n/a", "#na", "<na>"),
+        *(r"\n", "(null)", "[null]", "<null>", "nat", "#n/a n/a", "(blank)", "(leer)", "\u2212"),
+        *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
         *("na", "n/a", "n.a.", "n. a.", "n.a", "nan", "-nan", "null", "none", "nil", "nd", "n.d.", "n/d"),
         *("missing", "unknown", "not available", "not applicable", "no answer", "no data"),
         *("k.a.", "k. a.", "k.a", "ka", "k/a", "keine angabe", "keine angaben", "unbekannt", "fehlt"),
@@ -14,7 +16,13 @@ GAP_WORDS = frozenset(
 )
 """In lower case. Between numbers or dates they are missing values. Between other words, `gap_evidence` of the
 engine decides, since `none` and `missing` may be categories."""
-MARKERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "<NA>")
+MARKERS = (
+    *("NA", "N/A", "n/a", "#N/A", "#N/A N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL", "<NA>", "NaT"),
+    # MySQL, PostgreSQL and Hive; Oracle, SQL Server and other clients of databases.
+    *(r"\N", "(null)", "(NULL)", "[null]", "[NULL]", "<null>", "<NULL>"),
+    # The C library of Windows.
+    *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
 """Words that programs write for a missing value of any type."""
 PROGRAM_WORDS = (*MARKERS, "None")
 """With the word of Python, which is also an English word, and so often a category."""

@@ -37,7 +37,8 @@ class Column(Frozen):
         default=None, description="Values that do not have the type; they are also counted as missing."
     )
     number_format: NumberFormat | None = Field(
-        default=None, description="How its texts were numbers; null for columns of other types and formats."
+        default=None,
+        description="How its texts were numbers, also of words; null if none were.",
     )
     gap_words: tuple[str, ...] | None = Field(
         default=None,

@@ -14,6 +14,7 @@ from jobs.spec.data.columns import (
 from jobs.spec.data.dates.formats import EXAMPLES
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
@@ -97,6 +98,7 @@ def propose(
     target: str | None,
     features: Sequence[str] | None,
     requests: Sequence[ColumnRequest] = (),
+    task: Task | None = None,
 ) -> Schema:
     """Return each column's role and type.
 
@@ -105,6 +107,7 @@ def propose(
         target: the target's name; None for the column whose role was requested, or a usual name.
         features: the feature names; None for all columns that are not left out for a reason.
         requests: roles and types that a person chose.
+        task: the kind of prediction that a person chose.
 
     Raises:
         BadData: a column does not exist, or its values do not have the requested type.
@@ -115,7 +118,7 @@ def propose(
             raise BadData(f"no column {name!r}; there are {some(list(table.columns))}")
     targets = [request.name for request in requests if request.role == "target"]
     target = choose_target(table, target or (targets[0] if targets else None))
-    read = _ReadColumns(table, target, features, editable(table.columns), dict(table.equal_decimals))
+    read = _ReadColumns(table, target, features, task, editable(table.columns), dict(table.equal_decimals))
     for name in table.columns:
         read.add(name, chosen.get(name, ColumnRequest(name=name)))
     _check_lone_roles(read.schema, requests, features)
@@ -136,6 +139,7 @@ class _ReadColumns:
         table: as it was read.
         target: the target column's name.
         features: the feature names; None for all columns that are not left out for a reason.
+        task: the kind of prediction that a person chose.
         columns: those of the table, which get the values of their types.
         decimals: two different decimals that are the same number, by column.
         schema: role and type by name.
@@ -146,6 +150,7 @@ class _ReadColumns:
     table: Table
     target: str
     features: Sequence[str] | None
+    task: Task | None
     columns: dict[str, Array] | SpilledColumns
     decimals: dict[str, EqualDecimals]
     schema: dict[str, ColumnSchema] = field(default_factory=dict)
@@ -155,6 +160,10 @@ class _ReadColumns:
     def add(self, name: str, request: ColumnRequest) -> None:
         """Read a column, and propose its role."""
         column = _typed(name, self.columns, request, self.table, is_target=name == self.target)
+        if name == self.target and self.task == "regression" and column.type in ("category", "text"):
+            # Texts that may be numbers are some, since these are to be predicted.
+            request = ColumnRequest(name=name, role=request.role, type="number", gap_words=request.gap_words)
+            column = _typed(name, self.columns, request, self.table, is_target=True)
         is_converted = column.type == "number" and column.values is not None
         if is_converted and (pair := _equal_decimals(name, self.columns)) is not None:
             self.decimals[name] = pair

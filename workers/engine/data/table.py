@@ -34,6 +34,7 @@ from workers.engine.data.reading.exact_columns import with_exact_texts
 from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, EqualDecimals, loses_digits
 from workers.engine.data.reading.header import Header
 from workers.engine.data.reading.pandas_index import FrameColumns, frame_columns
+from workers.engine.data.reading.plain_columns import describe_durations, with_plain_columns
 from workers.engine.data.spilled import Spill, SpilledColumns, length
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array, trimmed
 from workers.engine.errors import BadData
@@ -165,12 +166,13 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
         size = file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_NUMBER
         spill = spill.for_size(max(size, path.stat().st_size)) if spill is not None else None
         if spill is None:
-            return _from_table(_readable(file.read(), limits), path, limits)
+            return _described(_from_table(_readable(file.read(), limits), path, limits), file.schema_arrow)
         rows = file.metadata.num_rows
         columns = frame_columns(file.schema_arrow)
-        return _from_columns(
+        table = _from_columns(
             columns, rows, lambda name: file.read(columns=[name]), path, limits, spill.folder
         )
+        return _described(table, file.schema_arrow)
 
 
 def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | None = None) -> Table:
@@ -207,10 +209,11 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
         table = pa.Table.from_batches(parts, batches.schema)
         spill = spill.for_size(size) if spill is not None else None
         if spill is None:
-            return _from_table(_readable(table, limits), path, limits)
+            return _described(_from_table(_readable(table, limits), path, limits), batches.schema)
         columns = frame_columns(batches.schema)
         rows = table.num_rows
-        return _from_columns(columns, rows, lambda name: table.select([name]), path, limits, spill.folder)
+        read = _from_columns(columns, rows, lambda name: table.select([name]), path, limits, spill.folder)
+        return _described(read, batches.schema)
 
 
 def _bytes_of_views(batch: Any) -> int:
@@ -281,7 +284,7 @@ def _has_variable_width(kind: Any) -> bool:
 
 def _readable(table: Any, limits: FileLimits) -> Any:
     """Return a table with texts for what no array of numbers or texts can hold."""
-    return with_exact_texts(with_json_lists(table, limits))
+    return with_exact_texts(with_plain_columns(with_json_lists(table, limits)))
 
 
 def _from_columns(
@@ -312,6 +315,12 @@ def _from_columns(
         size += column.nbytes
         check_expanded(path.name, size, limits)
     return _with_header(columns, frame.header)
+
+
+def _described(table: Table, schema: Any) -> Table:
+    """Return a table with sentences on the fields of a file that are read in another type."""
+    durations = describe_durations(schema)
+    return dataclasses.replace(table, findings=(*table.findings, *durations)) if durations else table
 
 
 def _with_header(columns: Mapping[str, Array], header: Header) -> Table:

@@ -24,11 +24,13 @@ from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
+from workers.engine.data.dates.far_dates import FarDates, find_far_dates
 from workers.engine.data.dates.findings import DateFindings, find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.findings.doubts import sentences_on_decimals
 from workers.engine.data.findings.ordered_offers import OrderedOffers, order_offers
+from workers.engine.data.findings.small_floats import find_lost_numbers
 from workers.engine.data.findings.writings import count_values
 from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
@@ -89,7 +91,8 @@ def make_table_profile(
     duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
     dates = find_date_issues(table.columns, schema.columns)
-    ordered = order_offers(schema, dates.offers, target.y, target.task)
+    far = find_far_dates(table.columns, schema.columns)
+    ordered = order_offers(schema, [*dates.offers, *far.offers], target.y, target.task)
     issues = statistics.find_issues(
         table,
         target=schema.target,
@@ -120,7 +123,7 @@ def make_table_profile(
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
-        findings=(*_findings(schema, ordered, dates, target.task), *issues),
+        findings=(*_findings(schema, ordered, (dates, far), target.task), *issues),
         offers=ordered.offers,
     )
 
@@ -140,9 +143,12 @@ def _described(schema: Schema, pool: ThreadPoolExecutor) -> tuple[tuple[Column, 
     return tuple(with_shape), table.statistics
 
 
-def _findings(schema: Schema, ordered: OrderedOffers, dates: DateFindings, task: Task) -> tuple[str, ...]:
+def _findings(
+    schema: Schema, ordered: OrderedOffers, dates: tuple[DateFindings, FarDates], task: Task
+) -> tuple[str, ...]:
     """Return the sentences on how the file and its columns were read."""
     answered = {offer.change.name for offer in ordered.offers if offer.change.role == "feature"}
+    numbers = (*schema.features, schema.target) if task == "regression" else schema.features
     return (
         *schema.table.findings,
         *schema.findings,
@@ -151,8 +157,9 @@ def _findings(schema: Schema, ordered: OrderedOffers, dates: DateFindings, task:
         *find_garbled(schema.table.columns),
         *_several_labels(schema, task),
         *_in_order_of_time(schema),
-        *dates.sentences,
+        *(sentence for found in dates for sentence in found.sentences),
         *sentences_on_decimals(schema),
+        *find_lost_numbers(schema.table.columns, numbers),
     )
 
 
@@ -180,8 +187,8 @@ def _several_labels(schema: Schema, task: Task) -> list[str]:
     if task not in ("binary", "multiclass") or not seems_divided(schema.table.columns[schema.target]):
         return []
     return [
-        f"Values of the target {schema.target!r} contain ; or |. If they are several labels in a row, choose "
-        "the task multilabel."
+        f"Values of the target {schema.target!r} contain ; or |, or are lists. If they are several labels in "
+        "a row, choose the task multilabel."
     ]
 
 

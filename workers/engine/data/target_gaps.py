@@ -63,6 +63,9 @@ def _refusal(schema: Schema, read: Table, gaps: Array) -> str:
     """Return the message about rows without a target; words in their place may be a class."""
     words = _words_for_gaps(schema, read)
     named = f" ({named_words(tuple(words), words)})" if words else ""
+    column = schema.columns[schema.target]
+    if column.misfits is not None:
+        named += f" ({column.misfits.named}, which is no {column.type})"
     keep = ", keep the words as classes (type = category and gap_words = [] in columns)" if words else ""
     return (
         f"the target {schema.target!r} has no value in {int(gaps.sum()):,} of {len(gaps):,} rows{named}, the "

@@ -257,7 +257,13 @@ def _prepared(table: Table, target: str | None, prediction_task: Task | None, ta
     if isinstance(table, ImageTable):
         proposed = propose_images(table, target=target, features=task.features, requests=task.columns)
     elif is_tabular(table):
-        proposed = propose(table, target=target, features=task.features, requests=task.columns)
+        proposed = propose(
+            table,
+            target=target,
+            features=task.features,
+            requests=task.columns,
+            task=prediction_task,
+        )
     else:
         return _prepared_arrays(table, target, prediction_task, task)
     schema, left_out = with_target(proposed, task.rows_without_target, table)

@@ -10,7 +10,16 @@ import functools
 import re
 from typing import NamedTuple
 
-from jobs.spec.data.dates.directives import DAYS, DIRECTIVES, PERIODS, SPACE, SYNONYMS, TIME
+from jobs.spec.data.dates.directives import (
+    DAYS,
+    DIRECTIVES,
+    PERIODS,
+    SPACE,
+    SYNONYMS,
+    TIME,
+    TIME_WITHOUT_COLON,
+)
+from jobs.spec.data.plain_characters import plain_characters
 
 ISO = "%Y-%m-%d"
 ISO_NAME = re.compile(r"iso(?:[ -]?8601)?", re.IGNORECASE)
@@ -39,6 +48,8 @@ class DatePattern(NamedTuple):
         is_digits: whether its texts are digits alone, so that numbers can be such dates.
         width: how many digits these are.
         first_year: the first one that two digits can mean.
+        short_width: how many digits they are if a number has lost the zero before its day or month; 0 if it
+            begins with a year.
     """
 
     regex: str
@@ -46,6 +57,7 @@ class DatePattern(NamedTuple):
     is_digits: bool = False
     width: int = 0
     first_year: int = FIRST_YEAR
+    short_width: int = 0
 
 
 def formats_of(stated: str) -> tuple[str, ...]:
@@ -96,7 +108,8 @@ def pattern_of(form: str) -> DatePattern:
     width = sum(DIRECTIVES[piece[1]].digits for piece in pieces) if has_only_digits else 0
     first_year = int(match[1]) if (match := _WINDOW.search(form)) else FIRST_YEAR
     names = tuple(re.compile(regex).groupindex)
-    return DatePattern(f"^(?i:{regex})$", names, has_only_digits, width, first_year)
+    short = width - 1 if has_only_digits and pieces[0] in ("%d", "%m") else 0
+    return DatePattern(f"^(?i:{regex})$", names, has_only_digits, width, first_year, short)
 
 
 def _bad(form: str, reason: str) -> ValueError:
@@ -109,7 +122,7 @@ def _pieces(form: str) -> list[str]:
     if len(form) > MAX_FORMAT:
         raise ValueError(f"a date format has at most {MAX_FORMAT} characters")
     # Several blanks in a row would make the expression slow, and mean no more than one.
-    whole = _WINDOW.sub("%y", re.sub(r"\s+", " ", form))
+    whole = _WINDOW.sub("%y", re.sub(r"\s+", " ", plain_characters(form)))
     whole = re.sub(r"%[-#]?([ekhlZFTRD])", lambda match: SYNONYMS[match[1]], whole)
     whole = re.sub(r"%[-#]([a-zA-Z])", r"%\1", whole)
     pieces = re.findall(r"%.?|[^%]", whole, re.DOTALL)
@@ -132,7 +145,11 @@ def _regex(pieces: list[str], *, has_day: bool, has_time: bool) -> str:
     for place, piece in enumerate(pieces):
         around = pieces[max(place - 1, 0) : place] + pieces[place + 1 : place + 2]
         parts.append(_part(piece, is_tight=any(_is_number(other) for other in around), has_name=has_name))
-    return "".join(parts) + (TIME if has_day and not has_time else "")
+    if not has_day or has_time:
+        return "".join(parts)
+    # In "Dec 24 15:05:00" of a log without years, 15 is the hour.
+    may_be_hour = pieces[-1] == "%y" and pieces[-2].isspace()
+    return "".join(parts) + (TIME_WITHOUT_COLON if may_be_hour else TIME)
 
 
 def _is_number(piece: str) -> bool:

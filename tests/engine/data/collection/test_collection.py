@@ -11,14 +11,14 @@ import pytest
 from jobs.errors import BadInput
 from jobs.spec.data.profile import Profile
 from jobs.upload_formats import format_of_upload
-from tests.engine.data.collection import dates, files, gaps, identifiers, labels, numbers
+from tests.engine.data.collection import dates, exports, files, gaps, identifiers, labels, numbers
 from tests.engine.data.collection.case import TableCase
 from tests.engine.helpers import profiled
 from workers.engine.data.store import read_arrays
 from workers.engine.errors import BadData
 
 CASES: tuple[TableCase, ...] = tuple(
-    case for module in (dates, files, gaps, identifiers, labels, numbers) for case in module.CASES
+    case for module in (dates, exports, files, gaps, identifiers, labels, numbers) for case in module.CASES
 )
 
 

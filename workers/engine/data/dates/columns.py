@@ -11,6 +11,7 @@ import numpy as np
 
 from jobs.spec.data.dates.formats import ISO, MAX_FORMATS, OR, formats_of
 from jobs.spec.data.dates.names import MONTHS
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateColumn, DateFacts
 from workers.engine.data.dates.families import (
@@ -41,7 +42,7 @@ def may_have_dates(texts: Array, codes: Array | None = None) -> bool:
     rows = len(texts) if codes is None else len(codes)
     chosen = slice(None, None, max(rows // SAMPLED, 1))
     some = texts[chosen] if codes is None else texts[codes[chosen]]
-    return any(families_of(str(text).strip()) for text in some.tolist())
+    return any(families_of(plain_characters(str(text))) for text in some.tolist())
 
 
 def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
@@ -82,6 +83,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
     rest = [kept.order.form for kept, _ in chosen[1:]]
     if rest and others and not others[0].startswith(first.order.form + OR):
         others = tuple(OR.join([other, *rest]) for other in others)
+    times, without_zone = known.count_zones()
     facts = DateFacts(
         format=OR.join(kept.order.form for kept, _ in chosen),
         present=int(known.counts.sum()),
@@ -92,6 +94,8 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         example=example,
         evidence=first.evidence,
         rival=first.rival,
+        times=times,
+        without_zone=without_zone,
     )
     return DateColumn(known.by_rows(), facts)
 
@@ -106,12 +110,15 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         known.moments[unread] = moments
         rows.append(int(known.counts[unread[~np.isnat(moments)]].sum()))
     _read_iso(known, stated)
+    times, without_zone = known.count_zones()
     facts = DateFacts(
         format=stated,
         present=int(known.counts.sum()),
         rows=tuple(rows),
         misfits=known.misfits(),
         is_stated=True,
+        times=times,
+        without_zone=without_zone,
     )
     return DateColumn(known.by_rows(), facts)
 

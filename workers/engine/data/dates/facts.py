@@ -28,6 +28,8 @@ class DateFacts:
         rival: a format that fits misfits, and how many rows.
         is_stated: whether a person stated the format.
         is_digits: whether the column has whole numbers, such as 20211224.
+        times: how many rows have a time, if only some of these have a time zone; else 0.
+        without_zone: how many of these have none.
     """
 
     format: str
@@ -41,6 +43,8 @@ class DateFacts:
     rival: tuple[str, int] | None = None
     is_stated: bool = False
     is_digits: bool = False
+    times: int = 0
+    without_zone: int = 0
 
     @property
     def share(self) -> float:

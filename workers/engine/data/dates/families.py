@@ -33,6 +33,7 @@ class Family:
 
 
 CALENDAR_YEARS = (1700, 2199)
+LAST_MONTH = 12
 DIGIT_YEARS = (1900, 2100)
 """Plausible years in a form that other numbers have too."""
 
@@ -43,9 +44,13 @@ def _are_no_seasons(texts: Sequence[str]) -> bool:
     return len(years) < 2 or not all((first + 1) % 100 == second for first, second in years)
 
 
-def _are_padded(texts: Sequence[str]) -> bool:
-    """Return whether all texts have two digits for each part: 1.2.10 is rather a version or a chapter."""
-    return all(re.match(r"\d\d\.\d\d\.\d\d", text) for text in texts)
+def _are_days(texts: Sequence[str]) -> bool:
+    """Return whether all texts have two digits for each part, or one has a day that no version has.
+
+    1.2.10 alone is rather a version or a chapter.
+    """
+    is_padded = all(re.match(r"\d\d\.\d\d\.\d\d", text) for text in texts)
+    return is_padded or any(int(text.split(".")[0]) > LAST_MONTH for text in texts)
 
 
 def _have_years(texts: Sequence[str]) -> bool:
@@ -66,7 +71,7 @@ def _numeric() -> list[Family]:
         if mark in "/-":
             orders = (f"{d_m}{mark}%y", f"{m_d}{mark}%y", f"%y{mark}{m_d}")
             families.append(Family(orders, is_settled=False))
-    return [*families, Family(("%d.%m.%y",), accepts=_are_padded)]
+    return [*families, Family(("%d.%m.%y",), accepts=_are_days)]
 
 
 _NAMED = (

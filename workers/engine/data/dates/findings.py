@@ -37,7 +37,7 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
     for name, column in schema.items():
         if column.dates is None or _is_unused(column):
             continue
-        sentences = [*_several(name, column, column.dates)]
+        sentences = [*_several(name, column, column.dates), *_zones(name, column, column.dates)]
         offers = [*_offers(name, column, column.dates, columns)]
         with_doubts += bool(sentences or offers)
         if with_doubts <= MOST_NAMED:
@@ -188,6 +188,17 @@ def _several(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]
         yield (
             f"Column {name!r} has dates in {len(parts)} formats: {', '.join(parts)}. Each is read by its "
             "own; check that they come from sources with the same meaning."
+        )
+
+
+def _zones(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
+    """Yield the sentence on a column in which some times have a time zone, and some have none."""
+    if column.type == "date" and facts.without_zone:
+        is_one = facts.without_zone == 1
+        yield (
+            f"Column {name!r}: {facts.without_zone:,} of {facts.times:,} times "
+            f"{'has no time zone and is' if is_one else 'have no time zone and are'} read as UTC, while the "
+            "others have one."
         )
 
 

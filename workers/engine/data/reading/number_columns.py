@@ -9,6 +9,7 @@ from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among, read_number
 from jobs.spec.data.offers import Offer
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
 from workers.engine.data.reading.column_types import TypedColumn, convert
@@ -18,6 +19,7 @@ from workers.engine.data.reading.number_texts import (
     Numbers,
     Seen,
     format_of,
+    has_both_signs,
     has_codes,
     is_certain,
     look_at,
@@ -185,6 +187,13 @@ class NumberTexts:
                     f"Column {self._name!r} has numbers with several {kind}: {named} rows. They are not "
                     f"merged; write them in one of the {kind}.",
                 )
+        if has_both_signs(seen, self._present()):
+            comma = self._texts.first(lambda text: "," in text)[0]
+            point = self._texts.first(lambda text: "." in text)[0]
+            return (
+                f"Column {self._name!r} has numbers with decimal commas and with decimal points, such as "
+                f"{comma!r} and {point!r}, so they are read as words: write them with one of the signs.",
+            )
         return ()
 
     def _uncertain(self, form: NumberFormat, text: str) -> Offer:
@@ -217,6 +226,10 @@ class NumberTexts:
             return ()
         if (other := other_reading(seen, form, self._decimal)) is not None:
             return self._with_other_marks(form, other)
+        if form.minus_behind and self._request.type is None:
+            example = self._texts.first(lambda text: "-" in plain_characters(text)[1:])[0]
+            finding = f"numbers with a minus behind them, such as {example!r}, are negative."
+            return (self._offer_words(finding),)
         marked = seen.units.total() + seen.currencies.total()
         if (form.unit or form.percent or form.currency) and marked < seen.rows:
             mark = form.unit or form.currency or "%"

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest, ColumnType
+from jobs.spec.data.columns import WEIGHTS, ColumnRequest, ColumnType
+from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
+from workers.engine.data.findings.unread_forms import name_form
 from workers.engine.data.reading.column_texts import ColumnTexts
 from workers.engine.data.reading.column_types import (
     TypedColumn,
@@ -20,6 +22,7 @@ from workers.engine.data.reading.gap_evidence import decide_gaps, decide_gaps_of
 from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
+from workers.features.date_texts import without_dates
 
 
 def read_column(
@@ -57,6 +60,9 @@ def read_column(
     if request.role == "weight" and typed.type not in WEIGHTS:
         # The message of the conversion names the first value that is no number.
         return convert(texts.spread(texts.values), "number", name)
+    if typed.type == "date" and typed.values is not None and request.gap_words:
+        formats = typed.dates.format if typed.dates is not None else None
+        typed = typed._replace(values=without_dates(typed.values, request.gap_words, formats))
     if typed.type == "boolean" and request.gap_words is None:
         gaps = decide_gaps_of_booleans(name, texts, is_target=is_target)
         return typed._replace(gap_words=gaps.words, offers=(*typed.offers, *gaps.offers))
@@ -95,16 +101,17 @@ def _of_type(
         return typed._replace(gap_words=numbers.gap_words)
     tried = numbers.proposed()
     if kind is None:
-        return _proposed(texts, tried)
+        return _proposed(name, texts, tried)
     typed = TypedColumn(None, kind, gap_words=numbers.gap_words)
     # The form of a version states every type again, also one that no person chose.
     return typed if tried.values is not None else typed._replace(findings=tried.findings, offers=tried.offers)
 
 
-def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
+def _proposed(name: str, texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
     """Return a column with the type of its values.
 
     Args:
+        name: its name.
         texts: its texts.
         numbers: the column as numbers, or without values if it has other texts.
     """
@@ -116,9 +123,13 @@ def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
         typed = recognize(texts.values, are_gaps_stated=are_stated)
     else:
         typed = recognize_words(words, are_gaps_stated=are_stated)
+    findings = typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings)
+    is_word = typed.type in ("category", "text")
+    if is_word and (form := name_form(texts.first(lambda text: not is_gap(text)))) is not None:
+        findings = (*findings, f"Column {name!r}: {form}")
     return typed._replace(
         gap_words=numbers.gap_words,
-        findings=typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings),
+        findings=findings,
         offers=typed.offers if typed.type == "date" else (*typed.offers, *numbers.offers),
     )
 
@@ -131,6 +142,8 @@ def _read_values(
         raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
     form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
     values = _without_numbers(column, request.gap_words or (), form or NumberFormat())
+    if values.dtype.kind == "M":
+        values = without_dates(values, request.gap_words, None)
     stated = _stated_type(request)
     # Numbers to predict are no dates.
     typed = recognize(values, None if is_target or stated is not None else name)
@@ -146,7 +159,8 @@ def _read_values(
         offers = (_offer_thousands(name, values, form),)
     return typed._replace(
         values=None if values is column else values,
-        number_format=form if kind in NUMERIC else None,
+        # Also of words that were numbers in the file: in a request, 1.50 is the word 1.5.
+        number_format=form if kind != "date" else None,
         gap_words=request.gap_words,
         offers=(*typed.offers, *offers),
     )
@@ -162,8 +176,8 @@ def _without_numbers(column: Array, words: tuple[str, ...], form: NumberFormat) 
     numbers = numbers_among(words, form)
     if not numbers or column.dtype.kind not in "iuf":
         return column
-    is_gap = np.isin(column, numbers)
-    return np.where(is_gap, np.nan, column) if is_gap.any() else column
+    are_gaps = np.isin(column, numbers)
+    return np.where(are_gaps, np.nan, column) if are_gaps.any() else column
 
 
 def _offer_thousands(name: str, column: Array, form: NumberFormat) -> Offer:
