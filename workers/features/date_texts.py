@@ -22,6 +22,8 @@ NO_DATE = np.datetime64("NaT", "us")
 FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us")
 """The dates that a request and a fitted pipeline can have."""
 MAX_CHARACTERS = 200
+DIGIT_YEARS = (1900, 2100)
+"""Plausible years in a form that other numbers have too."""
 _HALVES = {"": 0, "a": 1, "p": 2}
 _MONTHS = 12
 _THURSDAY = 3
@@ -154,13 +156,20 @@ def iso_moments(texts: Sequence[str], formats: str) -> Array:
     """Return the moments by ISO 8601 of texts that have none by a column's date format, (rows,), or NaT.
 
     In a column whose format is digits alone, other digits are no date, as the numbers of a file are none.
+    Without hyphens, other numbers look like dates too, so only plausible years are read.
     """
     are_digits_known = any(pattern_of(form).is_digits for form in formats_of(formats))
-    moments = [
-        NO_DATE if are_digits_known and text.isdecimal() else iso_moment(text[:MAX_CHARACTERS])
-        for text in texts
-    ]
-    return np.asarray(moments, DATE)
+    moments = np.asarray(
+        [
+            NO_DATE if are_digits_known and text.isdecimal() else iso_moment(text[:MAX_CHARACTERS])
+            for text in texts
+        ],
+        DATE,
+    )
+    years = moments.astype("datetime64[Y]").astype(np.int64) + 1970
+    is_compact = np.asarray([text[4:5] != "-" for text in texts], bool)
+    is_plausible = (years >= DIGIT_YEARS[0]) & (years <= DIGIT_YEARS[1])
+    return np.where(is_compact & ~is_plausible, NO_DATE, moments)
 
 
 @functools.lru_cache(maxsize=1000)

@@ -1,5 +1,8 @@
 """Words that people write where a number or a date is missing."""
 
+from collections.abc import Mapping, Sequence
+
+MOST_NAMED = 5
 GAP_WORDS = frozenset(
     {
         *("-", "--", "---", "–", "—", ".", "..", "...", "…", "?", "/", "*", "#n/a", "#na", "<na>"),
@@ -23,3 +26,10 @@ def is_gap(field: str) -> bool:
     word = field.strip()
     # Most fields are longer, and are not compared.
     return not word or (len(word) <= LONGEST and word.lower() in GAP_WORDS)
+
+
+def named_words(words: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Return words with the number of their rows, for a sentence."""
+    named = [f"{word!r} in {counts[word]:,}" for word in words[:MOST_NAMED]]
+    more = len(words) - len(named)
+    return f"{', '.join(named)}{f' and {more} more words' if more else ''}"

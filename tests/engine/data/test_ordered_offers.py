@@ -34,3 +34,13 @@ def test_a_column_of_nearly_numbers_is_not_offered_as_a_feature_of_words(tmp_pat
         tmp_path, "size,n,y", [f"{value},{row % 7},{row % 2}" for row, value in enumerate(values)]
     )
     assert [(offer.change.name, offer.change.type) for offer in profile.offers] == [("size", "number")]
+
+
+def test_long_names_and_values_are_cut_in_offers_and_kept_in_their_changes(tmp_path: Path) -> None:
+    name, digits = f"{'n' * 300}_1", "9" * 2_000
+    rows = [f"{digits}{row % 5},{'q' * 400 if row == 7 else row},{row % 2}" for row in range(ROWS)]
+    profile = profile_of(tmp_path, f"{name},{name[:-1]}2,y", rows)
+    assert {offer.change.name for offer in profile.offers} == {name, f"{name[:-1]}2"}
+    for text in (*profile.findings, *(f"{offer.finding} {offer.label}" for offer in profile.offers)):
+        assert len(text) < 600, text
+    assert any(f"{'n' * 40}…{'n' * 17}_2" in offer.finding for offer in profile.offers)

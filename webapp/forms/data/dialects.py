@@ -33,13 +33,14 @@ LABELS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "encoding": ("Encoding", tuple(ENCODING_LABELS.items())),
     "decimal": ("Decimal sign", ((".", "point"), (",", "comma"))),
     "header": ("First row", (("true", "names"), ("false", "values"))),
-    "comments": ("Lines with #", (("true", "left out"), ("false", "rows"))),
+    "header_rows": ("Rows of the header", ()),
+    "comments": ("Comments", (("true", "left out"), ("false", "rows"))),
     "skip_lines": ("Lines above the table", ()),
     "sheet": ("Sheet", ()),
 }
 """Label and choices by field; without choices it is an entry. In requests, truth values are texts of JSON."""
 OF_TEXT = tuple(name for name in LABELS if name != "sheet")
-OF_WORKBOOKS = ("header", "comments", "skip_lines", "sheet")
+OF_WORKBOOKS = ("header", "header_rows", "comments", "skip_lines", "sheet")
 """The fields that a file of text has, and a workbook."""
 
 

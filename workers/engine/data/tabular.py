@@ -28,6 +28,7 @@ from workers.engine.data.dates.findings import find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.findings.doubts import sentences_on_decimals
+from workers.engine.data.findings.long_names import LongNames
 from workers.engine.data.findings.ordered_offers import order_offers
 from workers.engine.data.findings.writings import count_values
 from workers.engine.data.garbled import find_garbled
@@ -98,6 +99,27 @@ def make_table_profile(
     dates = find_date_issues(table.columns, schema.columns)
     ordered = order_offers(schema, dates.offers, target.y, target.task)
     answered = {offer.change.name for offer in ordered.offers if offer.change.role == "feature"}
+    long_names = LongNames(table.columns)
+    findings = (
+        *table.findings,
+        *schema.findings,
+        *ordered.sentences,
+        *left_out(schema.columns, answered=answered),
+        *find_garbled(schema.table.columns),
+        *_several_labels(schema, target.task),
+        *_in_order_of_time(schema),
+        *dates.sentences,
+        *sentences_on_decimals(schema),
+        *statistics.find_issues(
+            table,
+            target=schema.target,
+            features=schema.features,
+            class_labels=target.class_labels,
+            class_counts=counts,
+            duplicates=duplicates,
+            distinct={column.name: _values_of(column) for column in columns},
+        ),
+    )
     return Profile(
         rows=table.rows,
         kind="vector" if images is None else "image",
@@ -119,27 +141,8 @@ def make_table_profile(
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
-        findings=(
-            *table.findings,
-            *schema.findings,
-            *ordered.sentences,
-            *left_out(schema.columns, answered=answered),
-            *find_garbled(schema.table.columns),
-            *_several_labels(schema, target.task),
-            *_in_order_of_time(schema),
-            *dates.sentences,
-            *sentences_on_decimals(schema),
-            *statistics.find_issues(
-                table,
-                target=schema.target,
-                features=schema.features,
-                class_labels=target.class_labels,
-                class_counts=counts,
-                duplicates=duplicates,
-                distinct={column.name: _values_of(column) for column in columns},
-            ),
-        ),
-        offers=ordered.offers,
+        findings=tuple(map(long_names.cut, findings)),
+        offers=tuple(map(long_names.cut_in, ordered.offers)),
     )
 
 
@@ -220,6 +223,7 @@ def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> C
     names = ("role", "type", "reason", "number_format", "gap_words", "misfits")
     described_by = {name: getattr(schema, name) for name in names}
     described_by["merge_labels"] = bool(schema.merge_labels)
+    described_by["gap_counts"] = dict(schema.gap_counts)
     if schema.type == "date" and schema.dates is not None:
         described_by |= {"date_format": schema.dates.format, "misfits": schema.dates.misfits}
     category_words = words(columns, name) if schema.type == "category" else None

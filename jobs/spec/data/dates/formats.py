@@ -2,7 +2,8 @@
 
 A format has the directives of `strptime`, such as `%d.%m.%Y`, and `%q` for a quarter. It describes the date.
 A time may follow a whole day whether the format has one or not, since a time is never in doubt: `10:30`,
-`10:30:00.5`, `3:05 PM`, each with an offset from UTC or without. Several formats are separated by " or ".
+`10:30:00.5`, `3:05 PM`, each with an offset from UTC or without; before a day, as in `%H:%M %d.%m.%Y`, it may
+be any of these too. Several formats are separated by " or ".
 """
 
 import datetime
@@ -10,7 +11,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from jobs.spec.data.dates.directives import DAYS, DIRECTIVES, PERIODS, SPACE, SYNONYMS, TIME
+from jobs.spec.data.dates.directives import CLOCK, DAYS, DIRECTIVES, PERIODS, SPACE, SYNONYMS, TIME
 
 ISO = "%Y-%m-%d"
 ISO_NAME = re.compile(r"iso(?:[ -]?8601)?", re.IGNORECASE)
@@ -27,6 +28,7 @@ _TIMES = frozenset({"hour", "minute", "second", "fraction", "half", "zone"})
 _TIME_AT_END = re.compile(
     r"(?:[ T,:]+)%[HI](?:[:.h]%M(?:[:.]%S(?:[.,]%f)?)?)?(?: ?%p)?(?: ?%z|Z)?$|[ T,:]+%H%M(?:%S)?(?: ?%z|Z)?$"
 )
+_TIME_AT_BEGIN = re.compile(r"%[HI][:.h]%M(?:[:.]%S(?:[.,]%f)?)?(?: ?%p)?(?: ?%z|Z)?[ ,]+")
 _WINDOW = re.compile(r"%y\{([0-9]{4})\}")
 
 
@@ -127,6 +129,10 @@ def _regex(pieces: list[str], *, has_day: bool, has_time: bool) -> str:
         # Any usual time may be there, so that those at midnight or without seconds need no other format.
         if not any(piece in date for piece in ("%H", "%I", "%z")):
             return _regex(re.findall(r"%.|[^%]", date), has_day=True, has_time=False)
+    if has_time and (head := _TIME_AT_BEGIN.match(whole)) is not None:
+        date = whole[head.end() :]
+        if not any(piece in date for piece in ("%H", "%I", "%z")):
+            return CLOCK + _regex(re.findall(r"%.|[^%]", date), has_day=False, has_time=False)
     has_name = any(piece in ("%b", "%B") for piece in pieces)
     parts = []
     for place, piece in enumerate(pieces):

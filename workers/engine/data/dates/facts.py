@@ -27,6 +27,7 @@ class DateFacts:
         evidence: what has chosen the format among these; None if nothing has.
         rival: a format that fits misfits, and how many rows.
         is_stated: whether a person stated the format.
+        words: words behind dates that give no single offset from UTC; their column is none of dates.
         is_digits: whether the column has whole numbers, such as 20211224.
     """
 
@@ -41,6 +42,7 @@ class DateFacts:
     rival: tuple[str, int] | None = None
     is_stated: bool = False
     is_digits: bool = False
+    words: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:

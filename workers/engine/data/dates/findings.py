@@ -10,6 +10,7 @@ from jobs.spec.data.dates.formats import FIRST_YEAR, example_of, formats_of
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import NAMED_SHARE, DateFacts
+from workers.engine.data.dates.texts import MAX_EXAMPLE_CHARACTERS
 from workers.engine.data.schema import ColumnSchema
 from workers.engine.data.statistics import MOST_NAMED
 from workers.features.date_texts import read_dates
@@ -89,6 +90,13 @@ def _offer(
 
 def _possible_dates(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer]:
     """Yield the offer to read words or numbers as dates."""
+    if facts.words:
+        if facts.format:
+            finding = _about_words(name, facts)
+            yield _offer(
+                name, column, finding, f"Read as dates, without {facts.words[0]!r}", "date", facts.format
+            )
+        return
     example = example_of(facts.format)
     if facts.is_digits:
         finding = (
@@ -178,8 +186,23 @@ def _named(misfits: Misfits | None) -> str:
     return ", ".join(pairs) + (f", and {more:,} more rows have others" if more else "")
 
 
+def _about_words(name: str, facts: DateFacts) -> str:
+    """Return the sentence on a column of dates with a word behind them."""
+    named, example = " and ".join(map(repr, facts.words)), facts.example[:MAX_EXAMPLE_CHARACTERS]
+    gives = "gives" if len(facts.words) == 1 else "give"
+    return (
+        f"Column {name!r} has dates such as {example!r}. {named} {gives} no single offset from UTC, so "
+        "they are read as words."
+    )
+
+
 def _several(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
-    """Yield the sentence on a column that has several formats."""
+    """Yield the sentence on a column that has several formats, or several zones."""
+    if facts.words and not facts.format and column.role != "target":
+        yield (
+            f"{_about_words(name, facts)} To read them as dates, write them in UTC or with their offset, as "
+            "in 2021-12-24 15:05+01:00."
+        )
     if column.type == "date" and len(facts.rows) > 1:
         parts = [
             f"{rows:,} rows as {example_of(form)}"

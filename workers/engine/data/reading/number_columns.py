@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from jobs.spec.data.columns import ColumnRequest, ColumnType
-from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
+from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap, named_words
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among, read_number
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
 from workers.engine.data.reading.column_types import TypedColumn, convert
 from workers.engine.data.reading.exact_numbers import were_rounded
-from workers.engine.data.reading.gap_evidence import named_words
+from workers.engine.data.reading.number_arrays import MANY, count_forms
 from workers.engine.data.reading.number_texts import (
     Numbers,
     Seen,
@@ -140,7 +140,14 @@ class NumberTexts:
         return numbers._replace(values=np.where(np.isin(numbers.values, gaps), np.nan, numbers.values))
 
     def _look(self) -> Seen:
-        return look_at((text, count) for text, count in self._texts.counted() if not self._is_gap(text))
+        values, codes = self._texts
+        counted = self._texts.counted()
+        if len(values) > MANY:
+            every = np.ones(len(values), int)
+            counted = count_forms(
+                values, every if codes is None else np.bincount(codes, minlength=len(values))
+            )
+        return look_at((text, count) for text, count in counted if not self._is_gap(text))
 
     def _present(self) -> int:
         return sum(count for text, count in self._texts.counted() if not self._is_gap(text))

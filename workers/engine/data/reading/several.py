@@ -132,6 +132,7 @@ def read_csv_files(
         encoding="utf-8",
         skip_lines=0,
         comments=False,
+        header_rows=1,
     )
     try:
         table = read_csv(joined.path, limits, request, bad, spill, stay_texts)

@@ -7,7 +7,6 @@ from pathlib import Path
 from jobs.spec.data.delimiters import BLANK, FieldReader
 from jobs.spec.data.dialect import SAMPLE_BYTES, Dialect
 from jobs.spec.data.encodings import ENCODING_LABELS, codec_of
-from jobs.spec.data.text_rows import COMMENT
 
 SHOWN_LINES = 5
 SHOWN_CHARACTERS = 60
@@ -19,6 +18,7 @@ class Copying:
     def __init__(self, path: Path, dialect: Dialect, width: int, footer: int) -> None:
         self._path, self._dialect, self._width, self._footer = path, dialect, width, footer
         self._left_out: list[str] = []
+        self._further_header: list[str] = []
         self._zeros = self._replaced = self._count = 0
 
     def lines(self) -> Iterator[str]:
@@ -35,7 +35,7 @@ class Copying:
     def _rows(self) -> Iterator[str]:
         with self._path.open("rb") as file:
             codec = codec_of(self._dialect.encoding, file.read(SAMPLE_BYTES))
-        is_quoted = False
+        is_quoted, header_rows = False, 0
         with self._path.open(newline="", encoding=codec, errors="replace") as file:
             for number, line in enumerate(file):
                 if "\0" in line:
@@ -49,12 +49,18 @@ class Copying:
                     self._leave_out(line)
                     yield "\n"
                     continue
+                if header_rows < self._dialect.header_rows and line.strip():
+                    header_rows += 1
+                    if header_rows > 1:
+                        self._further_header.append(line.strip())
+                        yield "\n"
+                        continue
                 is_quoted ^= line.count('"') % 2 == 1
                 yield line
 
     def _is_comment(self, line: str) -> bool:
         """Return whether a line is a comment, and no row whose first value begins with the sign."""
-        if not self._dialect.comments or not line.startswith(COMMENT):
+        if not self._dialect.comments or not line.startswith(self._dialect.comment_sign):
             return False
         delimiter = self._dialect.delimiter
         return delimiter == BLANK or len(next(FieldReader(iter([line]), delimiter), [])) != self._width
@@ -67,7 +73,7 @@ class Copying:
 
     def findings(self) -> list[str]:
         """Return sentences on the lines left out and the characters replaced."""
-        findings = []
+        findings = self._findings_on_header()
         if self._count:
             more = (
                 f" and {self._count - len(self._left_out):,} more"
@@ -91,6 +97,15 @@ class Copying:
                 "wrong encoding, choose another one."
             )
         return findings
+
+    def _findings_on_header(self) -> list[str]:
+        if not self._further_header:
+            return []
+        rows, below = len(self._further_header) + 1, ", ".join(map(shown, self._further_header))
+        return [
+            f"The header has {rows} rows: names, and below them {below}. If these are values, read the file "
+            "again with 1 in Rows of the header (header_rows)."
+        ]
 
 
 def shown(text: str) -> str:
