@@ -88,7 +88,7 @@ HEADER_ROWS = (
             "temperature": ExpectedColumn("number", values=(2.5, 3.5, 4.5)),
             "y": ExpectedColumn("integer", "target", missing=0),
         },
-        findings=("The header has 2 rows: names, and below them 'm,°C,'",),
+        findings=("The header has 2 rows; 'm,°C,' below the names is left out.",),
         dialect={"header_rows": 2},
     ),
     case(
@@ -100,7 +100,7 @@ HEADER_ROWS = (
         "codes_of_a_survey.csv",
         csv_rows("Q1,Q2,Q3", "How old?,How many?,Which?", "31,2,x", "42,3,z", "53,1,x"),
         {"Q1": ExpectedColumn("integer", values=(31, 42, 53)), "Q3": ExpectedColumn("category")},
-        findings=("below them 'How old?,How many?,Which?'",),
+        findings=("'How old?,How many?,Which?' below the names is left out",),
     ),
     case(
         "levels_of_pandas.csv", LEVELS.to_csv().encode(), {**JOINED, "index": ExpectedColumn("integer", "id")}
@@ -110,6 +110,7 @@ HEADER_ROWS = (
         "levels_with_names.csv",
         NAMED_LEVELS.to_csv().encode(),
         {**JOINED, "row": ExpectedColumn("integer", values=(0, 1, 2))},
+        findings=("The header has 3 rows; their names are joined, as in 'a_mean'.",),
         dialect={"header_rows": 3},
     ),
     case(
@@ -155,8 +156,8 @@ EQUAL = pa.table([[1, 2, 3], ["x", "z", "x"], [4, 5, 6], [0, 1, 0]], names=["a",
 EQUAL_READ = {**READ, "a_2": ExpectedColumn("integer", values=(4, 5, 6))}
 SUFFIX = ("The header has 'a' 2 times; the further ones are called 'a_2'",)
 EQUAL_NAMES = (
-    case("equal_names.parquet", parquet_of(EQUAL), EQUAL_READ, findings=SUFFIX),
-    case("equal_names.arrow", arrow_of(EQUAL), EQUAL_READ, findings=SUFFIX),
+    case("equal_names.parquet", parquet_of(EQUAL), EQUAL_READ, findings=SUFFIX, source="parquet"),
+    case("equal_names.arrow", arrow_of(EQUAL), EQUAL_READ, findings=SUFFIX, source="arrow"),
 )
 FIXED_WIDTHS = (
     case(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobs.spec.data.file_limits import DEFAULT_LIMITS
-from tests.engine.data.collection import identifiers, labels
+from tests.engine.data.collection import headers, identifiers, labels
 from tests.engine.data.collection.case import TableCase
 from tests.engine.data.reading.test_large_files import assert_same
 from workers.engine.data.reading.csv_file import read_csv
@@ -16,7 +16,7 @@ from workers.engine.data.table import Table, read_arrow, read_parquet
 
 CASES = [
     case
-    for case in (*identifiers.CASES, *labels.CASES)
+    for case in (*identifiers.CASES, *labels.CASES, *headers.EQUAL_NAMES)
     if case.source in ("csv", "json_lines", "parquet", "arrow") and case.refusal is None
 ]
 

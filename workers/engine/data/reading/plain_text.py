@@ -246,5 +246,5 @@ def _copied(
     plain = Dialect(delimiter=delimiter, decimal=dialect.decimal, header=dialect.header)
     with copy.open("rb") as file:
         start = decode_start(file.read(SAMPLE_BYTES), "utf-8")
-    findings = (*copying.findings(), *footer.findings, *_guess(path, dialect, request))
+    findings = (*copying.findings(rows[0] if rows else ()), *footer.findings, *_guess(path, dialect, request))
     return PlainText(copy, plain, dialect, rows, start, _header(rows, dialect, path), findings)

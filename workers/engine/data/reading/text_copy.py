@@ -1,7 +1,7 @@
 """Copies the rows of a text file, with empty lines in place of titles, comments and notes."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.spec.data.delimiters import BLANK, FieldReader
@@ -18,7 +18,7 @@ class Copying:
     def __init__(self, path: Path, dialect: Dialect, width: int, footer: int) -> None:
         self._path, self._dialect, self._width, self._footer = path, dialect, width, footer
         self._left_out: list[str] = []
-        self._further_header: list[str] = []
+        self._header: list[str] = []
         self._zeros = self._replaced = self._count = 0
 
     def lines(self) -> Iterator[str]:
@@ -51,8 +51,8 @@ class Copying:
                     continue
                 if header_rows < self._dialect.header_rows and line.strip():
                     header_rows += 1
+                    self._header.append(line.strip())
                     if header_rows > 1:
-                        self._further_header.append(line.strip())
                         yield "\n"
                         continue
                 is_quoted ^= line.count('"') % 2 == 1
@@ -71,9 +71,13 @@ class Copying:
             if len(self._left_out) < SHOWN_LINES:
                 self._left_out.append(text)
 
-    def findings(self) -> list[str]:
-        """Return sentences on the lines left out and the characters replaced."""
-        findings = self._findings_on_header()
+    def findings(self, names: Sequence[str]) -> list[str]:
+        """Return sentences on the header, on the lines left out and on the characters replaced.
+
+        Args:
+            names: those of the columns, before equal ones get a number.
+        """
+        findings = self._findings_on_header(names)
         if self._count:
             more = (
                 f" and {self._count - len(self._left_out):,} more"
@@ -98,13 +102,21 @@ class Copying:
             )
         return findings
 
-    def _findings_on_header(self) -> list[str]:
-        if not self._further_header:
+    def _findings_on_header(self, names: Sequence[str]) -> list[str]:
+        first, *below = self._header
+        if not below:
             return []
-        rows, below = len(self._further_header) + 1, ", ".join(map(shown, self._further_header))
+        fields = next(FieldReader(iter([first]), self._dialect.delimiter), [])
+        pairs = zip(names, fields, strict=False)
+        joined = next((name for name, field in pairs if field and name.startswith(f"{field.strip()}_")), None)
+        if joined is None:
+            verb = "is" if len(below) == 1 else "are"
+            about = f"{', '.join(map(shown, below))} below the names {verb} left out"
+        else:
+            about = f"their names are joined, as in {joined!r}"
         return [
-            f"The header has {rows} rows: names, and below them {below}. If these are values, read the file "
-            "again with 1 in Rows of the header (header_rows)."
+            f"The header has {len(below) + 1} rows; {about}. If the lower ones are values, read the file again "
+            "with 1 in Rows of the header (header_rows)."
         ]
 
 
