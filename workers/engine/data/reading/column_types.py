@@ -125,7 +125,7 @@ def recognize_words(words: Words, *, are_gaps_stated: bool = False) -> TypedColu
 
 
 def _dates(texts: Array, codes: Array | None, distinct: Callable[[], tuple[Any, Array]]) -> TypedColumn:
-    """Return a column of dates; one of categories, with what is known of dates, if it has none.
+    """Return a column of dates; one of categories, with its possible dates, if too few are certain.
 
     Args:
         texts: of all rows with a value; each different one once if `codes` are given.

@@ -115,8 +115,8 @@ class Copying:
         else:
             about = f"their names are joined, as in {joined!r}"
         return [
-            f"The header has {len(below) + 1} rows; {about}. If the lower ones are values, read the file again "
-            "with 1 in Rows of the header (header_rows)."
+            f"The header has {len(below) + 1} rows; {about}. If the lower ones are values, read the file "
+            "again with 1 in Rows of the header (header_rows)."
         ]
 
 
