@@ -27,13 +27,15 @@ _UNITS = frozenset(
     )
 )
 """Units and types in lower case: one of them below a name shows a further row of the header."""
+_YEAR = re.compile(r"1[89]\d\d|20\d\d")
 _UNNAMED_LEVEL = re.compile(r"Unnamed: \d+_level_\d+")
 
 
 def count_header_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return how many of the first rows are the header; 1 if it is not certain that there are several."""
     width = len(rows[0]) if rows else 0
-    if any(is_number(field) for field in (rows[0] if rows else ())) or width < FEWEST_COLUMNS:
+    numbers = [field for field in (rows[0] if rows else ()) if is_number(field)]
+    if width < FEWEST_COLUMNS or (numbers and not (_has_levels(rows[0]) and all(map(_is_year, numbers)))):
         return 1
     for count in range(min(MOST_HEADER_ROWS, len(rows) - FEWEST_BELOW), 1, -1):
         header, body = rows[:count], rows[count:]
@@ -53,13 +55,15 @@ def _are_header(header: Sequence[Sequence[str]], body: Sequence[Sequence[str]]) 
     further = header[1:]
     if _names_the_labels(header):
         further = header[1:-1]
-    if not numeric or not all(_is_of_header(row, numeric) for row in further):
+    is_levels = _has_levels(header[0])
+    if not numeric or not all(
+        _is_of_header(row, numeric) or (is_levels and _has_years(row, columns, numeric)) for row in further
+    ):
         return False
     if any(row[place] and row[place] in columns[place] for row in further for place in others):
         return False
     if len(further) < len(header) - 1 and not further:
         return True
-    is_levels = _has_levels(header[0])
     return len(numeric) >= FEWEST_COLUMNS or is_levels or all(map(_is_unit, _texts(further, numeric)))
 
 
@@ -68,6 +72,17 @@ def _is_of_header(row: Sequence[str], numeric: Sequence[int]) -> bool:
     texts = [row[place] for place in numeric]
     named = sum(not is_gap(text) for text in texts)
     return not any(map(is_number, texts)) and named > 0 and 2 * named >= len(numeric)
+
+
+def _has_years(row: Sequence[str], columns: Sequence[Sequence[str]], numeric: Sequence[int]) -> bool:
+    """Return whether a row has years above numbers that are none."""
+    years = [row[place] for place in numeric if row[place]]
+    below = [field for place in numeric for field in columns[place]]
+    return len(years) > 1 and all(map(_is_year, years)) and not all(map(_is_year, below))
+
+
+def _is_year(text: str) -> bool:
+    return _YEAR.fullmatch(text) is not None
 
 
 def _names_the_labels(header: Sequence[Sequence[str]]) -> bool:
@@ -81,10 +96,9 @@ def _names_the_labels(header: Sequence[Sequence[str]]) -> bool:
 
 def _has_levels(names: Sequence[str]) -> bool:
     """Return whether a name is repeated beside itself, or is left empty there, as upper levels are."""
-    filled = list(names)
-    while filled and not filled[0]:
-        filled.pop(0)
-    return "" in filled or any(name == after for name, after in pairwise(filled))
+    filled = [place for place, name in enumerate(names) if name]
+    inner = names[filled[0] : filled[-1] + 1] if filled else []
+    return "" in inner or any(name == after for name, after in pairwise(inner))
 
 
 def _texts(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[str]:

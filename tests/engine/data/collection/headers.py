@@ -119,6 +119,23 @@ HEADER_ROWS = (
         {"Price_mean": ExpectedColumn("integer"), "Price_std": ExpectedColumn("integer")},
     ),
     case(
+        "years_in_wide_cells.csv",
+        csv_rows(",2019,,2020,", "b,q1,q2,q1,y", "x,1,4,6,0", "z,2,5,7,1", "x,3,6,8,0"),
+        {"b": ExpectedColumn("category"), "2019_q1": ExpectedColumn("integer", values=(1, 2, 3))},
+        target="2020_y",
+    ),
+    case(
+        "years_below_wide_cells.csv",
+        csv_rows("b,Sales,,Cost,", ",2019,2020,2019,2020", "x,1,4,6,0", "z,2,5,7,1", "x,3,6,8,0"),
+        {"b": ExpectedColumn("category"), "Sales_2020": ExpectedColumn("integer", values=(4, 5, 6))},
+    ),
+    case(
+        "names_missing_above_a_year.csv",
+        csv_rows("b,since,,y", "x,2019,4,0", "z,2020,5,1", "x,2021,6,0"),
+        {"since": ExpectedColumn("integer", values=(2019, 2020, 2021))},
+        dialect={"header_rows": 1},
+    ),
+    case(
         "word_in_the_first_row.csv",
         csv_rows("a,b,y", "error,x,0", "2,z,1", "3,x,0"),
         {"a": ExpectedColumn("category", values=("error", "2", "3"))},

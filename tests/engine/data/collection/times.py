@@ -45,6 +45,13 @@ BEHIND = (
         findings=("'Asia/Tokyo' and 'Europe/Berlin' give no single offset", "write them in UTC"),
     ),
     column_case(
+        "quarters_of_a_forecast",
+        ["2021Q1 plan", "2021Q2 plan", "2021Q3 plan"],
+        kind="category",
+        findings=("'plan' behind them is not understood",),
+        offers=(("d", {"type": "date", "date_format": "%YQ%q plan"}),),
+    ),
+    column_case(
         "names_behind_numbers",
         ["Elm Street 12 North", "Oak Road 7 South", "Elm Street 3 North"],
         kind="category",

@@ -189,11 +189,12 @@ def _named(misfits: Misfits | None) -> str:
 def _about_words(name: str, facts: DateFacts) -> str:
     """Return the sentence on a column of dates with a word behind them."""
     named, example = " and ".join(map(repr, facts.words)), facts.example[:MAX_EXAMPLE_CHARACTERS]
-    gives = "gives" if len(facts.words) == 1 else "give"
-    return (
-        f"Column {name!r} has dates such as {example!r}. {named} {gives} no single offset from UTC, so "
-        "they are read as words."
-    )
+    if ":" in example:
+        gives = "gives" if len(facts.words) == 1 else "give"
+        why = f"{named} {gives} no single offset from UTC"
+    else:
+        why = f"{named} behind them {'is' if len(facts.words) == 1 else 'are'} not understood"
+    return f"Column {name!r} has dates such as {example!r}. {why}, so they are read as words."
 
 
 def _several(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
