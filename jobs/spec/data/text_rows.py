@@ -97,13 +97,9 @@ def _sign_of_comments(lines: Sequence[str], *, are_stated: bool) -> CommentSign 
         lines: of the file.
         are_stated: whether a person chose that there are comments.
     """
-    filled = [line for line in lines if line.strip()]
-    for sign in COMMENT_SIGNS:
-        count = sum(line.startswith(sign) for line in filled)
-        # Values of a column may begin with the sign, such as colours: then most lines do.
-        if count and (are_stated or (count <= max(len(filled) / 2, 1) and _are_comments(lines, sign))):
-            return sign
-    return None
+    used = [sign for sign in COMMENT_SIGNS if any(line.startswith(sign) for line in lines)]
+    found = next((sign for sign in used if _are_comments(lines, sign)), None)
+    return USUAL_SIGN if found is None and are_stated and USUAL_SIGN in used else found
 
 
 def _are_comments(lines: Sequence[str], sign: CommentSign) -> bool:
@@ -119,6 +115,11 @@ def _are_comments(lines: Sequence[str], sign: CommentSign) -> bool:
     # A single line above may be the header, whose first name begins with the sign: "% change,price".
     first = 0 if len(commented) == 1 and sign != USUAL_SIGN else lines.index(others[0])
     among = [line for line in lines[first:] if line.startswith(sign)]
+    if len(commented) > max(len(others), 1):
+        # Values of a column may begin with the sign, such as colours: then most lines do, and are rows.
+        if among:
+            return False
+        among = commented[:-1]
     delimiter = delimiter_of("".join(others))
     if delimiter == sign:
         # The first field is empty.
@@ -127,7 +128,7 @@ def _are_comments(lines: Sequence[str], sign: CommentSign) -> bool:
     if width > 1 and any(len(row.fields) == width for row in parsed("".join(among), delimiter)):
         return False
     # Right above the other rows, one with numbers is a row too.
-    last = next(parsed(commented[-1] if not among else "", delimiter), None)
+    last = next(parsed(commented[-1], delimiter), None) if lines.index(commented[-1]) < first else None
     is_row = last is not None and len(last.fields) == width > 1 and any(map(is_number, last.fields))
     return delimiter == BLANK or not is_row
 

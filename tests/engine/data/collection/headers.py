@@ -40,6 +40,12 @@ COMMENTS = (
         dialect={"comment_sign": "%", "delimiter": " "},
     ),
     case(
+        "more_comments_than_rows.csv",
+        "".join(f"% line {line} of the notes, by hand\n" for line in range(20)).encode() + PLAIN,
+        READ,
+        findings=("20 lines that are no rows were left out",),
+    ),
+    case(
         "name_with_a_percent_sign.csv",
         csv_rows("% change,b,y", "1,x,0", "2,z,1", "3,x,0"),
         {"% change": ExpectedColumn("integer", values=(1, 2, 3))},

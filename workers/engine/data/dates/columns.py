@@ -91,7 +91,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         rows[forms.index(ISO)] += read
     first = chosen[0]
     others = tuple(OR.join([other, *forms[1:]]) for other in first.others)
-    if not others:
+    if not others and len(forms) < MAX_FORMATS:
         others = tuple(OR.join([*forms, other]) for other in unclear)
     facts = DateFacts(
         format=OR.join(forms),

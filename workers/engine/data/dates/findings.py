@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.spec.data.columns import LONE_ROLES, ColumnRequest, ColumnType
-from jobs.spec.data.dates.formats import FIRST_YEAR, example_of, formats_of
+from jobs.spec.data.dates.formats import FIRST_YEAR, MAX_FORMATS, example_of, formats_of
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import NAMED_SHARE, DateFacts
@@ -171,7 +171,7 @@ def _misfits(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offe
             f" {many} {example_of(form)}: if the column has both orders, no other date of it is certain."
         )
     yield _offer(name, column, finding, "Read it as category", "category")
-    if facts.rival is not None:
+    if facts.rival is not None and len(facts.rows) < MAX_FORMATS:
         both = f"{facts.format} or {facts.rival[0]}"
         label = f"Read these rows as {_order_of(facts.rival[0], facts.format)}"
         yield _offer(name, column, finding, label, "date", both)
