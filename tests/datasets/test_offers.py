@@ -148,7 +148,7 @@ def test_merged_labels_of_a_column_without_words_are_refused_with_their_field(
     pair = [{"name": "city"}, {"name": "bought", "merge_labels": True, **rule}]
     answer = send(api, columns=json.dumps(pair))
     assert answer.status_code == 422
-    problem = answer.json()["problems"][0]
+    problem = answer.json()["errors"][0]
     assert problem["pointer"] == "/columns/1/merge_labels"
     assert "merge_labels is for categories" in problem["message"]
     offering(api)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.data.dates.formats import FIRST_YEAR, formats_of, pattern_of
+from jobs.spec.data.dates.formats import EVERY_YEAR, FIRST_YEAR, formats_of, pattern_of
 from jobs.spec.data.dates.names import ZONES, month_number
 
 Array = npt.NDArray[Any]
@@ -62,13 +62,16 @@ def fraction_text(digits: str) -> str:
     return digits[:6].ljust(6, "0")
 
 
-def moments_of(parts: Mapping[str, Array], rows: int, first_year: int = FIRST_YEAR) -> Array:
+def moments_of(
+    parts: Mapping[str, Array], rows: int, first_year: int = FIRST_YEAR, years: tuple[int, int] = EVERY_YEAR
+) -> Array:
     """Return the moments for the parts of dates, (rows,) datetime64 in UTC, NaT for an impossible date.
 
     Args:
         parts: by the names of a pattern's fields, (rows,) int64 each; see `WORDS`.
         rows: how many there are.
         first_year: the first one that two digits can mean.
+        years: the first and the last one that four digits can mean.
     """
     if (short := parts.get("short_year")) is not None:
         parts = {**parts, "year": first_year + (short - first_year) % 100}
@@ -77,6 +80,8 @@ def moments_of(parts: Mapping[str, Array], rows: int, first_year: int = FIRST_YE
     zero = np.zeros(rows, np.int64)
     micros = (days * 86_400 + seconds - parts.get("zone", zero)) * 1_000_000 + parts.get("fraction", zero)
     moments = np.where(is_possible & is_time, micros, 0).astype(DATE)
+    if years != EVERY_YEAR:
+        is_possible &= (parts["year"] >= years[0]) & (parts["year"] <= years[1])
     is_possible &= is_time & (moments >= FIRST_DATE) & (moments <= LAST_DATE)
     return np.where(is_possible, moments, NO_DATE)
 
@@ -146,7 +151,8 @@ def read_dates(texts: Sequence[str], formats: str) -> Array:
         if matches:
             rows = [row for row, _ in matches]
             parts = _parts([match.groupdict("") for _, match in matches])
-            moments[rows] = moments_of(parts, len(rows), pattern_of(form).first_year)
+            pattern = pattern_of(form)
+            moments[rows] = moments_of(parts, len(rows), pattern.first_year, pattern.years)
     rest = np.flatnonzero(np.isnat(moments)).tolist()
     moments[rest] = iso_moments([stripped[row] for row in rest], formats)
     return moments

@@ -77,7 +77,7 @@ def trained(folder: Path, table: dict[str, Array], build: Build) -> tuple[Served
     path = build(folder, spec, file).rename(folder / "version.keras")
     served = read_table(path)
     assert served is not None
-    programs = Programs(models.load(path), max_batch=64, max_programs=4)
+    programs = Programs(models.load(path), 64, 4)
     signature = signature_of(load_model(path, folder), served.pipeline.features)
     arrays = read_arrays(Path(file.path))
     stored = {str(name): arrays[f"column_{place}"] for place, name in enumerate(arrays["columns"])}

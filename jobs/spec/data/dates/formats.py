@@ -20,6 +20,7 @@ MAX_FORMATS = 5
 MAX_FORMAT = 100
 FIRST_YEAR = 1969
 """Years of two digits are those from 1969 to 2068, as in POSIX. `%y{1930}` is for those from 1930 to 2029."""
+EVERY_YEAR = (1, 9999)
 EXAMPLE = datetime.datetime(2021, 12, 24, 15, 5, 30)
 EXAMPLES = "%d/%m/%Y for 24/12/2021, or %Y-%m-%d %H:%M for 2021-12-24 15:05"
 """For messages."""
@@ -30,6 +31,8 @@ _TIME_AT_END = re.compile(
 )
 _TIME_AT_BEGIN = re.compile(r"%[HI][:.h]%M(?:[:.]%S(?:[.,]%f)?)?(?: ?%p)?(?: ?%z|Z)?[ ,]+")
 _WINDOW = re.compile(r"%y\{([0-9]{4})\}")
+_YEARS = re.compile(r"%Y\{([0-9]{4})-([0-9]{4})\}")
+"""The first and the last year of a format whose other texts are no dates."""
 
 
 class DatePattern(NamedTuple):
@@ -41,6 +44,7 @@ class DatePattern(NamedTuple):
         is_digits: whether its texts are digits alone, so that numbers can be such dates.
         width: how many digits these are.
         first_year: the first one that two digits can mean.
+        years: the first and the last one that four digits can mean.
     """
 
     regex: str
@@ -48,6 +52,7 @@ class DatePattern(NamedTuple):
     is_digits: bool = False
     width: int = 0
     first_year: int = FIRST_YEAR
+    years: tuple[int, int] = EVERY_YEAR
 
 
 def formats_of(stated: str) -> tuple[str, ...]:
@@ -97,8 +102,14 @@ def pattern_of(form: str) -> DatePattern:
     has_only_digits = all(piece[0] == "%" and DIRECTIVES[piece[1]].digits for piece in pieces)
     width = sum(DIRECTIVES[piece[1]].digits for piece in pieces) if has_only_digits else 0
     first_year = int(match[1]) if (match := _WINDOW.search(form)) else FIRST_YEAR
+    years = (int(match[1]), int(match[2])) if (match := _YEARS.search(form)) else EVERY_YEAR
     names = tuple(re.compile(regex).groupindex)
-    return DatePattern(f"^(?i:{regex})$", names, has_only_digits, width, first_year)
+    return DatePattern(f"^(?i:{regex})$", names, has_only_digits, width, first_year, years)
+
+
+def with_years(form: str, years: tuple[int, int]) -> str:
+    """Return a format that reads years from the first to the last one alone."""
+    return form.replace("%Y", f"%Y{{{years[0]}-{years[1]}}}")
 
 
 def _bad(form: str, reason: str) -> ValueError:
@@ -111,7 +122,7 @@ def _pieces(form: str) -> list[str]:
     if len(form) > MAX_FORMAT:
         raise ValueError(f"a date format has at most {MAX_FORMAT} characters")
     # Several blanks in a row would make the expression slow, and mean no more than one.
-    whole = _WINDOW.sub("%y", re.sub(r"\s+", " ", form))
+    whole = _YEARS.sub("%Y", _WINDOW.sub("%y", re.sub(r"\s+", " ", form)))
     whole = re.sub(r"%[-#]?([ekhlZFTRD])", lambda match: SYNONYMS[match[1]], whole)
     whole = re.sub(r"%[-#]([a-zA-Z])", r"%\1", whole)
     pieces = re.findall(r"%.?|[^%]", whole, re.DOTALL)

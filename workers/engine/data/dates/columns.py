@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.data.dates.formats import ISO, MAX_FORMATS, OR, formats_of
+from jobs.spec.data.dates.formats import EVERY_YEAR, ISO, MAX_FORMATS, OR, formats_of, with_years
 from jobs.spec.data.dates.names import MONTHS
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateColumn, DateFacts
@@ -79,6 +79,9 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         if choice.others and not chosen:
             example = _differing(known, unread, choice)
         known.moments[unread[new]] = choice.order.moments[new]
+        if family.years != EVERY_YEAR and _has_dates(known, form):
+            # Requests are read by the format alone.
+            form = with_years(form, family.years)
         choice.order.form = form
         chosen.append(choice)
         rows.append(int(known.counts[unread[new]].sum()))
@@ -182,8 +185,13 @@ def _choice(family: Family, known: ColumnTexts, unread: Array) -> Choice | None:
     return choice
 
 
+def _has_dates(known: ColumnTexts, form: str) -> bool:
+    """Return whether a format would read further texts."""
+    return bool((~np.isnat(_dates(known.take(known.unread), form))).any())
+
+
 def _plausible(moments: Array, family: Family) -> Array:
-    if family.years == (1, 9999):
+    if family.years == EVERY_YEAR:
         return moments
     first, last = (np.datetime64(f"{year:04}", "Y") for year in family.years)
     years = moments.astype("datetime64[Y]")

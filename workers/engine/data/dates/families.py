@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from jobs.spec.data.dates.formats import pattern_of
+from jobs.spec.data.dates.formats import EVERY_YEAR, pattern_of
 from workers.engine.arrays import Array
 from workers.features.date_texts import DIGIT_YEARS
 
@@ -29,7 +29,7 @@ class Family:
 
     orders: tuple[str, ...]
     is_settled: bool = True
-    years: tuple[int, int] = (1, 9999)
+    years: tuple[int, int] = EVERY_YEAR
     accepts: Callable[[Sequence[str]], bool] | None = None
 
 
