@@ -76,7 +76,7 @@ def test_many_findings_with_offers_are_shown_in_parts_with_the_places_of_all(api
     make_ready(newest(), {**SHOP, "offers": many})
     page = squeezed(api.get(f"{PLACE}?project=yard").content.decode())
     assert page.count("/offers/") == SHOWN_OFFERS
-    assert f"{SHOWN_OFFERS} of 200 questions" in page
+    assert f"{SHOWN_OFFERS} of 200 choices" in page
     last = squeezed(api.get(f"{PLACE}?project=yard&offers=196").content.decode())
     assert page.count("Finding 0.") == 1
     assert last.count("/offers/") == 4

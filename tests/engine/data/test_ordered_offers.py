@@ -13,7 +13,7 @@ def profile_of(folder: Path, header: str, rows: list[str]) -> Profile:
     return Profile.model_validate(profiled(folder, source="csv", path=csv_file(folder, text)).profile)
 
 
-def test_a_wide_table_keeps_the_offers_on_roles_and_counts_the_others(tmp_path: Path) -> None:
+def test_a_wide_table_keeps_the_offers_on_target_and_roles_and_counts_the_others(tmp_path: Path) -> None:
     names = [f"c{column}" for column in range(200)]
     rows = [
         ",".join([str(row), *["unknown" if row == 3 else f"{row % 7}.5"] * 200, "yes" if row % 2 else "Yes"])
@@ -21,8 +21,8 @@ def test_a_wide_table_keeps_the_offers_on_roles_and_counts_the_others(tmp_path: 
     ]
     profile = profile_of(tmp_path, f"row_id,{','.join(names)},y", rows)
     changes = [offer.change for offer in profile.offers]
-    assert (changes[0].name, changes[0].role) == ("row_id", "feature")
-    assert any(change.name == "y" and change.merge_labels for change in changes)
+    assert (changes[0].name, changes[0].merge_labels) == ("y", True)
+    assert (changes[1].name, changes[1].role) == ("row_id", "feature")
     read_again = {change.name for change in changes if change.name in names}
     assert read_again == {*names[:30]}
     assert any(finding.startswith("170 more columns could be used") for finding in profile.findings)

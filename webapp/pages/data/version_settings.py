@@ -24,6 +24,7 @@ WITH_BAD_ROWS = ("csv", "json_lines", "xlsx", "images")
 
 SHOWN_OFFERS = 12
 """Findings with offers on one page."""
+MOST_MORE = 3
 
 
 class DateFormatChoice(NamedTuple):
@@ -107,7 +108,9 @@ def offers_page(offers: Sequence[Offer], request: Request) -> OffersPage:
     """Return the findings that `?offers=` chooses by the place of the first one."""
     first = read_place(request.GET.get("offers", ""))
     groups = group_offers(offers)
-    shown = groups[first : first + SHOWN_OFFERS]
+    # A few more are not worth a page of their own.
+    count = SHOWN_OFFERS if len(groups) - first > SHOWN_OFFERS + MOST_MORE else len(groups)
+    shown = groups[first : first + count]
     after = first + len(shown)
     return OffersPage(shown, len(groups), after if after < len(groups) else None)
 

@@ -103,8 +103,9 @@ def _recognize_texts(column: Array, *, are_gaps_stated: bool) -> TypedColumn:
         if all(map(accepts, head)) and (converted := convert(column, are_gaps_stated)) is not None:
             return TypedColumn(converted, kind)
     typed = _dates(present, None, lambda: distinct_of(column))
-    kind: ColumnType = "text" if _is_prose(present) else "category"
-    return typed if typed.type == "date" else typed._replace(values=column, type=kind)
+    if typed.type == "date":
+        return typed
+    return typed._replace(values=column, type="text" if _is_prose(present) else "category")
 
 
 def recognize_words(words: Words, *, are_gaps_stated: bool = False) -> TypedColumn:
