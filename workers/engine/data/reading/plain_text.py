@@ -32,10 +32,10 @@ from jobs.spec.data.encodings import (
 )
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.data.expansion import CHUNK_BYTES, check_expanded
-from workers.engine.data.reading.fixed_width import check_fixed_width
-from workers.engine.data.reading.footers import FOOTER_LINES, Footer, find_footer
 from workers.engine.data.reading.header import Header, read_header
-from workers.engine.data.reading.text_copy import Copying, shown
+from workers.engine.data.reading.text_files.fixed_width import check_fixed_width
+from workers.engine.data.reading.text_files.footers import FOOTER_LINES, Footer, find_footer
+from workers.engine.data.reading.text_files.text_copy import Copying, shown
 from workers.engine.errors import BadData, DamagedFile
 
 SAFE_DELIMITERS = frozenset({",", ";", "\t", "|", ":", "^", "~", "\x01"})

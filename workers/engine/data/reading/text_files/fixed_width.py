@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from jobs.spec.data.delimiters import BLANK
 from jobs.spec.data.dialect import Dialect
-from workers.engine.data.reading.text_copy import shown
+from workers.engine.data.reading.text_files.text_copy import shown
 from workers.engine.errors import BadData
 
 FEWEST_LINES = 3
