@@ -23,7 +23,7 @@ _UNITS = frozenset(
         "% ‰ pa hpa kpa mpa bar mbar v kv a ma w kw mw kwh mwh j kj n hz khz mhz l ml mol m/s km/h mph m2 m3 "
         "m² m³ ppm ppb eur usd gbp € $ £ count counts number numeric integer int int32 int64 float float32 "
         "float64 double decimal string str text varchar object category bool boolean date datetime time "
-        "timestamp",
+        "timestamp num chr dbl fct lgl",
     )
 )
 """Units and types in lower case: one of them below a name shows a further row of the header."""
@@ -64,7 +64,9 @@ def _are_header(header: Sequence[Sequence[str]], body: Sequence[Sequence[str]]) 
         return False
     if len(further) < len(header) - 1 and not further:
         return True
-    return len(numeric) >= FEWEST_COLUMNS or is_levels or all(map(_is_unit, _texts(further, numeric)))
+    # A first row of data may have one word in several columns of numbers: "Anna,absent,absent".
+    are_names = len(numeric) >= FEWEST_COLUMNS and all(_differ(_texts([row], numeric)) for row in further)
+    return are_names or is_levels or all(map(_is_unit, _texts(further, numeric)))
 
 
 def _is_of_header(row: Sequence[str], numeric: Sequence[int]) -> bool:
@@ -103,6 +105,10 @@ def _has_levels(names: Sequence[str]) -> bool:
 
 def _texts(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[str]:
     return [row[place] for row in rows for place in places if not is_gap(row[place])]
+
+
+def _differ(texts: Sequence[str]) -> bool:
+    return len({*texts}) == len(texts)
 
 
 def _is_unit(text: str) -> bool:

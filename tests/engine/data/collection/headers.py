@@ -148,6 +148,17 @@ HEADER_ROWS = (
         dialect={"header_rows": 1},
     ),
     case(
+        "one_word_in_the_first_row.csv",
+        csv_rows("name,a,b,y", "Anna,absent,absent,p", "Bob,1,2,q", "Carl,2,3,p"),
+        {"a": ExpectedColumn("category", values=("absent", "1", "2"))},
+        dialect={"header_rows": 1},
+    ),
+    case(
+        "types_below_names.csv",
+        csv_rows("a,b,y", "num,num,num", "1,2,0", "2,3,1", "3,5,0"),
+        {"a": ExpectedColumn("integer", values=(1, 2, 3))},
+    ),
+    case(
         "gaps_in_the_first_row.csv",
         csv_rows("a,b,y", "NA,n/a,0", "2,1,1", "3,1,0"),
         {"a": ExpectedColumn("number", missing=1), "b": ExpectedColumn("number", missing=1)},
