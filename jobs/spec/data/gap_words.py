@@ -1,8 +1,9 @@
 """Words that mean a missing value, and the rule that distinguishes them from values."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
+MOST_NAMED = 5
 GAP_WORDS = frozenset(
     {
         *("-", "--", "---", ":", "–", "—", ".", "..", "...", "…", "?", "/", "*", "#n/a", "#na", "<na>"),
@@ -54,3 +55,10 @@ def is_gap(field: str, among: Among = "numbers", stated: Collection[str] | None 
             return word in PROGRAM_WORDS
         case "words":
             return word in MARKERS
+
+
+def named_words(words: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Return words with the number of their rows, for a sentence."""
+    named = [f"{word!r} in {counts[word]:,}" for word in words[:MOST_NAMED]]
+    more = len(words) - len(named)
+    return f"{', '.join(named)}{f' and {more} more words' if more else ''}"

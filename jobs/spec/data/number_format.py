@@ -82,7 +82,8 @@ def core_pattern(decimal: str, thousands: str) -> str:
     return rf"(?:(?:{whole})(?:{sign}[0-9]*)?|{sign}[0-9]+)"
 
 
-def _pattern(form: NumberFormat) -> re.Pattern[str]:
+def pattern_of(form: NumberFormat) -> str:
+    """Return the regular expression of a whole text with a number, for both `re` and RE2."""
     currency = rf"(?:{re.escape(form.currency)} *)?" if form.currency else ""
     endings = [re.escape(text) for text in (form.currency, form.unit, "%" if form.percent else "") if text]
     behind = rf"(?: *(?:{'|'.join(endings)}))?" if endings else ""
@@ -92,7 +93,7 @@ def _pattern(form: NumberFormat) -> re.Pattern[str]:
         forms.append(rf"{currency}\( *{currency}({number}){behind} *\){behind}")
     if form.minus_behind:
         forms.append(rf"{currency}({number}) *-{behind}")
-    return re.compile("|".join(forms))
+    return "|".join(forms)
 
 
 def read_number(text: str, form: NumberFormat) -> float | None:
@@ -130,7 +131,7 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
         form: the format.
         convert: makes the number of digits with a decimal point.
     """
-    fullmatch, thousands, decimal = _pattern(form).fullmatch, form.thousands, form.decimal
+    fullmatch, thousands, decimal = re.compile(pattern_of(form)).fullmatch, form.thousands, form.decimal
 
     def value_of(digits: str) -> Any:
         if thousands:

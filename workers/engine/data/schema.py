@@ -47,6 +47,7 @@ class ColumnSchema:
         merged: these values.
         number_format: how its texts were numbers.
         gap_words: the words that were missing values.
+        gap_counts: these words among numbers and dates, with the number of their rows.
         misfits: the values that do not have its type.
     """
 
@@ -60,6 +61,7 @@ class ColumnSchema:
     merged: tuple[Group, ...] = ()
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
+    gap_counts: tuple[tuple[str, int], ...] = ()
     misfits: Misfits | None = None
 
 
@@ -183,6 +185,7 @@ class _ReadColumns:
             described,
             number_format=column.number_format,
             gap_words=column.gap_words,
+            gap_counts=column.gap_counts,
             misfits=column.misfits,
             dates=column.dates,
             has_chosen_type=request.type is not None,

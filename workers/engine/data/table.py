@@ -33,7 +33,7 @@ from workers.engine.data.reading.damage import reading
 from workers.engine.data.reading.exact_columns import with_exact_texts
 from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, EqualDecimals, loses_digits
 from workers.engine.data.reading.header import Header
-from workers.engine.data.reading.pandas_index import FrameColumns, frame_columns
+from workers.engine.data.reading.pandas_index import NUMBER, FrameColumns, different_names, frame_columns
 from workers.engine.data.reading.plain_columns import describe_durations, with_plain_columns
 from workers.engine.data.spilled import Spill, SpilledColumns, length
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array, trimmed
@@ -99,15 +99,17 @@ def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
         BadData: two are equal, or there are too many columns.
     """
     check_fields(names, file, limits)
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise BadData(f"{file} repeats {repeated[:20]}; every column needs a unique name")
     if "" in names:
         raise BadData(f"column {names.index('') + 1} of {file} has no name")
 
 
 def check_fields(names: Sequence[str], file: str, limits: FileLimits) -> None:
-    """Check that the names in a file differ; an empty one gets another name.
+    """Check the names in a file; an empty one, and one that another column has, get another name.
 
     Raises:
-        BadData: two are equal, or there are too many columns.
+        BadData: one is too long, or there are too many columns.
     """
     check_count(len(names), file, limits)
     if long := next((name for name in names if len(name) > MAX_NAME), None):
@@ -115,8 +117,6 @@ def check_fields(names: Sequence[str], file: str, limits: FileLimits) -> None:
             f"{file} has a column name of {len(long):,} characters, {long[:40]!r}…; at most {MAX_NAME} are "
             "read"
         )
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise BadData(f"{file} repeats {repeated[:20]}; every column needs a unique name")
 
 
 def check_count(columns: int, file: str, limits: FileLimits) -> None:
@@ -166,12 +166,16 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
         size = file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_NUMBER
         spill = spill.for_size(max(size, path.stat().st_size)) if spill is not None else None
         if spill is None:
-            return _described(_from_table(_readable(file.read(), limits), path, limits), file.schema_arrow)
+            table = _from_table(_readable(_with_different_names(file.read()), limits), path, limits)
+            return _described(table, file.schema_arrow)
         rows = file.metadata.num_rows
-        columns = frame_columns(file.schema_arrow)
-        table = _from_columns(
-            columns, rows, lambda name: file.read(columns=[name]), path, limits, spill.folder
-        )
+        schema = _with_different_names(file.schema_arrow.empty_table()).schema
+
+        def read(name: str) -> Any:
+            # Its column alone, if others have the same name in the file.
+            return _with_different_names(file.read(columns=[name.split(NUMBER)[0]])).select([name])
+
+        table = _from_columns(frame_columns(schema), rows, read, path, limits, spill.folder)
         return _described(table, file.schema_arrow)
 
 
@@ -206,14 +210,20 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
             # Arrow trusts the offsets in a file, and would read other memory of this process.
             batch.validate(full=True)
             parts.append(batch)
-        table = pa.Table.from_batches(parts, batches.schema)
+        table = _with_different_names(pa.Table.from_batches(parts, batches.schema))
         spill = spill.for_size(size) if spill is not None else None
         if spill is None:
             return _described(_from_table(_readable(table, limits), path, limits), batches.schema)
-        columns = frame_columns(batches.schema)
+        columns = frame_columns(table.schema)
         rows = table.num_rows
         read = _from_columns(columns, rows, lambda name: table.select([name]), path, limits, spill.folder)
         return _described(read, batches.schema)
+
+
+def _with_different_names(table: Any) -> Any:
+    """Return an Arrow table whose fields have different names; see `frame_columns`."""
+    names = table.schema.names
+    return table if len({*names}) == len(names) else table.rename_columns(different_names(names))
 
 
 def _bytes_of_views(batch: Any) -> int:

@@ -29,6 +29,7 @@ from workers.engine.data.dates.findings import DateFindings, find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.findings.doubts import sentences_on_decimals
+from workers.engine.data.findings.long_names import LongNames
 from workers.engine.data.findings.ordered_offers import OrderedOffers, order_offers
 from workers.engine.data.findings.small_floats import find_lost_numbers
 from workers.engine.data.findings.writings import count_values
@@ -102,6 +103,7 @@ def make_table_profile(
         duplicates=duplicates,
         distinct={column.name: _values_of(column) for column in columns},
     )
+    long_names = LongNames(table.columns)
     return Profile(
         rows=table.rows,
         kind="vector" if images is None else "image",
@@ -123,8 +125,10 @@ def make_table_profile(
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
-        findings=(*_findings(schema, ordered, (dates, far), target.task), *issues),
-        offers=ordered.offers,
+        findings=tuple(
+            map(long_names.cut, (*_findings(schema, ordered, (dates, far), target.task), *issues))
+        ),
+        offers=tuple(map(long_names.cut_in, ordered.offers)),
     )
 
 
@@ -240,6 +244,7 @@ def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> C
     names = ("role", "type", "reason", "number_format", "gap_words", "misfits")
     described_by = {name: getattr(schema, name) for name in names}
     described_by["merge_labels"] = bool(schema.merge_labels)
+    described_by["gap_counts"] = dict(schema.gap_counts)
     if schema.type == "date" and schema.dates is not None:
         described_by |= {"date_format": schema.dates.format, "misfits": schema.dates.misfits}
     category_words = words(columns, name) if schema.type == "category" else None

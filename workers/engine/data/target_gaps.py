@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobs.spec.data.gap_words import named_words
 from jobs.spec.sections.data import RowsWithoutTarget
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 from workers.engine.data.reading.column_texts import ColumnTexts
-from workers.engine.data.reading.gap_evidence import named_words
 from workers.engine.data.schema import Schema, with_role
 from workers.engine.data.spilled import editable, head
 from workers.engine.data.table import Table

@@ -24,6 +24,14 @@ TIME_WITHOUT_COLON = rf"(?:(?:{SPACE}+|{SPACE}*[T,]{SPACE}*){_TIME}"
 """A time after a date that has no colon between them."""
 
 
+CLOCK = (
+    r"(?P<hour>[0-9]{1,2})[:.h](?P<minute>[0-9]{2})"
+    r"(?:[:.](?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
+    rf"(?:{SPACE}*(?P<half>[ap])\.?{SPACE}?m\.?)?(?:{SPACE}*{ZONE})?(?:{SPACE}*,{SPACE}*|{SPACE}+)"
+)
+"""A time before a date."""
+
+
 class Directive(NamedTuple):
     """The text that a directive reads.
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from openpyxl.worksheet.worksheet import Worksheet
 
 from jobs.spec.data.columns import ColumnRequest, ColumnType
+from jobs.spec.data.number_format import NumberFormat
 from tests.engine.data.collection.case import ExpectedColumn, TableCase, csv_rows
 from tests.engine.data.collection.date_columns import NIGHT, column_case
 from tests.engine.data.collection.files import workbook
@@ -281,6 +282,12 @@ OTHERS = (
         b"\xef\xbb\xbf\xef\xbb\xbf" + csv_rows("x,y", "1,0", "2,1", "3,0"),
         {"x": ExpectedColumn("number")},
         requests=(ColumnRequest(name="\ufeffx", type="number"),),
+    ),
+    TableCase(
+        "two_marks_and_a_format.csv",
+        b"\xef\xbb\xbf\xef\xbb\xbf" + csv_rows("x,y", "1.234,0", "2.345,1", "3.456,0"),
+        {"x": ExpectedColumn("number", values=(1234.0, 2345.0, 3456.0))},
+        requests=(ColumnRequest(name="\ufeffx", number_format=NumberFormat(decimal=",", thousands=".")),),
     ),
 )
 CASES: tuple[TableCase, ...] = (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobs.spec.data.file_limits import DEFAULT_LIMITS
-from tests.engine.data.collection import dates, gaps, identifiers, labels, numbers
+from tests.engine.data.collection import dates, exports, gaps, headers, identifiers, labels, numbers, times
 from tests.engine.data.collection.case import TableCase
 from tests.engine.data.reading.test_large_files import assert_same
 from workers.engine.data.reading.csv_file import read_csv
@@ -16,7 +16,7 @@ from workers.engine.data.table import Table, read_arrow, read_parquet
 
 CASES = [
     case
-    for module in (dates, gaps, identifiers, labels, numbers)
+    for module in (dates, exports, gaps, headers, identifiers, labels, numbers, times)
     for case in module.CASES
     if case.source in ("csv", "json_lines", "parquet", "arrow") and case.refusal is None
 ]
@@ -43,8 +43,13 @@ def test_a_large_file_has_the_columns_roles_and_offers_of_a_small_one(
     path.write_bytes(case.content)
     small, large = read(path, case, None), read(path, case, spill)
     assert_same(large, small)
+    renamed = dict(small.renamed)
+    requests = [
+        request.model_copy(update={"name": renamed.get(request.name, request.name)})
+        for request in case.requests
+    ]
     proposed = [
-        propose(table, target=case.target, features=None, requests=case.requests) for table in (large, small)
+        propose(table, target=case.target, features=None, requests=requests) for table in (large, small)
     ]
     for part in ("columns", "target", "findings", "offers"):
         assert getattr(proposed[0], part) == getattr(proposed[1], part)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.data.dates.formats import ISO, MAX_FORMATS, OR, formats_of
+from jobs.spec.data.dates.formats import EVERY_YEAR, ISO, MAX_FORMATS, OR, formats_of, with_years
 from jobs.spec.data.dates.names import MONTHS
 from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
@@ -39,10 +39,15 @@ def may_have_dates(texts: Array, codes: Array | None = None) -> bool:
         texts: of all rows; each different one once if `codes` are given.
         codes: each row's position in `texts`.
     """
+    return any(families_of(plain_characters(text)) for text in some_texts(texts, codes))
+
+
+def some_texts(texts: Array, codes: Array | None = None) -> list[str]:
+    """Return texts of rows that are spread over a column; see `may_have_dates`."""
     rows = len(texts) if codes is None else len(codes)
     chosen = slice(None, None, max(rows // SAMPLED, 1))
     some = texts[chosen] if codes is None else texts[codes[chosen]]
-    return any(families_of(plain_characters(str(text))) for text in some.tolist())
+    return [str(text) for text in some.tolist()]
 
 
 def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
@@ -53,42 +58,51 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         codes: each row's position in `values`, (rows,).
     """
     known = dated_texts(values, codes)
-    chosen: list[tuple[Choice, int]] = []
-    families: list[Family] = []
-    others: tuple[str, ...] = ()
+    chosen: list[Choice] = []
+    rows: list[int] = []
+    done: set[Family] = set()
+    unclear: tuple[str, ...] = ()
     example = ""
-    while len(chosen) < MAX_FORMATS and len(unread := known.unread):
-        found = _best_family(known, unread, {*families})
+    # ISO 8601 is read in addition.
+    while len(chosen) < MAX_FORMATS - 1 and len(unread := known.unread):
+        found = _best_family(known, unread, done)
         if found is None:
             break
         family, choice = found
-        families.append(family)
+        done.add(family)
         new = ~np.isnat(choice.order.moments)
         form = _with_long_month(choice.order.form, known, unread[new])
         if choice.others and choice.evidence is None and chosen:
             # Which dates these are is not known, so they remain misfits; the first format keeps its own.
-            others = tuple(
-                OR.join([*(kept.order.form for kept, _ in chosen), other]) for other in (form, *choice.others)
-            )
-            example = _differing(known, unread, choice)
-            break
+            if not example:
+                unclear, example = (form, *choice.others), _differing(known, unread, choice)
+            continue
         if choice.others and not chosen:
-            others, example = choice.others, _differing(known, unread, choice)
+            example = _differing(known, unread, choice)
         known.moments[unread[new]] = choice.order.moments[new]
+        if family.years != EVERY_YEAR and _has_dates(known, form):
+            # Requests are read by the format alone.
+            form = with_years(form, family.years)
         choice.order.form = form
-        chosen.append((choice, int(known.counts[unread[new]].sum())))
+        chosen.append(choice)
+        rows.append(int(known.counts[unread[new]].sum()))
     if not chosen:
         return None
-    first = chosen[0][0]
-    rest = [kept.order.form for kept, _ in chosen[1:]]
-    if rest and others and not others[0].startswith(first.order.form + OR):
-        others = tuple(OR.join([other, *rest]) for other in others)
+    forms = [choice.order.form for choice in chosen]
+    if read := _read_iso(known, OR.join(forms)):
+        if ISO not in forms:
+            forms, rows = [*forms, ISO], [*rows, 0]
+        rows[forms.index(ISO)] += read
+    first = chosen[0]
+    others = tuple(OR.join([other, *forms[1:]]) for other in first.others)
+    if not others and len(forms) < MAX_FORMATS:
+        others = tuple(OR.join([*forms, other]) for other in unclear)
     times, without_zone = known.count_zones()
     facts = DateFacts(
-        format=OR.join(kept.order.form for kept, _ in chosen),
+        format=OR.join(forms),
         present=int(known.counts.sum()),
-        rows=tuple(rows for _, rows in chosen),
-        impossible=known.count_impossible([kept.order.form for kept, _ in chosen]),
+        rows=tuple(rows),
+        impossible=known.count_impossible(forms),
         misfits=known.misfits(),
         others=others,
         example=example,
@@ -123,10 +137,16 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
     return DateColumn(known.by_rows(), facts)
 
 
-def _read_iso(known: DatedTexts, formats: str) -> None:
-    """Read the texts by ISO 8601 that no format of a column has read, as requests do."""
+def _read_iso(known: DatedTexts, formats: str) -> int:
+    """Read the texts by ISO 8601 that no format of a column has read, as requests do.
+
+    Returns:
+        How many rows have such a text.
+    """
     unread = known.unread
-    known.moments[unread] = iso_moments(known.take(unread).to_pylist(), formats)
+    moments = iso_moments(known.take(unread).to_pylist(), formats)
+    known.moments[unread] = moments
+    return int(known.counts[unread[~np.isnat(moments)]].sum())
 
 
 def _dates(texts: Any, form: str) -> Array:
@@ -172,8 +192,13 @@ def _choice(family: Family, known: DatedTexts, unread: Array) -> Choice | None:
     return choice
 
 
+def _has_dates(known: DatedTexts, form: str) -> bool:
+    """Return whether a format would read further texts."""
+    return bool((~np.isnat(_dates(known.take(known.unread), form))).any())
+
+
 def _plausible(moments: Array, family: Family) -> Array:
-    if family.years == (1, 9999):
+    if family.years == EVERY_YEAR:
         return moments
     first, last = (np.datetime64(f"{year:04}", "Y") for year in family.years)
     years = moments.astype("datetime64[Y]")

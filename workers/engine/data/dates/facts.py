@@ -27,6 +27,7 @@ class DateFacts:
         evidence: what has chosen the format among these; None if nothing has.
         rival: a format that fits misfits, and how many rows.
         is_stated: whether a person stated the format.
+        words: words behind dates that give no single offset from UTC; their column is none of dates.
         is_digits: whether the column has whole numbers, such as 20211224.
         times: how many rows have a time, if only some of these have a time zone; else 0.
         without_zone: how many of these have none.
@@ -45,6 +46,7 @@ class DateFacts:
     is_digits: bool = False
     times: int = 0
     without_zone: int = 0
+    words: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:

@@ -62,7 +62,7 @@ def _dates_of_part(texts: Any, form: str) -> Array:
     if len(places):
         matched = groups.filter(fits)
         parts = {field: _numbers(pc.struct_field(matched, field), field) for field in pattern.fields}
-        moments[places] = moments_of(parts, len(places), pattern.first_year)
+        moments[places] = moments_of(parts, len(places), pattern.first_year, pattern.years)
     return moments
 
 

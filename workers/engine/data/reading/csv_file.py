@@ -85,6 +85,7 @@ def _read(
     rows = CsvRows(
         source, text.path.name, text.dialect, text.header.fields, _empty_lines(text.start), BLOCK_BYTES
     )
+    stay_texts = text.header.new_names(stay_texts)
     table = CsvTable(rows, text.header.names, limits, stay_texts, bad)
     try:
         columns, facts = table.read(spill)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jobs.spec.data.columns import ColumnRequest
-from jobs.spec.data.gap_words import MARKERS, is_gap
+from jobs.spec.data.gap_words import MARKERS, MOST_NAMED, is_gap, named_words
 from jobs.spec.data.offers import Offer
 from workers.engine.data.reading.column_texts import ColumnTexts
 
@@ -17,7 +17,6 @@ CODE = re.compile(r"[A-Z]{2}")
 FEWEST_CODES = 3
 CODES_AMONG_VALUES = 0.8
 """NA among so many different codes of two letters is a code."""
-MOST_NAMED = 5
 
 
 class DecidedGaps(NamedTuple):
@@ -120,13 +119,6 @@ def _offers(
             )
         )
     return tuple(offers)
-
-
-def named_words(words: Sequence[str], counts: Mapping[str, int]) -> str:
-    """Return words with the number of their rows, for a sentence."""
-    named = [f"{word!r} in {counts[word]:,}" for word in words[:MOST_NAMED]]
-    more = len(words) - len(named)
-    return f"{', '.join(named)}{f' and {more} more words' if more else ''}"
 
 
 def _listed(words: Sequence[str]) -> str:

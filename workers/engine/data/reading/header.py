@@ -1,7 +1,7 @@
 """Names the columns of a table, also those without a name, and those with the name of another one."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from jobs.spec.data.text_headers import is_number
@@ -36,6 +36,11 @@ class Header(NamedTuple):
     def fields(self) -> list[str]:
         """The names of all fields in a row."""
         return [*self.names, *(f"\0{number}" for number in range(self.spare))]
+
+    def new_names(self, names: Iterable[str]) -> frozenset[str]:
+        """Return names of columns as the table has them: earlier releases kept all names of the file."""
+        renamed = dict(self.renamed)
+        return frozenset(renamed.get(name, name) for name in names)
 
 
 def read_header(rows: Sequence[Sequence[str]], *, delimiter: str, has_names: bool) -> Header:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jobs.spec.data.columns import ColumnRequest, ColumnType
-from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.gap_words import is_gap, named_words
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among, read_number
 from jobs.spec.data.offers import Offer
 from jobs.spec.data.plain_characters import plain_characters
@@ -14,7 +14,7 @@ from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
 from workers.engine.data.reading.column_types import TypedColumn, convert
 from workers.engine.data.reading.exact_numbers import were_rounded
-from workers.engine.data.reading.gap_evidence import named_words
+from workers.engine.data.reading.number_arrays import MANY, count_forms
 from workers.engine.data.reading.number_texts import (
     Numbers,
     Seen,
@@ -61,7 +61,8 @@ class NumberTexts:
     ) -> None:
         self._name, self._texts, self._request, self._decimal = name, texts, request, decimal
         self._is_target = is_target
-        self._is_gap = partial(is_gap, stated=request.gap_words)
+        # Stated words are empty texts by now. Of those, a form of numbers may be one: 123 has the form 999.
+        self._is_gap = partial(is_gap, stated=None if request.gap_words is None else ())
 
     @property
     def gap_words(self) -> tuple[str, ...] | None:
@@ -141,7 +142,14 @@ class NumberTexts:
         return numbers._replace(values=np.where(np.isin(numbers.values, gaps), np.nan, numbers.values))
 
     def _look(self) -> Seen:
-        return look_at((text, count) for text, count in self._texts.counted() if not self._is_gap(text))
+        values, codes = self._texts
+        counted = self._texts.counted()
+        if len(values) > MANY:
+            every = np.ones(len(values), int)
+            counted = count_forms(
+                values, every if codes is None else np.bincount(codes, minlength=len(values))
+            )
+        return look_at((text, count) for text, count in counted if not self._is_gap(text))
 
     def _present(self) -> int:
         return sum(count for text, count in self._texts.counted() if not self._is_gap(text))

@@ -19,6 +19,7 @@ from jobs.spec.data.number_format import (
 )
 from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
+from workers.engine.data.reading.number_arrays import MANY, read_plain
 
 CURRENCY_CODES = frozenset(
     re.findall(
@@ -225,7 +226,11 @@ def read_numbers(texts: Array, form: NumberFormat, is_gap: Callable[[str], bool]
     numbers = np.full(len(texts), np.nan)
     misfits = []
     read = reader_of(form)
-    for place, text in enumerate(texts.tolist()):
+    places = np.arange(len(texts))
+    if len(texts) > MANY:
+        numbers = read_plain(texts, form)
+        places = np.flatnonzero(np.isnan(numbers))
+    for place, text in zip(places.tolist(), texts[places].tolist(), strict=True):
         if not text:
             continue
         if (number := read(text)) is not None:

@@ -112,11 +112,13 @@ def read_csv_files(
                     joined.begin(path.name, skipped)
                     _append(source, target, joined, text.dialect, order, spaced=spaced)
     first = texts[0]
+    stay_texts = first.header.new_names(stay_texts)
     request = DialectRequest(
         **first.dialect.model_dump(include={"delimiter", "decimal", "header"}),
         encoding="utf-8",
         skip_lines=0,
         comments=False,
+        header_rows=1,
     )
     try:
         table = read_csv(joined.path, limits, request, bad, spill, stay_texts)

@@ -9,6 +9,7 @@ from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
+from workers.engine.data.encode import missing
 from workers.engine.data.findings.unread_forms import name_form
 from workers.engine.data.reading.column_texts import ColumnTexts
 from workers.engine.data.reading.column_types import (
@@ -42,7 +43,32 @@ def read_column(
     """
     texts = ColumnTexts.of(columns, name)
     if texts is None:
-        return _read_values(name, columns[name], request, table, is_target=is_target)
+        typed = _read_values(name, columns[name], request, table, is_target=is_target)
+        counts = table.gap_words.get(name, {})
+    else:
+        typed = _read_texts(name, texts, request, table, is_target=is_target)
+        counts = _gap_counts(texts, typed, request.gap_words)
+    return typed._replace(gap_counts=tuple(counts.items()))
+
+
+def _gap_counts(texts: ColumnTexts, typed: TypedColumn, stated: tuple[str, ...] | None) -> Mapping[str, int]:
+    """Return the words where numbers, dates or truth values are missing, with the number of their rows."""
+    if (
+        typed.values is None
+        or typed.type in ("category", "text")
+        or not (gaps := missing(typed.values)).any()
+    ):
+        return {}
+    if texts.codes is None:
+        # Few rows are gaps, and all of a column's texts would take long.
+        texts = ColumnTexts(texts.values[gaps])
+    return texts.gap_words() if stated is None else texts.count_words(stated)
+
+
+def _read_texts(
+    name: str, texts: ColumnTexts, request: ColumnRequest, table: Table, *, is_target: bool
+) -> TypedColumn:
+    """Return a text column; see `read_column`."""
     sign: DecimalSign = table.dialect.decimal if table.dialect is not None else "."
     original = texts
     if request.gap_words is not None:
