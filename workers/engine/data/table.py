@@ -22,7 +22,7 @@ from workers.engine.data.expansion import (
     read_npy,
     too_large,
 )
-from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.archives.archive import open_archive
 from workers.engine.data.reading.arrow_lists import (
     check_columns,
     check_parquet_lists,

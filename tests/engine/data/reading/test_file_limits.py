@@ -15,7 +15,7 @@ import pytest
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.profile import Profile
 from tests.engine.helpers import csv_file, profiled
-from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.archives.archive import open_archive
 from workers.engine.data.reading.csv_file import read_csv
 from workers.engine.data.store import read_arrays, write_npz
 from workers.engine.data.table import Table, read_arrow, read_npz, read_parquet

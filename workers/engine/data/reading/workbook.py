@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.data.expansion import BYTES_PER_NUMBER, CHUNK_BYTES, check_expanded
-from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.archives.archive import open_archive
 from workers.engine.data.reading.damage import reading
 from workers.engine.data.reading.merged_cells import MergedCells
 from workers.engine.errors import BadData
