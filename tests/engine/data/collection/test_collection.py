@@ -20,6 +20,7 @@ from tests.engine.data.collection import (
     identifiers,
     labels,
     numbers,
+    quotes,
     times,
 )
 from tests.engine.data.collection.case import TableCase
@@ -27,7 +28,7 @@ from tests.engine.helpers import profiled
 from workers.engine.data.store import read_arrays
 from workers.engine.errors import BadData
 
-MODULES = (dates, exports, files, gaps, headers, identifiers, labels, numbers, times)
+MODULES = (dates, exports, files, gaps, headers, identifiers, labels, numbers, quotes, times)
 CASES: tuple[TableCase, ...] = tuple(case for module in MODULES for case in module.CASES)
 
 

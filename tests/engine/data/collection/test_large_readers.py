@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from jobs.spec.data.file_limits import DEFAULT_LIMITS
-from tests.engine.data.collection import dates, exports, gaps, headers, identifiers, labels, numbers, times
+from tests.engine.data.collection import (
+    dates,
+    exports,
+    gaps,
+    headers,
+    identifiers,
+    labels,
+    numbers,
+    quotes,
+    times,
+)
 from tests.engine.data.collection.case import TableCase
 from tests.engine.data.reading.test_large_files import assert_same
 from workers.engine.data.reading.csv_file import read_csv
@@ -16,7 +26,7 @@ from workers.engine.data.table import Table, read_arrow, read_parquet
 
 CASES = [
     case
-    for module in (dates, exports, gaps, headers, identifiers, labels, numbers, times)
+    for module in (dates, exports, gaps, headers, identifiers, labels, numbers, quotes, times)
     for case in module.CASES
     if case.source in ("csv", "json_lines", "parquet", "arrow") and case.refusal is None
 ]

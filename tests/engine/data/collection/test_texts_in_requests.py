@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from jobs.spec.data.features import positions_of
-from tests.engine.data.collection import dates, exports, gaps, numbers
+from tests.engine.data.collection import dates, exports, gaps, numbers, quotes, times
 from tests.engine.data.collection.case import TableCase
 from tests.engine.data.collection.test_requests import fitted
 from workers.features.values import BadValue
 
 CASES = [
     case
-    for case in (*dates.CASES, *exports.CASES, *gaps.CASES, *numbers.CASES)
+    for module in (dates, exports, gaps, numbers, quotes, times)
+    for case in module.CASES
     if case.source == "csv" and case.refusal is None and len(case.content) < 2_000
 ]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from workers.engine.data.reading.text_files.foreign_quotes import name_single_quotes
 from workers.engine.errors import BadData
 from workers.engine.formulas import quoted
 
@@ -49,14 +50,15 @@ class BadRows:
             number, reason, text = self.rows[0]
             raise BadData(
                 f"{count:,} of {rows + count:,} rows of {name} cannot be read; at most a share of "
-                f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}; "
-                f"{REMEDY}"
+                f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}"
+                f"{name_single_quotes(text)}; {REMEDY}"
             )
 
     def refusal(self, name: str) -> BadData:
         """Return the error for the last row, which ended the reading of a file."""
         number, reason, text = self.rows[-1]
-        return BadData(f"line {number} of {name} has {reason}: {_shown(text)}; {REMEDY}")
+        remedy = f"{name_single_quotes(text)}; {REMEDY}"
+        return BadData(f"line {number} of {name} has {reason}: {_shown(text)}{remedy}")
 
     def write(self, path: Path) -> None:
         """Write the rows to a CSV file. Texts that a spreadsheet would evaluate as a formula are quoted."""
