@@ -15,6 +15,12 @@ BEFORE = (
         ["08:30 12/13/2021", "09:30:15 01/02/2022"],
         ["2021-12-13T08:30", "2022-01-02T09:30:15"],
     ),
+    column_case(
+        "times_before_days_of_which_one_has_a_zone",
+        ["15:05 CET 2021-12-24", "15:05 2021-12-25", "16:05 CET 2021-12-26"],
+        ["2021-12-24T14:05", "2021-12-25T15:05", "2021-12-26T15:05"],
+        findings=("1 of 3 times has no time zone and is read as UTC",),
+    ),
 )
 BEHIND = (
     column_case(
@@ -30,6 +36,12 @@ BEHIND = (
         ["24.12.2021 15:05 Uhr", "25.12.2021 8:00 Uhr"],
         kind="category",
         findings=("'Uhr' gives no single offset",),
+        offers=(("d", {"type": "date", "date_format": "%d.%m.%Y %H:%M Uhr"}),),
+    ),
+    column_case(
+        "german_clock_in_arabic_digits",
+        ["٢٤.١٢.٢٠٢١ ١٥:٠٥ Uhr", "٢٥.١٢.٢٠٢١ ١٥:٠٥ Uhr"],
+        kind="category",
         offers=(("d", {"type": "date", "date_format": "%d.%m.%Y %H:%M Uhr"}),),
     ),
     column_case(

@@ -18,8 +18,8 @@ MAX_EXAMPLES = 5
 MAX_EXAMPLE_CHARACTERS = 100
 TIMED = r"[0-9]:[0-9]{2}"
 """Of texts with a time of the day."""
-ZONED = rf"(?i:[:.h][0-9]{{2}}(?:[.,][0-9]{{1,9}})?(?:{SPACE}*[ap]\.?{SPACE}?m\.?)?{SPACE}*{ZONE})$"
-"""Of those whose time has a zone."""
+ZONED = rf"(?i:[:.h][0-9]{{2}}(?:[.,][0-9]{{1,9}})?(?:{SPACE}*[ap]\.?{SPACE}?m\.?)?{SPACE}*{ZONE})(?:$|[ ,])"
+"""Of those whose time has a zone, before the date or behind it."""
 SEARCHED = 1_000
 """Misfits among which the first ones of the column are looked for."""
 

@@ -65,7 +65,7 @@ def _divided(text: str) -> tuple[str, str]:
 
 def _with_format(facts: DateFacts, values: Any, codes: Array, form: str, word: str) -> DateFacts:
     """Return facts with the format that reads the dates without regard to the word, if there is one."""
-    clock = _CLOCK.search(facts.example)
+    clock = _CLOCK.search(plain_characters(facts.example))
     between = " " if clock is None or clock["between"].strip() != "T" else "T"
     forms = [f"{form}{word}"] if clock is None else [f"{form}{between}{time}{word}" for time in _CLOCKS]
     stated = read_stated(values, codes, OR.join(forms)).facts

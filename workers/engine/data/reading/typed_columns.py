@@ -10,7 +10,6 @@ from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_amon
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
-from workers.engine.data.findings.unread_forms import name_form
 from workers.engine.data.reading.column_texts import ColumnTexts
 from workers.engine.data.reading.column_types import (
     TypedColumn,
@@ -21,6 +20,7 @@ from workers.engine.data.reading.column_types import (
 )
 from workers.engine.data.reading.gap_evidence import decide_gaps, decide_gaps_of_booleans
 from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
+from workers.engine.data.reading.unread_forms import name_form
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
 from workers.features.date_texts import without_dates
