@@ -1,5 +1,6 @@
 """A finding with an offer is corrected by one button, or by one request, in a new version."""
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.datasets.making import SHOP, make_ready
 from tests.datasets.test_api import send
 from tests.markup import squeezed
 from tests.world import World
+from webapp.pages.data.version_settings import SHOWN_OFFERS
 
 NUMBERS = {
     "finding": "Column 'bought': 39 of 40 values are numbers; row 7 has 'len'.",
@@ -68,6 +70,27 @@ def test_several_offers_for_one_finding_are_buttons_under_one_sentence(api: Clie
     assert newest().request["columns"] == [{"name": "bought", "type": "category"}]
 
 
+def test_many_findings_with_offers_are_shown_in_parts_with_the_places_of_all(api: Client) -> None:
+    send(api)
+    many = [{**NUMBERS, "finding": f"Finding {place}."} for place in range(200)]
+    make_ready(newest(), {**SHOP, "offers": many})
+    page = squeezed(api.get(f"{PLACE}?project=yard").content.decode())
+    assert page.count("/offers/") == SHOWN_OFFERS
+    assert f"{SHOWN_OFFERS} of 200 choices" in page
+    last = squeezed(api.get(f"{PLACE}?project=yard&offers=196").content.decode())
+    assert page.count("Finding 0.") == 1
+    assert last.count("/offers/") == 4
+    assert f'action="{PLACE}/offers/199?project=yard"' in last
+
+
+def test_the_words_in_place_of_numbers_are_named_in_the_table_of_columns(api: Client) -> None:
+    send(api)
+    price = SHOP["columns"][3] | {"gap_counts": {"NA": 12, "?": 1}}
+    make_ready(newest(), {**SHOP, "columns": [*SHOP["columns"][:3], price]})
+    page = squeezed(api.get(f"{PLACE}?project=yard").content.decode())
+    assert "read as missing: &#x27;NA&#x27; in 12, &#x27;?&#x27; in 1" in page
+
+
 def test_the_table_of_columns_shows_how_texts_were_read(api: Client) -> None:
     send(api)
     rules = {
@@ -113,6 +136,34 @@ def test_an_offer_to_read_numbers_ends_an_earlier_merge_of_labels(api: Client) -
     offering(api, columns='[{"name": "bought", "role": "group", "merge_labels": true}]')
     api.post(f"{PLACE}/offers/0?project=yard")
     assert newest().request["columns"] == [{"name": "bought", "role": "group", "type": "number"}]
+
+
+PAIR = [{"name": "bought", "type": "number", "merge_labels": True}]
+
+
+@pytest.mark.parametrize("rule", [{"type": "number"}, {"date_format": "%d/%m/%Y"}, {"number_format": {}}])
+def test_merged_labels_of_a_column_without_words_are_refused_with_their_field(
+    api: Client, rule: dict[str, Any]
+) -> None:
+    pair = [{"name": "city"}, {"name": "bought", "merge_labels": True, **rule}]
+    answer = send(api, columns=json.dumps(pair))
+    assert answer.status_code == 422
+    problem = answer.json()["errors"][0]
+    assert problem["pointer"] == "/columns/1/merge_labels"
+    assert "merge_labels is for categories" in problem["message"]
+    offering(api)
+    again = api.post(f"{API}/read?project=yard", json.dumps({"columns": pair}), "application/json")
+    assert again.status_code == 422
+
+
+def test_a_failed_version_that_merges_numbers_opens_and_is_read_again_without_merging(api: Client) -> None:
+    version = offering(api)
+    DatasetVersion.objects.filter(pk=version.pk).update(request={**version.request, "columns": PAIR})
+    assert api.get(f"{PLACE}?project=yard").status_code == 200
+    assert api.get(f"{API}?project=yard").status_code == 200
+    answer = api.post(f"{API}/read?project=yard", '{"columns": [{"name": "city"}]}', "application/json")
+    assert answer.status_code == 201
+    assert newest().request["columns"] == [{"name": "bought", "type": "number"}, {"name": "city"}]
 
 
 def test_a_stated_rule_survives_other_corrections_of_the_table(api: Client) -> None:

@@ -15,6 +15,7 @@ from jobs.spec.data.column_plans import ColumnPlan
 from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.data.dates.formats import check_date_format, example_of, pattern_of, write_date
 from jobs.spec.data.features import DateFeature
+from workers.engine.data.dates.columns import recognize_dates
 from workers.engine.data.dates.families import FAMILIES
 from workers.engine.data.dates.values import dates_of, iso_dates_of
 from workers.features.fitting import fit, with_text_rules
@@ -130,6 +131,23 @@ def test_digits_that_a_format_of_digits_does_not_read_are_no_date_by_iso_8601() 
         with pytest.raises(BadValue, match="takes dates such as"):
             from_json([value], "date", "day", TextRule(date_format="%d%m%Y"))
     assert in_request("20211224", "%d/%m/%Y") == np.datetime64("2021-12-24")
+
+
+def test_texts_beside_the_format_of_a_column_are_read_alike_in_the_file_and_in_requests() -> None:
+    days = [f"{day:02}/12/2021" for day in range(1, 31)]
+    others = ["18991231", "20211224", "2021W515", "18001224T1030", "2021-12-24x10:30", "0099-12-24", "x"]
+    others += ["2021-12-24T10:30:00,5", "99991231", "2021-W51-5", "24.12.2021", "1899-12-31"]
+    texts = pa.array([*days, *others], pa.large_string())
+    column = recognize_dates(texts, np.arange(len(texts)))
+    assert column is not None
+    for text, moment in zip(texts.to_pylist(), column.moments, strict=True):
+        try:
+            sent = in_request(text, column.facts.format)
+        except BadValue:
+            sent = np.datetime64("NaT")
+        np.testing.assert_array_equal(sent, moment, err_msg=text)
+    assert np.isnat(column.moments[[30, 33, 38]]).all()
+    assert sum(column.facts.rows) == np.count_nonzero(~np.isnat(column.moments))
 
 
 def test_a_word_for_a_gap_is_missing_in_a_request_as_in_a_file() -> None:

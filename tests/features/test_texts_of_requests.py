@@ -35,6 +35,7 @@ FORMATS = {
     "codes of currencies": NumberFormat(currency="USD"),
     "euros": NumberFormat(decimal=",", thousands=".", currency="€"),
     "accountants": NumberFormat(thousands=",", currency="$", parentheses=True),
+    "SAP": NumberFormat(decimal=",", thousands=".", minus_behind=True),
     "kilograms": NumberFormat(unit="kg"),
     "percents": NumberFormat(percent=True),
 }
@@ -214,3 +215,45 @@ def test_a_model_that_is_trained_further_reads_words_and_numbers_as_its_new_data
     sent: dict[str, list[object]] = {"x": ["2.5 kg", "n/a", "2.5 kg"], "plan": ["free", "NaN", "none"]}
     expected: dict[str, list[object]] = {"x": [2.5, None, 2.5], "plan": ["free", None, None]}
     np.testing.assert_array_equal(pipeline.of_json(sent, 3), pipeline.of_json(expected, 3))
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        pytest.param(None, ["1.50", "2", "01", "1"], id="texts"),
+        pytest.param(NumberFormat(), ["1.5", "2", "1"], id="numbers"),
+    ],
+)
+def test_a_model_of_words_finds_them_in_data_that_have_numbers(
+    before: NumberFormat | None, words: list[str]
+) -> None:
+    plan = ColumnPlan("x", "category", "one_hot", size=6, number_format=before)
+    fitted = fit([plan], {"x": np.asarray(words, TEXT)}, np.arange(len(words)))
+    pipeline = Pipeline(with_text_rules(fitted, [plan._replace(number_format=NumberFormat())]))
+    expected = pipeline.of_rows([{"x": words[0]}, {"x": "2"}, {"x": "1"}])
+    assert len({tuple(row) for row in expected.tolist()}) == 3
+    np.testing.assert_array_equal(pipeline.of_stored({"x": np.asarray([1.5, 2.0, 1.0])}), expected)
+    np.testing.assert_array_equal(pipeline.of_rows([{"x": 1.5}, {"x": "2.0"}, {"x": "+1"}]), expected)
+    known = [{"x": word} for word in words]
+    np.testing.assert_array_equal(pipeline.of_rows(known), Pipeline(fitted).of_rows(known))
+
+
+def test_a_model_of_words_is_not_trained_further_with_true_and_false() -> None:
+    plan = ColumnPlan("x", "category", "one_hot", size=6)
+    fitted = fit([plan], {"x": np.asarray(["TRUE", "FALSE", "maybe"], TEXT)}, np.arange(3))
+    with pytest.raises(BadValue, match="takes words, and these data have true and false"):
+        with_text_rules(fitted, [plan._replace(type="boolean", encode=None)])
+
+
+def test_a_number_in_json_means_the_category_with_this_number() -> None:
+    words = ["0.00", "01234", "7", "7.0", "2.50", "2.5000", "red"]
+    plan = ColumnPlan("x", "category", "one_hot", size=10)
+    pipeline = Pipeline(fit([plan], {"x": np.asarray(words, TEXT)}, np.arange(len(words))))
+
+    def of(value: object) -> list[float]:
+        row: list[float] = pipeline.of_rows([{"x": value}])[0].tolist()
+        return row
+
+    assert of(0) == of(0.0) == of("0.00") and of(1234) == of("01234") and of(7) == of("7")
+    # Two categories are this number, and a text is read as it is written.
+    assert of(2.5) == of("1234") == of("0") == of("unknown")

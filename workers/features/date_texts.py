@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.data.dates.formats import FIRST_YEAR, formats_of, pattern_of
+from jobs.spec.data.dates.formats import EVERY_YEAR, FIRST_YEAR, DatePattern, formats_of, pattern_of
 from jobs.spec.data.dates.names import ZONES, month_number
+from jobs.spec.data.plain_characters import plain_characters
 
 Array = npt.NDArray[Any]
 DATE = np.dtype("datetime64[us]")
@@ -22,6 +23,8 @@ NO_DATE = np.datetime64("NaT", "us")
 FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us")
 """The dates that a request and a fitted pipeline can have."""
 MAX_CHARACTERS = 200
+DIGIT_YEARS = (1900, 2100)
+"""Plausible years in a form that other numbers have too."""
 _HALVES = {"": 0, "a": 1, "p": 2}
 _MONTHS = 12
 _THURSDAY = 3
@@ -60,13 +63,16 @@ def fraction_text(digits: str) -> str:
     return digits[:6].ljust(6, "0")
 
 
-def moments_of(parts: Mapping[str, Array], rows: int, first_year: int = FIRST_YEAR) -> Array:
+def moments_of(
+    parts: Mapping[str, Array], rows: int, first_year: int = FIRST_YEAR, years: tuple[int, int] = EVERY_YEAR
+) -> Array:
     """Return the moments for the parts of dates, (rows,) datetime64 in UTC, NaT for an impossible date.
 
     Args:
         parts: by the names of a pattern's fields, (rows,) int64 each; see `WORDS`.
         rows: how many there are.
         first_year: the first one that two digits can mean.
+        years: the first and the last one that four digits can mean.
     """
     if (short := parts.get("short_year")) is not None:
         parts = {**parts, "year": first_year + (short - first_year) % 100}
@@ -75,6 +81,8 @@ def moments_of(parts: Mapping[str, Array], rows: int, first_year: int = FIRST_YE
     zero = np.zeros(rows, np.int64)
     micros = (days * 86_400 + seconds - parts.get("zone", zero)) * 1_000_000 + parts.get("fraction", zero)
     moments = np.where(is_possible & is_time, micros, 0).astype(DATE)
+    if years != EVERY_YEAR:
+        is_possible &= (parts["year"] >= years[0]) & (parts["year"] <= years[1])
     is_possible &= is_time & (moments >= FIRST_DATE) & (moments <= LAST_DATE)
     return np.where(is_possible, moments, NO_DATE)
 
@@ -137,30 +145,64 @@ def read_dates(texts: Sequence[str], formats: str) -> Array:
     """
     moments = np.full(len(texts), NO_DATE)
     # An expression may take long for a long text, which is no date.
-    stripped = [text.strip() if len(text) <= MAX_CHARACTERS else "" for text in texts]
+    stripped = [plain_characters(text) if len(text) <= MAX_CHARACTERS else "" for text in texts]
     for form in formats_of(formats):
         rest = np.flatnonzero(np.isnat(moments)).tolist()
-        matches = [(row, match) for row in rest if (match := _regex(form).match(stripped[row]))]
+        written = {row: _with_zero(stripped[row], pattern_of(form)) for row in rest}
+        matches = [(row, match) for row in rest if (match := _regex(form).match(written[row]))]
         if matches:
             rows = [row for row, _ in matches]
             parts = _parts([match.groupdict("") for _, match in matches])
-            moments[rows] = moments_of(parts, len(rows), pattern_of(form).first_year)
+            pattern = pattern_of(form)
+            moments[rows] = moments_of(parts, len(rows), pattern.first_year, pattern.years)
     rest = np.flatnonzero(np.isnat(moments)).tolist()
     moments[rest] = iso_moments([stripped[row] for row in rest], formats)
     return moments
+
+
+def without_dates(dates: Array, words: tuple[str, ...] | None, formats: str | None) -> Array:
+    """Return dates, (rows,), with NaT for those among words, such as 9999-12-31, in each writing."""
+    if not words or not (gaps := _dates_among(words, formats)):
+        return dates
+    is_gap = np.isin(dates, np.asarray(gaps, DATE))
+    return np.where(is_gap, NO_DATE, dates) if is_gap.any() else dates
+
+
+@functools.lru_cache(maxsize=1000)
+def _dates_among(words: tuple[str, ...], formats: str | None) -> tuple[np.datetime64, ...]:
+    """Return the moments among words, by a column's date format if it has one, and by ISO 8601."""
+    texts = [word for word in words if word.strip()]
+    if formats is not None and texts:
+        moments = list(read_dates(texts, formats))
+    else:
+        moments = [iso_moment(word.strip()) for word in texts]
+    return tuple(moment for moment in moments if not np.isnat(moment))
+
+
+def _with_zero(text: str, pattern: DatePattern) -> str:
+    """Return the text of a number that has lost the zero of its day with this zero."""
+    is_short = len(text) == pattern.short_width and text.isdecimal()
+    return f"0{text}" if is_short else text
 
 
 def iso_moments(texts: Sequence[str], formats: str) -> Array:
     """Return the moments by ISO 8601 of texts that have none by a column's date format, (rows,), or NaT.
 
     In a column whose format is digits alone, other digits are no date, as the numbers of a file are none.
+    Without hyphens, other numbers look like dates too, so only plausible years are read.
     """
     are_digits_known = any(pattern_of(form).is_digits for form in formats_of(formats))
-    moments = [
-        NO_DATE if are_digits_known and text.isdecimal() else iso_moment(text[:MAX_CHARACTERS])
-        for text in texts
-    ]
-    return np.asarray(moments, DATE)
+    moments = np.asarray(
+        [
+            NO_DATE if are_digits_known and text.isdecimal() else iso_moment(text[:MAX_CHARACTERS])
+            for text in texts
+        ],
+        DATE,
+    )
+    years = moments.astype("datetime64[Y]").astype(np.int64) + 1970
+    is_compact = np.asarray([text[4:5] != "-" for text in texts], bool)
+    is_plausible = (years >= DIGIT_YEARS[0]) & (years <= DIGIT_YEARS[1])
+    return np.where(is_compact & ~is_plausible, NO_DATE, moments)
 
 
 @functools.lru_cache(maxsize=1000)

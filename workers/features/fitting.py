@@ -26,7 +26,7 @@ from jobs.spec.data.features import (
 from jobs.spec.data.writings import READERS
 from workers.features.date_texts import DATE
 from workers.features.ngrams import Analyzer, choose, frequencies, occurrences, vocabulary
-from workers.features.values import Array, from_stored, words_from_stored
+from workers.features.values import Array, BadValue, from_stored, words_from_stored
 
 PART_ROWS = 65_536
 """Words and texts of so many rows are in memory at once."""
@@ -145,13 +145,32 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
     )
 
 
+def check_types(features: Features, plans: Sequence[ColumnPlan]) -> None:
+    """Check that other data have no column of true and false, which are stored as numbers, for words.
+
+    Raises:
+        BadValue: they have one.
+    """
+    booleans = {plan.column for plan in plans if plan.type == "boolean"}
+    for feature in features.columns:
+        if feature.type == "category" and feature.column in booleans:
+            raise BadValue(
+                f"column {feature.column!r} takes words, and these data have true and false; choose the type "
+                "category"
+            )
+
+
 def with_text_rules(features: Features, plans: Sequence[ColumnPlan]) -> Features:
     """Return an earlier model's pipeline that reads the texts of requests by the rules of other data.
 
     Args:
         features: the pipeline.
         plans: how the columns of the data become numbers.
+
+    Raises:
+        BadValue: see `check_types`.
     """
+    check_types(features, plans)
     by_column = {plan.column: plan for plan in plans}
     columns = tuple(
         _with_rules(feature, by_column[feature.column]) if feature.column in by_column else feature
@@ -164,7 +183,9 @@ def _with_rules(feature: Feature, plan: ColumnPlan) -> Feature:
     if isinstance(feature, ImageFeature):
         return feature
     rules: dict[str, object] = {}
-    if plan.number_format is not None:
+    # The words of texts, and the numbers that words become, stay as the model knows them.
+    are_texts_known = feature.type == "text" or isinstance(feature, HashFeature)
+    if plan.number_format is not None and not are_texts_known:
         rules["number_format"] = plan.number_format
     if plan.gap_words is not None:
         # The earlier words stay missing, in these data too.

@@ -5,6 +5,7 @@ Each row is computed by itself, so a row gives the same bits alone and among oth
 
 import functools
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -28,6 +29,7 @@ from jobs.spec.data.features import (
     TwoNgramsFeature,
     positions_of,
 )
+from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.writings import READERS
 from workers.features.dates import positions_of_dates
 from workers.features.images import decode, from_base64
@@ -40,6 +42,7 @@ from workers.features.values import (
     as_words,
     from_json,
     from_stored,
+    word_of,
     words_from_json,
     words_from_stored,
 )
@@ -67,6 +70,7 @@ class Pipeline:
             for feature in features.columns
             if not isinstance(feature, ImageFeature)
         }
+        self._numbers = {feature.column: _words_by_number(feature) for feature in features.columns}
 
     @property
     def columns(self) -> dict[str, ColumnType]:
@@ -125,7 +129,11 @@ class Pipeline:
             return _sent_pixels(columns.get(image.column, absent), image)
         return self._join(
             [
-                _from_json(feature, columns.get(feature.column, absent), self._texts[feature.column])
+                _from_json(
+                    feature,
+                    _with_words(columns.get(feature.column, absent), self._numbers[feature.column]),
+                    self._texts[feature.column],
+                )
                 for feature in self.features.columns
             ]
         )
@@ -198,6 +206,24 @@ def _from_stored(feature: Feature, column: Array, texts: TextRule) -> Array:
 def _from_json(feature: Feature, values: Sequence[object], texts: TextRule) -> Array:
     read = words_from_json if _reads_words(feature) else from_json
     return read(values, feature.type, feature.column, texts)
+
+
+def _words_by_number(feature: Feature) -> dict[str, str]:
+    """Return categories by the number that they are, as 0.00 by 0, which a JSON number means."""
+    if not isinstance(feature, OneHotFeature | IndexFeature) or feature.type != "category":
+        return {}
+    number_word = TextRule(feature.number_format or NumberFormat()).number_word
+    pairs = [(number_word(word), word) for word in feature.words]
+    # Of several categories that are the same number, none is meant for sure.
+    counts = Counter(number for number, _ in pairs)
+    return {number: word for number, word in pairs if number != word and counts[number] == 1}
+
+
+def _with_words(values: Sequence[object], words: Mapping[str, str]) -> Sequence[object]:
+    """Return JSON values with categories in place of the numbers that mean one."""
+    if not words:
+        return values
+    return [words.get(word_of(value), value) if type(value) in (int, float) else value for value in values]
 
 
 def _stored_pixels(images: Array, feature: ImageFeature) -> Array:
@@ -288,11 +314,19 @@ def _indices(feature: OneHotFeature | IndexFeature) -> Callable[[Array], Array]:
     exact = {"": MISSING} | {word: index for index, word in enumerate(feature.words, start=FIRST_WORD)}
     # Most words are as in the training rows, and need not be read.
     indices = {read(word): index for word, index in exact.items()}
+    # 1.50 is the word 1.5 if the file had numbers, unless it is a word itself.
+    number_word = TextRule(feature.number_format).number_word
+    has_numbers = feature.number_format is not None
+    numbers = {number_word(word): index for word, index in exact.items()} | exact if has_numbers else {}
+
+    def index_of(word: str) -> int:
+        if (index := exact.get(word)) is None and (index := indices.get(read(word))) is None:
+            return numbers.get(number_word(word), OTHER) if has_numbers else OTHER
+        return index
 
     def lookup(column: Array) -> Array:
         words = as_words(column).tolist()
-        found = (exact[word] if word in exact else indices.get(read(word), OTHER) for word in words)
-        return np.fromiter(found, np.int64, len(words))
+        return np.fromiter(map(index_of, words), np.int64, len(words))
 
     return lookup
 
@@ -317,9 +351,10 @@ def _index_encoder(feature: IndexFeature) -> Encoder:
 
 def _hash_encoder(feature: HashFeature) -> Encoder:
     buckets, read = feature.size - FIRST_WORD, READERS[feature.writing]
+    number_word = TextRule(feature.number_format).number_word
 
     def encode(words: Array, out: Array) -> None:
-        texts = map(read, as_words(words).tolist())
+        texts = map(read, map(number_word, as_words(words).tolist()))
         out[:, 0] = [FIRST_WORD + zlib.crc32(text.encode()) % buckets if text else MISSING for text in texts]
 
     return encode

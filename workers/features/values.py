@@ -15,7 +15,15 @@ from jobs.spec.data.columns import NUMERIC, ColumnType
 from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import NumberFormat, numbers_among, read_number, read_whole
-from workers.features.date_texts import DATE, FIRST_DATE, LAST_DATE, NO_DATE, iso_moment, read_dates
+from workers.features.date_texts import (
+    DATE,
+    FIRST_DATE,
+    LAST_DATE,
+    NO_DATE,
+    iso_moment,
+    read_dates,
+    without_dates,
+)
 
 Array = npt.NDArray[Any]
 TEXT = np.dtypes.StringDType()
@@ -61,18 +69,33 @@ class TextRule(NamedTuple):
             return value
         return None if value in self.gap_numbers else value
 
-    def _value_of_text(self, text: str, kind: ColumnType) -> str | float | bool | None:
+    def _value_of_text(self, text: str, kind: ColumnType) -> str | int | float | bool | None:
         if self.gap_words is not None and text.strip() in self.gap_words:
             return None
-        if kind == "boolean" and self.gap_words is not None:
-            return BOOLEANS.get(text.strip().lower(), text)
-        if self.number_format is None or kind not in ("number", "integer"):
+        has_rule = self.gap_words is not None or self.number_format is not None
+        if kind == "boolean" and has_rule and text.strip().lower() in BOOLEANS:
+            return BOOLEANS[text.strip().lower()]
+        if self.number_format is None or kind == "date":
             return text
-        if not text.strip() or (self.gap_words is None and is_gap(text)):
+        if is_gap(text, stated=self.gap_words):
             return None
-        if (number := read_number(text, self.number_format)) is None:
+        number = read_number(text, self.number_format)
+        if number is not None and number in self.gap_numbers:
+            return None
+        if kind in ("category", "text"):
+            # A category may have this writing as a word; see `Pipeline`.
+            return text if kind == "category" else self.number_word(text)
+        if number is None and text.strip().lstrip("+-").lower() in INFINITE:
+            return None
+        if number is None:
             raise ValueError
         return number
+
+    def number_word(self, text: str) -> str:
+        """Return the word that a text is in data whose words were numbers: 1.5 for 1.50."""
+        if self.number_format is None or (number := read_number(text, self.number_format)) is None:
+            return "" if self.number_format and text.lstrip("+-").lower() in INFINITE else text
+        return word_of(_exact(text, number, self))
 
     def described(self, kind: ColumnType) -> str:
         """Describe the values that a column of this type takes, for messages."""
@@ -82,6 +105,8 @@ class TextRule(NamedTuple):
 
 
 NO_RULE = TextRule()
+INFINITE = frozenset({"inf", "infinity"})
+"""Texts in lower case and without a sign that the numbers of a file may have. They are missing values."""
 BOOLEANS = {"true": True, "false": False, "": None}
 """Texts in lower case."""
 
@@ -107,7 +132,7 @@ def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO
         in_range = np.abs(numbers) <= LARGEST
         return numbers if in_range.all() else np.where(in_range, numbers, np.nan)
     if kind == "date" and stored == "M":
-        dates = column.astype(DATE)
+        dates = without_dates(column.astype(DATE), texts.gap_words, texts.date_format)
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
     if kind in ("category", "text") and stored in "TU":
         words = column.astype(TEXT)
@@ -117,7 +142,7 @@ def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO
                 words[plain == gap] = ""
         return words
     if kind == "category" and stored in "iuf":
-        return np.asarray([_word(texts.value_of(value, kind)) for value in column.tolist()], dtype=TEXT)
+        return np.asarray([word_of(texts.value_of(value, kind)) for value in column.tolist()], dtype=TEXT)
     raise BadValue(f"column {name!r} takes {_TAKES[kind]}, but these data have {column.dtype} values")
 
 
@@ -129,7 +154,7 @@ def as_words(values: Array) -> Array:
     """
     if values.dtype.kind == "T":
         return values
-    return np.asarray([_word(value) for value in values.tolist()], dtype=TEXT)
+    return np.asarray([word_of(value) for value in values.tolist()], dtype=TEXT)
 
 
 def words_from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
@@ -158,12 +183,14 @@ def words_from_json(
     if kind != "integer" or not (np.abs(numbers) >= LARGEST_EXACT).any():
         return as_words(numbers)
     exact = [_exact(value, number, texts) for value, number in zip(values, numbers.tolist(), strict=True)]
-    return np.asarray([_word(value) for value in exact], dtype=TEXT)
+    return np.asarray([word_of(value) for value in exact], dtype=TEXT)
 
 
 def _exact(value: object, number: float, texts: TextRule) -> int | float:
     """Return the whole number that a JSON value is, which `number` is as a float64; NaN for a gap."""
     if np.isnan(number):
+        return number
+    if np.abs(number) < LARGEST_EXACT:
         return number
     if isinstance(value, str) and texts.number_format is not None:
         whole = read_whole(value, texts.number_format)
@@ -184,7 +211,8 @@ def from_json(values: Sequence[object], kind: ColumnType, column: str, texts: Te
         BadValue: a value has another type; the message names column and row.
     """
     if kind == "date":
-        return _dates([texts.value_of(value, kind) for value in values], column, texts.date_format)
+        given = [texts.value_of(value, kind) for value in values]
+        return without_dates(_dates(given, column, texts.date_format), texts.gap_words, texts.date_format)
     read = _READERS[kind]
     converted = []
     for row, value in enumerate(values):
@@ -279,7 +307,7 @@ def _boolean(value: object) -> float:
     return float(value)
 
 
-def _word(value: object) -> str:
+def word_of(value: object) -> str:
     """Return a category: numbers without a decimal point if they are whole, as in a file."""
     if value is None:
         return ""
@@ -306,7 +334,7 @@ _READERS: dict[ColumnType, Callable[[object], Any]] = {
     "number": _number,
     "integer": _integer,
     "boolean": _boolean,
-    "category": _word,
+    "category": word_of,
     "text": _text,
 }
 _TAKES: dict[ColumnType, str] = {

@@ -39,6 +39,10 @@ class ModelFailed(Exception):
     """The process did not answer as it must. The text is the cause, for people."""
 
 
+class RowsRefused(ModelFailed):
+    """The model raised an error for some rows. Its process can be asked again."""
+
+
 class ModelClient:
     """The connection to one model process.
 
@@ -109,6 +113,7 @@ class ModelClient:
             tensors: one array for each input, (rows, …) with at most `MAX_ROWS` rows.
 
         Raises:
+            RowsRefused: the model does not take the rows.
             ModelFailed: they could not be computed, or do not fit the signature.
         """
         # What arrives after a failure may be the answer to an earlier request.
@@ -116,6 +121,8 @@ class ModelClient:
             raise ModelFailed(self._failure)
         try:
             return self._predict(tensors)
+        except RowsRefused:
+            raise
         except ModelFailed as error:
             self._failure = str(error)
             raise
@@ -167,7 +174,9 @@ class ModelClient:
                     return frame
                 case "failed" | "error":
                     error = plain_text(str(frame.header.get("error", "")), limit=_MAX_TEXT)
-                    raise ModelFailed(error or "its process reported an error without a text")
+                    error = error or "its process reported an error without a text"
+                    is_of_rows = expected_op == "outputs" and frame.header.get("id") == self._requests
+                    raise RowsRefused(error) if is_of_rows else ModelFailed(error)
                 case _:
                     raise ModelFailed("its process sent something that was not asked for")
 

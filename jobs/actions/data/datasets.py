@@ -123,7 +123,7 @@ class Roles:
             request.get("target", ""),
             request.get("features", ()),
             request.get("task", ""),
-            request.get("columns", ()),
+            stored_columns(version),
             request.get("rows_without_target", ""),
         )
 
@@ -165,6 +165,20 @@ class Roles:
         return {name: value for name, value in roles.items() if value}
 
 
+def stored_columns(version: DatasetVersion) -> list[dict[str, Any]]:
+    """Return the corrections of columns with which a version was requested, as JSON.
+
+    Earlier releases accepted that numbers and dates are merged like categories; such versions have failed.
+    """
+    columns = version.request.get("columns", ())
+    return [
+        {name: value for name, value in column.items() if name != "merge_labels"}
+        if ColumnRequest.model_validate(column).merges_no_words
+        else column
+        for column in columns
+    ]
+
+
 def _column_requests(columns: Sequence[Mapping[str, Any]]) -> tuple[ColumnRequest, ...]:
     try:
         requests = COLUMNS.validate_python(list(columns))
@@ -177,6 +191,13 @@ def _column_requests(columns: Sequence[Mapping[str, Any]]) -> tuple[ColumnReques
                 f"{request.name!r} has the role weight, so its type is number or integer, not {request.type}"
             )
             raise BadInput(message, [Problem(f"/columns/{number}/type", message)])
+        if request.merges_no_words:
+            kind = request.type or ("date" if request.date_format is not None else "number")
+            message = (
+                f"{request.name!r} is given the type {kind}, and merge_labels is for categories; leave one "
+                "of them out"
+            )
+            raise BadInput(message, [Problem(f"/columns/{number}/merge_labels", message)])
     counts = Counter(request.name for request in requests)
     if repeated := [name for name, count in counts.items() if count > 1]:
         raise BadInput("A column is named twice.", [Problem("/columns", f"{repeated[0]!r} is named twice")])

@@ -137,6 +137,12 @@ class ColumnRequest(Frozen):
             )
         return self
 
+    @property
+    def merges_no_words(self) -> bool:
+        """Return whether values are to be merged that are no words; earlier releases stored such requests."""
+        has_format = self.number_format is not None or self.date_format is not None
+        return bool(self.merge_labels) and (has_format or self.type not in (None, "category", "text"))
+
     def changed_by(self, change: "ColumnRequest") -> "ColumnRequest":
         """Return this request with the fields that are set in `change`.
 
@@ -151,6 +157,6 @@ class ColumnRequest(Frozen):
             # The type follows from the format.
             for name in ("type", "number_format", "date_format", "merge_labels"):
                 before.pop(name, None)
-        if change.type not in (None, "category"):
+        if change.type not in (None, "category") or self.merges_no_words:
             before.pop("merge_labels", None)
         return ColumnRequest.model_validate({**before, **change.model_dump(exclude_none=True)})

@@ -14,9 +14,10 @@ from pydantic import Field
 from jobs.spec.base import Frozen
 from jobs.spec.data.delimiters import ROWS, Delimiter
 from jobs.spec.data.encodings import Encoding, codec_of, encoding_of
+from jobs.spec.data.header_rows import MOST_HEADER_ROWS
 from jobs.spec.data.images import ImageOptions
 from jobs.spec.data.text_headers import has_header
-from jobs.spec.data.text_rows import Rows, find_rows
+from jobs.spec.data.text_rows import USUAL_SIGN, CommentSign, Rows, find_rows
 
 Decimal = Literal[".", ","]
 SAMPLE_BYTES = 64 << 10
@@ -43,7 +44,17 @@ class Dialect(Frozen):
     comments: bool = Field(
         default=False,
         exclude_if=lambda comments: not comments,
-        description="whether lines with # are left out",
+        description="whether lines that begin with comment_sign are left out",
+    )
+    comment_sign: CommentSign = Field(
+        default=USUAL_SIGN,
+        exclude_if=lambda sign: sign == USUAL_SIGN,
+        description="the begin of comments",
+    )
+    header_rows: int = Field(
+        default=1,
+        exclude_if=lambda rows: rows == 1,
+        description="rows of the header: names, and their units or further levels below",
     )
 
 
@@ -57,7 +68,16 @@ class DialectRequest(Frozen):
     skip_lines: int | None = Field(
         default=None, ge=0, le=MAX_SKIPPED, description="lines above the header that are no part of the table"
     )
-    comments: bool | None = Field(default=None, description="whether lines that begin with # are left out")
+    comments: bool | None = Field(
+        default=None,
+        description="whether lines that begin with # are left out; or with %, //, !, ; or -- if none does",
+    )
+    header_rows: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_HEADER_ROWS,
+        description="rows of the header: names, and their units or further levels below",
+    )
     sheet: str | None = Field(
         default=None, max_length=255, description="the sheet of a workbook that is read"
     )
@@ -100,11 +120,19 @@ def detect_dialect(start: bytes, *, is_all: bool, request: DialectRequest | None
         delimiter=rows.delimiter,
         encoding=encoding,
         decimal=request.decimal or _decimal_of(fields, rows.delimiter),
-        header=request.header if request.header is not None else rows.commented_header or has_header(fields),
+        header=_has_header(rows, request),
         skip_lines=rows.skipped,
         comments=rows.comments,
+        comment_sign=rows.sign if rows.comments else USUAL_SIGN,
+        header_rows=rows.header_rows,
     )
     return Sample(dialect, fields)
+
+
+def _has_header(rows: Rows, request: DialectRequest) -> bool:
+    if request.header is not None:
+        return request.header
+    return rows.commented_header or rows.header_rows > 1 or has_header(rows.fields[:ROWS])
 
 
 def first_rows(start: bytes, encoding: Encoding, *, is_all: bool, request: DialectRequest) -> Rows:
@@ -114,7 +142,8 @@ def first_rows(start: bytes, encoding: Encoding, *, is_all: bool, request: Diale
     if not is_all:
         # The last row may be incomplete.
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-    return find_rows(text, request.delimiter, request.skip_lines, request.comments)
+    header_rows = 1 if request.header is False else request.header_rows
+    return find_rows(text, request.delimiter, request.skip_lines, request.comments, header_rows)
 
 
 def decode_start(start: bytes, encoding: Encoding) -> str:

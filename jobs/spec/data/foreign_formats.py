@@ -9,6 +9,8 @@ from pathlib import Path
 _IMAGES = "put the images into folders, one for each class, and these into a zip"
 _SVM = "write it as NPZ, for example by sklearn.datasets.load_svmlight_file and numpy.savez"
 _TABLE = "save the table itself as CSV or a workbook (.xlsx)"
+_SQL = "load it into a database, and write the table as CSV or Parquet"
+_CDF = "write it as Parquet, for example by xarray.open_dataset(…).to_dataframe()"
 _R = "write it in R by write.csv(data, 'data.csv', row.names = FALSE)"
 _FRAME = "write it as Parquet (in pandas: {read}(…).to_parquet('data.parquet')) and upload that"
 
@@ -29,6 +31,14 @@ _BEGINS: tuple[tuple[bytes, str, str], ...] = (
     (b"RDX2\n", "R data", _R),
     (b"RDX3\n", "R data", _R),
     (b"MATLAB 5.0 MAT-file", "MATLAB", "write its arrays by scipy.io.loadmat and numpy.savez"),
+    (b"\xff\xfe\0\0", "text in UTF-32", "save it as UTF-8"),
+    (b"\0\0\xfe\xff", "text in UTF-32", "save it as UTF-8"),
+    (b"PGDMP", "a dump of PostgreSQL", _SQL),
+    (b"\0\1\0\0Standard Jet DB", "an Access database", _by_pandas("read_sql")),
+    (b"\0\1\0\0Standard ACE DB", "an Access database", _by_pandas("read_sql")),
+    (b"CDF\1", "netCDF", _CDF),
+    (b"CDF\2", "netCDF", _CDF),
+    (b"SIMPLE  =", "FITS", "write its table as Parquet (by astropy: Table.read(…).to_pandas())"),
     (b"%PDF-", "PDF", _TABLE),
     (b"7z\xbc\xaf'\x1c", "a 7z archive", "unpack it, or pack it as zip"),
     (b"Rar!\x1a\x07", "a RAR archive", "unpack it, or pack it as zip"),
@@ -52,6 +62,12 @@ _HTML = re.compile(rb"\s*<(!doctype\s+html|html|head|body|table|script)\b", re.I
 _XML = re.compile(rb"\s*<\?xml\b|\s*<Error>")
 _CODE = re.compile(rb"<Error>.{0,200}?<Code>(\w+)</Code>", re.DOTALL)
 _ARFF = re.compile(rb"(\s*%[^\n]*\n|\s*\n)*\s*@relation\b", re.IGNORECASE)
+_SQL_SCRIPT = re.compile(
+    rb"(\s+|--[^\n]*\n|/\*.*?\*/;?)*"
+    rb"(INSERT\s+INTO\s|(CREATE|DROP|LOCK|ALTER)\s+(TABLE|DATABASE|SCHEMA)S?\s|PRAGMA\s+\w+\s*="
+    rb"|SET\s+@?\w+\s*=|USE\s+`)",
+    re.IGNORECASE | re.DOTALL,
+)
 _LIBSVM = re.compile(rb"[-+]?\d+(\.\d+)?(,\d+)*( +\d+:[-+]?[\d.]+(e[-+]?\d+)?){2,}\s*\n", re.IGNORECASE)
 _SUFFIXES: dict[str, tuple[str, str]] = {
     ".xlsb": ("a binary Excel workbook", "save it as .xlsx or CSV"),
@@ -64,6 +80,10 @@ _SUFFIXES: dict[str, tuple[str, str]] = {
     ".h5": ("HDF5", _by_pandas("read_hdf") + ", or its arrays as NPZ"),
     ".hdf5": ("HDF5", _by_pandas("read_hdf") + ", or its arrays as NPZ"),
     ".hdf": ("HDF5", _by_pandas("read_hdf") + ", or its arrays as NPZ"),
+    ".sql": ("an SQL script", _SQL),
+    ".mdb": ("an Access database", _by_pandas("read_sql")),
+    ".accdb": ("an Access database", _by_pandas("read_sql")),
+    ".nc": ("netCDF", _CDF),
     ".orc": ("ORC", _by_pandas("read_orc")),
     ".avro": ("Avro", "write it as Parquet and upload that"),
     ".arff": ("ARFF", "write it as CSV, for example by scipy.io.arff.loadarff and pandas"),
@@ -95,6 +115,8 @@ _SUFFIXES: dict[str, tuple[str, str]] = {
     ".wav": ("sound", "compute features of it, and upload them as a table or NPZ"),
     ".mp4": ("a film", "upload its pictures as a zip"),
 }
+
+_PATTERNS = ((_ARFF, ".arff"), (_SQL_SCRIPT, ".sql"), (_LIBSVM, ".libsvm"))
 
 
 def foreign_by_name(name: str) -> str | None:
@@ -143,8 +165,4 @@ def _by_pattern(name: str, start: bytes) -> tuple[str, str] | None:
         if b'progid="Excel.Sheet"' in start or b"urn:schemas-microsoft-com:office:spreadsheet" in start:
             return "an Excel workbook as XML", "save it as .xlsx or CSV"
         return "XML", _by_pandas("read_xml")
-    if _ARFF.match(start):
-        return "ARFF", "write it as CSV, for example by scipy.io.arff.loadarff and pandas"
-    if _LIBSVM.match(start):
-        return _SUFFIXES[".libsvm"]
-    return None
+    return next((_SUFFIXES[suffix] for pattern, suffix in _PATTERNS if pattern.match(start)), None)

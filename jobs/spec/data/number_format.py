@@ -12,16 +12,10 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.data.plain_characters import plain_characters
 
 DecimalSign = Literal[".", ","]
 ThousandsMark = Literal["", ",", ".", " ", "'"]
-SPACES = "\u00a0\u2002\u2007\u2008\u2009\u200a\u202f\u3000"
-"""Spaces of fixed width, which mark thousands in typeset numbers."""
-MINUS_SIGNS = "\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"
-APOSTROPHES = "\u2019\u02bc\uff07"
-_PLAIN = str.maketrans(
-    dict.fromkeys(SPACES, " ") | dict.fromkeys(MINUS_SIGNS, "-") | dict.fromkeys(APOSTROPHES, "'")
-)
 ZERO = re.compile(r"[+-]?0[0-9]")
 """Begin of a code such as a postal code: a zero before another digit."""
 
@@ -46,6 +40,11 @@ class NumberFormat(Frozen):
     unit: str = Field(default="", max_length=20, description="behind the number")
     percent: bool = Field(default=False, description="a percent sign is behind the number: 12 % is 12")
     parentheses: bool = Field(default=False, description="(5) is -5, as accountants write it")
+    minus_behind: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,
+        description="5- is -5, as SAP and other programs of accounts write it",
+    )
 
     @model_validator(mode="after")
     def _has_two_signs(self) -> Self:
@@ -66,14 +65,8 @@ class NumberFormat(Frozen):
         number = f"1{self.thousands}234{self.decimal}5"
         sign = f"{self.currency} " if len(self.currency) > 1 else self.currency
         behind = "%" if self.percent else self.unit
-        text = f"{sign}{number}{f' {behind}' if behind else ''}"
+        text = f"{sign}{number}{'-' if self.minus_behind else ''}{f' {behind}' if behind else ''}"
         return f"({text})" if self.parentheses else text
-
-
-def plain_signs(text: str) -> str:
-    """Return a text without spaces around it, with one kind of blank, minus and apostrophe."""
-    text = text.strip()
-    return text if text.isascii() else text.translate(_PLAIN)
 
 
 def core_pattern(decimal: str, thousands: str) -> str:
@@ -89,16 +82,18 @@ def core_pattern(decimal: str, thousands: str) -> str:
     return rf"(?:(?:{whole})(?:{sign}[0-9]*)?|{sign}[0-9]+)"
 
 
-def _pattern(form: NumberFormat) -> re.Pattern[str]:
+def pattern_of(form: NumberFormat) -> str:
+    """Return the regular expression of a whole text with a number, for both `re` and RE2."""
     currency = rf"(?:{re.escape(form.currency)} *)?" if form.currency else ""
     endings = [re.escape(text) for text in (form.currency, form.unit, "%" if form.percent else "") if text]
     behind = rf"(?: *(?:{'|'.join(endings)}))?" if endings else ""
     number = rf"(?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?"
-    signed = rf"([+-]?) *{currency}([+-]?)({number}){behind}"
-    if not form.parentheses:
-        return re.compile(signed)
-    inside = rf"\( *{currency}({number}){behind} *\){behind}"
-    return re.compile(rf"{signed}|{currency}{inside}")
+    forms = [rf"([+-]?) *{currency}([+-]?)({number}){behind}"]
+    if form.parentheses:
+        forms.append(rf"{currency}\( *{currency}({number}){behind} *\){behind}")
+    if form.minus_behind:
+        forms.append(rf"{currency}({number}) *-{behind}")
+    return "|".join(forms)
 
 
 def read_number(text: str, form: NumberFormat) -> float | None:
@@ -136,7 +131,7 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
         form: the format.
         convert: makes the number of digits with a decimal point.
     """
-    fullmatch, thousands, decimal = _pattern(form).fullmatch, form.thousands, form.decimal
+    fullmatch, thousands, decimal = re.compile(pattern_of(form)).fullmatch, form.thousands, form.decimal
 
     def value_of(digits: str) -> Any:
         if thousands:
@@ -144,11 +139,11 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
         return convert(digits.replace(",", ".") if decimal == "," else digits)
 
     def read(text: str) -> Any:
-        if len(text) > LONGEST or (match := fullmatch(plain_signs(text))) is None:
+        if len(text) > LONGEST or (match := fullmatch(plain_characters(text))) is None:
             return None
         sign, inner, number, *negative = match.groups()
         if number is None:
-            return -value_of(negative[0])
+            return -value_of(next(digits for digits in negative if digits is not None))
         if sign and inner:
             return None
         value = value_of(number)

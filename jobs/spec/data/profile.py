@@ -8,6 +8,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.columns import ColumnRole, ColumnType
 from jobs.spec.data.dialect import Dialect
 from jobs.spec.data.file_description import FileDescription
+from jobs.spec.data.gap_words import named_words
 from jobs.spec.data.images import ImageShape, ImageStatistics
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
@@ -37,12 +38,18 @@ class Column(Frozen):
         default=None, description="Values that do not have the type; they are also counted as missing."
     )
     number_format: NumberFormat | None = Field(
-        default=None, description="How its texts were numbers; null for columns of other types and formats."
+        default=None,
+        description="How its texts were numbers, also of words; null if none were.",
     )
     gap_words: tuple[str, ...] | None = Field(
         default=None,
         description="The words that are missing values. Null: the usual words between numbers and dates, and "
         "none between other words; of a boolean column also that its values were no texts.",
+    )
+    gap_counts: dict[str, int] = Field(
+        default={},
+        description="The words in the file where its numbers, dates or truth values are missing, with the "
+        "number of their rows; empty without any, and if they are not known.",
     )
     distinct: int | None = None
     frequent: int | None = Field(default=None, description="Values of a category in five rows or more.")
@@ -68,6 +75,11 @@ class Column(Frozen):
     histogram: tuple[int, ...] = Field(
         default=(), description="Counts in 20 equal bins from min to max, or from the earliest to the latest."
     )
+
+    @property
+    def named_gaps(self) -> str:
+        """Return the words that are missing values with the number of their rows, for people."""
+        return named_words(tuple(self.gap_counts), self.gap_counts)
 
 
 class InputBlock(Frozen):

@@ -55,7 +55,7 @@ def _numeric_begins(rows: Sequence[Sequence[str]]) -> list[bool]:
         is_number(first[column])
         for column in range(len(first))
         if not _is_gap_of_values(first[column], others)
-        and _are_numbers([row[column] for row in others if column < len(row)])
+        and are_numbers([row[column] for row in others if column < len(row)])
     ]
 
 
@@ -74,7 +74,7 @@ def is_number(field: str) -> bool:
     return _NUMBER.fullmatch(field) is not None
 
 
-def _are_numbers(fields: Sequence[str]) -> bool:
+def are_numbers(fields: Sequence[str]) -> bool:
     """Return whether all fields with a value, of which there are some, are numbers."""
     values = [field for field in fields if not is_gap(field)]
     return bool(values) and all(map(is_number, values))

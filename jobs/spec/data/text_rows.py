@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from jobs.spec.data.delimiters import (
     BLANK,
@@ -17,9 +17,13 @@ from jobs.spec.data.delimiters import (
     evenness,
     parsed,
 )
+from jobs.spec.data.header_rows import count_header_rows, join_names
 from jobs.spec.data.text_headers import header_is_certain, is_number, may_be_header
 
-COMMENT = "#"
+CommentSign = Literal["#", "%", "//", "!", ";", "-- "]
+COMMENT_SIGNS: tuple[CommentSign, ...] = get_args(CommentSign)
+"""Begins of comments in the order in which they are tried: of scripts, MATLAB, C, GEO, INI and SQL."""
+USUAL_SIGN: CommentSign = "#"
 _STATED = re.compile(r'"?sep=(?P<delimiter>.)"?[\r\n]*', re.IGNORECASE)
 """The first line with which a program for spreadsheets learns the delimiter."""
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
@@ -32,15 +36,19 @@ class Rows(NamedTuple):
         delimiter: between their fields.
         rows: without those that are no part of the table; the header first, if there is one.
         skipped: how many lines precede the first row: titles, comments, and empty lines between them.
-        comments: whether lines that begin with # are comments.
-        commented_header: whether the header itself begins with #.
+        comments: whether lines that begin with `sign` are comments.
+        sign: the begin of comments.
+        commented_header: whether the header itself begins with it.
+        header_rows: how many rows the header has in the file; in `rows` it is one.
     """
 
     delimiter: Delimiter
     rows: list[Row]
     skipped: int = 0
     comments: bool = False
+    sign: CommentSign = USUAL_SIGN
     commented_header: bool = False
+    header_rows: int = 1
 
     @property
     def fields(self) -> list[list[str]]:
@@ -53,6 +61,7 @@ def find_rows(
     delimiter: Delimiter | None = None,
     skipped: int | None = None,
     comments: bool | None = None,
+    header_rows: int | None = None,
 ) -> Rows:
     """Find the rows of a table in a file's first text.
 
@@ -60,43 +69,68 @@ def find_rows(
         text: complete lines.
         delimiter: between fields; detected if None.
         skipped: lines above the header; detected if None.
-        comments: whether lines that begin with # are comments; detected if None.
+        comments: whether lines that begin with a sign such as # are comments; detected if None.
+        header_rows: how many rows the header has; detected if None.
     """
     stated = _STATED.match(text) if skipped is None else None
     first = 1 if stated else skipped or 0
     if stated and delimiter is None:
         delimiter = _delimiter(stated["delimiter"])
     lines = [match.group() for match in _LINES.finditer(text)][first:]
-    signs = [line.startswith(COMMENT) for line in lines if line.strip()]
-    # Values of a column may begin with the sign, such as colours: then most lines do.
-    has_comments = any(signs) and (sum(signs) <= max(len(signs) / 2, 1) if comments is None else comments)
-    if comments is None and has_comments:
-        has_comments = _are_comments(lines)
-    body = "".join("\n" if has_comments and line.startswith(COMMENT) else line for line in lines)
+    sign = None if comments is False else _sign_of_comments(lines, are_stated=bool(comments))
+    body = "".join("\n" if sign and line.startswith(sign) else line for line in lines)
     delimiter = delimiter or delimiter_of(body)
     rows = list(parsed(body, delimiter, first))
     found = Rows(delimiter, rows, first)
-    if has_comments:
-        found = _without_comments(found, lines, first)
-    if skipped is not None or not found.rows:
-        return found
-    # Rows in the middle are wider than titles, and as wide as the header.
-    return _without_titles(found)
+    if sign:
+        found = _without_comments(found._replace(sign=sign), lines, first)
+    if skipped is None and found.rows:
+        # Rows in the middle are wider than titles, and as wide as the header.
+        found = _without_titles(found)
+    return _with_one_header(found, header_rows)
 
 
-def _are_comments(lines: Sequence[str]) -> bool:
-    """Return whether lines with # are comments: they are above all others, or have another number of fields.
+def _sign_of_comments(lines: Sequence[str], *, are_stated: bool) -> CommentSign | None:
+    """Return the begin of the lines that are comments; None if there are none.
+
+    Args:
+        lines: of the file.
+        are_stated: whether a person chose that there are comments.
+    """
+    used = [sign for sign in COMMENT_SIGNS if any(line.startswith(sign) for line in lines)]
+    found = next((sign for sign in used if _are_comments(lines, sign)), None)
+    return USUAL_SIGN if found is None and are_stated and USUAL_SIGN in used else found
+
+
+def _are_comments(lines: Sequence[str], sign: CommentSign) -> bool:
+    """Return whether lines with a sign are comments: they are above all others, or have another number of
+    fields.
 
     The value of a first column may begin with the sign, such as "#1".
     """
-    others = [line for line in lines if line.strip() and not line.startswith(COMMENT)]
+    others = [line for line in lines if line.strip() and not line.startswith(sign)]
     if not others:
         return False
-    first = lines.index(others[0])
-    among = [line for line in lines[first:] if line.startswith(COMMENT)]
+    commented = [line for line in lines if line.startswith(sign)]
+    # A single line above may be the header, whose first name begins with the sign: "% change,price".
+    first = 0 if len(commented) == 1 and sign != USUAL_SIGN else lines.index(others[0])
+    among = [line for line in lines[first:] if line.startswith(sign)]
+    if len(commented) > max(len(others), 1):
+        # Values of a column may begin with the sign, such as colours: then most lines do, and are rows.
+        if among:
+            return False
+        among = commented[:-1]
     delimiter = delimiter_of("".join(others))
+    if delimiter == sign:
+        # The first field is empty.
+        return False
     width = evenness("".join(others), delimiter)[1]
-    return not any(len(row.fields) == width > 1 for row in parsed("".join(among), delimiter))
+    if width > 1 and any(len(row.fields) == width for row in parsed("".join(among), delimiter)):
+        return False
+    # Right above the other rows, one with numbers is a row too.
+    last = next(parsed(commented[-1], delimiter), None) if lines.index(commented[-1]) < first else None
+    is_row = last is not None and len(last.fields) == width > 1 and any(map(is_number, last.fields))
+    return delimiter == BLANK or not is_row
 
 
 def _delimiter(text: str) -> Delimiter | None:
@@ -107,7 +141,7 @@ def _delimiter(text: str) -> Delimiter | None:
 def _without_comments(found: Rows, lines: list[str], first: int) -> Rows:
     """Return the rows with the header, if that is the last comment above the table."""
     begin = found.rows[0].line if found.rows else first
-    above = [at for at in range(first, begin) if lines[at - first].startswith(COMMENT)]
+    above = [at for at in range(first, begin) if lines[at - first].startswith(found.sign)]
     found = found._replace(comments=True)
     if not above or not found.rows:
         return found
@@ -115,8 +149,8 @@ def _without_comments(found: Rows, lines: list[str], first: int) -> Rows:
     if header is None:
         return found._replace(skipped=begin)
     # The sign alone is a name: "#,name,type".
-    is_name = header[0] == COMMENT or len(found.rows[0].fields) != len(header)
-    comments = len(above) > 1 or any(line.startswith(COMMENT) for line in lines[begin - first :])
+    is_name = header[0] == found.sign or len(found.rows[0].fields) != len(header)
+    comments = len(above) > 1 or any(line.startswith(found.sign) for line in lines[begin - first :])
     return found._replace(
         rows=[Row(above[-1], header), *found.rows],
         skipped=above[-1],
@@ -131,11 +165,11 @@ def _commented_header(line: str, found: Rows) -> list[str] | None:
     width = Counter(map(len, fields)).most_common(1)[0][0]
     if width < 2 or header_is_certain(fields):
         return None
-    for text in (line.removeprefix(COMMENT), line):
+    for text in (line.removeprefix(found.sign), line):
         row = next(parsed(text, found.delimiter), None)
         if row is None or len(row.fields) != width or any(map(is_number, row.fields)):
             continue
-        return [COMMENT, *row.fields[1:]] if row.fields[0] == "" else row.fields
+        return [found.sign, *row.fields[1:]] if row.fields[0] == "" else row.fields
     return None
 
 
@@ -184,3 +218,17 @@ def _is_title(fields: Sequence[str], width: int) -> bool:
         is_alone = len(filled) == 1 and fields[0] != ""
         return not filled or (is_alone and (width > 2 or " " in fields[0]))
     return True
+
+
+def _with_one_header(found: Rows, stated: int | None) -> Rows:
+    """Return rows whose header is one row, if the file has several rows of names, units or levels.
+
+    Args:
+        found: the rows.
+        stated: how many rows the header has; detected if None.
+    """
+    count = count_header_rows(found.fields) if stated is None else min(stated, len(found.rows) - 1)
+    if count <= 1:
+        return found
+    header = Row(found.rows[0].line, join_names(found.fields[:count]))
+    return found._replace(rows=[header, *found.rows[count:]], header_rows=count)

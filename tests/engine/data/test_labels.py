@@ -49,6 +49,20 @@ def test_texts_with_a_separator_are_divided_if_the_task_says_so(tmp_path: Path, 
     assert y[:3].tolist() == [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(["['red', 'big']", "['blue']", "[]"], id="Python"),
+        pytest.param(["[red, big]", "[blue]", "[ ]"], id="without quotes"),
+        pytest.param(['["red", "big"]', "['blue']", "[]"], id="both quotes"),
+    ],
+)
+def test_lists_in_texts_are_labels_without_brackets_and_quotes(texts: list[str]) -> None:
+    y, labels = several_labels("tags", text_array(texts))
+    assert labels == ("big", "blue", "red")
+    assert y.tolist() == [[1, 0, 1], [0, 1, 0], [0, 0, 0]]
+
+
 def test_a_model_for_several_labels_is_trained_and_evaluated_by_label(tmp_path: Path) -> None:
     spec = spec_of("tags", args={"units": 8}, fit={"epochs": 2, "batch_size": 16})
     task = TrainTask(

@@ -94,3 +94,21 @@ def test_rows_of_arrays_cannot_be_left_out(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=np.zeros((4, 2)), y=np.array([1.0, np.nan, 2, 3]))
     with pytest.raises(BadData, match="of tables, not of arrays"):
         profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"), rows_without_target="leave_out")
+
+
+def test_a_target_of_regression_is_read_as_numbers(tmp_path: Path) -> None:
+    text = "a,y\n" + "".join(f'{row % 7}.5,"{row},5"\n' for row in range(30))
+    profile = Profile.model_validate(read(tmp_path, text, task="regression").profile)
+    assert profile.task == "regression" and profile.columns[1].type == "number"
+
+
+def test_a_number_to_predict_that_is_none_is_named(tmp_path: Path) -> None:
+    text = "a,y\n" + "".join(f"{row % 7}.5,{'unclear' if row == 4 else row}\n" for row in range(30))
+    with pytest.raises(TargetGaps, match=r"in 1 of 30 rows \(row 5 has 'unclear', which is no number\)"):
+        read(tmp_path, text, task="regression")
+
+
+def test_words_are_not_predicted_as_numbers(tmp_path: Path) -> None:
+    text = "a,y\n" + "".join(f"{row % 7}.5,{'low' if row % 2 else 'high'}\n" for row in range(30))
+    with pytest.raises(BadData, match="no value is a number, row 1 has high"):
+        read(tmp_path, text, task="regression")

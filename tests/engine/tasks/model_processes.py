@@ -65,7 +65,7 @@ def running(
 
 
 def answering(signature: Signature, answer: Callable[[Sequence[Array]], Sequence[Array] | None]) -> Process:
-    """A process that answers each request's rows by a function; None ends it."""
+    """A process that answers rows by a function; None ends it, and a ValueError refuses the rows."""
 
     def process(connection: socket.socket) -> None:
         frames = FrameReader(connection)
@@ -74,10 +74,15 @@ def answering(signature: Signature, answer: Callable[[Sequence[Array]], Sequence
             if frame.header["op"] == "load":
                 ready = {"op": "ready", "signature": signature.model_dump(mode="json"), "slowest": 0}
                 write_frame(connection, header | ready)
-            elif (outputs := answer(frame.tensors)) is None:
+                continue
+            try:
+                outputs = answer(frame.tensors)
+            except ValueError as error:
+                write_frame(connection, header | {"op": "error", "error": str(error)})
+                continue
+            if outputs is None:
                 return
-            else:
-                write_frame(connection, header | {"op": "outputs"}, outputs)
+            write_frame(connection, header | {"op": "outputs"}, outputs)
 
     return process
 

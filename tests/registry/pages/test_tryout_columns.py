@@ -163,6 +163,14 @@ def test_the_page_offers_the_columns_and_quotes_texts_of_the_data(yard: Yard) ->
     assert "a missing key equals null" in use
 
 
+def test_a_whole_number_keeps_its_digits_and_a_fraction_is_refused() -> None:
+    rooms = signature(rooms="integer")
+    assert tryout_columns.read_row(posted("9007199254740993"), rooms) == {"rooms": 9007199254740993}
+    assert tryout_columns.read_row(posted("3.0"), rooms) == {"rooms": 3}
+    with pytest.raises(BadInput, match=r"rooms: '2\.9' is not of type integer"):
+        tryout_columns.read_row(posted("2.9"), rooms)
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "-1e999"])
 def test_a_number_that_json_lacks_is_refused(value: str) -> None:
     with pytest.raises(BadInput, match="is not of type number"):

@@ -57,6 +57,19 @@ def test_csv_keeps_each_cell_and_the_names_of_columns(columns: list[str], text: 
     assert tryout_windows.read_window(text, signature, None) == {"rows": rows}
 
 
+def test_pasted_numbers_that_are_written_as_in_the_data_are_read_by_its_rule() -> None:
+    form = {"decimal": ",", "thousands": ".", "unit": "kg"}
+    price = {**PROFILE.columns[0].model_dump(mode="json"), "name": "price", "number_format": form}
+    german = Profile.model_validate({**SHOP, "columns": [price]})
+    assert read('price\n1.234\n"1,5 kg"\nn/a\n', german) == {
+        "rows": [{"price": "1.234"}, {"price": "1,5 kg"}, {"price": "n/a"}]
+    }
+    with pytest.raises(BadInput, match="price: 'x' is not of type number"):
+        read("price\nx\n", german)
+    written = tryout_windows.as_csv(SIGNATURE, [{"price": 1.234, "open": True}], german)
+    assert written == 'price,open\n"1,234",true\n'
+
+
 def test_a_text_that_begins_like_json_and_names_no_column_is_refused_as_json() -> None:
     for text in ('[{"price": 1,}]', "[" + "1" * 200_000):
         with pytest.raises(Malformed, match="not JSON"):
@@ -103,7 +116,8 @@ def test_the_pages_have_an_example_that_the_form_reads(yard: Yard, monkeypatch: 
     browser = browser_of(yard.viewer)
     page = unescape(one_line(browser.get("/models/digits/versions/1", {"tab": "try"})))
     assert "Rows as CSV or JSON" in page and "An instance is 3 rows with the same value of “city”" in page
-    example = tryout_windows.as_csv(SIGNATURE, tryout_windows.example_rows(SIGNATURE, WINDOW, PROFILE))
+    rows = tryout_windows.example_rows(SIGNATURE, WINDOW, PROFILE)
+    example = tryout_windows.as_csv(SIGNATURE, rows, PROFILE)
     assert len(read(example)["rows"]) == 3
     use = unescape(one_line(browser.get("/models/digits/versions/1", {"tab": "use"})))
     assert '{"instances": [{"rows": [{' in use

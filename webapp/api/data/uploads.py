@@ -193,8 +193,8 @@ FORMS: dict[str, dict[str, Any]] = {
             },
             "dialect": TEXT
             | {
-                "description": "`{delimiter, encoding, decimal, header, comments, skip_lines, sheet}` as "
-                "JSON; others are detected."
+                "description": "`{delimiter, encoding, decimal, header, header_rows, comments, skip_lines, "
+                "sheet}` as JSON; others are detected."
             },
             "images": TEXT
             | {"description": "`{height, width, fit}` as JSON: the size of images, else proposed."},

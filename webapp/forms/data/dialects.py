@@ -33,13 +33,16 @@ LABELS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "encoding": ("Encoding", tuple(ENCODING_LABELS.items())),
     "decimal": ("Decimal sign", ((".", "point"), (",", "comma"))),
     "header": ("First row", (("true", "names"), ("false", "values"))),
-    "comments": ("Lines with #", (("true", "left out"), ("false", "rows"))),
+    "header_rows": ("Rows of the header", ()),
+    "comments": ("Lines with # or %", (("true", "left out"), ("false", "rows"))),
     "skip_lines": ("Lines above the table", ()),
     "sheet": ("Sheet", ()),
 }
 """Label and choices by field; without choices it is an entry. In requests, truth values are texts of JSON."""
+USUAL = {"header_rows": "1", "comments": "rows", "skip_lines": "0"}
+"""What most files have, which is not worth a line."""
 OF_TEXT = tuple(name for name in LABELS if name != "sheet")
-OF_WORKBOOKS = ("header", "comments", "skip_lines", "sheet")
+OF_WORKBOOKS = ("header", "header_rows", "comments", "skip_lines", "sheet")
 """The fields that a file of text has, and a workbook."""
 
 
@@ -55,6 +58,10 @@ class DialectField(NamedTuple):
     @property
     def pointer(self) -> str:
         return f"/dialect/{self.name}"
+
+    @property
+    def is_usual(self) -> bool:
+        return self.detected == USUAL.get(self.name)
 
 
 def dialect_fields(

@@ -22,6 +22,12 @@ SHOWN_COLUMNS = 100
 SHOWN_CLASSES = 100
 
 
+def read_place(text: str) -> int:
+    """Return the place of the first shown entry of a list, as a URL has it; 0 for another text."""
+    # More digits cannot be a position, and `int` refuses thousands of them.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+
+
 class ColumnView(NamedTuple):
     """A column with its histogram bars."""
 
@@ -88,7 +94,7 @@ class ProfileSection(Context):
 
 def profile_context(profile: Profile, request: Request) -> ProfileSection:
     """Return the columns that `?find=&show=&cursor=` choose, rows with their values, and the classes."""
-    first = _first_column(request)
+    first = read_place(request.GET.get("cursor", ""))
     column_filter = ColumnFilter(request.GET.get("find", "").strip(), request.GET.get("show") == "left_out")
     fitting = [column for column in profile.columns if column_filter.fits(column)]
     listed = fitting[first : first + SHOWN_COLUMNS]
@@ -113,13 +119,6 @@ def profile_context(profile: Profile, request: Request) -> ProfileSection:
         split=resolved(Split(), profile),
         inputs=" × ".join(str(size) for size in profile.input_shape),
     )
-
-
-def _first_column(request: Request) -> int:
-    """Return the position of the first shown column."""
-    cursor = request.GET.get("cursor", "")
-    # More digits cannot be a position, and `int` refuses thousands of them.
-    return int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 9 else 0
 
 
 def preview_rows(sample: Sample) -> FirstRows:

@@ -105,7 +105,7 @@ def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict
     edited = _edited_columns(entries, version)
     edited = [{**_rules_of(version, column), **column} for column in edited]
     names = {column["name"] for column in edited}
-    others = [column for column in version.request.get("columns", ()) if column["name"] not in names]
+    others = [column for column in actions.stored_columns(version) if column["name"] not in names]
     if edited and profile is not None and profile.target not in names:
         # The target is on another page of the table. It keeps its role unless another column has it now. The
         # form of an array has a field for the target; if that is empty, the target is detected.
@@ -122,9 +122,7 @@ def _rules_of(version: DatasetVersion, column: dict[str, Any]) -> dict[str, Any]
     """
     described = version.profile.columns if version.profile is not None else ()
     now = next((each for each in described if each.name == column["name"]), None)
-    before = next(
-        (each for each in version.request.get("columns", ()) if each["name"] == column["name"]), None
-    )
+    before = next((each for each in actions.stored_columns(version) if each["name"] == column["name"]), None)
     if before is None or now is None or now.type != column["type"]:
         return {}
     return {name: before[name] for name in ("number_format", "gap_words", "merge_labels") if name in before}
@@ -162,7 +160,7 @@ def _stated_formats(entries: QueryDict, version: DatasetVersion) -> dict[str, st
     """
     profile = version.profile
     recognized = {column.name: column.date_format for column in profile.columns} if profile else {}
-    before = {column["name"] for column in version.request.get("columns", ()) if "date_format" in column}
+    before = {column["name"] for column in actions.stored_columns(version) if "date_format" in column}
     stated = {}
     kinds = entries.getlist("type")
     for name, kind, text in zip(

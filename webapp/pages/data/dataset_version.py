@@ -65,7 +65,7 @@ class DatasetVersionPage(Context):
     has_file: bool
     may_edit_roles: bool
     may_accept_offers: bool
-    offer_groups: list[version_settings.OfferGroup]
+    offers: version_settings.OffersPage
     dialect_fields: list[dialects.DialectField]
     thumbnails: list[ThumbnailRow]
     image_fields: image_options.ImageFields | None
@@ -103,7 +103,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         has_file=version_settings.has_file(version),
         may_edit_roles=version_settings.may_edit_roles(request, version),
         may_accept_offers=version_settings.may_accept_offers(request, version),
-        offer_groups=version_settings.group_offers(profile.offers) if profile is not None else [],
+        offers=version_settings.offers_page(profile.offers if profile is not None else (), request),
         dialect_fields=version_settings.fields_of_dialect(version),
         thumbnails=thumbnail_rows(version, profile),
         image_fields=version_settings.image_fields(version, profile),

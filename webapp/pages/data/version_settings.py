@@ -13,12 +13,18 @@ from jobs.spec.data.offers import Offer
 from jobs.spec.data.profile import Column, Profile
 from webapp.forms.data import dialects
 from webapp.forms.data import images as image_options
+from webapp.pages.data.dataset_columns import read_place
 from webapp.pages.shortcuts import (
     Request,
 )
 
 WITH_BAD_ROWS = ("csv", "json_lines", "xlsx", "images")
 """Sources whose rows are left out if they are damaged."""
+
+
+SHOWN_OFFERS = 12
+"""Findings with offers on one page."""
+MOST_MORE = 3
 
 
 class DateFormatChoice(NamedTuple):
@@ -63,6 +69,14 @@ class OfferGroup(NamedTuple):
         return self.buttons[0].position
 
 
+class OffersPage(NamedTuple):
+    """Some findings with offers, the number of all, and the place of the first one that follows."""
+
+    groups: list[OfferGroup]
+    total: int
+    next: int | None
+
+
 def image_fields(version: DatasetVersion, profile: Profile | None) -> image_options.ImageFields | None:
     """Return the image size in a version's form; None for other data."""
     if version.request.get("source") != "images":
@@ -88,6 +102,17 @@ def may_accept_offers(request: Request, version: DatasetVersion) -> bool:
     if version.state != DatasetVersion.State.READY or not has_file(version):
         return False
     return access.can(request.user, version.dataset.project, Action.WRITE)
+
+
+def offers_page(offers: Sequence[Offer], request: Request) -> OffersPage:
+    """Return the findings that `?offers=` chooses by the place of the first one."""
+    first = read_place(request.GET.get("offers", ""))
+    groups = group_offers(offers)
+    # A few more are not worth a page of their own.
+    count = SHOWN_OFFERS if len(groups) - first > SHOWN_OFFERS + MOST_MORE else len(groups)
+    shown = groups[first : first + count]
+    after = first + len(shown)
+    return OffersPage(shown, len(groups), after if after < len(groups) else None)
 
 
 def group_offers(offers: Sequence[Offer]) -> list[OfferGroup]:

@@ -104,7 +104,8 @@ def _window_text(signature: Signature, window: InputWindow, profile: Profile | N
     """Return a window's rows as CSV; empty for a window that is too large to show."""
     if window.rows * len(signature.columns) > MAX_EXAMPLE:
         return ""
-    return tryout_windows.as_csv(signature, tryout_windows.example_rows(signature, window, profile))
+    rows = tryout_windows.example_rows(signature, window, profile)
+    return tryout_windows.as_csv(signature, rows, profile)
 
 
 def positions_context(version: ModelVersion) -> PositionsSection:

@@ -2,6 +2,7 @@
 
 import base64
 import math
+import re
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -21,6 +22,7 @@ Widget = Literal["number", "select", "text", "textarea", "date", "datetime-local
 NAME = "column"
 EXAMPLE_IMAGE = (png_uri([[128.0] * 8] * 8, 0, 255) or "").partition(",")[2]
 """The base64 of a grey image of 8 × 8 pixels."""
+WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 BOOLEANS = {"true": True, "false": False}
 
 
@@ -190,16 +192,29 @@ def value_of(text: str, kind: ColumnType, column: str) -> Any:
         return None
     try:
         match kind:
-            case "number":
-                number = float(text)
-                if not math.isfinite(number):
-                    raise ValueError("JSON has no such number")
-                return int(number) if number.is_integer() else number
-            case "integer":
-                return int(float(text))
+            case "number" | "integer":
+                return _number(text, kind)
             case "boolean":
                 return BOOLEANS[text]
     except (ValueError, OverflowError, KeyError) as error:
         message = f"{column}: {text!r} is not of type {kind}."
         raise BadInput(message, [Problem(f"/{NAME}", message)]) from error
     return text
+
+
+def _number(text: str, kind: ColumnType) -> int | float:
+    """Return a number as JSON has it: whole ones with all of their digits.
+
+    Raises:
+        ValueError: the text is none, or not whole as an integer is.
+    """
+    if WHOLE.fullmatch(text.strip()):
+        return int(text)
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("JSON has no such number")
+    if number.is_integer():
+        return int(number)
+    if kind == "integer":
+        raise ValueError("not whole")
+    return number

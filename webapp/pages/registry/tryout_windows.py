@@ -9,6 +9,8 @@ from typing import Any
 
 from jobs.errors import BadInput
 from jobs.spec.data.columns import ColumnType
+from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.number_format import NumberFormat, read_number
 from jobs.spec.data.profile import Profile
 from jobs.spec.problems import Problem
 from jobs.spec.signature import InputWindow, Signature
@@ -39,18 +41,23 @@ def _first_rows(window: InputWindow, profile: Profile | None) -> list[dict[str, 
     return sorted(timed, key=lambda row: row[window.time])[: window.rows]
 
 
-def as_csv(signature: Signature, rows: list[dict[str, Any]]) -> str:
-    """Return rows as CSV with a header."""
+def as_csv(signature: Signature, rows: list[dict[str, Any]], profile: Profile | None) -> str:
+    """Return rows as CSV with a header, numbers with the decimal sign of the data."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = [column.name for column in signature.columns]
     writer.writerow(names)
-    writer.writerows([[_cell_text(row.get(name)) for name in names] for row in rows])
+    formats = _formats(profile)
+    writer.writerows([[_cell_text(row.get(name), formats.get(name)) for name in names] for row in rows])
     return text.getvalue()
 
 
-def _cell_text(value: Any) -> str:
-    return "" if value is None else json.dumps(value) if isinstance(value, bool) else str(value)
+def _cell_text(value: Any, form: NumberFormat | None) -> str:
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, float) and form is not None:
+        return str(value).replace(".", form.decimal)
+    return "" if value is None else str(value)
 
 
 def read_window(text: str, signature: Signature, profile: Profile | None) -> dict[str, Any]:
@@ -89,7 +96,7 @@ def _best_delimiter(text: str, names: Set[str]) -> tuple[str, int]:
 
 def _csv_rows(text: str, signature: Signature, profile: Profile | None) -> list[dict[str, Any]]:
     kinds = {column.name: column.type for column in signature.columns}
-    profiled = {column.name for column in profile.columns} if profile is not None else set()
+    profiled, formats = {column.name for column in profile.columns} if profile else set(), _formats(profile)
     # Tabs and spaces at the end of a line are cells.
     text = text.strip("\r\n") if text.strip() else ""
     delimiter, _ = _best_delimiter(text, {*kinds})
@@ -118,12 +125,29 @@ def _csv_rows(text: str, signature: Signature, profile: Profile | None) -> list[
                 f"Line {number} has {len(line)} values, and the first line has {len(names)} columns."
             )
         values = zip(names, line, strict=True)
-        rows.append({name: _value_of(cell, kinds[name], name) for name, cell in values if name in kinds})
+        rows.append(
+            {
+                name: _value_of(cell, kinds[name], name, formats.get(name))
+                for name, cell in values
+                if name in kinds
+            }
+        )
     return rows
 
 
-def _value_of(cell: str, kind: ColumnType, name: str) -> Any:
+def _value_of(cell: str, kind: ColumnType, name: str, form: NumberFormat | None) -> Any:
+    """Return a cell's value; a number that is written as in the data remains a text for the server."""
+    if form is not None and kind in ("number", "integer") and cell.strip():
+        is_written = not form.is_plain and read_number(cell, form) is not None
+        if is_written or is_gap(cell):
+            return cell
     return tryout_columns.value_of(cell.strip() if kind == "boolean" else cell, kind, name)
+
+
+def _formats(profile: Profile | None) -> dict[str, NumberFormat]:
+    """Return how the texts of columns are numbers in the data, by name."""
+    columns = profile.columns if profile is not None else ()
+    return {column.name: column.number_format for column in columns if column.number_format is not None}
 
 
 def _refuse_text(message: str) -> BadInput:

@@ -30,7 +30,7 @@ from workers.engine.data.weights import RowWeights
 from workers.engine.data.windows import Windows, described, windows_of, windows_over, with_windows
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.phases import Repeated
-from workers.features.fitting import fit, with_text_rules
+from workers.features.fitting import check_types, fit, with_text_rules
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
 
@@ -113,6 +113,7 @@ class Dataset:
         if absent := [name for name in pipeline.columns if name not in columns]:
             raise BadData(f"the model takes the column {absent[0]!r}, which these data do not have")
         try:
+            check_types(features, () if self.table is None else self.table.plans)
             if features.window is not None:
                 return _windows_for(
                     pipeline, windows_over(WholeColumns(columns), features.window), columns, rows
@@ -194,9 +195,12 @@ class EncodedTable:
         """Return a table that an earlier model's pipeline encodes.
 
         Raises:
-            BadData: the pipeline needs a column or windows that these data lack.
+            BadData: the pipeline needs a column or windows that these data lack, or values of another type.
         """
-        pipeline = Pipeline(with_text_rules(features, plans))
+        try:
+            pipeline = Pipeline(with_text_rules(features, plans))
+        except BadValue as error:
+            raise BadData(str(error)) from None
         if absent := [name for name in pipeline.columns if name not in columns]:
             raise BadData(f"the model takes the column {absent[0]!r}, which these data do not have")
         here = None if windows is None else windows.window.rows

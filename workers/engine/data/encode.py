@@ -28,6 +28,8 @@ MAX_LABEL = 500
 """Maximum number of characters of a category or a class, whose names every page and model repeats."""
 MAX_CLASSES_OF_NUMBERS = 20
 """A numeric target with more distinct values is taken for a regression."""
+_KINDS = {"T": "words", "U": "words", "M": "dates"}
+"""Values by NumPy's kind of their type, for messages."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +167,8 @@ def encode_target(name: str, column: Array, task: Task | None) -> tuple[Array, T
     if task == "regression":
         if column.dtype.kind not in NUMBERS:
             raise BadData(
-                f"target {name!r} contains {column.dtype} values, the first is {column[0]!s}; "
-                "regression needs numbers"
+                f"target {name!r} contains {_KINDS.get(column.dtype.kind, column.dtype)}, the first is "
+                f"{column[0]!s}; regression needs numbers"
             )
         with np.errstate(over="ignore"):
             y = column.reshape(len(column), -1).astype(np.float32)

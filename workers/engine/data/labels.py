@@ -1,5 +1,6 @@
 """Reads targets with several labels in a row: JSON lists, or texts such as "a;b;c"."""
 
+import ast
 import json
 
 import numpy as np
@@ -12,6 +13,8 @@ SEPARATORS = (";", "|", ",")
 """In this order among those that equally many rows contain."""
 MAX_LABELS = 1_000
 MAX_LABEL = 500
+MAX_WRITTEN = 10_000
+"""Characters of a list that Python's reader of literals is given."""
 MOST = 0.3
 """Share of the rows with a separator from which a target may have several labels."""
 
@@ -38,7 +41,8 @@ def several_labels(name: str, column: Array) -> tuple[Array, tuple[str, ...]]:
     """
     rows = _lists(column)
     if rows is None:
-        rows = _divided(column.tolist())
+        texts = column.tolist()
+        rows = _bracketed(texts) or _divided(texts)
     labels = sorted({label for row in rows for label in row})
     if len(labels) < 2:
         raise BadData(
@@ -74,14 +78,34 @@ def seems_divided(column: Array) -> bool:
     if column.ndim != 1 or not is_text(column):
         return False
     texts = column.tolist()
-    divided = sum(any(mark in text for mark in SEPARATORS[:2]) for text in texts)
+    divided = sum(map(_is_divided, texts))
     return divided > MOST * len(texts)
+
+
+def _is_divided(text: str) -> bool:
+    return any(mark in text for mark in SEPARATORS[:2]) or (_is_bracketed(text) and "," in text)
 
 
 def _divided(texts: list[str]) -> list[list[str]]:
     mark = separator_of(texts)
     parts = [text.split(mark) if mark is not None else [text] for text in texts]
     return [[label for part in row if (label := part.strip())] for row in parts]
+
+
+def _bracketed(texts: list[str]) -> list[list[str]] | None:
+    """Return the labels of lists as people write them, ['a', 'b'] or [a, b]; None without brackets."""
+    if not all(_is_bracketed(text) for text in texts if text):
+        return None
+    rows = []
+    for text in texts:
+        try:
+            values = ast.literal_eval(text.strip()) if len(text) <= MAX_WRITTEN else None
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            values = None
+        if not isinstance(values, list) or not all(isinstance(value, str | int | float) for value in values):
+            values = [part.strip().strip("'\"") for part in text.strip()[1:-1].split(",")]
+        rows.append([label for value in values if (label := _label(value))])
+    return rows
 
 
 def _lists(column: Array) -> list[list[str]] | None:

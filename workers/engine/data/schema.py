@@ -1,7 +1,7 @@
 """Proposes a role and a type for each table column, as far as a person has not chosen them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jobs.spec.data.columns import (
     LONE_ROLES,
@@ -14,6 +14,7 @@ from jobs.spec.data.columns import (
 from jobs.spec.data.dates.formats import EXAMPLES
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
@@ -23,7 +24,7 @@ from workers.engine.data.labels import is_list_column
 from workers.engine.data.reading.column_types import TypedColumn
 from workers.engine.data.reading.exact_numbers import EqualDecimals, equal_decimals_of
 from workers.engine.data.reading.typed_columns import read_column
-from workers.engine.data.spilled import editable, head, words
+from workers.engine.data.spilled import SpilledColumns, editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.data.texts import is_text
 from workers.engine.errors import BadData
@@ -46,6 +47,7 @@ class ColumnSchema:
         merged: these values.
         number_format: how its texts were numbers.
         gap_words: the words that were missing values.
+        gap_counts: these words among numbers and dates, with the number of their rows.
         misfits: the values that do not have its type.
     """
 
@@ -59,6 +61,7 @@ class ColumnSchema:
     merged: tuple[Group, ...] = ()
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
+    gap_counts: tuple[tuple[str, int], ...] = ()
     misfits: Misfits | None = None
 
 
@@ -97,6 +100,7 @@ def propose(
     target: str | None,
     features: Sequence[str] | None,
     requests: Sequence[ColumnRequest] = (),
+    task: Task | None = None,
 ) -> Schema:
     """Return each column's role and type.
 
@@ -105,6 +109,7 @@ def propose(
         target: the target's name; None for the column whose role was requested, or a usual name.
         features: the feature names; None for all columns that are not left out for a reason.
         requests: roles and types that a person chose.
+        task: the kind of prediction that a person chose.
 
     Raises:
         BadData: a column does not exist, or its values do not have the requested type.
@@ -115,51 +120,99 @@ def propose(
             raise BadData(f"no column {name!r}; there are {some(list(table.columns))}")
     targets = [request.name for request in requests if request.role == "target"]
     target = choose_target(table, target or (targets[0] if targets else None))
-    typed = editable(table.columns)
-    schema: dict[str, ColumnSchema] = {}
-    findings: list[str] = []
-    offers: list[Offer] = []
-    decimals = dict(table.equal_decimals)
+    read = _ReadColumns(table, target, features, task, editable(table.columns), dict(table.equal_decimals))
     for name in table.columns:
-        request = chosen.get(name, ColumnRequest(name=name))
-        column = _typed(name, typed, request, table, is_target=name == target)
+        read.add(name, chosen.get(name, ColumnRequest(name=name)))
+    _check_lone_roles(read.schema, requests, features)
+    return Schema(
+        replace(table, columns=read.columns, equal_decimals=read.decimals),
+        _with_feature(read.schema, target),
+        target,
+        tuple(read.findings),
+        tuple(read.offers),
+    )
+
+
+@dataclass(frozen=True)
+class _ReadColumns:
+    """The columns that have their types and roles so far.
+
+    Attributes:
+        table: as it was read.
+        target: the target column's name.
+        features: the feature names; None for all columns that are not left out for a reason.
+        task: the kind of prediction that a person chose.
+        columns: those of the table, which get the values of their types.
+        decimals: two different decimals that are the same number, by column.
+        schema: role and type by name.
+        findings: sentences about how columns were read.
+        offers: other readings.
+    """
+
+    table: Table
+    target: str
+    features: Sequence[str] | None
+    task: Task | None
+    columns: dict[str, Array] | SpilledColumns
+    decimals: dict[str, EqualDecimals]
+    schema: dict[str, ColumnSchema] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+    offers: list[Offer] = field(default_factory=list)
+
+    def add(self, name: str, request: ColumnRequest) -> None:
+        """Read a column, and propose its role."""
+        column = _typed(name, self.columns, request, self.table, is_target=name == self.target)
+        if name == self.target and self.task == "regression" and column.type in ("category", "text"):
+            # Texts that may be numbers are some, since these are to be predicted.
+            request = ColumnRequest(name=name, role=request.role, type="number", gap_words=request.gap_words)
+            column = _typed(name, self.columns, request, self.table, is_target=True)
         is_converted = column.type == "number" and column.values is not None
-        if is_converted and (pair := _equal_decimals(name, typed)) is not None:
-            decimals[name] = pair
+        if is_converted and (pair := _equal_decimals(name, self.columns)) is not None:
+            self.decimals[name] = pair
         if column.values is not None:
-            typed[name] = column.values
+            self.columns[name] = column.values
         if request.role != "ignore":
-            findings.extend(column.findings)
-            offers.extend(column.offers)
-        groups = merged_groups(typed, request, column.type)
+            self.findings.extend(column.findings)
+            self.offers.extend(column.offers)
+        groups = merged_groups(self.columns, request, column.type)
         if groups:
-            typed[name] = merge(typed, name, groups)
-        is_index = name in table.index
-        described = _role(name, typed, column.type, request.role, target, features, is_index=is_index)
-        schema[name] = replace(
+            self.columns[name] = merge(self.columns, name, groups)
+        is_index = name in self.table.index
+        described = _role(
+            name, self.columns, column.type, request.role, self.target, self.features, is_index=is_index
+        )
+        self.schema[name] = replace(
             described,
             number_format=column.number_format,
             gap_words=column.gap_words,
+            gap_counts=column.gap_counts,
             misfits=column.misfits,
             dates=column.dates,
             has_chosen_type=request.type is not None,
             merge_labels=request.merge_labels,
             merged=groups,
         )
-    _check_lone_roles(schema, requests, features)
-    if not any(column.role == "feature" for column in schema.values()):
-        # A table may have a single column beside its target.
-        schema = {name: _as_feature(column) for name, column in schema.items()}
-    if not any(column.role == "feature" for column in schema.values()):
-        if len(table.columns) == 1:
-            raise BadData(
-                f"the table has only one column, {target!r}, and a model needs the target and a feature at "
-                "least. If the file has several, name the delimiter between them"
-            )
-        reasons = [f"{name!r}: {column.reason}" for name, column in schema.items() if column.reason]
-        raise BadData(f"no column can be used as a feature; {some(reasons)}")
-    read = replace(table, columns=typed, equal_decimals=decimals)
-    return Schema(read, schema, target, tuple(findings), tuple(offers))
+
+
+def _with_feature(schema: dict[str, ColumnSchema], target: str) -> dict[str, ColumnSchema]:
+    """Return roles and types by name, of which one at least is a feature.
+
+    Raises:
+        BadData: none can be.
+    """
+    if any(column.role == "feature" for column in schema.values()):
+        return schema
+    # A table may have a single column beside its target.
+    schema = {name: _as_feature(column) for name, column in schema.items()}
+    if any(column.role == "feature" for column in schema.values()):
+        return schema
+    if len(schema) == 1:
+        raise BadData(
+            f"the table has only one column, {target!r}, and a model needs the target and a feature at "
+            "least. If the file has several, name the delimiter between them"
+        )
+    reasons = [f"{name!r}: {column.reason}" for name, column in schema.items() if column.reason]
+    raise BadData(f"no column can be used as a feature; {some(reasons)}")
 
 
 def merged_groups(

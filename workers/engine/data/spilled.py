@@ -213,10 +213,14 @@ class NumberWriter:
         """Append values, (rows,)."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
 
+    def close(self) -> Path:
+        """Close the file, and return its path."""
+        self._file.close()
+        return self._path
+
     def finish(self, name: str) -> None:
         """Close the file, and add the column."""
-        self._file.close()
-        self._columns.add_numbers(name, self._path, self._dtype)
+        self._columns.add_numbers(name, self.close(), self._dtype)
 
     def abort(self) -> None:
         """Close and remove the file."""

@@ -22,7 +22,7 @@ from workers.engine.data.expansion import (
     read_npy,
     too_large,
 )
-from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.archives.archive import open_archive
 from workers.engine.data.reading.arrow_lists import (
     check_columns,
     check_parquet_lists,
@@ -33,7 +33,8 @@ from workers.engine.data.reading.damage import reading
 from workers.engine.data.reading.exact_columns import with_exact_texts
 from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, EqualDecimals, loses_digits
 from workers.engine.data.reading.header import Header
-from workers.engine.data.reading.pandas_index import FrameColumns, frame_columns
+from workers.engine.data.reading.pandas_index import NUMBER, FrameColumns, different_names, frame_columns
+from workers.engine.data.reading.plain_columns import describe_durations, with_plain_columns
 from workers.engine.data.spilled import Spill, SpilledColumns, length
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array, trimmed
 from workers.engine.errors import BadData
@@ -56,9 +57,8 @@ class Table:
         columns: the columns by name.
         dialect: how the rows were written, for text tables.
         bad_rows: how many rows were left out, because they could not be read.
-        gap_words: of number columns, the words for missing numbers with their rows; None if these are
-            unknown.
-        three_decimals: the number columns whose numbers all have three decimals; None if this is unknown.
+        gap_words: of number columns in text tables, the words for missing numbers with their rows.
+        three_decimals: the number columns in text tables whose numbers all are whole or have three decimals.
         findings: sentences on how the file was understood.
         index: the columns with the labels of the rows, which the file has without a name.
         renamed: the name in the file and the new one, of each column whose name is not used.
@@ -69,8 +69,8 @@ class Table:
     columns: Mapping[str, Array]
     dialect: Dialect | None = None
     bad_rows: int = 0
-    gap_words: Mapping[str, Mapping[str, int]] | None = None
-    three_decimals: frozenset[str] | None = None
+    gap_words: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
+    three_decimals: frozenset[str] = frozenset()
     findings: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
@@ -99,15 +99,17 @@ def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
         BadData: two are equal, or there are too many columns.
     """
     check_fields(names, file, limits)
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise BadData(f"{file} repeats {repeated[:20]}; every column needs a unique name")
     if "" in names:
         raise BadData(f"column {names.index('') + 1} of {file} has no name")
 
 
 def check_fields(names: Sequence[str], file: str, limits: FileLimits) -> None:
-    """Check that the names in a file differ; an empty one gets another name.
+    """Check the names in a file; an empty one, and one that another column has, get another name.
 
     Raises:
-        BadData: two are equal, or there are too many columns.
+        BadData: one is too long, or there are too many columns.
     """
     check_count(len(names), file, limits)
     if long := next((name for name in names if len(name) > MAX_NAME), None):
@@ -115,8 +117,6 @@ def check_fields(names: Sequence[str], file: str, limits: FileLimits) -> None:
             f"{file} has a column name of {len(long):,} characters, {long[:40]!r}…; at most {MAX_NAME} are "
             "read"
         )
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise BadData(f"{file} repeats {repeated[:20]}; every column needs a unique name")
 
 
 def check_count(columns: int, file: str, limits: FileLimits) -> None:
@@ -166,12 +166,17 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill |
         size = file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_NUMBER
         spill = spill.for_size(max(size, path.stat().st_size)) if spill is not None else None
         if spill is None:
-            return _from_table(_readable(file.read(), limits), path, limits)
+            table = _from_table(_readable(_with_different_names(file.read()), limits), path, limits)
+            return _described(table, file.schema_arrow)
         rows = file.metadata.num_rows
-        columns = frame_columns(file.schema_arrow)
-        return _from_columns(
-            columns, rows, lambda name: file.read(columns=[name]), path, limits, spill.folder
-        )
+        schema = _with_different_names(file.schema_arrow.empty_table()).schema
+
+        def read(name: str) -> Any:
+            # Its column alone, if others have the same name in the file.
+            return _with_different_names(file.read(columns=[name.split(NUMBER)[0]])).select([name])
+
+        table = _from_columns(frame_columns(schema), rows, read, path, limits, spill.folder)
+        return _described(table, file.schema_arrow)
 
 
 def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | None = None) -> Table:
@@ -205,13 +210,20 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | N
             # Arrow trusts the offsets in a file, and would read other memory of this process.
             batch.validate(full=True)
             parts.append(batch)
-        table = pa.Table.from_batches(parts, batches.schema)
+        table = _with_different_names(pa.Table.from_batches(parts, batches.schema))
         spill = spill.for_size(size) if spill is not None else None
         if spill is None:
-            return _from_table(_readable(table, limits), path, limits)
-        columns = frame_columns(batches.schema)
+            return _described(_from_table(_readable(table, limits), path, limits), batches.schema)
+        columns = frame_columns(table.schema)
         rows = table.num_rows
-        return _from_columns(columns, rows, lambda name: table.select([name]), path, limits, spill.folder)
+        read = _from_columns(columns, rows, lambda name: table.select([name]), path, limits, spill.folder)
+        return _described(read, batches.schema)
+
+
+def _with_different_names(table: Any) -> Any:
+    """Return an Arrow table whose fields have different names; see `frame_columns`."""
+    names = table.schema.names
+    return table if len({*names}) == len(names) else table.rename_columns(different_names(names))
 
 
 def _bytes_of_views(batch: Any) -> int:
@@ -282,7 +294,7 @@ def _has_variable_width(kind: Any) -> bool:
 
 def _readable(table: Any, limits: FileLimits) -> Any:
     """Return a table with texts for what no array of numbers or texts can hold."""
-    return with_exact_texts(with_json_lists(table, limits))
+    return with_exact_texts(with_plain_columns(with_json_lists(table, limits)))
 
 
 def _from_columns(
@@ -313,6 +325,12 @@ def _from_columns(
         size += column.nbytes
         check_expanded(path.name, size, limits)
     return _with_header(columns, frame.header)
+
+
+def _described(table: Table, schema: Any) -> Table:
+    """Return a table with sentences on the fields of a file that are read in another type."""
+    durations = describe_durations(schema)
+    return dataclasses.replace(table, findings=(*table.findings, *durations)) if durations else table
 
 
 def _with_header(columns: Mapping[str, Array], header: Header) -> Table:

@@ -18,17 +18,20 @@ from jobs.spec.data.encoding import (
 )
 from jobs.spec.data.features import MAX_NGRAMS, MIN_ROWS
 from jobs.spec.data.file_limits import FileLimits
-from jobs.spec.data.images import IMAGE
+from jobs.spec.data.images import IMAGE, ImageStatistics
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
-from workers.engine.data.dates.findings import find_date_issues
+from workers.engine.data.dates.far_dates import FarDates, find_far_dates
+from workers.engine.data.dates.findings import DateFindings, find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.findings.doubts import sentences_on_decimals
-from workers.engine.data.findings.ordered_offers import order_offers
+from workers.engine.data.findings.long_names import LongNames
+from workers.engine.data.findings.ordered_offers import OrderedOffers, order_offers
+from workers.engine.data.findings.small_floats import find_lost_numbers
 from workers.engine.data.findings.writings import count_values
 from workers.engine.data.garbled import find_garbled
 from workers.engine.data.image_files.images import ImageTable, count_equal_images
@@ -81,14 +84,7 @@ def make_table_profile(
         BadData: the encoded features would be too large.
     """
     table = schema.table
-    columns = list(pool.map(lambda name: describe(name, table.columns, schema.columns[name]), schema.columns))
-    images = None
-    if isinstance(table, ImageTable):
-        images = table.statistics
-        columns = [
-            column.model_copy(update={"image": images.shape}) if column.type == "image" else column
-            for column in columns
-        ]
+    columns, images = _described(schema, pool)
     plans = plan_columns([column for column in columns if column.role == "feature"], {})
     if images is None:
         size = table.rows * sum(plan.positions for plan in plans) * NUMBER_BYTES
@@ -96,8 +92,18 @@ def make_table_profile(
     duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
     dates = find_date_issues(table.columns, schema.columns)
-    ordered = order_offers(schema, dates.offers, target.y, target.task)
-    answered = {offer.change.name for offer in ordered.offers if offer.change.role == "feature"}
+    far = find_far_dates(table.columns, schema.columns)
+    ordered = order_offers(schema, [*dates.offers, *far.offers], target.y, target.task)
+    issues = statistics.find_issues(
+        table,
+        target=schema.target,
+        features=schema.features,
+        class_labels=target.class_labels,
+        class_counts=counts,
+        duplicates=duplicates,
+        distinct={column.name: _values_of(column) for column in columns},
+    )
+    long_names = LongNames(table.columns)
     return Profile(
         rows=table.rows,
         kind="vector" if images is None else "image",
@@ -112,34 +118,52 @@ def make_table_profile(
         outputs=target.outputs,
         class_labels=target.class_labels,
         class_counts=counts,
-        columns=tuple(columns),
+        columns=columns,
         dialect=table.dialect,
         file=table.file,
         bad_rows=table.bad_rows,
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
-        findings=(
-            *table.findings,
-            *schema.findings,
-            *ordered.sentences,
-            *left_out(schema.columns, answered=answered),
-            *find_garbled(schema.table.columns),
-            *_several_labels(schema, target.task),
-            *_in_order_of_time(schema),
-            *dates.sentences,
-            *sentences_on_decimals(schema),
-            *statistics.find_issues(
-                table,
-                target=schema.target,
-                features=schema.features,
-                class_labels=target.class_labels,
-                class_counts=counts,
-                duplicates=duplicates,
-                distinct={column.name: _values_of(column) for column in columns},
-            ),
+        findings=tuple(
+            map(long_names.cut, (*_findings(schema, ordered, (dates, far), target.task), *issues))
         ),
-        offers=ordered.offers,
+        offers=tuple(map(long_names.cut_in, ordered.offers)),
+    )
+
+
+def _described(schema: Schema, pool: ThreadPoolExecutor) -> tuple[tuple[Column, ...], ImageStatistics | None]:
+    """Return the description of each column, and that of all images if it is a table of images."""
+    table = schema.table
+    columns = tuple(
+        pool.map(lambda name: describe(name, table.columns, schema.columns[name]), schema.columns)
+    )
+    if not isinstance(table, ImageTable):
+        return columns, None
+    shape = table.statistics.shape
+    with_shape = (
+        column.model_copy(update={"image": shape}) if column.type == "image" else column for column in columns
+    )
+    return tuple(with_shape), table.statistics
+
+
+def _findings(
+    schema: Schema, ordered: OrderedOffers, dates: tuple[DateFindings, FarDates], task: Task
+) -> tuple[str, ...]:
+    """Return the sentences on how the file and its columns were read."""
+    answered = {offer.change.name for offer in ordered.offers if offer.change.role == "feature"}
+    numbers = (*schema.features, schema.target) if task == "regression" else schema.features
+    return (
+        *schema.table.findings,
+        *schema.findings,
+        *ordered.sentences,
+        *left_out(schema.columns, answered=answered),
+        *find_garbled(schema.table.columns),
+        *_several_labels(schema, task),
+        *_in_order_of_time(schema),
+        *(sentence for found in dates for sentence in found.sentences),
+        *sentences_on_decimals(schema),
+        *find_lost_numbers(schema.table.columns, numbers),
     )
 
 
@@ -167,8 +191,8 @@ def _several_labels(schema: Schema, task: Task) -> list[str]:
     if task not in ("binary", "multiclass") or not seems_divided(schema.table.columns[schema.target]):
         return []
     return [
-        f"Values of the target {schema.target!r} contain ; or |. If they are several labels in a row, choose "
-        "the task multilabel."
+        f"Values of the target {schema.target!r} contain ; or |, or are lists. If they are several labels in "
+        "a row, choose the task multilabel."
     ]
 
 
@@ -220,6 +244,7 @@ def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> C
     names = ("role", "type", "reason", "number_format", "gap_words", "misfits")
     described_by = {name: getattr(schema, name) for name in names}
     described_by["merge_labels"] = bool(schema.merge_labels)
+    described_by["gap_counts"] = dict(schema.gap_counts)
     if schema.type == "date" and schema.dates is not None:
         described_by |= {"date_format": schema.dates.format, "misfits": schema.dates.misfits}
     category_words = words(columns, name) if schema.type == "category" else None

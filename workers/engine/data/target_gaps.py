@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobs.spec.data.gap_words import named_words
 from jobs.spec.sections.data import RowsWithoutTarget
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 from workers.engine.data.reading.column_texts import ColumnTexts
-from workers.engine.data.reading.gap_evidence import named_words
 from workers.engine.data.schema import Schema, with_role
 from workers.engine.data.spilled import editable, head
 from workers.engine.data.table import Table
@@ -63,6 +63,9 @@ def _refusal(schema: Schema, read: Table, gaps: Array) -> str:
     """Return the message about rows without a target; words in their place may be a class."""
     words = _words_for_gaps(schema, read)
     named = f" ({named_words(tuple(words), words)})" if words else ""
+    column = schema.columns[schema.target]
+    if column.misfits is not None:
+        named += f" ({column.misfits.named}, which is no {column.type})"
     keep = ", keep the words as classes (type = category and gap_words = [] in columns)" if words else ""
     return (
         f"the target {schema.target!r} has no value in {int(gaps.sum()):,} of {len(gaps):,} rows{named}, the "
@@ -75,7 +78,7 @@ def _words_for_gaps(schema: Schema, read: Table) -> Mapping[str, int]:
     """Return the words in the file where the target has no value, with the number of their rows."""
     target, stated = schema.target, schema.columns[schema.target].gap_words
     texts = ColumnTexts.of(read.columns, target)
-    words = (read.gap_words or {}).get(target, {}) if texts is None else texts.gap_words()
+    words = read.gap_words.get(target, {}) if texts is None else texts.gap_words()
     return {word: rows for word, rows in words.items() if stated is None or word in stated}
 
 

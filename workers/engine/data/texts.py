@@ -44,10 +44,12 @@ def check_lengths(name: str, column: Array, limit: int, first: int = 0) -> None:
     """
     lengths = np.strings.str_len(column)
     if lengths.size and int(lengths.max()) > limit:
-        row = int(np.unravel_index(int(lengths.argmax()), lengths.shape)[0])
+        place = int((lengths > limit).argmax())
+        row = first + int(np.unravel_index(place, lengths.shape)[0])
+        length = int(lengths.flat[place])
         raise BadData(
-            f"column {name!r} has a text of {int(lengths.max()):,} characters in row {first + row + 1}; "
-            f"at most {limit:,} are read"
+            f"column {name!r} has a text of {length:,} characters in row {row + 1}; at most {limit:,} are "
+            "read"
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from jobs.model_formats import CONVERT_KERAS_2, how_to_convert
 from jobs.spec.exports import STORED
-from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.archives.archive import open_archive
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadModel
 from workers.engine.models.foreign_parts import NAMED_FUNCTION, WITH_CODE, why_refused

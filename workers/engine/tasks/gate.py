@@ -191,7 +191,8 @@ def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Client
     """Return the rows on which a version is judged: from its data, or generated ones if it takes others.
 
     Raises:
-        ModelFailed: its pipeline, which user code has written, asks for columns that its data lack.
+        ModelFailed: its pipeline, which user code has written, asks for columns that its data lack; or it is
+            in its own process and answers no rows.
     """
     if task.dataset is not None and task.spec is not None:
         dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
@@ -205,7 +206,12 @@ def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Client
             if model.is_sandboxed and model.features is not None:
                 raise ModelFailed(f"its pipeline does not fit its data: {error}") from error
     # The validation has stored its rows: those of the sender, or some that the model answers.
-    tried = try_rows(model.outputs, model.signature, task.dataset, model.features, task.sample)
+    try:
+        tried = try_rows(model.outputs, model.signature, task.dataset, model.features, task.sample)
+    except BadModel as error:
+        if not model.is_sandboxed:
+            raise
+        raise ModelFailed(str(error)) from error
     return GateInputs(task, report, model, None, tried.rows, clients)
 
 

@@ -24,11 +24,13 @@ from workers.engine.data.image_files.image_schema import propose_images, request
 from workers.engine.data.image_files.images import BadImages, ImageTable, read_images
 from workers.engine.data.overview.overview import of_arrays, of_table
 from workers.engine.data.profile_size import stored
+from workers.engine.data.reading.archives.unpacking import PlainFile, plain_files
 from workers.engine.data.reading.arrow_file import write_columns
-from workers.engine.data.reading.csv_file import BadRows, read_csv
+from workers.engine.data.reading.bad_rows import BadRows
+from workers.engine.data.reading.csv_file import read_csv
+from workers.engine.data.reading.joined_tables import join
 from workers.engine.data.reading.json_lines import read_json_lines
-from workers.engine.data.reading.several import join, read_csv_files, read_json_files
-from workers.engine.data.reading.unpacking import PlainFile, plain_files
+from workers.engine.data.reading.several import read_csv_files, read_json_files
 from workers.engine.data.schema import is_tabular, propose
 from workers.engine.data.spilled import Spill
 from workers.engine.data.split import named_parts
@@ -255,7 +257,13 @@ def _prepared(table: Table, target: str | None, prediction_task: Task | None, ta
     if isinstance(table, ImageTable):
         proposed = propose_images(table, target=target, features=task.features, requests=task.columns)
     elif is_tabular(table):
-        proposed = propose(table, target=target, features=task.features, requests=task.columns)
+        proposed = propose(
+            table,
+            target=target,
+            features=task.features,
+            requests=task.columns,
+            task=prediction_task,
+        )
     else:
         return _prepared_arrays(table, target, prediction_task, task)
     schema, left_out = with_target(proposed, task.rows_without_target, table)

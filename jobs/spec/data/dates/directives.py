@@ -7,18 +7,29 @@ from typing import NamedTuple
 from jobs.spec.data.dates.names import ENGLISH, WEEKDAYS, ZONES
 
 SPACE = "[ \t\u00a0\u202f]"
-WORD = "[A-Za-zÀ-ÿ]"
+WORD = "[A-Za-zÀ-ÖØ-öø-žͰ-ϿЀ-ӿ]"
+"""A letter of the names of months: Latin, Greek or Cyrillic."""
 ZONE = (
     rf"(?P<zone>(?:UTC|GMT|UT)?[+-][0-9]{{1,2}}(?::?[0-9]{{2}}(?::?[0-9]{{2}})?)?|{'|'.join(ZONES)})"
     rf"(?:{SPACE}*[(\[][^)\]]*[)\]])?"
 )
-TIME = (
-    rf"(?:(?:{SPACE}+|{SPACE}*[T,:]{SPACE}*)"
+_TIME = (
     r"(?P<hour>[0-9]{1,2})(?:[:.h]?(?P<minute>[0-9]{2})"
     r"(?:[:.]?(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?)?"
     rf"(?:{SPACE}*(?P<half>[ap])\.?{SPACE}?m\.?)?(?:{SPACE}*{ZONE})?)?"
 )
+TIME = rf"(?:(?:{SPACE}+|{SPACE}*[T,:]{SPACE}*){_TIME}"
 """A time after a date. A comment may follow, as in JavaScript."""
+TIME_WITHOUT_COLON = rf"(?:(?:{SPACE}+|{SPACE}*[T,]{SPACE}*){_TIME}"
+"""A time after a date that has no colon between them."""
+
+
+CLOCK = (
+    r"(?P<hour>[0-9]{1,2})[:.h](?P<minute>[0-9]{2})"
+    r"(?:[:.](?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
+    rf"(?:{SPACE}*(?P<half>[ap])\.?{SPACE}?m\.?)?(?:{SPACE}*{ZONE})?(?:{SPACE}*,{SPACE}*|{SPACE}+)"
+)
+"""A time before a date."""
 
 
 class Directive(NamedTuple):

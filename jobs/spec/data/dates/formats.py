@@ -2,7 +2,8 @@
 
 A format has the directives of `strptime`, such as `%d.%m.%Y`, and `%q` for a quarter. It describes the date.
 A time may follow a whole day whether the format has one or not, since a time is never in doubt: `10:30`,
-`10:30:00.5`, `3:05 PM`, each with an offset from UTC or without. Several formats are separated by " or ".
+`10:30:00.5`, `3:05 PM`, each with an offset from UTC or without; before a day, as in `%H:%M %d.%m.%Y`, it may
+be any of these too. Several formats are separated by " or ".
 """
 
 import datetime
@@ -10,7 +11,17 @@ import functools
 import re
 from typing import NamedTuple
 
-from jobs.spec.data.dates.directives import DAYS, DIRECTIVES, PERIODS, SPACE, SYNONYMS, TIME
+from jobs.spec.data.dates.directives import (
+    CLOCK,
+    DAYS,
+    DIRECTIVES,
+    PERIODS,
+    SPACE,
+    SYNONYMS,
+    TIME,
+    TIME_WITHOUT_COLON,
+)
+from jobs.spec.data.plain_characters import plain_characters
 
 ISO = "%Y-%m-%d"
 ISO_NAME = re.compile(r"iso(?:[ -]?8601)?", re.IGNORECASE)
@@ -19,6 +30,7 @@ MAX_FORMATS = 5
 MAX_FORMAT = 100
 FIRST_YEAR = 1969
 """Years of two digits are those from 1969 to 2068, as in POSIX. `%y{1930}` is for those from 1930 to 2029."""
+EVERY_YEAR = (1, 9999)
 EXAMPLE = datetime.datetime(2021, 12, 24, 15, 5, 30)
 EXAMPLES = "%d/%m/%Y for 24/12/2021, or %Y-%m-%d %H:%M for 2021-12-24 15:05"
 """For messages."""
@@ -27,7 +39,10 @@ _TIMES = frozenset({"hour", "minute", "second", "fraction", "half", "zone"})
 _TIME_AT_END = re.compile(
     r"(?:[ T,:]+)%[HI](?:[:.h]%M(?:[:.]%S(?:[.,]%f)?)?)?(?: ?%p)?(?: ?%z|Z)?$|[ T,:]+%H%M(?:%S)?(?: ?%z|Z)?$"
 )
+_TIME_AT_BEGIN = re.compile(r"%[HI][:.h]%M(?:[:.]%S(?:[.,]%f)?)?(?: ?%p)?(?: ?%z|Z)?[ ,]+")
 _WINDOW = re.compile(r"%y\{([0-9]{4})\}")
+_YEARS = re.compile(r"%Y\{([0-9]{4})-([0-9]{4})\}")
+"""The first and the last year of a format whose other texts are no dates."""
 
 
 class DatePattern(NamedTuple):
@@ -39,6 +54,9 @@ class DatePattern(NamedTuple):
         is_digits: whether its texts are digits alone, so that numbers can be such dates.
         width: how many digits these are.
         first_year: the first one that two digits can mean.
+        short_width: how many digits they are if a number has lost the zero before its day or month; 0 if it
+            begins with a year.
+        years: the first and the last one that four digits can mean.
     """
 
     regex: str
@@ -46,6 +64,8 @@ class DatePattern(NamedTuple):
     is_digits: bool = False
     width: int = 0
     first_year: int = FIRST_YEAR
+    short_width: int = 0
+    years: tuple[int, int] = EVERY_YEAR
 
 
 def formats_of(stated: str) -> tuple[str, ...]:
@@ -95,8 +115,15 @@ def pattern_of(form: str) -> DatePattern:
     has_only_digits = all(piece[0] == "%" and DIRECTIVES[piece[1]].digits for piece in pieces)
     width = sum(DIRECTIVES[piece[1]].digits for piece in pieces) if has_only_digits else 0
     first_year = int(match[1]) if (match := _WINDOW.search(form)) else FIRST_YEAR
+    years = (int(match[1]), int(match[2])) if (match := _YEARS.search(form)) else EVERY_YEAR
     names = tuple(re.compile(regex).groupindex)
-    return DatePattern(f"^(?i:{regex})$", names, has_only_digits, width, first_year)
+    short = width - 1 if has_only_digits and pieces[0] in ("%d", "%m") else 0
+    return DatePattern(f"^(?i:{regex})$", names, has_only_digits, width, first_year, short, years)
+
+
+def with_years(form: str, years: tuple[int, int]) -> str:
+    """Return a format that reads years from the first to the last one alone."""
+    return form.replace("%Y", f"%Y{{{years[0]}-{years[1]}}}")
 
 
 def _bad(form: str, reason: str) -> ValueError:
@@ -109,7 +136,8 @@ def _pieces(form: str) -> list[str]:
     if len(form) > MAX_FORMAT:
         raise ValueError(f"a date format has at most {MAX_FORMAT} characters")
     # Several blanks in a row would make the expression slow, and mean no more than one.
-    whole = _WINDOW.sub("%y", re.sub(r"\s+", " ", form))
+    plain = re.sub(r"\s+", " ", plain_characters(form))
+    whole = _YEARS.sub("%Y", _WINDOW.sub("%y", plain))
     whole = re.sub(r"%[-#]?([ekhlZFTRD])", lambda match: SYNONYMS[match[1]], whole)
     whole = re.sub(r"%[-#]([a-zA-Z])", r"%\1", whole)
     pieces = re.findall(r"%.?|[^%]", whole, re.DOTALL)
@@ -127,12 +155,20 @@ def _regex(pieces: list[str], *, has_day: bool, has_time: bool) -> str:
         # Any usual time may be there, so that those at midnight or without seconds need no other format.
         if not any(piece in date for piece in ("%H", "%I", "%z")):
             return _regex(re.findall(r"%.|[^%]", date), has_day=True, has_time=False)
+    if has_time and (head := _TIME_AT_BEGIN.match(whole)) is not None:
+        date = whole[head.end() :]
+        if not any(piece in date for piece in ("%H", "%I", "%z")):
+            return CLOCK + _regex(re.findall(r"%.|[^%]", date), has_day=False, has_time=False)
     has_name = any(piece in ("%b", "%B") for piece in pieces)
     parts = []
     for place, piece in enumerate(pieces):
         around = pieces[max(place - 1, 0) : place] + pieces[place + 1 : place + 2]
         parts.append(_part(piece, is_tight=any(_is_number(other) for other in around), has_name=has_name))
-    return "".join(parts) + (TIME if has_day and not has_time else "")
+    if not has_day or has_time:
+        return "".join(parts)
+    # In "Dec 24 15:05:00" of a log without years, 15 is the hour.
+    may_be_hour = pieces[-1] == "%y" and pieces[-2].isspace()
+    return "".join(parts) + (TIME_WITHOUT_COLON if may_be_hour else TIME)
 
 
 def _is_number(piece: str) -> bool:

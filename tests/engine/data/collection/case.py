@@ -36,6 +36,7 @@ class TableCase:
         absent: texts that must be in no finding.
         offers: for each offer that must be made, its column, and the fields of its change.
         gap_words: the words that must be missing values, by column.
+        gap_counts: the words in the place of missing numbers and dates, with their rows, by column.
         requests: roles and types that a person chose.
         target: the target column; the last one if None.
         source: the format of the file; None for the one that an upload detects.
@@ -51,6 +52,7 @@ class TableCase:
     absent: tuple[str, ...] = ()
     offers: tuple[tuple[str, dict[str, Any]], ...] = ()
     gap_words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    gap_counts: dict[str, dict[str, int]] = field(default_factory=dict)
     requests: tuple[ColumnRequest, ...] = ()
     target: str | None = None
     source: Source | None = "csv"

@@ -204,6 +204,12 @@ NUMBERS = (
         requests=(ColumnRequest(name="d", date_format="%d%m%Y"),),
     ),
     column_case(
+        "codes_of_a_stated_format",
+        ["1122021", "02122021"],
+        ["2021-12-01", "2021-12-02"],
+        requests=(ColumnRequest(name="d", date_format="%d%m%Y"),),
+    ),
+    column_case(
         "numbers_of_seconds", ["20211224150500", "20211225000000"], [NIGHT, "2021-12-25"], column="time"
     ),
     column_case(

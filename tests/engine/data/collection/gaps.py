@@ -23,6 +23,20 @@ NUMBERS = (
         "words_between_numbers.csv",
         csv_rows("size,y", "1.5,0", "n/a,1", "2.5,0", "3.5,1"),
         {"size": ExpectedColumn("number", "feature", missing=1, values=(1.5, None, 2.5, 3.5))},
+        gap_counts={"size": {"n/a": 1}, "y": {}},
+    ),
+    TableCase(
+        "words_of_programs_and_of_people_between_numbers.csv",
+        csv_rows("size,day,y", "NA,2021-12-24,0", "?,unknown,1", "NA,2021-12-26,0", "$3.5,NA,1", ",,0"),
+        {"size": ExpectedColumn("number", missing=4), "day": ExpectedColumn("date", missing=3)},
+        gap_counts={"size": {"NA": 2, "?": 1}, "day": {"unknown": 1, "NA": 1}},
+    ),
+    TableCase(
+        "stated_words_between_numbers.csv",
+        csv_rows("size,y", "$1.5,0", "gone,1", "$2.5,0", "gone ,1"),
+        {"size": ExpectedColumn("number", missing=2)},
+        requests=(ColumnRequest(name="size", gap_words=("gone",)),),
+        gap_counts={"size": {"gone": 2}},
     ),
     TableCase(
         "words_between_booleans.csv",

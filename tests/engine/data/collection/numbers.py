@@ -50,6 +50,26 @@ CURRENCIES = (
     numbers_of("accountants.csv", ["(252.50)", "1,000.00", "3"], -252.5, 1000.0, 3.0),
     numbers_of("accountants_dollars.csv", ["($252.50)", "$(3.00)", "$4"], -252.5, -3.0, 4.0),
     column_of(
+        "sap.csv",
+        ["1.234,50-", "12,00", "3.000,00", "7,25 -"],
+        columns={"x": ExpectedColumn("number", values=(-1234.5, 12.0, 3000.0, -7.25))},
+        findings=("numbers with a minus behind them, such as '1.234,50-', are negative",),
+        offers=(("x", {"type": "category"}),),
+    ),
+    column_of(
+        "negative_euros.csv",
+        ["5,50- €", "3,50 €", "2 €"],
+        columns={"x": ExpectedColumn("number", values=(-5.5, 3.5, 2.0))},
+    ),
+    column_of(
+        "two_decimal_signs.csv",
+        ["1,5", "2,25", "1.5", "2.25"],
+        columns={"x": ExpectedColumn("category", missing=0)},
+        findings=("decimal commas and with decimal points, such as '1,5' and '1.5'",),
+    ),
+    words_of("addresses_and_numbers.csv", ["10.0.0.1", "10.5", "10.0.0.2"], absent=("decimal",)),
+    words_of("grades.csv", ["2-", "1", "3-", "2"]),
+    column_of(
         "two_currencies.csv",
         ["5 €", "6 $", "7 €", "8 $"],
         columns={"x": ExpectedColumn("category", missing=0)},

@@ -16,18 +16,36 @@ from tests.engine.data.collection import (
     dates,
     documents,
     encodings,
+    exports,
     files,
     gaps,
+    headers,
     identifiers,
     labels,
     numbers,
+    quotes,
+    times,
 )
 from tests.engine.data.collection.case import TableCase
 from tests.engine.helpers import profiled
 from workers.engine.data.store import read_arrays
 from workers.engine.errors import BadData
 
-MODULES = (compressed_files, dates, documents, encodings, files, gaps, identifiers, labels, numbers)
+MODULES = (
+    compressed_files,
+    dates,
+    documents,
+    encodings,
+    exports,
+    files,
+    gaps,
+    headers,
+    identifiers,
+    labels,
+    numbers,
+    quotes,
+    times,
+)
 CASES: tuple[TableCase, ...] = tuple(case for module in MODULES for case in module.CASES)
 
 
@@ -50,6 +68,7 @@ def test_a_file_of_the_collection_is_understood(tmp_path: Path, case: TableCase)
         if expected.values is not None:
             assert _plain(stored[name]) == list(expected.values), name
     assert {name: columns[name].gap_words for name in case.gap_words} == case.gap_words
+    assert {name: columns[name].gap_counts for name in case.gap_counts} == case.gap_counts
     described = profile.file.model_dump() if profile.file is not None else {}
     assert {name: described[name] for name in case.file} == case.file
     dialect = {name: getattr(profile.dialect, name, None) for name in case.dialect}

@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from jobs.spec.data.file_limits import DEFAULT_LIMITS
-from tests.engine.data.collection import identifiers, labels
+from tests.engine.data.collection import (
+    dates,
+    exports,
+    gaps,
+    headers,
+    identifiers,
+    labels,
+    numbers,
+    quotes,
+    times,
+)
 from tests.engine.data.collection.case import TableCase
 from tests.engine.data.reading.test_large_files import assert_same
 from workers.engine.data.reading.csv_file import read_csv
@@ -16,7 +26,8 @@ from workers.engine.data.table import Table, read_arrow, read_parquet
 
 CASES = [
     case
-    for case in (*identifiers.CASES, *labels.CASES)
+    for module in (dates, exports, gaps, headers, identifiers, labels, numbers, quotes, times)
+    for case in module.CASES
     if case.source in ("csv", "json_lines", "parquet", "arrow") and case.refusal is None
 ]
 
@@ -24,7 +35,8 @@ CASES = [
 def read(path: Path, case: TableCase, spill: Spill | None) -> Table:
     match case.source:
         case "csv":
-            return read_csv(path, spill=spill)
+            rules = [each.name for each in case.requests if each.number_format or each.gap_words is not None]
+            return read_csv(path, spill=spill, texts=rules)
         case "json_lines":
             return read_json_lines(path, spill=spill)
         case "parquet":
@@ -34,15 +46,21 @@ def read(path: Path, case: TableCase, spill: Spill | None) -> Table:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_large_file_has_the_columns_and_roles_of_a_small_one(tmp_path: Path, case: TableCase) -> None:
+def test_a_large_file_has_the_columns_roles_and_offers_of_a_small_one(
+    tmp_path: Path, spill: Spill, case: TableCase
+) -> None:
     path = tmp_path / case.name
     path.write_bytes(case.content)
-    (tmp_path / "columns").mkdir()
-    small, large = read(path, case, None), read(path, case, Spill(tmp_path / "columns", 2, from_bytes=1))
+    small, large = read(path, case, None), read(path, case, spill)
     assert_same(large, small)
-    assert large.equal_decimals == small.equal_decimals
-    proposed = [
-        propose(table, target=case.target, features=None, requests=case.requests) for table in (large, small)
+    renamed = dict(small.renamed)
+    requests = [
+        request.model_copy(update={"name": renamed.get(request.name, request.name)})
+        for request in case.requests
     ]
-    assert proposed[0].columns == proposed[1].columns
+    proposed = [
+        propose(table, target=case.target, features=None, requests=requests) for table in (large, small)
+    ]
+    for part in ("columns", "target", "findings", "offers"):
+        assert getattr(proposed[0], part) == getattr(proposed[1], part)
     assert_same(proposed[0].table, proposed[1].table)

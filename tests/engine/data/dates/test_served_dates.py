@@ -18,7 +18,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.signature import InputColumn, Signature, TensorSpec
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data import spilled
-from workers.engine.data.reading import csv_blocks
+from workers.engine.data.reading import csv_file as csv_reader
 from workers.engine.data.spilled import Spill
 from workers.engine.data.store import read_arrays
 from workers.features.fitting import fit
@@ -96,7 +96,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     if request.param == "large":
         monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
         monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
-        monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", 4096)
+        monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 4096)
     return Served(tmp_path / "version")
 
 

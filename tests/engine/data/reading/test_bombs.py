@@ -14,8 +14,8 @@ from jobs.spec.data.dialect import DialectRequest
 from jobs.spec.data.file_limits import FileLimits
 from jobs.upload_formats import Source
 from tests.engine.data.collection.contents import tarred, workbook, zstd
-from workers.engine.data.reading import decompression
-from workers.engine.data.reading.unpacking import PlainFile, plain_files
+from workers.engine.data.reading.archives import decompression
+from workers.engine.data.reading.archives.unpacking import PlainFile, plain_files
 from workers.engine.data.table import read_npz
 from workers.engine.errors import BadData
 

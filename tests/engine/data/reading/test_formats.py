@@ -11,7 +11,8 @@ import pytest
 from jobs.spec.data.dialect import Dialect, DialectRequest
 from jobs.spec.data.file_limits import FileLimits
 from tests.engine.helpers import profiled
-from workers.engine.data.reading.csv_file import BadRows, read_csv
+from workers.engine.data.reading.bad_rows import BadRows
+from workers.engine.data.reading.csv_file import read_csv
 from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.store import read_arrays
 from workers.engine.data.table import Table, read_array, read_arrow

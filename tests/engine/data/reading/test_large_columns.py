@@ -16,16 +16,16 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from tests.engine.data.reading.test_large_files import assert_same
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data import spilled
-from workers.engine.data.reading import csv_blocks
+from workers.engine.data.reading import csv_file as csv_reader
 from workers.engine.data.reading.arrow_columns import to_arrow
-from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.reading.bad_rows import BadRows
+from workers.engine.data.reading.joined_tables import join
 from workers.engine.data.reading.json_lines import read_json_lines
-from workers.engine.data.reading.several import join
 from workers.engine.data.row_hashes import count_equal_rows
 from workers.engine.data.spilled import Spill, SpilledColumns
 from workers.engine.data.table import Table, read_arrow, read_npz, read_parquet
 from workers.engine.data.texts import text_array
-from workers.engine.errors import BadData, TooLarge
+from workers.engine.errors import BadData, TargetGaps, TooLarge
 
 FRAME = pd.DataFrame(
     {
@@ -159,7 +159,7 @@ def test_a_large_file_has_the_digest_and_the_profile_of_a_small_one(
     small = profiled(tmp_path / "small", source="csv", path=path, target="y")
     monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
     monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
-    monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", 1024)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 1024)
     large = profiled(tmp_path / "large", source="csv", path=path, target="y")
     assert large.digest == small.digest
     assert large.profile == small.profile
@@ -205,6 +205,32 @@ def test_rows_without_a_target_are_left_out_of_large_files_as_of_small_ones(
     large = profiled(tmp_path / "large", **task)
     assert (large.digest, large.profile) == (small.digest, small.profile)
     assert large.profile["rows_without_target"] == 20
+
+
+def test_a_large_file_names_the_words_in_place_of_a_target_as_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "".join(f"{i},{'None' if i % 50 == 7 else i * 0.5}\n" for i in range(200))
+    task = {"source": "csv", "path": csv_file(tmp_path, f"a,y\n{rows}")}
+    with pytest.raises(TargetGaps) as small:
+        profiled(tmp_path / "small", **task)
+    monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 256)
+    with pytest.raises(TargetGaps, match=r"'None' in 4.*keep the words as classes") as large:
+        profiled(tmp_path / "large", **task)
+    assert str(large.value) == str(small.value)
+
+
+def test_a_large_file_has_the_offer_about_three_decimals_of_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "".join(f"{i + 1}.{i + 100},{i % 2}\n" for i in range(200))
+    task = {"source": "csv", "path": csv_file(tmp_path, f"a,y\n{rows}")}
+    small = profiled(tmp_path / "small", **task).profile
+    monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 256)
+    assert profiled(tmp_path / "large", **task).profile == small
+    assert any("three digits behind it" in offer["finding"] for offer in small["offers"])
 
 
 def test_large_json_lines_with_lists_of_labels_are_read_as_small_ones(tmp_path: Path, spill: Spill) -> None:

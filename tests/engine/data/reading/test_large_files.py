@@ -1,19 +1,17 @@
-"""Large files are read in parts, and give the same version and profile as small ones."""
+"""Large files are read in parts, and give the same columns as if they were read at once."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from jobs.spec.data.dialect import Dialect, DialectRequest
-from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.spec.data.file_limits import FileLimits
 from tests.engine.helpers import csv_file
 from workers.engine.data.reading import csv_file as csv_reader
-from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, read_blocks
-from workers.engine.data.reading.csv_file import BadRows, read_csv
-from workers.engine.data.reading.plain_text import plain_text
-from workers.engine.data.spilled import Spill, SpilledColumns
+from workers.engine.data.reading.bad_rows import BadRows
+from workers.engine.data.reading.csv_columns import tables
+from workers.engine.data.reading.csv_file import read_csv
+from workers.engine.data.spilled import Spill
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
 
@@ -25,13 +23,9 @@ def assert_same(actual: Table, expected: Table) -> None:
         np.testing.assert_array_equal(actual.columns[name], column)
         if column.dtype.kind == "f":
             assert actual.columns[name].tobytes() == column.tobytes(), "NaN has several forms"
-    assert actual.bad_rows == expected.bad_rows
+    for fact in ("bad_rows", "gap_words", "three_decimals", "equal_decimals", "findings"):
+        assert getattr(actual, fact) == getattr(expected, fact), fact
     assert actual.dialect == expected.dialect
-
-
-def layout(path: Path, **dialect: Any) -> CsvLayout:
-    names = path.read_text().partition("\n")[0].split(",")
-    return CsvLayout(path, Dialect(**dialect), names, names, 0)
 
 
 def lines(*values: str, repeat: int = 12) -> str:
@@ -40,7 +34,13 @@ def lines(*values: str, repeat: int = 12) -> str:
     return "a,y\n" + "".join(f"{value},{row}\n" for row, value in enumerate(body))
 
 
-SIMPLE = {
+def decimal_commas(*values: str) -> str:
+    """Such a column in a file whose numbers have decimal commas."""
+    body = [values[0]] * 12 + list(values[1:])
+    return "a;y\n" + "".join(f"{value};{row},5\n" for row, value in enumerate(body))
+
+
+FILES = {
     "whole numbers": lines("1", "-5", "9223372036854775807"),
     "whole numbers with gaps": lines("9007199254740992", "", "2", "NA"),
     "whole numbers that no float has, with gaps": lines("9007199254740993", "", "2", "NA"),
@@ -67,35 +67,6 @@ SIMPLE = {
     "windows": lines("1", "2.5", "").replace("\n", "\r\n"),
     "a delimiter at the ends": "a,y\n" + "1,2,\n" * 30,
     "no line end at the end": lines("1", "2").rstrip("\n"),
-}
-
-
-def in_blocks(path: Path, spill: Spill) -> Table | None:
-    """Read a file in blocks; None if it needs the general reader."""
-    text = plain_text(path, DialectRequest(), DEFAULT_LIMITS, spill.folder, whole=False)
-    return csv_reader._in_blocks(text, DEFAULT_LIMITS, spill)
-
-
-@pytest.mark.parametrize("text", SIMPLE.values(), ids=SIMPLE)
-def test_blocks_of_a_csv_file_give_the_columns_of_the_whole(tmp_path: Path, spill: Spill, text: str) -> None:
-    path = Path(csv_file(tmp_path, text))
-    expected = read_csv(path)
-    table = in_blocks(path, spill)
-    assert table is not None
-    assert_same(table, expected)
-
-
-def test_numbers_stay_texts_where_a_person_has_stated_their_rule(tmp_path: Path, spill: Spill) -> None:
-    path = Path(csv_file(tmp_path, lines("1.234", "-999", "", "2.5")))
-    expected = read_csv(path, texts=["a"])
-    assert expected.columns["a"].tolist()[-4:] == ["1.234", "-999", "", "2.5"]
-    text = plain_text(path, DialectRequest(), DEFAULT_LIMITS, spill.folder, whole=False)
-    table = csv_reader._in_blocks(text, DEFAULT_LIMITS, spill, ["a"])
-    assert table is not None
-    assert_same(table, expected)
-
-
-GENERAL = {
     "plus signs": lines("1", "+7"),
     "hexadecimal numbers": lines("1", "", "0x1F"),
     "hexadecimal numbers with a sign": lines("1", "-0X1f"),
@@ -103,21 +74,57 @@ GENERAL = {
     "a missing number with blanks": lines("1", " NA "),
     "quotes": lines('"x, y"', "z"),
     "quotes later": lines("x", '"one\ntwo"'),
-    "decimal commas": lines("1,5").replace(",", ";").replace("1;5", "1,5"),
+    "decimal commas": decimal_commas("1,5"),
     "latin-1": lines("caf\xe9"),
     "latin-1 later": lines("cafe", "caf\xe9"),
     "old line ends": lines("1", "2").replace("\n", "\r"),
     "a long row": lines("x", "y" * 500),
+    "plus signs before other numbers": lines("1", "+7", "2.5"),
+    "negative zeros": lines("-0", "1"),
+    "negative zeros before other numbers": lines("-0", "1", "2.5"),
+    "negative zeros behind other numbers": lines("2.5", "-0"),
+    "negative zeros and a gap": lines("1", "-0", ""),
+    "negative zeros behind a gap": lines("", "1", "-0"),
+    "whole numbers that no float has, then others": lines("9007199254740993", "", "2.5"),
+    "three decimals": lines("1.234", "2.345", "7"),
+    "three decimals, then two": lines("1.234", "2.34"),
+    "different decimals that are one float": lines("0.12345678901234567891", "0.12345678901234567892"),
+    "a word for a gap before numbers": lines("NA", "1.5", "None"),
+    "quoted gaps": lines('"NA"', '""', '"1.5"'),
+    "one decimal comma in each number": decimal_commas("1,234", "2,345"),
+    "decimal commas after one in each": decimal_commas("1,234", "2,5"),
+    "points between thousands": decimal_commas("1.234.567", "2"),
+    "points between thousands, then infinity": decimal_commas("1.234.567,5", "inf"),
+    "decimal points among decimal commas": decimal_commas("1.5", "2"),
 }
 
 
-@pytest.mark.parametrize("text", GENERAL.values(), ids=GENERAL)
-def test_large_csv_files_that_need_the_general_reader_give_the_columns_of_small_ones(
-    tmp_path: Path, spill: Spill, text: str
+@pytest.mark.parametrize("block_bytes", [64, 512])
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
+def test_the_columns_do_not_depend_on_the_sizes_of_the_parts(
+    tmp_path: Path, spill: Spill, monkeypatch: pytest.MonkeyPatch, text: str, block_bytes: int
 ) -> None:
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", block_bytes)
     path = tmp_path / "data.csv"
     path.write_bytes(text.encode("latin-1"))
     assert_same(read_csv(path, spill=spill), read_csv(path))
+
+
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
+def test_wide_tables_have_the_columns_of_others(
+    tmp_path: Path, spill: Spill, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(tables, "MAX_OPEN_COLUMNS", 1)
+    path = tmp_path / "data.csv"
+    path.write_bytes(text.encode("latin-1"))
+    assert_same(read_csv(path, spill=spill), read_csv(path))
+
+
+def test_numbers_stay_texts_where_a_person_has_stated_their_rule(tmp_path: Path, spill: Spill) -> None:
+    path = Path(csv_file(tmp_path, lines("1.234", "-999", "", "2.5")))
+    expected = read_csv(path, texts=["a"])
+    assert expected.columns["a"].tolist()[-4:] == ["1.234", "-999", "", "2.5"]
+    assert_same(read_csv(path, spill=spill, texts=["a"]), expected)
 
 
 @pytest.mark.parametrize("text", [lines("1", "99999999999999999999"), lines("99999999999999999999", "1")])
@@ -153,25 +160,13 @@ def test_a_long_text_of_a_large_file_is_named_with_its_row(tmp_path: Path, spill
         read_csv(path, FileLimits(text_characters=20), spill=spill)
 
 
-def test_a_file_of_another_form_is_left_to_the_general_reader(tmp_path: Path, spill: Spill) -> None:
-    path = Path(csv_file(tmp_path, "a,y\n" + "1,2\n" * 50))
-    for dialect in ({"encoding": "latin-1"}, {"decimal": ",", "delimiter": ";"}):
-        with pytest.raises(NotSimple):
-            read_blocks(layout(path, **dialect), SpilledColumns(spill.folder), DEFAULT_LIMITS, 1)
-
-
-def test_random_tables_are_read_in_blocks_as_at_once(tmp_path: Path, spill: Spill) -> None:
+def test_random_tables_are_read_in_parts_as_at_once(tmp_path: Path, spill: Spill) -> None:
     rng = np.random.default_rng(0)
     fields = ["", "NA", "0", "7", "-3", "007", "2.5", "1e-07", " 4", "x", "true", "2026-01-05", "0x1F", "nan"]
-    read = 0
     for number in range(60):
         chosen = [rng.choice(fields, size=rng.integers(1, 5)) for _ in range(3)]
         rows = [",".join(str(rng.choice(column)) for column in chosen) for _ in range(40)]
         path = Path(csv_file(tmp_path, "a,b,c\n" + "\n".join(rows) + "\n"))
         folder = spill.folder / str(number)
         folder.mkdir()
-        table = in_blocks(path, Spill(folder, 2, 1))
-        if table is not None:
-            assert_same(table, read_csv(path))
-            read += 1
-    assert read > 40
+        assert_same(read_csv(path, spill=Spill(folder, 2, 1)), read_csv(path))

@@ -14,8 +14,9 @@ import pytest
 from jobs.spec.data.dialect import DialectRequest
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.data.reading import several
-from workers.engine.data.reading.csv_file import BadRows
-from workers.engine.data.reading.several import join, read_csv_files, read_json_files
+from workers.engine.data.reading.bad_rows import BadRows
+from workers.engine.data.reading.joined_tables import join
+from workers.engine.data.reading.several import read_csv_files, read_json_files
 from workers.engine.data.spilled import Spill
 from workers.engine.data.table import Table, read_npz, read_parquet
 from workers.engine.errors import BadData, DamagedFile, TooLarge

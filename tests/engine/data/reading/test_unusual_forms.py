@@ -9,7 +9,8 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS
 from tests.engine.data.collection import encodings, files
 from tests.engine.data.collection.case import TableCase
 from tests.engine.data.reading.test_large_files import assert_same
-from workers.engine.data.reading.csv_file import BadRows, read_csv
+from workers.engine.data.reading.bad_rows import BadRows
+from workers.engine.data.reading.csv_file import read_csv
 from workers.engine.data.reading.several import read_csv_files
 from workers.engine.data.spilled import Spill
 from workers.engine.errors import BadData

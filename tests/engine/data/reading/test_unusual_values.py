@@ -10,8 +10,9 @@ import pytest
 from jobs.spec.data.file_limits import FileLimits
 from tests.engine.data.reading.test_formats import columns, file_of, written
 from tests.engine.helpers import profiled
+from workers.engine.data.reading.bad_rows import BadRows
 from workers.engine.data.reading.column_types import convert
-from workers.engine.data.reading.csv_file import BadRows, read_csv
+from workers.engine.data.reading.csv_file import read_csv
 from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.statistics import describe_column
 from workers.engine.data.store import read_arrays

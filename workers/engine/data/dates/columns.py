@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jobs.spec.data.dates.formats import ISO, MAX_FORMATS, OR, formats_of
+from jobs.spec.data.dates.formats import EVERY_YEAR, ISO, MAX_FORMATS, OR, formats_of, with_years
 from jobs.spec.data.dates.names import MONTHS
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateColumn, DateFacts
 from workers.engine.data.dates.families import (
@@ -20,7 +21,7 @@ from workers.engine.data.dates.families import (
     choose_order,
     families_of,
 )
-from workers.engine.data.dates.texts import ColumnTexts, column_texts
+from workers.engine.data.dates.texts import DatedTexts, dated_texts
 from workers.engine.data.dates.values import dates_of, iso_dates_of
 from workers.features.date_texts import NO_DATE, iso_moments
 
@@ -38,10 +39,15 @@ def may_have_dates(texts: Array, codes: Array | None = None) -> bool:
         texts: of all rows; each different one once if `codes` are given.
         codes: each row's position in `texts`.
     """
+    return any(families_of(plain_characters(text)) for text in some_texts(texts, codes))
+
+
+def some_texts(texts: Array, codes: Array | None = None) -> list[str]:
+    """Return texts of rows that are spread over a column; see `may_have_dates`."""
     rows = len(texts) if codes is None else len(codes)
     chosen = slice(None, None, max(rows // SAMPLED, 1))
     some = texts[chosen] if codes is None else texts[codes[chosen]]
-    return any(families_of(str(text).strip()) for text in some.tolist())
+    return [str(text) for text in some.tolist()]
 
 
 def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
@@ -51,54 +57,66 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         values: its different texts, an Arrow array in the order of their first rows.
         codes: each row's position in `values`, (rows,).
     """
-    known = column_texts(values, codes)
-    chosen: list[tuple[Choice, int]] = []
-    families: list[Family] = []
-    others: tuple[str, ...] = ()
+    known = dated_texts(values, codes)
+    chosen: list[Choice] = []
+    rows: list[int] = []
+    done: set[Family] = set()
+    unclear: tuple[str, ...] = ()
     example = ""
-    while len(chosen) < MAX_FORMATS and len(unread := known.unread):
-        found = _best_family(known, unread, {*families})
+    # ISO 8601 is read in addition.
+    while len(chosen) < MAX_FORMATS - 1 and len(unread := known.unread):
+        found = _best_family(known, unread, done)
         if found is None:
             break
         family, choice = found
-        families.append(family)
+        done.add(family)
         new = ~np.isnat(choice.order.moments)
         form = _with_long_month(choice.order.form, known, unread[new])
         if choice.others and choice.evidence is None and chosen:
             # Which dates these are is not known, so they remain misfits; the first format keeps its own.
-            others = tuple(
-                OR.join([*(kept.order.form for kept, _ in chosen), other]) for other in (form, *choice.others)
-            )
-            example = _differing(known, unread, choice)
-            break
+            if not example:
+                unclear, example = (form, *choice.others), _differing(known, unread, choice)
+            continue
         if choice.others and not chosen:
-            others, example = choice.others, _differing(known, unread, choice)
+            example = _differing(known, unread, choice)
         known.moments[unread[new]] = choice.order.moments[new]
+        if family.years != EVERY_YEAR and _has_dates(known, form):
+            # Requests are read by the format alone.
+            form = with_years(form, family.years)
         choice.order.form = form
-        chosen.append((choice, int(known.counts[unread[new]].sum())))
+        chosen.append(choice)
+        rows.append(int(known.counts[unread[new]].sum()))
     if not chosen:
         return None
-    first = chosen[0][0]
-    rest = [kept.order.form for kept, _ in chosen[1:]]
-    if rest and others and not others[0].startswith(first.order.form + OR):
-        others = tuple(OR.join([other, *rest]) for other in others)
+    forms = [choice.order.form for choice in chosen]
+    if read := _read_iso(known, OR.join(forms)):
+        if ISO not in forms:
+            forms, rows = [*forms, ISO], [*rows, 0]
+        rows[forms.index(ISO)] += read
+    first = chosen[0]
+    others = tuple(OR.join([other, *forms[1:]]) for other in first.others)
+    if not others and len(forms) < MAX_FORMATS:
+        others = tuple(OR.join([*forms, other]) for other in unclear)
+    times, without_zone = known.count_zones()
     facts = DateFacts(
-        format=OR.join(kept.order.form for kept, _ in chosen),
+        format=OR.join(forms),
         present=int(known.counts.sum()),
-        rows=tuple(rows for _, rows in chosen),
-        impossible=known.count_impossible([kept.order.form for kept, _ in chosen]),
+        rows=tuple(rows),
+        impossible=known.count_impossible(forms),
         misfits=known.misfits(),
         others=others,
         example=example,
         evidence=first.evidence,
         rival=first.rival,
+        times=times,
+        without_zone=without_zone,
     )
     return DateColumn(known.by_rows(), facts)
 
 
 def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
     """Return a column's dates by a stated format; see `recognize_dates`."""
-    known = column_texts(values, codes)
+    known = dated_texts(values, codes)
     rows = []
     for form in formats_of(stated):
         unread = known.unread
@@ -106,20 +124,29 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         known.moments[unread] = moments
         rows.append(int(known.counts[unread[~np.isnat(moments)]].sum()))
     _read_iso(known, stated)
+    times, without_zone = known.count_zones()
     facts = DateFacts(
         format=stated,
         present=int(known.counts.sum()),
         rows=tuple(rows),
         misfits=known.misfits(),
         is_stated=True,
+        times=times,
+        without_zone=without_zone,
     )
     return DateColumn(known.by_rows(), facts)
 
 
-def _read_iso(known: ColumnTexts, formats: str) -> None:
-    """Read the texts by ISO 8601 that no format of a column has read, as requests do."""
+def _read_iso(known: DatedTexts, formats: str) -> int:
+    """Read the texts by ISO 8601 that no format of a column has read, as requests do.
+
+    Returns:
+        How many rows have such a text.
+    """
     unread = known.unread
-    known.moments[unread] = iso_moments(known.take(unread).to_pylist(), formats)
+    moments = iso_moments(known.take(unread).to_pylist(), formats)
+    known.moments[unread] = moments
+    return int(known.counts[unread[~np.isnat(moments)]].sum())
 
 
 def _dates(texts: Any, form: str) -> Array:
@@ -128,7 +155,7 @@ def _dates(texts: Any, form: str) -> Array:
     return dates_of(texts, form)
 
 
-def _best_family(known: ColumnTexts, unread: Array, done: Set[Family]) -> tuple[Family, Choice] | None:
+def _best_family(known: DatedTexts, unread: Array, done: Set[Family]) -> tuple[Family, Choice] | None:
     """Return the family that most of the unread texts belong to, and its order; None if none fits any.
 
     Texts of a family that is done have another order than the chosen one, so they remain misfits.
@@ -145,7 +172,7 @@ def _best_family(known: ColumnTexts, unread: Array, done: Set[Family]) -> tuple[
     return None
 
 
-def _choice(family: Family, known: ColumnTexts, unread: Array) -> Choice | None:
+def _choice(family: Family, known: DatedTexts, unread: Array) -> Choice | None:
     """Return the order that a family has in the unread texts; None if it fits none of them."""
     forms = family.orders
     if len(forms) > 1 and len(unread) > COMPARED:
@@ -165,8 +192,13 @@ def _choice(family: Family, known: ColumnTexts, unread: Array) -> Choice | None:
     return choice
 
 
+def _has_dates(known: DatedTexts, form: str) -> bool:
+    """Return whether a format would read further texts."""
+    return bool((~np.isnat(_dates(known.take(known.unread), form))).any())
+
+
 def _plausible(moments: Array, family: Family) -> Array:
-    if family.years == (1, 9999):
+    if family.years == EVERY_YEAR:
         return moments
     first, last = (np.datetime64(f"{year:04}", "Y") for year in family.years)
     years = moments.astype("datetime64[Y]")
@@ -185,7 +217,7 @@ def _spread(places: Array, most: int) -> Array:
     return places[:: max(len(places) // most, 1)]
 
 
-def _differing(known: ColumnTexts, unread: Array, choice: Choice) -> str:
+def _differing(known: DatedTexts, unread: Array, choice: Choice) -> str:
     """Return a text that has another date in another order."""
     other = dates_of(known.take(unread), choice.others[0])
     differs = ~np.isnat(choice.order.moments) & (other != choice.order.moments)
@@ -193,7 +225,7 @@ def _differing(known: ColumnTexts, unread: Array, choice: Choice) -> str:
     return str(known.texts[int(place)].as_py())
 
 
-def _with_long_month(form: str, known: ColumnTexts, places: Array) -> str:
+def _with_long_month(form: str, known: DatedTexts, places: Array) -> str:
     """Return a format as it would be written for a text: %B if the first texts have long names of months."""
     if "%b" not in form or not len(places):
         return form

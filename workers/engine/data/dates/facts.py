@@ -27,7 +27,10 @@ class DateFacts:
         evidence: what has chosen the format among these; None if nothing has.
         rival: a format that fits misfits, and how many rows.
         is_stated: whether a person stated the format.
+        words: words behind dates that give no single offset from UTC; their column is none of dates.
         is_digits: whether the column has whole numbers, such as 20211224.
+        times: how many rows have a time, if only some of these have a time zone; else 0.
+        without_zone: how many of these have none.
     """
 
     format: str
@@ -41,6 +44,9 @@ class DateFacts:
     rival: tuple[str, int] | None = None
     is_stated: bool = False
     is_digits: bool = False
+    times: int = 0
+    without_zone: int = 0
+    words: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:

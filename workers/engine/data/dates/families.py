@@ -11,8 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from jobs.spec.data.dates.formats import pattern_of
+from jobs.spec.data.dates.formats import EVERY_YEAR, pattern_of
 from workers.engine.arrays import Array
+from workers.features.date_texts import DIGIT_YEARS
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,13 @@ class Family:
 
     orders: tuple[str, ...]
     is_settled: bool = True
-    years: tuple[int, int] = (1, 9999)
+    years: tuple[int, int] = EVERY_YEAR
     accepts: Callable[[Sequence[str]], bool] | None = None
 
 
 CALENDAR_YEARS = (1700, 2199)
-DIGIT_YEARS = (1900, 2100)
-"""Plausible years in a form that other numbers have too."""
+"""Plausible years of months."""
+LAST_MONTH = 12
 
 
 def _are_no_seasons(texts: Sequence[str]) -> bool:
@@ -43,9 +44,13 @@ def _are_no_seasons(texts: Sequence[str]) -> bool:
     return len(years) < 2 or not all((first + 1) % 100 == second for first, second in years)
 
 
-def _are_padded(texts: Sequence[str]) -> bool:
-    """Return whether all texts have two digits for each part: 1.2.10 is rather a version or a chapter."""
-    return all(re.match(r"\d\d\.\d\d\.\d\d", text) for text in texts)
+def _are_days(texts: Sequence[str]) -> bool:
+    """Return whether all texts have two digits for each part, or one has a day that no version has.
+
+    1.2.10 alone is rather a version or a chapter.
+    """
+    is_padded = all(re.match(r"\d\d\.\d\d\.\d\d", text) for text in texts)
+    return is_padded or any(int(text.split(".")[0]) > LAST_MONTH for text in texts)
 
 
 def _have_years(texts: Sequence[str]) -> bool:
@@ -66,7 +71,7 @@ def _numeric() -> list[Family]:
         if mark in "/-":
             orders = (f"{d_m}{mark}%y", f"{m_d}{mark}%y", f"%y{mark}{m_d}")
             families.append(Family(orders, is_settled=False))
-    return [*families, Family(("%d.%m.%y",), accepts=_are_padded)]
+    return [*families, Family(("%d.%m.%y",), accepts=_are_days)]
 
 
 _NAMED = (
@@ -84,6 +89,7 @@ _OTHERS = (
     *("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y"),
     *("%Y年%m月%d日", "%Y年%m月", "%Y년 %m월 %d일"),
 )
+_CLOCK = "%H:%M "
 _DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S", "%Y%m%d_%H%M%S", "%Y%m%d-%H%M%S")
 
 _PLAIN = (*_numeric(), *(Family((form,)) for form in _NAMED))
@@ -94,6 +100,7 @@ FAMILIES: tuple[Family, ...] = (
         for family in _PLAIN
         for prefix in ("%a, ", "%a ")
     ),
+    *(Family(tuple(_CLOCK + form for form in family.orders), family.is_settled) for family in _PLAIN),
     *(Family((form,)) for form in (*_PERIODS, *_OTHERS)),
     *(Family((form,), years=CALENDAR_YEARS, accepts=_are_no_seasons) for form in ("%Y-%m", "%Y/%m")),
     *(Family((form,), years=CALENDAR_YEARS) for form in ("%m/%Y", "%m-%Y")),

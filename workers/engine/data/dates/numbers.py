@@ -9,9 +9,10 @@ from jobs.spec.data.dates.formats import pattern_of
 from workers.engine.arrays import Array
 from workers.engine.data.dates.columns import read_stated
 from workers.engine.data.dates.facts import DateColumn
-from workers.engine.data.dates.families import DIGIT_YEARS, is_even
+from workers.engine.data.dates.families import is_even
+from workers.features.date_texts import DIGIT_YEARS
 
-DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S")
+DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S", "%Y%m")
 MIN_SHARE = 0.9
 """Of the numbers that have this length, hardly any are dates by chance."""
 MIN_DISTINCT = 2
@@ -20,6 +21,12 @@ NAME = re.compile(
     re.IGNORECASE,
 )
 """In columns with these names, whole numbers such as 20211224 are surely dates."""
+NAME_OF_MONTHS = re.compile(
+    r"year.?month|yyyy.?mm|(^|[ _.-])(period|month|monat|mes|mois|ym)($|[ _.-])", re.IGNORECASE
+)
+"""In these, numbers such as 202112 are surely months."""
+PLACEHOLDERS = (0, 99_999_999)
+"""Numbers that programs write for a date that there is not."""
 
 
 class DateNumbers(NamedTuple):
@@ -38,9 +45,12 @@ def recognize_numbers(numbers: Array, name: str) -> DateNumbers | None:
         years = column.moments.astype("datetime64[Y]").astype(np.int64) + 1970
         dates = column.moments[~np.isnat(column.moments)]
         in_range = (years[~np.isnat(column.moments)] >= DIGIT_YEARS[0]).all()
-        if not in_range or column.facts.share < MIN_SHARE or len(np.unique(dates[:1000])) < MIN_DISTINCT:
+        written = column.facts.present - int(np.isin(numbers, PLACEHOLDERS).sum())
+        are_dates = sum(column.facts.rows) >= MIN_SHARE * written and column.facts.are_most_dates
+        if not in_range or not are_dates or len(np.unique(dates[:1000])) < MIN_DISTINCT:
             return None
-        return DateNumbers(column, NAME.search(name) is not None or is_even(dates))
+        known = NAME_OF_MONTHS if form == "%Y%m" else NAME
+        return DateNumbers(column, known.search(name) is not None or is_even(dates))
     return None
 
 
@@ -48,6 +58,7 @@ def _are_in_range(numbers: Array, digits: int) -> bool:
     # Nearly every column fails at its first numbers.
     for part in (numbers[:1000], numbers):
         present = part[np.isfinite(part)] if part.dtype.kind == "f" else part
+        present = present[~np.isin(present, PLACEHOLDERS)]
         if not len(present):
             return False
         unit = 10 ** (digits - 4)

@@ -6,20 +6,26 @@ from typing import Any
 
 import numpy as np
 
+from jobs.spec.data.dates.directives import SPACE, ZONE
 from jobs.spec.data.dates.formats import pattern_of
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.offers import Misfits
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.features.date_texts import DATE, NO_DATE
 
 MAX_EXAMPLES = 5
 MAX_EXAMPLE_CHARACTERS = 100
+TIMED = r"[0-9]:[0-9]{2}"
+"""Of texts with a time of the day."""
+ZONED = rf"(?i:[:.h][0-9]{{2}}(?:[.,][0-9]{{1,9}})?(?:{SPACE}*[ap]\.?{SPACE}?m\.?)?{SPACE}*{ZONE})(?:$|[ ,])"
+"""Of those whose time has a zone, before the date or behind it."""
 SEARCHED = 1_000
 """Misfits among which the first ones of the column are looked for."""
 
 
 @dataclass
-class ColumnTexts:
+class DatedTexts:
     """A column's different texts with their rows and dates.
 
     Attributes:
@@ -67,6 +73,18 @@ class ColumnTexts:
             fits |= pc.match_substring_regex(texts, pattern_of(form).regex).to_numpy(zero_copy_only=False)
         return int(self.counts[unread[fits]].sum())
 
+    def count_zones(self) -> tuple[int, int]:
+        """Return how many dates have a time, and how many of these no time zone; 0 if none has a zone."""
+        import pyarrow.compute as pc
+
+        read = np.flatnonzero(~np.isnat(self.moments))
+        texts, counts = self.take(read), self.counts[read]
+        is_zoned = pc.match_substring_regex(texts, ZONED).to_numpy(zero_copy_only=False)
+        if not is_zoned.any() or is_zoned.all():
+            return 0, 0
+        is_timed = pc.match_substring_regex(texts, TIMED).to_numpy(zero_copy_only=False) | is_zoned
+        return int(counts[is_timed].sum()), int(counts[is_timed & ~is_zoned].sum())
+
     def misfits(self) -> Misfits | None:
         """Return the values that are no dates; None if there are none."""
         unread = self.unread
@@ -86,7 +104,20 @@ class ColumnTexts:
         )
 
 
-def column_texts(values: Any, codes: Array) -> ColumnTexts:
+def _plain(texts: Any) -> Any:
+    """Return texts, an Arrow array, with the digits and signs that programs write."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_ascii = pc.string_is_ascii(texts)
+    if pc.all(is_ascii, min_count=0).as_py():
+        return texts
+    others = texts.filter(pc.invert(is_ascii)).to_pylist()
+    plain = pa.array([plain_characters(text) for text in others], texts.type)
+    return pc.replace_with_mask(texts, pc.invert(is_ascii), plain)
+
+
+def dated_texts(values: Any, codes: Array) -> DatedTexts:
     """Return a column's texts without words for gaps.
 
     Args:
@@ -96,7 +127,7 @@ def column_texts(values: Any, codes: Array) -> ColumnTexts:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pc.utf8_trim_whitespace(values)
+    texts = _plain(pc.utf8_trim_whitespace(values))
     # A word for a gap is short, or has no digit.
     may_be_gap = pc.or_(
         pc.less(pc.binary_length(texts), 6), pc.invert(pc.match_substring_regex(texts, "[0-9]"))
@@ -106,4 +137,4 @@ def column_texts(values: Any, codes: Array) -> ColumnTexts:
         is_gap_word[place] = is_gap(texts[place].as_py())
     places = np.flatnonzero(~is_gap_word)
     counts = np.bincount(codes, minlength=len(values))[places]
-    return ColumnTexts(texts.take(pa.array(places)), places, codes, counts)
+    return DatedTexts(texts.take(pa.array(places)), places, codes, counts)

@@ -52,6 +52,9 @@ def _dates_of_part(texts: Any, form: str) -> Array:
     import pyarrow.compute as pc
 
     pattern = pattern_of(form)
+    if pattern.short_width:
+        is_short = pc.match_substring_regex(texts, f"^[0-9]{{{pattern.short_width}}}$")
+        texts = pc.if_else(is_short, pc.utf8_lpad(texts, pattern.width, "0"), texts)
     groups = pc.extract_regex(texts, pattern.regex)
     fits = groups.is_valid()
     moments = np.full(len(texts), NO_DATE, DATE)
@@ -59,7 +62,7 @@ def _dates_of_part(texts: Any, form: str) -> Array:
     if len(places):
         matched = groups.filter(fits)
         parts = {field: _numbers(pc.struct_field(matched, field), field) for field in pattern.fields}
-        moments[places] = moments_of(parts, len(places), pattern.first_year)
+        moments[places] = moments_of(parts, len(places), pattern.first_year, pattern.years)
     return moments
 
 

@@ -7,6 +7,7 @@ from jobs.spec.data.columns import NUMERIC, ColumnRequest
 from jobs.spec.data.offers import Offer
 from workers.engine.data.findings.writings import find_groups, offer_to_divide, offer_to_merge
 from workers.engine.data.labels import is_list_column
+from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS
 from workers.engine.data.reading.exact_numbers import inexact_number
 from workers.engine.data.schema import ColumnSchema, Schema
 from workers.engine.data.spilled import words
@@ -82,8 +83,9 @@ def _digits_offer(name: str, schema: Schema) -> Offer | None:
     distinct = words(columns, name)
     if (example := inexact_number(columns[name] if distinct is None else distinct.values)) is None:
         return None
+    shown = example if len(example) <= SHOWN_CHARACTERS else f"{example[:SHOWN_CHARACTERS]}…"
     return Offer(
-        finding=f"Column {name!r} has whole numbers such as {example}, which no column of numbers of 64 bits "
+        finding=f"Column {name!r} has whole numbers such as {shown}, which no column of numbers of 64 bits "
         "holds exactly, so they are kept as texts. If they are measured, read them as numbers, which keep "
         "about 16 digits.",
         label=f"Read {name} as numbers",

@@ -29,7 +29,7 @@ class OrderedOffers(NamedTuple):
 
 
 def order_offers(schema: Schema, dates: Sequence[Offer], y: Array, task: Task) -> OrderedOffers:
-    """Return the offers for a table: those on roles first, since these choose the input of a model.
+    """Return the offers for a table: those on the target first, then those on roles, which choose the input.
 
     Args:
         schema: the table with its columns, and the offers to read these in another way.
@@ -38,17 +38,22 @@ def order_offers(schema: Schema, dates: Sequence[Offer], y: Array, task: Task) -
         task: the kind of prediction.
     """
     in_order = offers_of_row_order(schema, y, task)
+
+    def is_other(offer: Offer) -> bool:
+        return offer.change.name != schema.target
+
     # The target is in the first offers on reading, also if it is the last column.
-    reading = sorted(schema.offers, key=lambda offer: offer.change.name != schema.target)
+    reading = sorted(schema.offers, key=is_other)
     named = {offer.change.name for offer in in_order} | _read_again((*reading, *dates), schema)
-    offers = (
+    every = (
         *_of_first_columns(in_order),
         *(offer for offer in offers_of_roles(schema.columns) if offer.change.name not in named),
         *_of_first_columns(reading),
         *dates,
         *offers_of_writings(schema),
         *offers_of_digits(schema),
-    )[:MOST_OFFERS_OF_ALL]
+    )
+    offers = tuple(sorted(every, key=is_other)[:MOST_OFFERS_OF_ALL])
     found = {offer.change.name for offer in (*in_order, *reading, *dates)}
     more = len(found - {offer.change.name for offer in offers})
     if not more:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.spec.data.images import MAX_IMAGE_BYTES
-from workers.engine.data.reading.archived_names import MAX_DEPTH, MAX_FILES, is_about, is_hidden
+from workers.engine.data.reading.archives.names import MAX_DEPTH, MAX_FILES, is_about, is_hidden
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadData
 from workers.system.archives import Archive, ArchiveFile, BadArchive, DamagedArchive, Limits

@@ -34,7 +34,7 @@ from workers.engine.data.image_files.image_labels import (
     label_by_folder,
     label_by_table,
 )
-from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.reading.bad_rows import BadRows
 from workers.engine.data.table import Table
 from workers.engine.data.texts import text_array
 from workers.engine.errors import BadData

@@ -27,7 +27,8 @@ def check_columns(schema: Any) -> None:
         if pa.types.is_nested(field.type) and not has_labels(field.type):
             raise BadData(
                 f"column {field.name!r} contains {field.type} values; nested columns are not supported, "
-                "except lists of words or whole numbers"
+                "except lists of words or whole numbers. Write the values inside as columns of their own, "
+                "for example by pyarrow.Table.flatten"
             )
 
 

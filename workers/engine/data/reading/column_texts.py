@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from jobs.spec.data.gap_words import GAP_WORDS, LONGEST
+from jobs.spec.data.gap_words import LONGEST, is_gap
 from jobs.spec.data.offers import Misfits
 from workers.engine.arrays import Array
 from workers.engine.data.spilled import head, words
@@ -78,12 +78,21 @@ class ColumnTexts(NamedTuple):
 
     def gap_words(self) -> dict[str, int]:
         """Return the words for missing values, as they are written, with the number of their rows."""
-        short = np.flatnonzero(np.strings.str_len(self.values) <= LONGEST)
-        texts = self.values[short].tolist()
+        return self._count(LONGEST, is_gap)
+
+    def count_words(self, words: Iterable[str]) -> dict[str, int]:
+        """Return some words, also with blanks around them, with the number of their rows."""
+        chosen = {*words}
+        return self._count(None, lambda text: text.strip() in chosen)
+
+    def _count(self, longest: int | None, accepts: Callable[[str], bool]) -> dict[str, int]:
+        """Return the accepted texts with the number of their rows; longer ones are not looked at."""
+        places = np.arange(len(self.values))
+        if longest is not None:
+            places = np.flatnonzero(np.strings.str_len(self.values) <= longest)
+        texts = self.values[places].tolist()
         found = [
-            (int(place), text)
-            for place, text in zip(short, texts, strict=True)
-            if text and text.lower() in GAP_WORDS
+            (int(place), text) for place, text in zip(places, texts, strict=True) if text and accepts(text)
         ]
         rows = None if self.codes is None else np.bincount(self.codes, minlength=len(self.values))
         counts: dict[str, int] = {}

@@ -6,13 +6,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.data.features import MAX_ONE_HOT
-from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
+from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import NumberFormat
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
@@ -20,6 +20,7 @@ from workers.engine.data.dates.columns import may_have_dates, recognize_dates
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.dates.numbers import recognize_numbers
 from workers.engine.data.dates.stated import as_arrow, distinct_of, stated_dates
+from workers.engine.data.dates.zones import find_dates_with_words, may_have_dates_with_words
 from workers.engine.data.reading.number_texts import format_of, look_at, read_numbers
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words
@@ -44,6 +45,7 @@ class TypedColumn(NamedTuple):
         type: their type.
         number_format: how texts were numbers; see `jobs.spec.data.profile.Column`.
         gap_words: the words that were missing values; None for the usual ones.
+        gap_counts: the words in the file that are missing values, with the number of their rows.
         misfits: values that do not have the type, and count as missing.
         findings: sentences about how it was read.
         offers: other readings.
@@ -54,6 +56,7 @@ class TypedColumn(NamedTuple):
     type: ColumnType
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
+    gap_counts: tuple[tuple[str, int], ...] = ()
     misfits: Misfits | None = None
     findings: tuple[str, ...] = ()
     offers: tuple[Offer, ...] = ()
@@ -99,11 +102,10 @@ def _recognize_texts(column: Array, *, are_gaps_stated: bool) -> TypedColumn:
     for kind, accepts, convert in _CONVERSIONS if head else ():
         if all(map(accepts, head)) and (converted := convert(column, are_gaps_stated)) is not None:
             return TypedColumn(converted, kind)
-    dates = recognize_dates(*distinct_of(column)) if may_have_dates(present) else None
-    if dates is not None and dates.facts.are_most_dates:
-        return TypedColumn(dates.moments, "date", dates=dates.facts)
-    kind = "text" if _is_prose(present) else "category"
-    return TypedColumn(column, kind, dates=None if dates is None else dates.facts)
+    typed = _dates(present, None, lambda: distinct_of(column))
+    if typed.type == "date":
+        return typed
+    return typed._replace(values=column, type="text" if _is_prose(present) else "category")
 
 
 def recognize_words(words: Words, *, are_gaps_stated: bool = False) -> TypedColumn:
@@ -115,14 +117,28 @@ def recognize_words(words: Words, *, are_gaps_stated: bool = False) -> TypedColu
     for kind, accepts, convert in _CONVERSIONS if head else ():
         if all(map(accepts, head)) and (converted := convert(words.values, are_gaps_stated)) is not None:
             return TypedColumn(converted[words.codes], kind)
-    dates = None
-    if may_have_dates(words.values, words.codes[is_known[words.codes]]):
-        dates = recognize_dates(as_arrow(words.values), words.codes)
-        if dates is not None and dates.facts.are_most_dates:
-            return TypedColumn(dates.moments, "date", dates=dates.facts)
+    present = words.codes[is_known[words.codes]]
+    typed = _dates(words.values, present, lambda: (as_arrow(words.values), words.codes))
+    if typed.type == "date":
+        return typed
     rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
-    kind = "text" if _is_prose(words.values[is_known], rows) else "category"
-    return TypedColumn(None, kind, dates=None if dates is None else dates.facts)
+    return typed._replace(type="text" if _is_prose(words.values[is_known], rows) else "category")
+
+
+def _dates(texts: Array, codes: Array | None, distinct: Callable[[], tuple[Any, Array]]) -> TypedColumn:
+    """Return a column of dates; one of categories, with its possible dates, if too few are certain.
+
+    Args:
+        texts: of all rows with a value; each different one once if `codes` are given.
+        codes: each row's position in `texts`.
+        distinct: returns the arguments of `recognize_dates`.
+    """
+    if may_have_dates(texts, codes) and (dates := recognize_dates(*distinct())) is not None:
+        if dates.facts.are_most_dates:
+            return TypedColumn(dates.moments, "date", dates=dates.facts)
+        return TypedColumn(None, "category", dates=dates.facts)
+    may_have_words = may_have_dates_with_words(texts, codes)
+    return TypedColumn(None, "category", dates=find_dates_with_words(*distinct()) if may_have_words else None)
 
 
 def _without_gaps(texts: Array) -> list[str]:
@@ -247,8 +263,8 @@ def _is_boolean(text: str) -> bool:
 
 
 def _is_absent_boolean(text: str, are_gaps_stated: bool) -> bool:
-    # Unknown and none may be a third answer.
-    return not text or (not are_gaps_stated and text.strip() in PROGRAM_WORDS)
+    # Unknown and none may be a third answer. Stated words are empty texts by now.
+    return is_gap(text, "booleans", () if are_gaps_stated else None)
 
 
 def _as_booleans(column: Array, are_gaps_stated: bool) -> Array | None:

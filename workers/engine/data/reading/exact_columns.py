@@ -16,7 +16,7 @@ def with_exact_texts(table: Any) -> Any:
         if (texts := _exact_texts(table.column(place))) is not None:
             table = table.set_column(place, field.name, texts)
             changed.append(field.name)
-    return _without_types(table, changed) if changed else table
+    return without_types(table, changed) if changed else table
 
 
 def _exact_texts(column: Any) -> Any | None:
@@ -51,7 +51,7 @@ def _whole_decimals(column: Any) -> Any | None:
         return None
 
 
-def _without_types(table: Any, names: list[str]) -> Any:
+def without_types(table: Any, names: list[str]) -> Any:
     """Return a table whose pandas metadata have no types for some columns."""
     metadata = dict(table.schema.metadata or {})
     if b"pandas" in metadata:

@@ -22,8 +22,8 @@ SURE_DIGITS = 15
 """Two decimals with at most this many digits are never the same float64."""
 MAX_DIGITS = 309
 """Of the largest float64. Python refuses to convert far longer texts."""
-COMPARED = 200_000
-"""Long decimals of a column that are compared."""
+COMPARED = 50_000
+"""Long decimals of a column that are compared. Their texts are in memory while a file is read."""
 SHOWING, PART_ROWS = 100, 65_536
 """Values that show whether a column has whole numbers, and those that are compared at once after these."""
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")

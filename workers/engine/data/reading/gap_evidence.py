@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jobs.spec.data.columns import ColumnRequest
-from jobs.spec.data.gap_words import MARKERS, PROGRAM_WORDS, is_gap
+from jobs.spec.data.gap_words import MARKERS, MOST_NAMED, is_gap, named_words
 from jobs.spec.data.offers import Offer
 from workers.engine.data.reading.column_texts import ColumnTexts
 
@@ -17,7 +17,6 @@ CODE = re.compile(r"[A-Z]{2}")
 FEWEST_CODES = 3
 CODES_AMONG_VALUES = 0.8
 """NA among so many different codes of two letters is a code."""
-MOST_NAMED = 5
 
 
 class DecidedGaps(NamedTuple):
@@ -57,20 +56,24 @@ def decide_gaps(name: str, texts: ColumnTexts, *, may_be_gaps: bool, is_target: 
     if has_codes:
         # North Dakota is no word for a missing value.
         counts = {
-            word: rows for word, rows in counts.items() if word in PROGRAM_WORDS or not CODE.fullmatch(word)
+            word: rows
+            for word, rows in counts.items()
+            if is_gap(word, "booleans") or not CODE.fullmatch(word)
         }
     gaps: tuple[str, ...] = ()
     if may_be_gaps and not _has_values(texts):
-        gaps = tuple(word for word in counts if word in PROGRAM_WORDS)
+        gaps = tuple(word for word in counts if is_gap(word, "booleans"))
     elif may_be_gaps and not is_target and not texts.has_empty:
-        gaps = tuple(word for word in counts if word in MARKERS and not (has_codes and CODE.fullmatch(word)))
+        gaps = tuple(
+            word for word in counts if is_gap(word, "words") and not (has_codes and CODE.fullmatch(word))
+        )
     offers = _offers(name, counts, gaps, texts.rows, is_target=is_target)
     return DecidedGaps(texts.without(gaps), gaps, offers)
 
 
 def decide_gaps_of_booleans(name: str, texts: ColumnTexts, *, is_target: bool) -> DecidedGaps:
     """Return a column of true and false with the words that are missing values; see `decide_gaps`."""
-    counts = {word: rows for word, rows in texts.gap_words().items() if word in PROGRAM_WORDS}
+    counts = {word: rows for word, rows in texts.gap_words().items() if is_gap(word, "booleans")}
     offers = _offers(name, counts, tuple(counts), texts.rows, is_target=is_target)
     # With one more value it is no boolean.
     change = ColumnRequest(name=name, type="category", gap_words=())
@@ -116,13 +119,6 @@ def _offers(
             )
         )
     return tuple(offers)
-
-
-def named_words(words: Sequence[str], counts: Mapping[str, int]) -> str:
-    """Return words with the number of their rows, for a sentence."""
-    named = [f"{word!r} in {counts[word]:,}" for word in words[:MOST_NAMED]]
-    more = len(words) - len(named)
-    return f"{', '.join(named)}{f' and {more} more words' if more else ''}"
 
 
 def _listed(words: Sequence[str]) -> str:

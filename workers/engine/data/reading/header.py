@@ -1,7 +1,7 @@
 """Names the columns of a table, also those without a name, and those with the name of another one."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from jobs.spec.data.text_headers import is_number
@@ -10,6 +10,8 @@ INDEX = "index"
 """Name of a column with the labels of the rows, which pandas and R write without one."""
 SAVED_INDEX = re.compile(r"Unnamed: 0(\.\d+)*")
 """Names that pandas gives to such columns of a file, which the next `to_csv` writes."""
+UNSEEN = " \t\u00a0\u00ad\u200b\u200e\u200f\u2060\ufeff"
+"""Invisible characters around a name, such as a second byte order mark."""
 MOST_NAMED = 5
 
 
@@ -34,6 +36,11 @@ class Header(NamedTuple):
     def fields(self) -> list[str]:
         """The names of all fields in a row."""
         return [*self.names, *(f"\0{number}" for number in range(self.spare))]
+
+    def new_names(self, names: Iterable[str]) -> frozenset[str]:
+        """Return names of columns as the table has them: earlier releases kept all names of the file."""
+        renamed = dict(self.renamed)
+        return frozenset(renamed.get(name, name) for name in names)
 
 
 def read_header(rows: Sequence[Sequence[str]], *, delimiter: str, has_names: bool) -> Header:
@@ -87,6 +94,7 @@ def name_columns(names: Sequence[str], labels: Collection[int] = ()) -> Header:
         names: as the file has them, without blanks around them.
         labels: places of columns that are labels of the rows if they have no name, beside the first ones.
     """
+    written, names = names, [name.strip(UNSEEN) for name in names]
     taken = {name for name in names if name}
     first_named = next((place for place, name in enumerate(names) if name), 0)
     new, index, unnamed = list[str](), list[str](), list[str]()
@@ -106,6 +114,8 @@ def name_columns(names: Sequence[str], labels: Collection[int] = ()) -> Header:
             repeated.setdefault(name, []).append(new[-1])
         else:
             new.append(name)
+            if written[place] != name:
+                renamed.append((written[place], name))
         taken.add(new[-1])
         seen.add(name)
     findings = (

@@ -50,7 +50,7 @@ def write_lines(path: Path, target: Path, limits: FileLimits) -> tuple[str, ...]
             if content[place : place + CHUNK_BYTES].lstrip().startswith(b"{"):
                 _write(target, _elements(path.name, content, place), limits)
                 return ()
-            document = _loaded(path, limits)
+            document = _loaded(path, limits, are_lines=_has_lines_of_arrays(start))
             _write(target, map(orjson.dumps, _of_arrays(document, path.name)), limits)
             return ()
         if not start.startswith(b"{") or _has_lines(start):
@@ -79,6 +79,16 @@ def _has_lines(start: bytes) -> bool:
         # The reader of lines reports a damaged one; a larger object continues on the next line.
         return rest.lstrip().startswith(b"{") and not first.rstrip().endswith((b"{", b"[", b",", b":"))
     return bool(rest.strip())
+
+
+def _has_lines_of_arrays(start: bytes) -> bool:
+    """Return whether each line has the values of a row as an array."""
+    first, _, rest = start.partition(b"\n")
+    try:
+        orjson.loads(first)
+    except orjson.JSONDecodeError:
+        return False
+    return rest.lstrip().startswith(b"[")
 
 
 def _elements(name: str, content: mmap.mmap, begin: int) -> Generator[bytes]:
@@ -117,13 +127,13 @@ def _write(target: Path, lines: Iterable[bytes], limits: FileLimits) -> None:
             file.write(line + b"\n")
 
 
-def _loaded(path: Path, limits: FileLimits) -> Any:
-    """Return a whole document, whose size in memory is checked before."""
+def _loaded(path: Path, limits: FileLimits, *, are_lines: bool = False) -> Any:
+    """Return a whole document, or the array of its lines, whose size in memory is checked before."""
     body = path.read_bytes().removeprefix(BOM)
     values = body.count(b",") + body.count(b"{") + body.count(b"[") + 1
     check_expanded(path.name, values * BYTES_PER_VALUE, limits)
     try:
-        return loads(body)
+        return [loads(line) for line in body.splitlines() if line.strip()] if are_lines else loads(body)
     except (ValueError, RecursionError) as error:
         raise _damaged(path.name, str(error)) from error
 

@@ -13,7 +13,7 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.reading.arrow_columns import to_arrow
-from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.reading.bad_rows import BadRows
 from workers.engine.data.reading.exact_numbers import COMPARED, equal_decimals
 from workers.engine.data.reading.header import Header, name_columns
 from workers.engine.data.reading.json_numbers import (
@@ -221,9 +221,29 @@ def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dic
         return f"no JSON ({error})"
     if not isinstance(value, dict):
         return "no JSON object"
+    # Texts may have these characters too.
+    if line.count(b'":') + line.count(b'" :') > len(value) and (key := _repeated_key(line)) is not None:
+        return f"the key {key!r} twice"
     if nested := next((name for name, key_value in value.items() if _is_nested(key_value)), None):
-        return f"a nested list or an object as {nested!r}"
+        return f"a nested list or an object as {nested!r} (make columns of its values, as by {FLATTEN})"
     return _mixed(value, kinds, lists) or value
+
+
+def _repeated_key(line: bytes) -> str | None:
+    """Return a key that a line's object has twice; None if there is none."""
+    found: list[str] = []
+
+    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        counts = Counter(key for key, _ in pairs)
+        found.extend(key for key, count in counts.items() if count > 1)
+        return dict(pairs)
+
+    json.loads(line, object_pairs_hook=check, parse_int=lambda _: 0)
+    return found[0] if found else None
+
+
+FLATTEN = "pandas.json_normalize"
+"""Makes columns of the values inside of nested objects."""
 
 
 def _mixed(value: dict[str, Any], kinds: Mapping[str, set[type]], lists: set[str]) -> str | None:

@@ -1,23 +1,25 @@
 """Reads text columns as numbers by their whole column, and offers the readings that a person may prefer."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from jobs.spec.data.columns import ColumnRequest, ColumnType
-from jobs.spec.data.gap_words import PROGRAM_WORDS, is_gap
+from jobs.spec.data.gap_words import is_gap, named_words
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among, read_number
 from jobs.spec.data.offers import Offer
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS, ColumnTexts
 from workers.engine.data.reading.column_types import TypedColumn, convert
 from workers.engine.data.reading.exact_numbers import were_rounded
-from workers.engine.data.reading.gap_evidence import named_words
+from workers.engine.data.reading.number_arrays import MANY, count_forms
 from workers.engine.data.reading.number_texts import (
     Numbers,
     Seen,
     format_of,
+    has_both_signs,
     has_codes,
     is_certain,
     look_at,
@@ -59,8 +61,8 @@ class NumberTexts:
     ) -> None:
         self._name, self._texts, self._request, self._decimal = name, texts, request, decimal
         self._is_target = is_target
-        # Stated words are empty texts by now.
-        self._is_gap: Callable[[str], bool] = is_gap if request.gap_words is None else lambda text: not text
+        # Stated words are empty texts by now. Of those, a form of numbers may be one: 123 has the form 999.
+        self._is_gap = partial(is_gap, stated=None if request.gap_words is None else ())
 
     @property
     def gap_words(self) -> tuple[str, ...] | None:
@@ -140,7 +142,14 @@ class NumberTexts:
         return numbers._replace(values=np.where(np.isin(numbers.values, gaps), np.nan, numbers.values))
 
     def _look(self) -> Seen:
-        return look_at((text, count) for text, count in self._texts.counted() if not self._is_gap(text))
+        values, codes = self._texts
+        counted = self._texts.counted()
+        if len(values) > MANY:
+            every = np.ones(len(values), int)
+            counted = count_forms(
+                values, every if codes is None else np.bincount(codes, minlength=len(values))
+            )
+        return look_at((text, count) for text, count in counted if not self._is_gap(text))
 
     def _present(self) -> int:
         return sum(count for text, count in self._texts.counted() if not self._is_gap(text))
@@ -186,6 +195,13 @@ class NumberTexts:
                     f"Column {self._name!r} has numbers with several {kind}: {named} rows. They are not "
                     f"merged; write them in one of the {kind}.",
                 )
+        if has_both_signs(seen, self._present()):
+            comma = self._texts.first(lambda text: "," in text)[0]
+            point = self._texts.first(lambda text: "." in text)[0]
+            return (
+                f"Column {self._name!r} has numbers with decimal commas and with decimal points, such as "
+                f"{comma!r} and {point!r}, so they are read as words: write them with one of the signs.",
+            )
         return ()
 
     def _uncertain(self, form: NumberFormat, text: str) -> Offer:
@@ -203,7 +219,7 @@ class NumberTexts:
         if self._request.gap_words is not None:
             return ()
         counts = self._texts.gap_words()
-        words = [word for word in counts if word not in PROGRAM_WORDS]
+        words = [word for word in counts if not is_gap(word, "booleans")]
         if not words:
             return ()
         return (
@@ -218,6 +234,10 @@ class NumberTexts:
             return ()
         if (other := other_reading(seen, form, self._decimal)) is not None:
             return self._with_other_marks(form, other)
+        if form.minus_behind and self._request.type is None:
+            example = self._texts.first(lambda text: "-" in plain_characters(text)[1:])[0]
+            finding = f"numbers with a minus behind them, such as {example!r}, are negative."
+            return (self._offer_words(finding),)
         marked = seen.units.total() + seen.currencies.total()
         if (form.unit or form.percent or form.currency) and marked < seen.rows:
             mark = form.unit or form.currency or "%"

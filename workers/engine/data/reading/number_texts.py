@@ -15,10 +15,11 @@ from jobs.spec.data.number_format import (
     NumberFormat,
     ThousandsMark,
     core_pattern,
-    plain_signs,
     reader_of,
 )
+from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
+from workers.engine.data.reading.number_arrays import MANY, read_plain
 
 CURRENCY_CODES = frozenset(
     re.findall(
@@ -41,7 +42,7 @@ PARTS = re.compile(
     r"(?P<open>\()? *(?P<sign>[+-])? *"
     r"(?:(?P<prefix>[^\W\d_]{0,3}[\u20a0-\u20cf$£¥¢]|[A-Z]{3}|Rs\.?|[kK]r\.?|Fr\.?) *)?"
     r"(?P<opened>\()?(?P<inner>[+-])?"
-    r"(?P<core>[.,]?[0-9](?:[0-9.,' ]*[0-9])?[.,]?)(?P<exponent>[eE][+-]?[0-9]+)?"
+    r"(?P<core>[.,]?[0-9](?:[0-9.,' ]*[0-9])?[.,]?)(?P<exponent>[eE][+-]?[0-9]+)?(?P<behind> *-)?"
     rf"(?: *(?P<suffix>{_LETTER}(?:{_LETTER}|/){{0,14}}(?:(?<=m)[23])?\.?))? *(?P<close>\))?"
 )
 """The parts of a text that is a number in some format."""
@@ -50,6 +51,7 @@ FORMATS: dict[DecimalSign, tuple[tuple[DecimalSign, ThousandsMark], ...]] = {
     ",": ((",", ""), (",", "."), (".", ""), (".", ","), (",", " "), (",", "'"), (".", " "), (".", "'")),
 }
 """Signs in the order in which they are tried, for files whose decimal sign is known."""
+NEARLY_ALL, FEWEST_OF_A_SIGN = 0.9, 0.05
 _PATTERNS = {signs: re.compile(core_pattern(*signs)) for signs in FORMATS["."]}
 _NINES = str.maketrans("0123456789", "9" * 10)
 _ONE_GROUP = re.compile(r"(?!0)[0-9]{1,3}(?P<mark>[.,])[0-9]{3}")
@@ -65,6 +67,7 @@ class Seen(NamedTuple):
     units: Counter[str]
     parentheses: int
     with_blank: Counter[int]
+    minus_behind: int = 0
 
 
 def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
@@ -73,13 +76,15 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
     prefixes: Counter[str] = Counter()
     suffixes: Counter[str] = Counter()
     with_blank: Counter[int] = Counter()
-    rows = parentheses = 0
+    rows = parentheses = minus_behind = 0
     fullmatch = PARTS.fullmatch
     for text, count in counted:
-        match = fullmatch(plain_signs(text)) if len(text) <= LONGEST else None
+        match = fullmatch(plain_characters(text)) if len(text) <= LONGEST else None
         if match is None or match["suffix"] in NO_UNITS:
             continue
-        opened, _, prefix, behind, _, core, _, suffix, closed = match.groups()
+        opened, sign, prefix, inside, inner, core, _, minus, suffix, closed = match.groups()
+        if minus and (sign or inner or opened or inside):
+            continue
         rows += count
         # Digits are equal, since only their places and a zero at the begin matter.
         cores[core[:1] + core[1:].translate(_NINES)] += count
@@ -87,12 +92,14 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
             prefixes[prefix] += count
         if suffix is not None:
             suffixes[suffix] += count
-        if closed and (opened or behind):
+        if closed and (opened or inside):
             parentheses += count
+        if minus:
+            minus_behind += count
         if " " in core and text.isascii():
             with_blank[len(core)] += count
     units = Counter({suffix: count for suffix, count in suffixes.items() if not _is_currency(suffix)})
-    return Seen(rows, cores, prefixes + (suffixes - units), units, parentheses, with_blank)
+    return Seen(rows, cores, prefixes + (suffixes - units), units, parentheses, with_blank, minus_behind)
 
 
 def _is_currency(text: str) -> bool:
@@ -129,6 +136,8 @@ def format_of(seen: Seen, decimal: DecimalSign) -> NumberFormat | None:
         percent=unit == "%",
         # Only some amounts are negative.
         parentheses=0 < seen.parentheses < seen.rows,
+        # Among whole numbers, 2- may be a grade.
+        minus_behind=seen.minus_behind > 0 and any("." in core or "," in core for core in seen.cores),
     )
 
 
@@ -174,6 +183,26 @@ def other_reading(seen: Seen, form: NumberFormat, decimal: DecimalSign) -> Numbe
     return form.model_copy(update=signs)
 
 
+def has_both_signs(seen: Seen, rows: int) -> bool:
+    """Return whether nearly all texts of a column are numbers, some with a comma and some with a point.
+
+    Args:
+        seen: their parts.
+        rows: how many rows have a value.
+    """
+    points = commas = others = 0
+    for core, count in seen.cores.items():
+        has_point, has_comma = (
+            any(pattern.fullmatch(core) for (decimal, _), pattern in _PATTERNS.items() if decimal == sign)
+            for sign in (".", ",")
+        )
+        points += count * (has_point and not has_comma)
+        commas += count * (has_comma and not has_point)
+        others += count * (has_comma and has_point)
+    least = FEWEST_OF_A_SIGN * rows
+    return points + commas + others >= NEARLY_ALL * rows and points >= least and commas >= least
+
+
 class Numbers(NamedTuple):
     """Texts that were read as numbers.
 
@@ -197,7 +226,11 @@ def read_numbers(texts: Array, form: NumberFormat, is_gap: Callable[[str], bool]
     numbers = np.full(len(texts), np.nan)
     misfits = []
     read = reader_of(form)
-    for place, text in enumerate(texts.tolist()):
+    places = np.arange(len(texts))
+    if len(texts) > MANY:
+        numbers = read_plain(texts, form)
+        places = np.flatnonzero(np.isnan(numbers))
+    for place, text in zip(places.tolist(), texts[places].tolist(), strict=True):
         if not text:
             continue
         if (number := read(text)) is not None:

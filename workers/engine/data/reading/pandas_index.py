@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from workers.engine.arrays import Array
 from workers.engine.data.reading.header import Header, name_columns
 
+NUMBER = "\0"
+"""Precedes the number of a field whose name another one before it has."""
 UNNAMED = re.compile(r"__index_level_\d+__")
 """Names that pandas gives to the fields of levels without a name."""
 
@@ -39,6 +42,16 @@ class FrameColumns(NamedTuple):
         return {name: level["start"] + numbers * level["step"] for name, level in named}
 
 
+def different_names(names: Sequence[str]) -> list[str]:
+    """Return the names of fields with a number at those that others have; `frame_columns` renames them."""
+    seen: Counter[str] = Counter()
+    different = []
+    for name in names:
+        different.append(f"{name}{NUMBER}{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return different
+
+
 def frame_columns(schema: Any) -> FrameColumns:
     """Return a file's columns.
 
@@ -60,7 +73,7 @@ def frame_columns(schema: Any) -> FrameColumns:
     texts = [str(level["name"]) for level in ranges]
     texts += [str(names.get(name) or "") for name in kept]
     # Another program may have kept such a field, and not the description of it.
-    texts += ["" if UNNAMED.fullmatch(name) else name for name in others]
+    texts += ["" if UNNAMED.fullmatch(name) else name.split(NUMBER)[0] for name in others]
     labels = [
         place for place, name in enumerate(columns, len(ranges)) if name in kept or UNNAMED.fullmatch(name)
     ]

@@ -32,9 +32,11 @@ from jobs.spec.data.encodings import (
 )
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.data.expansion import CHUNK_BYTES, check_expanded
-from workers.engine.data.reading.footers import FOOTER_LINES, Footer, find_footer
 from workers.engine.data.reading.header import Header, read_header
-from workers.engine.data.reading.text_copy import Copying, shown
+from workers.engine.data.reading.text_files.fixed_width import check_fixed_width
+from workers.engine.data.reading.text_files.footers import FOOTER_LINES, Footer, find_footer
+from workers.engine.data.reading.text_files.foreign_quotes import check_quotes, findings_on_quotes
+from workers.engine.data.reading.text_files.text_copy import Copying, shown
 from workers.engine.errors import BadData, DamagedFile
 
 SAFE_DELIMITERS = frozenset({",", ";", "\t", "|", ":", "^", "~", "\x01"})
@@ -81,7 +83,7 @@ def plain_text(
         whole: whether the encoding must fit the whole file, and not its first bytes alone.
 
     Raises:
-        BadData: it has no rows.
+        BadData: it has no rows, or fields that cannot be told apart.
         DamagedFile: it is no text.
     """
     with path.open("rb") as file:
@@ -94,11 +96,15 @@ def plain_text(
     if request.encoding is None and encoding == "utf-8" and (whole or not _fits(start)):
         encoding, is_damaged = _encoding(path)
     dialect, rows = _detected(path, start, request, encoding)
-    zeros = _has_zeros(path) if encoding != "utf-16" else False
+    check_fixed_width(_complete_lines(start, path, dialect), dialect, rows, path.name)
+    zeros = False
+    if encoding != "utf-16":
+        zeros = _has_zeros(path)
+        check_quotes(path, dialect.delimiter)
     footer = _footer_of(path, dialect, start, rows)
     if not (zeros or is_damaged or footer.lines) and _is_plain(dialect, start):
         header = _header(rows, dialect, path)
-        findings = (*footer.findings, *_guess(path, dialect, request))
+        findings = (*footer.findings, *findings_on_quotes(rows, dialect), *_guess(path, dialect, request))
         return PlainText(path, dialect, dialect, rows, decode_start(start, encoding), header, findings)
     if request.encoding is None and encoding == "utf-8" and not whole:
         dialect, rows = _detected(path, start, request, _encoding(path)[0])
@@ -112,6 +118,11 @@ def _detected(
     return detect_dialect(start, is_all=path.stat().st_size <= len(start), request=with_encoding)
 
 
+def _complete_lines(start: bytes, path: Path, dialect: Dialect) -> str:
+    text = decode_start(start, dialect.encoding)
+    return text if path.stat().st_size <= len(start) else text[: text.rfind("\n") + 1]
+
+
 def _header(rows: list[list[str]], dialect: Dialect, path: Path) -> Header:
     if not rows:
         raise BadData(f"{path.name} has no rows")
@@ -123,6 +134,7 @@ def _is_plain(dialect: Dialect, start: bytes) -> bool:
     return (
         dialect.skip_lines == 0
         and not dialect.comments
+        and dialect.header_rows == 1
         and dialect.delimiter in SAFE_DELIMITERS
         and dialect.encoding in PLAIN
         and codec_of(dialect.encoding, start) == CODECS[dialect.encoding]
@@ -238,5 +250,10 @@ def _copied(
     plain = Dialect(delimiter=delimiter, decimal=dialect.decimal, header=dialect.header)
     with copy.open("rb") as file:
         start = decode_start(file.read(SAMPLE_BYTES), "utf-8")
-    findings = (*copying.findings(), *footer.findings, *_guess(path, dialect, request))
+    findings = (
+        *copying.findings(rows[0] if rows else ()),
+        *footer.findings,
+        *findings_on_quotes(rows, dialect),
+        *_guess(path, dialect, request),
+    )
     return PlainText(copy, plain, dialect, rows, start, _header(rows, dialect, path), findings)

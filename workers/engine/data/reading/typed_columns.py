@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from jobs.spec.data.columns import NUMERIC, WEIGHTS, ColumnRequest, ColumnType
+from jobs.spec.data.columns import WEIGHTS, ColumnRequest, ColumnType
+from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
+from workers.engine.data.encode import missing
 from workers.engine.data.reading.column_texts import ColumnTexts
 from workers.engine.data.reading.column_types import (
     TypedColumn,
@@ -18,12 +20,10 @@ from workers.engine.data.reading.column_types import (
 )
 from workers.engine.data.reading.gap_evidence import decide_gaps, decide_gaps_of_booleans
 from workers.engine.data.reading.number_columns import NumberTexts, offer_other_reading
+from workers.engine.data.reading.unread_forms import name_form
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
-
-FIRST_ROWS = 1_000
-WITH_THIRD_DECIMAL = 0.8
-"""Nine of ten numbers that are written with three decimals have a third one that is not 0."""
+from workers.features.date_texts import without_dates
 
 
 def read_column(
@@ -43,7 +43,32 @@ def read_column(
     """
     texts = ColumnTexts.of(columns, name)
     if texts is None:
-        return _read_values(name, columns[name], request, table, is_target=is_target)
+        typed = _read_values(name, columns[name], request, table, is_target=is_target)
+        counts = table.gap_words.get(name, {})
+    else:
+        typed = _read_texts(name, texts, request, table, is_target=is_target)
+        counts = _gap_counts(texts, typed, request.gap_words)
+    return typed._replace(gap_counts=tuple(counts.items()))
+
+
+def _gap_counts(texts: ColumnTexts, typed: TypedColumn, stated: tuple[str, ...] | None) -> Mapping[str, int]:
+    """Return the words where numbers, dates or truth values are missing, with the number of their rows."""
+    if (
+        typed.values is None
+        or typed.type in ("category", "text")
+        or not (gaps := missing(typed.values)).any()
+    ):
+        return {}
+    if texts.codes is None:
+        # Few rows are gaps, and all of a column's texts would take long.
+        texts = ColumnTexts(texts.values[gaps])
+    return texts.gap_words() if stated is None else texts.count_words(stated)
+
+
+def _read_texts(
+    name: str, texts: ColumnTexts, request: ColumnRequest, table: Table, *, is_target: bool
+) -> TypedColumn:
+    """Return a text column; see `read_column`."""
     sign: DecimalSign = table.dialect.decimal if table.dialect is not None else "."
     original = texts
     if request.gap_words is not None:
@@ -61,6 +86,9 @@ def read_column(
     if request.role == "weight" and typed.type not in WEIGHTS:
         # The message of the conversion names the first value that is no number.
         return convert(texts.spread(texts.values), "number", name)
+    if typed.type == "date" and typed.values is not None and request.gap_words:
+        formats = typed.dates.format if typed.dates is not None else None
+        typed = typed._replace(values=without_dates(typed.values, request.gap_words, formats))
     if typed.type == "boolean" and request.gap_words is None:
         gaps = decide_gaps_of_booleans(name, texts, is_target=is_target)
         return typed._replace(gap_words=gaps.words, offers=(*typed.offers, *gaps.offers))
@@ -99,16 +127,17 @@ def _of_type(
         return typed._replace(gap_words=numbers.gap_words)
     tried = numbers.proposed()
     if kind is None:
-        return _proposed(texts, tried)
+        return _proposed(name, texts, tried)
     typed = TypedColumn(None, kind, gap_words=numbers.gap_words)
     # The form of a version states every type again, also one that no person chose.
     return typed if tried.values is not None else typed._replace(findings=tried.findings, offers=tried.offers)
 
 
-def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
+def _proposed(name: str, texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
     """Return a column with the type of its values.
 
     Args:
+        name: its name.
         texts: its texts.
         numbers: the column as numbers, or without values if it has other texts.
     """
@@ -120,9 +149,13 @@ def _proposed(texts: ColumnTexts, numbers: TypedColumn) -> TypedColumn:
         typed = recognize(texts.values, are_gaps_stated=are_stated)
     else:
         typed = recognize_words(words, are_gaps_stated=are_stated)
+    findings = typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings)
+    is_word = typed.type in ("category", "text")
+    if is_word and (form := name_form(texts.first(lambda text: not is_gap(text)))) is not None:
+        findings = (*findings, f"Column {name!r}: {form}")
     return typed._replace(
         gap_words=numbers.gap_words,
-        findings=typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings),
+        findings=findings,
         offers=typed.offers if typed.type == "date" else (*typed.offers, *numbers.offers),
     )
 
@@ -135,6 +168,8 @@ def _read_values(
         raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
     form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
     values = _without_numbers(column, request.gap_words or (), form or NumberFormat())
+    if values.dtype.kind == "M":
+        values = without_dates(values, request.gap_words, None)
     stated = _stated_type(request)
     # Numbers to predict are no dates.
     typed = recognize(values, None if is_target or stated is not None else name)
@@ -145,11 +180,13 @@ def _read_values(
         typed = convert(values, kind, name, request.date_format)
     values = values if typed.values is None else typed.values
     offers: tuple[Offer, ...] = ()
-    if form == NumberFormat() and kind == "number" and _may_be_thousands(name, values, table):
+    # 1.234 may be 1,234.
+    if form == NumberFormat() and kind == "number" and name in table.three_decimals:
         offers = (_offer_thousands(name, values, form),)
     return typed._replace(
         values=None if values is column else values,
-        number_format=form if kind in NUMERIC else None,
+        # Also of words that were numbers in the file: in a request, 1.50 is the word 1.5.
+        number_format=form if kind != "date" else None,
         gap_words=request.gap_words,
         offers=(*typed.offers, *offers),
     )
@@ -165,26 +202,8 @@ def _without_numbers(column: Array, words: tuple[str, ...], form: NumberFormat) 
     numbers = numbers_among(words, form)
     if not numbers or column.dtype.kind not in "iuf":
         return column
-    is_gap = np.isin(column, numbers)
-    return np.where(is_gap, np.nan, column) if is_gap.any() else column
-
-
-def _may_be_thousands(name: str, column: Array, table: Table) -> bool:
-    """Return whether all numbers have three decimals, as 1.234 has, which may be 1,234."""
-    if table.three_decimals is not None:
-        return name in table.three_decimals
-    if column.dtype.kind != "f":
-        return False
-    for part in (column[:FIRST_ROWS], column):
-        numbers = np.abs(part[~np.isnan(part)])
-        if not len(numbers) or not ((numbers >= 1) & (numbers < 1_000)).all():
-            return False
-        thousandths = np.round(numbers * 1_000)
-        if not (thousandths / 1_000 == numbers).all():
-            return False
-        if np.count_nonzero(thousandths % 10) < WITH_THIRD_DECIMAL * len(numbers):
-            return False
-    return True
+    are_gaps = np.isin(column, numbers)
+    return np.where(are_gaps, np.nan, column) if are_gaps.any() else column
 
 
 def _offer_thousands(name: str, column: Array, form: NumberFormat) -> Offer:

@@ -10,14 +10,15 @@ import datetime
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.data.expansion import BYTES_PER_NUMBER, CHUNK_BYTES, check_expanded
-from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.archives.archive import open_archive
 from workers.engine.data.reading.damage import reading
+from workers.engine.data.reading.merged_cells import MergedCells
 from workers.engine.errors import BadData
 
 DIRECTORY_BYTES = 4 << 20
@@ -35,6 +36,8 @@ NOT_FORMAT = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 """Parts of a number format that are no letters of a date: texts, colours, and escaped signs."""
 CELL, FORMULA = re.compile(rb"<[^\s<>/!?]*c[\s/>]"), re.compile(rb"<[^\s<>/!?]*f[\s/>]")
 """Tags of cells and formulas, and of little else: their names may have a prefix."""
+KEPT_DIGITS = 15
+"""Digits of a number that programs for spreadsheets keep."""
 MAX_TAG = 256
 BYTES_PER_CELL = 64
 MAX_ROWS = 1_048_576
@@ -65,9 +68,9 @@ def write_sheet(path: Path, target: Path, wanted: str | None, limits: FileLimits
     with reading(path, "Excel", "save it again as .xlsx, or as CSV"), warnings.catch_warnings():
         # It warns of parts that it does not read, such as rules for the input.
         warnings.simplefilter("ignore")
-        has_formulas = _check_parts(path, limits)
+        has_formulas, merged = _check_parts(path, limits)
         with _opened(path, data_only=True) as book:
-            name, cells = _write_chosen(book, path, target, wanted, limits)
+            name, cells = _write_chosen(book, path, target, wanted, limits, merged)
             others = [sheet.title for sheet in book.worksheets if sheet.title != name]
         missing = _formulas_without_result(path, name) if has_formulas and cells.gaps else 0
     return Sheet(name, (*_other_sheets(name, others), *cells.findings(missing)))
@@ -87,8 +90,8 @@ def _opened(path: Path, *, data_only: bool) -> Iterator[Any]:
             book.close()
 
 
-def _check_parts(path: Path, limits: FileLimits) -> bool:
-    """Check the parts of a workbook, and return whether a sheet has formulas."""
+def _check_parts(path: Path, limits: FileLimits) -> tuple[bool, dict[str, MergedCells]]:
+    """Check the parts of a workbook; return whether a sheet has formulas, and the merged cells by sheet."""
     with open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive:
         names = {entry.filename for entry in archive.infolist()}
         check_expanded(path.name, sum(entry.file_size for entry in archive.infolist()), limits)
@@ -97,31 +100,51 @@ def _check_parts(path: Path, limits: FileLimits) -> bool:
         if not any(SPREADSHEET.fullmatch(name) for name in names):
             raise BadData(f"{path.name} is no workbook: it has no xl/workbook.xml; save it again as .xlsx")
         cells = formulas = 0
+        merged: dict[str, MergedCells] = {}
         for name in names:
             if name.startswith("xl/worksheets/"):
                 counted = _count_cells(archive, name)
                 cells, formulas = cells + counted[0], formulas + counted[1]
+                merged[name] = counted[2]
         # A row is in memory as a whole, and nothing limits its cells.
         check_expanded(path.name, cells * BYTES_PER_CELL, limits)
-        return formulas > 0
+        # openpyxl does not read merged cells row by row.
+        parts = _parts_of_sheets(archive) if any(merged.values()) else {}
+        return formulas > 0, {name: merged[part] for name, part in parts.items() if part in merged}
 
 
-def _count_cells(archive: zipfile.ZipFile, name: str) -> tuple[int, int]:
-    """Return at least how many cells and formulas a sheet has."""
+def _parts_of_sheets(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the name of the file of each sheet in a workbook."""
+    from openpyxl.reader.workbook import WorkbookParser
+
+    parser = WorkbookParser(archive, "xl/workbook.xml", keep_links=False)
+    parser.parse()
+    return {sheet.name: part.target.lstrip("/") for sheet, part in parser.find_sheets()}
+
+
+def _count_cells(archive: zipfile.ZipFile, name: str) -> tuple[int, int, MergedCells]:
+    """Return at least how many cells and formulas a sheet has, and its cells that are merged over rows."""
     cells = formulas = 0
+    merged = MergedCells()
     rest = b""
     with archive.open(name) as file:
         while block := file.read(CHUNK_BYTES):
             text = rest + block
             cells += len(CELL.findall(text))
             formulas += len(FORMULA.findall(text))
+            merged.find(text)
             # A tag may continue in the next block.
             rest = text[text.rfind(b"<") :][:MAX_TAG] if b"<" in text[-MAX_TAG:] else b""
-    return cells, formulas
+    return cells, formulas, merged
 
 
 def _write_chosen(
-    book: Any, path: Path, target: Path, wanted: str | None, limits: FileLimits
+    book: Any,
+    path: Path,
+    target: Path,
+    wanted: str | None,
+    limits: FileLimits,
+    merged: Mapping[str, MergedCells],
 ) -> "tuple[str, _Cells]":
     """Write the wanted sheet, or the first one with values; return its name."""
     sheets = [sheet for sheet in book.worksheets if wanted in (None, sheet.title)]
@@ -130,7 +153,7 @@ def _write_chosen(
         raise BadData(f"{path.name} has no sheet {wanted!r}; it has {names}")
     visible = [sheet for sheet in sheets if sheet.sheet_state == "visible"] or sheets
     for sheet in visible:
-        cells = _Cells(path.name, limits)
+        cells = _Cells(path.name, limits, merged.get(sheet.title, MergedCells()))
         ragged = target.with_name("rows.csv")
         with ragged.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(cells.rows(sheet))
@@ -156,10 +179,10 @@ def _write_filled(ragged: Path, target: Path, columns: list[int]) -> None:
 class _Cells:
     """Converts a sheet's cells to texts, and counts them."""
 
-    def __init__(self, name: str, limits: FileLimits) -> None:
-        self._name, self._limits = name, limits
-        self.values = self.gaps = self.errors = self._count = self._bytes = 0
-        self.first_error = ""
+    def __init__(self, name: str, limits: FileLimits, merged: MergedCells) -> None:
+        self._name, self._limits, self._merged = name, limits, merged
+        self.values = self.gaps = self.errors = self.long = self._count = self._bytes = 0
+        self.first_error = self.first_long = ""
         self.filled: set[int] = set()
 
     def rows(self, sheet: Any) -> Iterator[list[str]]:
@@ -172,6 +195,7 @@ class _Cells:
             self._count += max(len(row), 1)
             check_expanded(self._name, self._count * BYTES_PER_NUMBER + self._bytes, self._limits)
             texts = [self._text(cell) for cell in row]
+            self._merged.repeat(number, texts)
             self.filled.update(at for at, text in enumerate(texts) if text)
             if not any(texts):
                 texts.clear()
@@ -189,6 +213,9 @@ class _Cells:
                 self.first_error = self.first_error or f"{cell.coordinate} has {value}"
             return ""
         self.values += 1
+        if isinstance(value, int | float) and abs(value) >= 10**KEPT_DIGITS and value == value // 1:
+            self.long += 1
+            self.first_long = self.first_long or f"{cell.coordinate} has {value:.0f}"
         return _written(value, cell.number_format)
 
     def findings(self, missing: int) -> list[str]:
@@ -197,6 +224,13 @@ class _Cells:
         if self.errors:
             many = "One cell has an error" if self.errors == 1 else f"{self.errors:,} cells have errors"
             findings.append(f"{many} in place of a value, which is then missing; {self.first_error}.")
+        if self.long:
+            many = "One cell has a number" if self.long == 1 else f"{self.long:,} cells have numbers"
+            findings.append(
+                f"{many} of more than {KEPT_DIGITS} digits, of which programs for spreadsheets keep no more; "
+                f"{self.first_long}. Different identifiers may have become equal: write them as text."
+            )
+        findings += self._merged.findings()
         if missing:
             many = "One formula has" if missing == 1 else f"{missing:,} formulas have"
             findings.append(

@@ -15,6 +15,7 @@ import numpy as np
 from jobs.spec.signature import Signature, TensorSpec
 from workers.engine.arrays import Array
 from workers.engine.errors import BadModel
+from workers.model_process.client import ModelFailed, RowsRefused
 
 ROWS = 4
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 4, 2, 1)
@@ -26,7 +27,7 @@ MAX_VALUES = 1 << 24
 """Values in all rows of an input; larger sizes are not tried if a smaller one is possible."""
 
 Predict = Callable[[list[Array]], list[Array]]
-"""Returns a model's outputs for rows, or raises `BadModel`."""
+"""Returns a model's outputs for rows, or raises `BadModel`; for one in its own process, `ModelFailed`."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def find_rows(predict: Predict, signature: Signature) -> Tried:
 
     Raises:
         BadModel: it answered none.
+        ModelFailed: its process has ended, or answers wrongly.
     """
     answered: Tried | None = None
     until = time.monotonic() + SECONDS
@@ -77,10 +79,12 @@ def find_rows(predict: Predict, signature: Signature) -> Tried:
             description = KINDS[kind] + (f" of the length {size}" if _is_open(signature) else "")
             try:
                 tried = Tried(rows, predict(rows), description)
-            except BadModel as error:
+            except (BadModel, RowsRefused) as error:
                 refusals.setdefault(size, str(error))
                 # A size does not fit, whatever the values.
                 break
+            except ModelFailed as error:
+                raise ModelFailed(f"{error}, when it was given {description}") from error
             if tried.is_finite and tried.has_values:
                 return tried
             answered = answered or tried

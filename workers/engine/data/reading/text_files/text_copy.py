@@ -1,13 +1,12 @@
 """Copies the rows of a text file, with empty lines in place of titles, comments and notes."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.spec.data.delimiters import BLANK, FieldReader
 from jobs.spec.data.dialect import SAMPLE_BYTES, Dialect
 from jobs.spec.data.encodings import ENCODING_LABELS, codec_of
-from jobs.spec.data.text_rows import COMMENT
 
 SHOWN_LINES = 5
 SHOWN_CHARACTERS = 60
@@ -19,6 +18,7 @@ class Copying:
     def __init__(self, path: Path, dialect: Dialect, width: int, footer: int) -> None:
         self._path, self._dialect, self._width, self._footer = path, dialect, width, footer
         self._left_out: list[str] = []
+        self._header: list[str] = []
         self._zeros = self._replaced = self._count = 0
 
     def lines(self) -> Iterator[str]:
@@ -35,7 +35,7 @@ class Copying:
     def _rows(self) -> Iterator[str]:
         with self._path.open("rb") as file:
             codec = codec_of(self._dialect.encoding, file.read(SAMPLE_BYTES))
-        is_quoted = False
+        is_quoted, header_rows = False, 0
         with self._path.open(newline="", encoding=codec, errors="replace") as file:
             for number, line in enumerate(file):
                 if "\0" in line:
@@ -49,12 +49,18 @@ class Copying:
                     self._leave_out(line)
                     yield "\n"
                     continue
+                if header_rows < self._dialect.header_rows and line.strip():
+                    header_rows += 1
+                    self._header.append(line.strip())
+                    if header_rows > 1:
+                        yield "\n"
+                        continue
                 is_quoted ^= line.count('"') % 2 == 1
                 yield line
 
     def _is_comment(self, line: str) -> bool:
         """Return whether a line is a comment, and no row whose first value begins with the sign."""
-        if not self._dialect.comments or not line.startswith(COMMENT):
+        if not self._dialect.comments or not line.startswith(self._dialect.comment_sign):
             return False
         delimiter = self._dialect.delimiter
         return delimiter == BLANK or len(next(FieldReader(iter([line]), delimiter), [])) != self._width
@@ -65,9 +71,13 @@ class Copying:
             if len(self._left_out) < SHOWN_LINES:
                 self._left_out.append(text)
 
-    def findings(self) -> list[str]:
-        """Return sentences on the lines left out and the characters replaced."""
-        findings = []
+    def findings(self, names: Sequence[str]) -> list[str]:
+        """Return sentences on the header, on the lines left out and on the characters replaced.
+
+        Args:
+            names: those of the columns, before equal ones get a number.
+        """
+        findings = self._findings_on_header(names)
         if self._count:
             more = (
                 f" and {self._count - len(self._left_out):,} more"
@@ -91,6 +101,23 @@ class Copying:
                 "wrong encoding, choose another one."
             )
         return findings
+
+    def _findings_on_header(self, names: Sequence[str]) -> list[str]:
+        first, *below = self._header
+        if not below:
+            return []
+        fields = next(FieldReader(iter([first]), self._dialect.delimiter), [])
+        pairs = zip(names, fields, strict=False)
+        joined = next((name for name, field in pairs if field and name.startswith(f"{field.strip()}_")), None)
+        if joined is None:
+            verb = "is" if len(below) == 1 else "are"
+            about = f"{', '.join(map(shown, below))} below the names {verb} left out"
+        else:
+            about = f"their names are joined, as in {joined!r}"
+        return [
+            f"The header has {len(below) + 1} rows; {about}. If the lower ones are values, read the file "
+            "again with 1 in Rows of the header (header_rows)."
+        ]
 
 
 def shown(text: str) -> str:

@@ -12,9 +12,9 @@ from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.foreign_formats import foreign_by_content
 from jobs.upload_formats import COMPRESSED, LABELS, Source, compression_of, format_by_content
-from workers.engine.data.reading.archived_tables import archived_tables
+from workers.engine.data.reading.archives.decompression import first_bytes, unpack_file
+from workers.engine.data.reading.archives.tables import archived_tables
 from workers.engine.data.reading.damage import reading
-from workers.engine.data.reading.decompression import first_bytes, unpack_file
 from workers.engine.data.reading.json_document import write_lines
 from workers.engine.data.reading.pandas_index import frame_columns
 from workers.engine.data.reading.plain_text import plain_text

@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.foreign_formats import foreign_by_name
 from jobs.upload_formats import COMPRESSED, SUFFIXES
-from workers.engine.data.reading.archived_names import MAX_DEPTH, MAX_FILES, is_about, is_hidden
+from workers.engine.data.reading.archives.names import MAX_DEPTH, MAX_FILES, is_about, is_hidden
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadData
 from workers.system.archives import ZIP, Archive, BadArchive, DamagedArchive, Limits

@@ -1,0 +1,1 @@
+"""Finds the rows of a text file among comments, notes and totals, and copies them."""

@@ -1,0 +1,86 @@
+r"""Finds quotes that are written in another way than as two quotes: as \", or between ' and '.
+
+Read as any other text, they would be values with quotes that nobody wrote, without a word.
+"""
+
+import mmap
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobs.spec.data.dialect import Dialect
+from workers.engine.data.reading.text_files.text_copy import shown
+from workers.engine.errors import BadData
+
+ESCAPED = b'\\"'
+BOM_BYTES = 3
+LINE_BYTES = 200
+FEWEST_QUOTED = 2
+"""So many values of a column are not between ' by chance."""
+_SINGLE = re.compile(r"'.*'", re.DOTALL)
+_SINGLE_IN_ROW = re.compile(r"(?:^|[,;\t|])'[^']*[,;\t|][^']*'")
+
+
+def check_quotes(path: Path, delimiter: str) -> None:
+    r"""Check that no quote within a text is written as \".
+
+    A path such as "C:\data\" ends with these characters too, before a delimiter or the end of the line.
+
+    Raises:
+        BadData: one is.
+    """
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        place = _first_escaped(content, delimiter.encode())
+        if place is None:
+            return
+        number = content[:place].count(b"\n") + 1
+        begin = content.rfind(b"\n", 0, place) + 1
+        line = content[begin : begin + LINE_BYTES].split(b"\n")[0].decode(errors="replace")
+    raise BadData(
+        f'line {number} of {path.name} has quotes with a backslash, \\", which would end the text: '
+        f"{shown(line)}. Write them as two quotes, for example by pandas: "
+        f"pandas.read_csv({path.name!r}, escapechar='\\\\').to_csv('data.csv', index=False)"
+    )
+
+
+def _first_escaped(content: mmap.mmap, delimiter: bytes) -> int | None:
+    """Return the place of the first quote with a backslash inside of a text between quotes."""
+    place = content.find(ESCAPED)
+    while place >= 0:
+        begin = content.rfind(b'"', 0, place)
+        before = content[max(begin - len(delimiter), 0) : max(begin, 0)]
+        opens = begin in (0, BOM_BYTES) or before == delimiter or before[-1:] in (b"\n", b"\r")
+        behind = content[place + len(ESCAPED) : place + LINE_BYTES].lstrip(b" ")
+        ends = behind[:1] in (b"", b"\n", b"\r", b'"') or behind.startswith(delimiter)
+        if begin >= 0 and opens and not ends:
+            return place
+        place = content.find(ESCAPED, place + len(ESCAPED))
+    return None
+
+
+def findings_on_quotes(rows: Sequence[Sequence[str]], dialect: Dialect) -> list[str]:
+    """Return a sentence on a column whose values are all between ' and ', which is no sign of quotes.
+
+    Args:
+        rows: the first rows; the header first, if there is one.
+        dialect: how they are written.
+    """
+    body = rows[1:] if dialect.header else rows
+    for values in zip(*body, strict=False):
+        quoted = [value for value in values if _SINGLE.fullmatch(value)]
+        if len(quoted) >= FEWEST_QUOTED and len(quoted) == sum(map(bool, values)):
+            return [
+                f"Values such as {quoted[0]} are between ', which is kept as a part of them. If these are "
+                'quotes, write " in their place, for example by pandas: '
+                "pandas.read_csv(…, quotechar=\"'\").to_csv('data.csv', index=False)."
+            ]
+    return []
+
+
+def name_single_quotes(row: str) -> str:
+    """Return what would do for a row with more fields if a delimiter is between ' and '; else nothing."""
+    if _SINGLE_IN_ROW.search(row) is None:
+        return ""
+    return "; a delimiter between ' and ' divides fields, so write \" in place of ' around such texts"
