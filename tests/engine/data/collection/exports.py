@@ -11,8 +11,8 @@ from openpyxl.worksheet.worksheet import Worksheet
 from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.number_format import NumberFormat
 from tests.engine.data.collection.case import ExpectedColumn, TableCase, csv_rows
-from tests.engine.data.collection.date_columns import NIGHT, column_case
 from tests.engine.data.collection.contents import workbook
+from tests.engine.data.collection.date_columns import NIGHT, column_case
 from tests.engine.data.collection.gaps import colours
 from tests.engine.data.collection.numbers import numbers_of
 
