@@ -82,13 +82,16 @@ def _properties(row: Any) -> dict[str, Any]:
     step = getattr(row, "step", None)
     if kind == "Int" and row.sampling in (None, "linear"):
         step = step or 1
+    # Numbers have their values one after another.
+    values = list(row.values) if kind in ("Choice", "Boolean") and hasattr(row, "values") else None
     return {
         "type": kind,
+        "values": values,
         "default": row.default,
         "step": step,
         "sampling": getattr(row, "sampling", None) or "linear",
         "conditions": [condition.get_config() for condition in row.conditions],
-        **{name: getattr(row, name, None) for name in ("min_value", "max_value", "values", "value")},
+        **{name: getattr(row, name, None) for name in ("min_value", "max_value", "value")},
     }
 
 

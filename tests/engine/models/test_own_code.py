@@ -264,6 +264,22 @@ MESSAGES: dict[str, tuple[str, str, DataShape, str]] = {
         "def make(hp):\n    model = keras.Sequential([layers.LSTM(4, stateful=True), layers.Dense(3)])"
         + COMPILED, "make", SEQUENCES, "so use stateful=False",
     ),
+    "a metric that returns its variable": (
+        "class Sum(keras.metrics.Metric):\n"
+        "    def __init__(self, **kwargs):\n        super().__init__(**kwargs)\n"
+        "        self.total = self.add_variable(shape=(), name='total', initializer='zeros')\n"
+        "    def update_state(self, y, p, sample_weight=None):\n        self.total.assign_add(1.0)\n"
+        "    def result(self):\n        return self.total\n\n"
+        "def make(hp):\n    model = keras.Sequential([layers.Dense(3, activation='softmax')])\n"
+        "    model.compile('adam', 'sparse_categorical_crossentropy', metrics=[Sum()])\n    return model\n",
+        "make", IRIS, "keras.ops.convert_to_tensor(self.total)",
+    ),
+    "random numbers without a seed": (
+        "class Noise(layers.Layer):\n    def call(self, x):\n"
+        "        return x + keras.random.normal(keras.ops.shape(x))\n\n"
+        "def make(hp):\n    model = keras.Sequential([Noise(), layers.Dense(3, activation='softmax')])"
+        + COMPILED, "make", IRIS, "pass seed=self.seeds",
+    ),
 }  # fmt: skip
 
 

@@ -44,6 +44,16 @@ HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"object too deep for desired array|Cannot cast array data from dtype\('float32'\)"), COLUMN),
     (re.compile(r"Arguments `target` and `output` must have the same (shape|rank)"), CLASS_NUMBERS),
     (re.compile(r"axis 1 is out of bounds for array of dimension 1"), CLASS_NUMBERS),
+    (
+        re.compile(r"Triggering __jax_array__\(\)"),
+        "the method result of a metric returns its variable: return keras.ops.convert_to_tensor(self.total), "
+        "with the name of your variable",
+    ),
+    (
+        re.compile(r"\[JAX RNG\]"),
+        "random numbers in a layer need a seed: write self.seeds = keras.random.SeedGenerator() in __init__, "
+        "and pass seed=self.seeds",
+    ),
     (re.compile(r"`?stateful=True`? in a RNN|RNN is stateful"), STATEFUL),
     (re.compile(r"is incompatible with the layer: expected (shape|axis|min_ndim|ndim)"), SHAPE),
 )
