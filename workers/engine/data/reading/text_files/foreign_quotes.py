@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.spec.data.dialect import Dialect
+from workers.engine.data.expansion import CHUNK_BYTES
 from workers.engine.data.reading.text_files.text_copy import shown
 from workers.engine.errors import BadData
 
@@ -21,31 +22,54 @@ _SINGLE = re.compile(r"'.*'", re.DOTALL)
 _SINGLE_IN_ROW = re.compile(r"(?:^|[,;\t|])'[^']*[,;\t|][^']*'")
 
 
-def check_quotes(path: Path, delimiter: str) -> None:
+def check_quotes(path: Path, delimiter: str, codec: str | None = None) -> None:
     r"""Check that no quote within a text is written as \".
 
     A path such as "C:\data\" ends with these characters too, before a delimiter or the end of the line.
+
+    Args:
+        path: a text table.
+        delimiter: between its fields.
+        codec: of a text whose ASCII characters have two bytes; None for the others.
 
     Raises:
         BadData: one is.
     """
     if not path.stat().st_size:
         return
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        place = _first_escaped(content, delimiter.encode())
-        if place is None:
-            return
-        number = content[:place].count(b"\n") + 1
-        begin = content.rfind(b"\n", 0, place) + 1
-        line = content[begin : begin + LINE_BYTES].split(b"\n")[0].decode(errors="replace")
+    found = _in_bytes(path, delimiter) if codec is None else _in_lines(path, delimiter, codec)
+    if found is None:
+        return
+    number, line = found
     raise BadData(
         f'line {number} of {path.name} has quotes with a backslash, \\", which would end the text: '
-        f"{shown(line)}. Write them as two quotes, for example by pandas: "
+        f"{shown(line.strip())}. Write them as two quotes, for example by pandas: "
         f"pandas.read_csv({path.name!r}, escapechar='\\\\').to_csv('data.csv', index=False)"
     )
 
 
-def _first_escaped(content: mmap.mmap, delimiter: bytes) -> int | None:
+def _in_bytes(path: Path, delimiter: str) -> tuple[int, str] | None:
+    """Return the number and the text of the first line with such a quote."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if (place := _first_escaped(content, delimiter.encode())) is None:
+            return None
+        begin = content.rfind(b"\n", 0, place) + 1
+        line = content[begin : begin + LINE_BYTES].split(b"\n")[0]
+        # The lines above may be larger than the memory.
+        parts = (content[at : min(at + CHUNK_BYTES, place)] for at in range(0, place, CHUNK_BYTES))
+        return sum(part.count(b"\n") for part in parts) + 1, line.decode(errors="replace")
+
+
+def _in_lines(path: Path, delimiter: str, codec: str) -> tuple[int, str] | None:
+    """Return it for a text that has to be decoded."""
+    with path.open(newline="", encoding=codec, errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            if _first_escaped(line.encode(errors="replace"), delimiter.encode()) is not None:
+                return number, line
+    return None
+
+
+def _first_escaped(content: mmap.mmap | bytes, delimiter: bytes) -> int | None:
     """Return the place of the first quote with a backslash inside of a text between quotes."""
     place = content.find(ESCAPED)
     while place >= 0:
