@@ -83,7 +83,7 @@ def plain_text(
         whole: whether the encoding must fit the whole file, and not its first bytes alone.
 
     Raises:
-        BadData: it has no rows, or fields that cannot be told apart.
+        BadData: it has no rows, or quotes that are not known.
         DamagedFile: it is no text.
     """
     with path.open("rb") as file:
