@@ -5,7 +5,7 @@ from tests.engine.data.collection.case import ExpectedColumn, TableCase, csv_row
 ESCAPED = (
     TableCase(
         "quotes_with_a_backslash.csv",
-        csv_rows("a,y", '"x",0', '"say \\"hi\\" to all",1', '"z",0'),
+        csv_rows("a,y", '"x",0', '"see \\"hi\\" to all",1', '"z",0'),
         refusal='line 3 of quotes_with_a_backslash.csv has quotes with a backslash, \\"',
     ),
     TableCase(
@@ -19,14 +19,19 @@ ESCAPED = (
         refusal="line 20002",
     ),
     TableCase(
+        "quotes_with_a_backslash_in_utf_16.csv",
+        csv_rows("a,y", '"see \\"hi\\" to all",1', '"z",0').decode().encode("utf-16"),
+        refusal="line 2 of quotes_with_a_backslash_in_utf_16.csv",
+    ),
+    TableCase(
         "folders_that_end_with_a_backslash.csv",
         csv_rows("a,b,y", '"C:\\data\\","x",0', '"C:\\","D:\\" ,1', "E,x,1"),
         {"a": ExpectedColumn("category", values=("C:\\data\\", "C:\\", "E"))},
     ),
     TableCase(
         "json_in_a_text.csv",
-        csv_rows("a,y", '"{""k"": ""say \\""hi\\"" to""}",0', '"{""k"": ""z""}",1', '"{""k"": ""x""}",1'),
-        {"a": ExpectedColumn("category", values=('{"k": "say \\"hi\\" to"}', '{"k": "z"}', '{"k": "x"}'))},
+        csv_rows("a,y", '"{""k"": ""see \\""hi\\"" to""}",0', '"{""k"": ""z""}",1', '"{""k"": ""x""}",1'),
+        {"a": ExpectedColumn("category", values=('{"k": "see \\"hi\\" to"}', '{"k": "z"}', '{"k": "x"}'))},
     ),
 )
 SINGLE = (

@@ -83,7 +83,7 @@ def plain_text(
         whole: whether the encoding must fit the whole file, and not its first bytes alone.
 
     Raises:
-        BadData: it has no rows, or fields that cannot be told apart.
+        BadData: it has no rows, or quotes that are not known.
         DamagedFile: it is no text.
     """
     with path.open("rb") as file:
@@ -97,10 +97,8 @@ def plain_text(
         encoding, is_damaged = _encoding(path)
     dialect, rows = _detected(path, start, request, encoding)
     check_fixed_width(_complete_lines(start, path, dialect), dialect, rows, path.name)
-    zeros = False
-    if encoding != "utf-16":
-        zeros = _has_zeros(path)
-        check_quotes(path, dialect.delimiter)
+    check_quotes(path, dialect.delimiter, codec_of(encoding, start) if encoding == "utf-16" else None)
+    zeros = _has_zeros(path) if encoding != "utf-16" else False
     footer = _footer_of(path, dialect, start, rows)
     if not (zeros or is_damaged or footer.lines) and _is_plain(dialect, start):
         header = _header(rows, dialect, path)

@@ -1,6 +1,6 @@
 r"""Finds quotes that are written in another way than as two quotes: as \", or between ' and '.
 
-Read as any other text, they would be values with quotes that nobody wrote, without a word.
+Read as any other text, they would become parts of values, without a word.
 """
 
 import mmap
@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.spec.data.dialect import Dialect
+from workers.engine.data.expansion import CHUNK_BYTES
 from workers.engine.data.reading.text_files.text_copy import shown
 from workers.engine.errors import BadData
 
-ESCAPED = b'\\"'
+BACKSLASH = b"\\"
 BOM_BYTES = 3
 LINE_BYTES = 200
 FEWEST_QUOTED = 2
@@ -21,42 +22,64 @@ _SINGLE = re.compile(r"'.*'", re.DOTALL)
 _SINGLE_IN_ROW = re.compile(r"(?:^|[,;\t|])'[^']*[,;\t|][^']*'")
 
 
-def check_quotes(path: Path, delimiter: str) -> None:
+def check_quotes(path: Path, delimiter: str, codec: str | None = None) -> None:
     r"""Check that no quote within a text is written as \".
 
     A path such as "C:\data\" ends with these characters too, before a delimiter or the end of the line.
+
+    Args:
+        path: a text table.
+        delimiter: between its fields.
+        codec: of a text whose ASCII characters have two bytes; None for the others.
 
     Raises:
         BadData: one is.
     """
     if not path.stat().st_size:
         return
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        place = _first_escaped(content, delimiter.encode())
-        if place is None:
-            return
-        number = content[:place].count(b"\n") + 1
-        begin = content.rfind(b"\n", 0, place) + 1
-        line = content[begin : begin + LINE_BYTES].split(b"\n")[0].decode(errors="replace")
+    found = _in_bytes(path, delimiter) if codec is None else _in_lines(path, delimiter, codec)
+    if found is None:
+        return
+    number, line = found
     raise BadData(
         f'line {number} of {path.name} has quotes with a backslash, \\", which would end the text: '
-        f"{shown(line)}. Write them as two quotes, for example by pandas: "
+        f"{shown(line.strip())}. Write them as two quotes, for example by pandas: "
         f"pandas.read_csv({path.name!r}, escapechar='\\\\').to_csv('data.csv', index=False)"
     )
 
 
-def _first_escaped(content: mmap.mmap, delimiter: bytes) -> int | None:
+def _in_bytes(path: Path, delimiter: str) -> tuple[int, str] | None:
+    """Return the number and the text of the first line with such a quote."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if (place := _first_escaped(content, delimiter.encode())) is None:
+            return None
+        begin = content.rfind(b"\n", 0, place) + 1
+        line = content[begin : begin + LINE_BYTES].split(b"\n")[0]
+        # The lines above may be larger than the memory.
+        parts = (content[at : min(at + CHUNK_BYTES, place)] for at in range(0, place, CHUNK_BYTES))
+        return sum(part.count(b"\n") for part in parts) + 1, line.decode(errors="replace")
+
+
+def _in_lines(path: Path, delimiter: str, codec: str) -> tuple[int, str] | None:
+    """Return it for a text that has to be decoded."""
+    with path.open(newline="", encoding=codec, errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            if _first_escaped(line.encode(errors="replace"), delimiter.encode()) is not None:
+                return number, line
+    return None
+
+
+def _first_escaped(content: mmap.mmap | bytes, delimiter: bytes) -> int | None:
     """Return the place of the first quote with a backslash inside of a text between quotes."""
-    place = content.find(ESCAPED)
-    while place >= 0:
-        begin = content.rfind(b'"', 0, place)
+    # Most files have no backslash, which one byte shows at once.
+    if (first := content.find(BACKSLASH)) < 0:
+        return None
+    inside = re.compile(rb'\\"(?! *(?:[\r\n"]|$|%s))' % re.escape(delimiter))
+    for match in inside.finditer(content, first):
+        begin = content.rfind(b'"', 0, match.start())
         before = content[max(begin - len(delimiter), 0) : max(begin, 0)]
-        opens = begin in (0, BOM_BYTES) or before == delimiter or before[-1:] in (b"\n", b"\r")
-        behind = content[place + len(ESCAPED) : place + LINE_BYTES].lstrip(b" ")
-        ends = behind[:1] in (b"", b"\n", b"\r", b'"') or behind.startswith(delimiter)
-        if begin >= 0 and opens and not ends:
-            return place
-        place = content.find(ESCAPED, place + len(ESCAPED))
+        if begin in (0, BOM_BYTES) or before == delimiter or before[-1:] in (b"\n", b"\r"):
+            return match.start()
     return None
 
 
