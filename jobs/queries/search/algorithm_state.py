@@ -5,7 +5,7 @@ from jobs.models import Job
 from jobs.spec.sections.space_growth import FoundHyperparameter
 
 AlgorithmState = SearchPayload
-"""What a search keeps for its algorithm."""
+"""The state that a search keeps for its algorithm."""
 
 
 def algorithm_state(root: Job) -> AlgorithmState:
