@@ -36,6 +36,9 @@ def zipped(*names: str) -> bytes:
         ("a.csv", zipped("xl/workbook.xml"), "xlsx"),
         ("a.xls", zipped("[Content_Types].xml"), "xlsx"),
         ("a.xls", CSV, "csv"),
+        # Searched for a script behind blanks, in ways whose number must not double with each blank.
+        ("blanks.csv", b" \n" * 20_000 + CSV, "csv"),
+        ("comments.csv", b"-- \n/* */% \n" * 2_000 + CSV, "csv"),
         ("a.zip", zipped("x.npy"), "npz"),
         ("a.json", b'[{"a": 1}]', "json_lines"),
         ("a.txt", b'{"a": 1}\n{"a": 2}\n', "json_lines"),

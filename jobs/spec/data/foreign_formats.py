@@ -61,9 +61,9 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05].")
 _HTML = re.compile(rb"\s*<(!doctype\s+html|html|head|body|table|script)\b", re.IGNORECASE)
 _XML = re.compile(rb"\s*<\?xml\b|\s*<Error>")
 _CODE = re.compile(rb"<Error>.{0,200}?<Code>(\w+)</Code>", re.DOTALL)
-_ARFF = re.compile(rb"(\s*%[^\n]*\n|\s*\n)*\s*@relation\b", re.IGNORECASE)
+_ARFF = re.compile(rb"(?:\s|%[^\n]*\n)*+@relation\b", re.IGNORECASE)
 _SQL_SCRIPT = re.compile(
-    rb"(\s+|--[^\n]*\n|/\*.*?\*/;?)*"
+    rb"(?:\s|--[^\n]*\n|/\*.*?\*/;?)*+"
     rb"(INSERT\s+INTO\s|(CREATE|DROP|LOCK|ALTER)\s+(TABLE|DATABASE|SCHEMA)S?\s|PRAGMA\s+\w+\s*="
     rb"|SET\s+@?\w+\s*=|USE\s+`)",
     re.IGNORECASE | re.DOTALL,

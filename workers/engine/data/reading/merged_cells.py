@@ -6,7 +6,7 @@ each.
 
 import re
 
-TAG = re.compile(rb"<[^\s<>/!?]*mergeCell\s[^>]*?ref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
+TAG = re.compile(rb"<[^\s<>/!?]*mergeCell\s[^<>]*?ref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
 MAX_AREAS = 100_000
 """Merged areas of a sheet whose value is repeated."""
 

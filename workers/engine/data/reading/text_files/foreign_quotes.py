@@ -19,7 +19,7 @@ LINE_BYTES = 200
 FEWEST_QUOTED = 2
 """So many values of a column are not between ' by chance."""
 _SINGLE = re.compile(r"'.*'", re.DOTALL)
-_SINGLE_IN_ROW = re.compile(r"(?:^|[,;\t|])'[^']*[,;\t|][^']*'")
+_SINGLE_IN_ROW = re.compile(r"(?:^|[,;\t|])'[^',;\t|]*[,;\t|][^']*'")
 
 
 def check_quotes(path: Path, delimiter: str, codec: str | None = None) -> None:
