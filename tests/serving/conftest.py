@@ -18,6 +18,9 @@ from jobs.messages.release import Release, ReleasedVersion
 
 from .fakes import FakeDashboard, ServerProcess, running
 
+# Keras reads it when a test imports a model's modules.
+os.environ.setdefault("KERAS_BACKEND", "jax")
+
 CODE_MEMORY = 2**30
 """Bytes. What uses up less memory ends sooner."""
 
