@@ -1,7 +1,7 @@
 """Chooses the one model that a job's page, its next steps and REST recommend.
 
-Warnings say what is wrong with one model; only this module says which model to use, so that no two places
-can advise different ones, and none one that a warning tells not to promote.
+A warning describes the fault of one model; only this module chooses, so that no two places can advise
+different models, and no place one that has a warning against its promotion.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def recommend_model(root: Job) -> Recommendation | None:
 
 
 def is_doubted(job: Job) -> bool:
-    """Return whether a warning says that a model should not be promoted."""
+    """Return whether a model has a warning against its promotion."""
     return any(warning["code"] == WORSE_THAN_TRIAL for warning in job.warnings)
 
 
