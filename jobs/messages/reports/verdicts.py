@@ -139,7 +139,7 @@ def is_clearly_better(report: EnsembleReport) -> bool:
 
 
 class _MetricComparison(NamedTuple):
-    """How an ensemble's primary metric compares with that of its best member, and the clause that says so."""
+    """How an ensemble's primary metric compares with that of its best member, and the clause about it."""
 
     verdict: Literal["better", "equal", "worse", "unknown"]
     clause: str
