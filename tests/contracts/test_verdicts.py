@@ -5,8 +5,9 @@ import pytest
 from jobs.messages.reports.ensemble import EnsembleReport
 from jobs.messages.reports.evaluation import Calibration, CalibrationBin
 from jobs.messages.reports.quantization import Agreement
-from jobs.messages.reports.verdicts import verdict
+from jobs.messages.reports.verdicts import is_clearly_better, verdict
 from tests.reports import ensemble_report, evaluation_report, quantization_report
+from workers.engine.evaluation.members import ensemble_warnings
 
 
 def test_a_quantization_names_size_agreement_speed_and_accuracy() -> None:
@@ -69,7 +70,42 @@ def test_a_lead_that_may_be_luck_is_called_so() -> None:
     unsure = gain.model_copy(update={"low": -0.01, "high": 0.02})
     sentence = verdict(report.model_copy(update={"fit": report.fit.model_copy(update={"gain": unsure})}))
     assert "is not clearly better than its best member" in sentence
-    assert "may be luck (95 % interval of the gain -0.01 to 0.02)." in sentence
+    assert "may be luck (95 % interval of the gain -0.01 to 0.02); accuracy is" in sentence
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "is_better", "part"),
+    [
+        (0.8, True, "beats its best member, Retrain trial 1: log loss"),
+        (0.8, True, "; accuracy is equal, 0.8."),
+        (0.9, True, "; accuracy is better, 0.9 against 0.8."),
+        (0.7, False, "is not clearly better than its best member"),
+        (0.7, False, "; accuracy is worse, 0.7 against 0.8."),
+    ],
+)
+def test_one_judgement_follows_the_loss_and_the_accuracy(accuracy: float, is_better: bool, part: str) -> None:
+    report = ensemble_report((2.0, 2.0, 2.0))
+    values = {"ensemble": accuracy, report.best_single: 0.8}
+    candidates = tuple(
+        candidate.model_copy(
+            update={
+                "metrics": candidate.metrics
+                | {
+                    "accuracy": candidate.metrics["accuracy"].model_copy(
+                        update={"value": values[candidate.name]}
+                    )
+                }
+            }
+        )
+        if candidate.name in values
+        else candidate
+        for candidate in report.candidates
+    )
+    changed = report.model_copy(update={"candidates": candidates})
+    assert is_clearly_better(changed) is is_better
+    assert part.replace("Retrain trial 1", report.title(report.best_single)) in verdict(changed)
+    warned = {code for code, _ in ensemble_warnings(changed, ())}
+    assert ("ensemble_not_better" in warned) is not is_better
 
 
 def test_an_ensemble_whose_weights_leave_one_member_is_no_ensemble() -> None:

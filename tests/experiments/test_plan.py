@@ -47,6 +47,7 @@ def test_the_documented_example_is_valid_and_planned(world: World) -> None:
         4,
     )
     assert spec_plan.epochs == 40 * 100 + 4 * (200 + 240)
+    assert (spec_plan.epochs_of_search, spec_plan.epochs_of_retraining) == (4000, 4 * (200 + 240))
     assert spec_plan.distinct is None, "learning_rate is continuous"
     assert spec_plan.grid_size == (4 * 10) + (4 * 6 * 10)
     assert spec_plan.steps == ("search", "train", "ensemble", "quantize", "register")

@@ -229,3 +229,52 @@ def test_the_page_of_a_search_leads_to_the_versions_that_it_registered(
     page = markup_of(browser, search)
     assert page.count(link) == 1
     assert request not in page
+
+
+DOUBT = [{"code": "worse_than_trial", "message": "Clearly worse than its trial. Do not promote it."}]
+NOT_BETTER = [{"code": "ensemble_not_better", "message": "The ensemble is not clearly better."}]
+
+
+@pytest.mark.parametrize(
+    ("doubted", "ensemble_warnings", "title", "why"),
+    [
+        ((), [], "Ensemble", "On validation rows it clearly beats its best single model."),
+        ((), NOT_BETTER, "Retrain trial 1", "Of 2 retrained models it has the best accuracy"),
+        ((1,), [], "Retrain trial 2", "The ensemble is not recommended: it contains Retrain trial 1."),
+        ((1,), NOT_BETTER, "Retrain trial 2", "Of 2 retrained models only it is not clearly worse"),
+        ((1, 2), [], "", "Retrain trial 1, Retrain trial 2 are clearly worse than the trial"),
+    ],
+)
+def test_one_model_is_recommended_and_none_that_a_warning_tells_not_to_promote(
+    people: People, doubted: tuple[int, ...], ensemble_warnings: list[Any], title: str, why: str
+) -> None:
+    steps = {"retrain": {"top": 2}, "ensemble": {}, "register": {"model": "digits"}}
+    experiment = make_experiment(project=people.project, by=people.owner, spec={**SEARCH, "after": steps})
+    root = make_job(experiment=experiment, by=people.owner, state="completed")
+    make_trials(root, 2)
+    trained = [
+        make_job(
+            experiment=experiment, by=people.owner, kind="train", state="completed", parent=root, root=root,
+            payload={"trial": number, "values": {"units": 16 * number}}, title=f"Retrain trial {number}",
+            results={
+                "metrics": {"test": {"accuracy": 0.9}, "validation": {"accuracy": 0.9 - number / 10}},
+                "test_rows": 360,
+            },
+        )
+        for number in (1, 2)
+    ]  # fmt: skip
+    weights = [{"member": f"m{job.pk}", "weight": 0.5} for job in trained]
+    pooled = make_job(
+        experiment=experiment, by=people.owner, kind="ensemble", state="completed", parent=root, root=root,
+        title="Ensemble", payload={"members": [job.pk for job in trained]}, results={"weights": weights},
+    )  # fmt: skip
+    for number in doubted:
+        Job.objects.filter(pk=trained[number - 1].pk).update(warnings=DOUBT)
+    Job.objects.filter(pk=pooled.pk).update(warnings=ensemble_warnings)
+    browser = browser_of(people.owner)
+    recommended = browser.get(f"/api/v1/jobs/{root.pk}/answer").json()["recommended"]
+    assert recommended["title"] == title and why in recommended["why"]
+    text = text_of(browser.get(f"/jobs/{root.pk}"))
+    assert recommended["why"] in text
+    assert (f"Recommended model: {title} ." in text) if title else ("No model is recommended." in text)
+    assert ("Do not promote it before you know why" in text) is (1 in doubted)

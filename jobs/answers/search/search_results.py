@@ -172,6 +172,14 @@ class TemplateResultOut(Answer):
     defaults_state: str | None = Field(description="Its state: one that was pruned or failed has no score.")
 
 
+class RecommendedOut(Answer):
+    """The one model to use of those that the steps after a search made."""
+
+    job: int | None = Field(description="The step that made it; null if no model is recommended.")
+    title: str = Field(description="Its name; empty if no model is recommended.")
+    why: str
+
+
 class AnswerOut(Answer):
     """The answer of a search: the best trial, how sure its lead is, and what can be done next."""
 
@@ -193,6 +201,9 @@ class AnswerOut(Answer):
         description="Those of them whose bound own code declares: no experiment can widen them."
     )
     importance: ImportanceOut
+    recommended: RecommendedOut | None = Field(
+        description="Null while the job runs, and if it has retrained no trial."
+    )
     templates: list[TemplateResultOut] = Field(
         description="The templates, best first; empty if the search tries one."
     )

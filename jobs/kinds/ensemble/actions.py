@@ -29,6 +29,8 @@ class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
             ensemble=spec.after.ensemble or Ensemble(),
             dataset=dataset_of(job),
             members=tuple(_member_input(rows[pk], objective) for pk in members),
+            # The same choice as on the page of the job.
+            best_member=member_name(outcomes.best_of([rows[pk] for pk in members], objective).pk),
         )
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:

@@ -63,3 +63,4 @@ class EnsembleTask(Task):
     ensemble: Ensemble
     dataset: DatasetFile
     members: tuple[Member, ...] = Field(min_length=2)
+    best_member: str = Field(default="", description="name of the member that the objective chose")

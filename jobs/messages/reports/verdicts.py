@@ -1,6 +1,7 @@
 """Summarizes reports in one sentence each, which pages and REST show before the figures."""
 
 from functools import singledispatch
+from typing import Literal, NamedTuple
 
 from jobs.messages.reports.base import MetricValue, ModelReport
 from jobs.messages.reports.ensemble import EnsembleReport
@@ -105,19 +106,58 @@ def _ensemble_finding(report: EnsembleReport) -> str:
     where = f"on {report.validation_rows} validation rows"
     if report.method == "weighted":
         where += ", each scored with weights fitted on other rows"
+    metric = _compare_metric(report)
     gain = fit.gain
     # Reports of earlier releases have no interval.
     if gain is None or gain.low is None or gain.high is None:
-        word = "better" if fit.loss_held_out < best.loss else "not better"
-        return f"The ensemble of {used} members is {word} than {name}: {figures} {where}."
+        word = "better" if fit.loss_held_out < best.loss and metric.verdict != "worse" else "not better"
+        return f"The ensemble of {used} members is {word} than {name}: {figures} {where}{metric.clause}."
     interval = f"95 % interval of the gain {_figure(gain.low)} to {_figure(gain.high)}"
-    if gain.low > 0:
-        return f"The ensemble of {used} members beats {name}: {figures} {where} ({interval})."
+    if is_clearly_better(report):
+        return f"The ensemble of {used} members beats {name}: {figures} {where} ({interval}){metric.clause}."
     if gain.high < 0:
-        return f"The ensemble of {used} members is worse than {name}: {figures} {where} ({interval})."
+        return (
+            f"The ensemble of {used} members is worse than {name}: {figures} {where} "
+            f"({interval}){metric.clause}."
+        )
+    luck = "" if gain.low > 0 else "; the difference may be luck"
     return (
-        f"The ensemble of {used} members is not clearly better than {name}: {figures} {where}; "
-        f"the difference may be luck ({interval})."
+        f"The ensemble of {used} members is not clearly better than {name}: {figures} {where}"
+        f"{luck} ({interval}){metric.clause}."
+    )
+
+
+def is_clearly_better(report: EnsembleReport) -> bool:
+    """Return whether an ensemble clearly beats its best member on validation rows.
+
+    Its loss is below the member's by more than luck, and the metric that compares models is not worse.
+    """
+    gain = report.fit.gain
+    several = sum(weighted.weight > 0 for weighted in report.weights) > 1
+    has_gain = gain is not None and gain.low is not None and gain.low > 0
+    return several and has_gain and _compare_metric(report).verdict in ("better", "equal")
+
+
+class _MetricComparison(NamedTuple):
+    """How an ensemble's primary metric compares with that of its best member, and the clause about it."""
+
+    verdict: Literal["better", "equal", "worse", "unknown"]
+    clause: str
+
+
+def _compare_metric(report: EnsembleReport) -> _MetricComparison:
+    metric, direction = primary_metric(report.task)
+    ensemble, member = report.candidate("ensemble"), report.candidate(report.best_single)
+    ours, best = (candidate.metrics[metric].value for candidate in (ensemble, member))
+    if ours is None or best is None:
+        return _MetricComparison("unknown", f"; {metric} is undefined")
+    # Values that are shown as the same number are called equal.
+    if _figure(ours) == _figure(best):
+        return _MetricComparison("equal", f"; {metric} is equal, {_figure(ours)}")
+    is_better = (ours > best) == (direction == "max")
+    return _MetricComparison(
+        "better" if is_better else "worse",
+        f"; {metric} is {'better' if is_better else 'worse'}, {_figure(ours)} against {_figure(best)}",
     )
 
 

@@ -4,10 +4,24 @@ from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
 
-from jobs.answers.search.search_results import AnswerOut, LeadOut, RankedTrialOut, ScoringOut
+from jobs.answers.search.search_results import (
+    AnswerOut,
+    LeadOut,
+    RankedTrialOut,
+    RecommendedOut,
+    ScoringOut,
+)
 from jobs.models import Execution, Job, Trial
 from jobs.queries.code import dry_builds
-from jobs.queries.search import importance, lead, outcomes, scoring, templates_tried, trials
+from jobs.queries.search import (
+    importance,
+    lead,
+    outcomes,
+    recommendation,
+    scoring,
+    templates_tried,
+    trials,
+)
 from jobs.spec.sections.evaluation import KFold
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space import size as space_size
@@ -45,7 +59,19 @@ def answer_of_search(search: Job) -> AnswerOut:
         at_edge=[*at_edge],
         at_declared_edge=_declared_at_bound(search, at_edge) if at_edge else [],
         importance=importance.importance_out(search),
+        recommended=_recommended_out(search),
         templates=templates_tried.template_results(search),
+    )
+
+
+def _recommended_out(search: Job) -> RecommendedOut | None:
+    """Return the model to use, as the API represents it."""
+    recommended = recommendation.recommend_model(search)
+    if recommended is None:
+        return None
+    job = recommended.job
+    return RecommendedOut(
+        job=None if job is None else job.pk, title="" if job is None else job.label, why=recommended.why
     )
 
 

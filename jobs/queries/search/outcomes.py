@@ -217,8 +217,12 @@ def best_single(root: Job) -> Job:
     """
     if root.facts.trains:
         return root
-    objective = objective_of(root)
-    trained = list(root.children.trainings().filter(state=JobState.COMPLETED).order_by("ordinal"))
+    trained = root.children.trainings().filter(state=JobState.COMPLETED).order_by("ordinal")
+    return best_of(list(trained), objective_of(root))
+
+
+def best_of(trained: Sequence[Job], objective: Objective) -> Job:
+    """Return the training with the best validation score; of equal ones the first."""
     best = trained[0]
     for job in trained[1:]:
         score, leader = validation_score(job, objective), validation_score(best, objective)

@@ -98,6 +98,8 @@ class Plan(Frozen):
     )
     executions: int
     epochs: int
+    epochs_of_search: int = Field(description="the part of `epochs` before the steps; 0 without a search")
+    epochs_of_retraining: int = Field(description="the part of `epochs` that retraining adds to a search")
     epochs_likely: int | None
     retrainings: int
     epoch_chosen_by: str = Field(
@@ -151,7 +153,8 @@ def make_plan(
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
     space = space_size.size_of_space(spec.search.space) if spec.search is not None else None
     described = _described_input(spec, profile) if profile is not None else None
-    epochs = _most_epochs(spec)
+    of_search, of_training = _most_epochs(spec)
+    epochs = of_search + of_training
     expected = estimate.estimate_time(spec, executions, epochs, now.history)
     problems = [
         *warnings(spec, profile),
@@ -170,6 +173,8 @@ def make_plan(
         trials=trials,
         executions=executions,
         epochs=epochs,
+        epochs_of_search=of_search,
+        epochs_of_retraining=of_training if spec.search is not None else 0,
         epochs_likely=expected.likely_epochs,
         device_hours=expected.hours,
         device_hours_likely=expected.likely_hours,
@@ -250,18 +255,16 @@ def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
     return model_input if spec.model.refusal(model_input) is None else None
 
 
-def _most_epochs(spec: ExperimentSpec) -> int:
-    """Return the total epochs without early stopping: an upper bound."""
+def _most_epochs(spec: ExperimentSpec) -> tuple[int, int]:
+    """Return the most epochs of the search and of the trainings outside of it, without early stopping."""
     retrain, search = spec.after.retrain, spec.search
-    of_search = spec.fit.epochs
-    if search is not None:
-        of_search = search.epochs_planned(spec.fit.epochs) * search.trainings()
+    of_search = search.epochs_planned(spec.fit.epochs) * search.trainings() if search is not None else 0
     if retrain is None:
-        return of_search
+        return of_search, 0 if search is not None else spec.fit.epochs
     # The best epoch is at most the cap, so the second phase has at most this many epochs.
     again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0
     of_retraining = retrain.epochs_cap + again
-    return of_search + retrain.top * of_retraining if spec.search is not None else of_retraining
+    return of_search, retrain.top * of_retraining if search is not None else of_retraining
 
 
 def _parallel_trials(spec: ExperimentSpec, trials: int, now: Situation) -> int:

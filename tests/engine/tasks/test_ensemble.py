@@ -10,6 +10,7 @@ import pytest
 from jobs.kinds.ensemble.payload import EnsembleTask, Member
 from jobs.messages.reports.base import MetricValue
 from jobs.messages.reports.ensemble import Candidate, EnsembleReport
+from jobs.messages.reports.verdicts import verdict
 from jobs.messages.task import DatasetFile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import Ensemble
@@ -172,7 +173,8 @@ def test_an_ensemble_no_better_than_its_best_member_has_a_warning(tmp_path: Path
     comparison = read(report)
     assert [member.title for member in comparison.members] == ["Retrain trial 2", "bad"]
     message = dict(ensemble_warnings(comparison, (good, bad)))["ensemble_not_better"]
-    assert "the best single member, Retrain trial 2, with" in message
+    assert message.startswith(verdict(comparison)), "a warning and the findings say the same"
+    assert "Retrain trial 2" in message and "Serve" not in message
     assert has_next_step(message)
 
 

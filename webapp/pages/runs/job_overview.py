@@ -1,7 +1,7 @@
 """Builds the overview tab on a job's page: candidates, the best trial, and a search's answer."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,10 +24,12 @@ from jobs.queries.runs.model_reports import StoredReport
 from jobs.queries.search import (
     answer,
     outcomes,
+    recommendation,
     retrained_models,
     retraining,
     templates_tried,
 )
+from jobs.queries.search.recommendation import Recommendation
 from jobs.queries.search.retrained_models import BestRetrained
 from jobs.queries.search.retraining import ChosenEpoch
 from jobs.spec.sections.script_model import MODEL_FILE
@@ -84,6 +86,8 @@ class JobOverview(Context):
     to_request: list[ModelVersion]
     validated: ModelVersion | None
     best_single: BestRetrained | None
+    is_best_doubted: bool
+    recommended: Recommendation | None
     details: object
     chosen: ChosenTrials | None
     hyperparameters: dict[str, bool | int | float | str]
@@ -108,13 +112,16 @@ def _job_overview(request: Request, row: Job) -> JobOverview:
     candidates = [entry for member in members if (entry := evaluations.summarize_candidate(member))]
     by_job = versions.versions_by_job(request.user, [member.pk for member in members])
     registered = [version for job_versions in by_job.values() for version in job_versions]
+    recommended, best_single = recommendation.recommend_model(row), retrained_models.best_retrained(row)
     return JobOverview(
         by_code=versions.measured_by_code(row),
         candidates=[entry | {"versions": by_job.get(entry["job"].pk, [])} for entry in candidates],
         has_versions=bool(registered),
-        to_request=versions.unrequested_candidates(registered),
+        to_request=versions.unrequested_candidates(_advisable(by_job, members, recommended)),
         validated=versions.validated_version(request.user, row),
-        best_single=retrained_models.best_retrained(row),
+        best_single=best_single,
+        is_best_doubted=best_single is not None and recommendation.is_doubted(best_single.job),
+        recommended=recommended,
         details=_details(row),
         chosen=row.payload.chosen_trials(),
         hyperparameters=row.payload.hyperparameters(),
@@ -125,6 +132,16 @@ def _job_overview(request: Request, row: Job) -> JobOverview:
         findings=model_reports.report_findings(model_reports.reports_of_job(row, ("report",))),
         chosen_epoch=retraining.chosen_epoch(row),
     )
+
+
+def _advisable(
+    by_job: Mapping[int, list[ModelVersion]], members: Sequence[Job], recommended: Recommendation | None
+) -> list[ModelVersion]:
+    """Return the versions whose promotion may be proposed: of the recommended model, if there is one."""
+    if recommended is not None:
+        return [] if recommended.job is None else by_job.get(recommended.job.pk, [])
+    sound = [member.pk for member in members if not recommendation.is_doubted(member)]
+    return [version for pk in sound for version in by_job.get(pk, [])]
 
 
 def _details(row: Job) -> object:
@@ -182,6 +199,7 @@ class NextSteps(Context):
     """The model that was made from the best trial, and whether it can be made now."""
 
     best_model: BestModel | None = None
+    to_register: BestModel | None = None
     may_train: bool = False
     again: Again | None = None
 
@@ -200,17 +218,31 @@ def _next_steps(
     if best is None:
         return NextSteps(), RegistrationChoice()
     training = retrained_models.retrained_step(row, best.number)
-    best_model = None
-    if training is not None:
-        digest = retrained_models.model_digest(training)
-        registered = versions.versions_by_artifact(request.user, [digest]).get(digest, []) if digest else []
-        best_model = BestModel(training, digest, registered)
+    best_model = _model_of(request, training) if training is not None else None
+    to_register = _model_to_register(request, row, best_model)
     may_train = may_run and row.experiment_id is not None
-    can_register = may_train and (best_model is None or bool(best_model.digest))
+    can_register = may_train and (best_model is None or to_register is not None)
     return (
-        NextSteps(best_model, may_train, SCRIPT_AGAIN if runs_script(row) else TRAINED_AGAIN),
+        NextSteps(best_model, to_register, may_train, SCRIPT_AGAIN if runs_script(row) else TRAINED_AGAIN),
         registration_context(row) if can_register else RegistrationChoice(),
     )
+
+
+def _model_of(request: Request, job: Job) -> BestModel:
+    digest = retrained_models.model_digest(job)
+    registered = versions.versions_by_artifact(request.user, [digest]).get(digest, []) if digest else []
+    return BestModel(job, digest, registered)
+
+
+def _model_to_register(request: Request, row: Job, best_model: BestModel | None) -> BestModel | None:
+    """Return the unregistered model that the answer offers: the recommended one, if it is known."""
+    recommended = recommendation.recommend_model(row)
+    model = best_model
+    if recommended is not None:
+        model = _model_of(request, recommended.job) if recommended.job is not None else None
+    elif best_model is not None and recommendation.is_doubted(best_model.job):
+        model = None
+    return model if model is not None and model.digest and not model.versions else None
 
 
 def registration_context(row: Job) -> RegistrationChoice:

@@ -17,6 +17,7 @@ from jobs.messages.reports.ensemble import (
     MemberWeight,
     WeightFit,
 )
+from jobs.messages.reports.verdicts import is_clearly_better, verdict
 from jobs.spec.sections.data import Task
 from jobs.spec.sections.measures import primary_metric
 from workers.engine.arrays import Array, Floats
@@ -104,7 +105,7 @@ def read_predictions(members: Sequence[Member], task: Task) -> MemberPredictions
 
 
 def compare_members(
-    members: MemberPredictions, method: Literal["weighted", "mean"], seed: int
+    members: MemberPredictions, method: Literal["weighted", "mean"], seed: int, best_member: str = ""
 ) -> EnsembleReport:
     """Fit the weights and compare members, plain mean and ensemble on validation data.
 
@@ -112,24 +113,25 @@ def compare_members(
         members: their predictions.
         method: fitted or equal weights.
         seed: for bootstraps and folds.
+        best_member: the member that the objective chose; empty: the one with the best primary metric.
     """
     terms, rows = loss_terms(members.task, members.y_true, members.predictions), members.row_weights
     plain = equal_weights(members.task, terms, rows)
     fit = plain if method == "mean" else fit_weights(members.task, terms, rows)
     gains = leave_one_out(members.task, terms, fit.weights, rows)
     candidates = _candidates(members, terms, plain.weights, fit.weights, seed)
-    best = best_single(candidates, members.task)
+    best = best_member or best_single(candidates, members.task).name
     return EnsembleReport(
         task=members.task,
         method=method,
         validation_rows=len(members.rows),
         candidates=candidates,
-        best_single=best.name,
+        best_single=best,
         weights=tuple(
             MemberWeight(member=name, weight=float(w))
             for name, w in zip(members.names, fit.weights, strict=True)
         ),
-        fit=_weight_fit(members, terms, plain, fit, best.name, seed),
+        fit=_weight_fit(members, terms, plain, fit, best, seed),
         diversity=diversity(members.task, members.y_true, members.predictions, members.names),
         leave_one_out=tuple(
             MemberGain(member=name, gain=float(gain)) for name, gain in zip(members.names, gains, strict=True)
@@ -236,28 +238,17 @@ def ensemble_warnings(comparison: EnsembleReport, members: Sequence[Member]) -> 
             "with different values, or search hyperparameters of the model."
         )
         warnings.append(("members_differ_by_seed_only", message))
-    metric, direction = primary_metric(comparison.task)
-    single = comparison.candidate(comparison.best_single)
-    ours, best = comparison.candidate("ensemble").metrics[metric].value, single.metrics[metric].value
-    best_member = next(member.label for member in members if member.name == single.name)
-    # Without a value of both, no improvement is shown
-    if ours is None or best is None or not (ours > best if direction == "max" else ours < best):
-        message = (
-            f"on validation data the ensemble's {metric} {_shown(ours)} does not beat the best single "
-            f"member, {best_member}, with {_shown(best)}. Serve {best_member} instead, or ensemble members "
-            "whose errors differ more."
-        )
+    # The same judgement and sentence as among the findings, so that the two cannot contradict each other.
+    if not is_clearly_better(comparison):
+        message = f"{verdict(comparison)} Use ensemble members whose errors differ more, or a single model."
         warnings.append(("ensemble_not_better", message))
+    single = comparison.candidate(comparison.best_single)
     held_out = comparison.fit.loss_held_out
     if held_out is not None and single.loss is not None and held_out > single.loss:
         message = (
             "on validation rows that they were not fitted on, the weights are worse than "
-            f"{best_member}: they may overfit the validation rows. Use a larger validation part, or serve "
-            f"{best_member} instead."
+            f"{comparison.title(single.name)}: they may overfit the validation rows. Use a larger validation "
+            "part, or a single model."
         )
         warnings.append(("ensemble_may_overfit", message))
     return warnings
-
-
-def _shown(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4g}"

@@ -77,7 +77,7 @@ def _run(task: EnsembleTask, report: Report) -> dict[str, Any]:
     predictions = replace(predictions, weights=dataset.weights_of(predictions.rows))
 
     steps.begin(f"fitting weights of {len(task.members)} members on {len(predictions.rows)} validation rows")
-    comparison = compare_members(predictions, task.ensemble.method, seed)
+    comparison = compare_members(predictions, task.ensemble.method, seed, task.best_member)
     weights = np.array([entry.weight for entry in comparison.weights])
     for code, message in ensemble_warnings(comparison, task.members):
         report.warning(code, message)

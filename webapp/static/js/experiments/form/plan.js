@@ -21,8 +21,9 @@ export function bytes(size) {
 /** @param {number} hours */
 function deviceTime(hours) {
   const minutes = hours * 60;
+  // Rounded up, since it may be a bound; and a time that is not zero is never shown as 0.0.
   return minutes < 90
-    ? `${minutes < 1 ? minutes.toFixed(1) : Math.ceil(minutes)} device-min`
+    ? `${minutes < 1 ? (Math.ceil(minutes * 10) / 10).toFixed(1) : Math.ceil(minutes)} device-min`
     : `${hours.toFixed(1)} device-h`;
 }
 
@@ -39,7 +40,10 @@ function hours(plan) {
 
 /** @param {Plan} plan */
 function epochs(plan) {
-  const most = `≤ ${count(plan.epochs)}`;
+  const parts = plan.epochs_of_retraining
+    ? ` (search ≤ ${count(plan.epochs_of_search)}, retraining ≤ ${count(plan.epochs_of_retraining)})`
+    : "";
+  const most = `≤ ${count(plan.epochs)}${parts}`;
   return plan.epochs_likely === null || plan.epochs_likely >= plan.epochs
     ? most
     : `${most}, likely ${count(plan.epochs_likely)}`;

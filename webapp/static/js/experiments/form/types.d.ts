@@ -226,6 +226,8 @@ export interface Plan {
   epoch_chosen_by: string;
   stopped_by: string | null;
   epochs: number;
+  epochs_of_search: number;
+  epochs_of_retraining: number;
   epochs_likely: number | null;
   slots: number;
   free_slots: number;

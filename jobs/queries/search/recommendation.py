@@ -1,0 +1,96 @@
+"""Chooses the one model that a job's page, its next steps and REST recommend.
+
+A warning describes the fault of one model; only this module chooses, so that no two places can advise
+different models, and no place one that has a warning against its promotion.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobs.kinds.ensemble.payload import EnsembleResult, member_name
+from jobs.models import Job
+from jobs.queries.search import outcomes
+from jobs.spec.sections.search import Objective
+from jobs.states import FINAL, JobState
+
+WORSE_THAN_TRIAL = "worse_than_trial"
+ENSEMBLE_DOUBTS = frozenset({"ensemble_not_better", "ensemble_may_overfit"})
+
+
+class Recommendation(NamedTuple):
+    """The model to use of those that a root job's steps made.
+
+    Attributes:
+        job: the step that made it; None if no model is recommended.
+        why: the reason, in sentences.
+    """
+
+    job: Job | None
+    why: str
+
+
+def recommend_model(root: Job) -> Recommendation | None:
+    """Return the model to use; None while steps may change it, or if there is none to choose."""
+    if root.facts.trains or root.state not in FINAL:
+        return None
+    completed = [child for child in root.children.all() if child.state == JobState.COMPLETED]
+    trained = sorted((job for job in completed if job.facts.trains), key=lambda job: job.ordinal)
+    if not trained:
+        return None
+    sound = [job for job in trained if not is_doubted(job)]
+    ensemble = next((job for job in completed if job.facts.candidate == "ensemble"), None)
+    if ensemble is not None and _is_advisable(ensemble, trained):
+        return Recommendation(ensemble, "On validation rows it clearly beats its best single model.")
+    if not sound:
+        one = "is" if len(trained) == 1 else "are"
+        return Recommendation(
+            None,
+            f"{_labels(trained)} {one} clearly worse than the trial with these values: see the warning. "
+            "Retrain with another fit.seed, or retrain the next best trial.",
+        )
+    return _single_model(sound, trained, ensemble, outcomes.objective_of(root))
+
+
+def is_doubted(job: Job) -> bool:
+    """Return whether a model has a warning against its promotion."""
+    return any(warning["code"] == WORSE_THAN_TRIAL for warning in job.warnings)
+
+
+def _is_advisable(ensemble: Job, trained: Sequence[Job]) -> bool:
+    """Return whether an ensemble clearly beats its best member, and has no member that is doubted."""
+    if any(warning["code"] in ENSEMBLE_DOUBTS for warning in ensemble.warnings):
+        return False
+    return not _doubted_members(ensemble, trained)
+
+
+def _doubted_members(ensemble: Job, trained: Sequence[Job]) -> list[Job]:
+    results = ensemble.results
+    weights = results.weights if isinstance(results, EnsembleResult) else []
+    used = {entry.member for entry in weights if entry.weight > 0}
+    return [job for job in trained if is_doubted(job) and member_name(job.pk) in used]
+
+
+def _single_model(
+    sound: Sequence[Job], trained: Sequence[Job], ensemble: Job | None, objective: Objective
+) -> Recommendation:
+    best = outcomes.best_of(sound, objective)
+    score = outcomes.validation_score(best, objective)
+    value = "" if score is None else f", {score:.4g}"
+    measure = f"{objective.metric.removeprefix('val_')} on validation rows{value}"
+    if len(trained) == 1:
+        sentences = [f"It is the only retrained model: {measure}."]
+    elif len(sound) == 1:
+        sentences = [f"Of {len(trained)} retrained models only it is not clearly worse than its trial."]
+    else:
+        sentences = [f"Of {len(sound)} retrained models it has the best {measure}."]
+    if len(sound) > 1 and (doubted := [job for job in trained if is_doubted(job)]):
+        sentences.append(f"Not counted: {_labels(doubted)}, clearly worse than the trial with these values.")
+    if ensemble is not None:
+        members = _doubted_members(ensemble, trained)
+        reason = f"it contains {_labels(members)}" if members else "it is not clearly better"
+        sentences.append(f"The ensemble is not recommended: {reason}.")
+    return Recommendation(best, " ".join(sentences))
+
+
+def _labels(jobs: Sequence[Job]) -> str:
+    return ", ".join(job.label for job in jobs)
