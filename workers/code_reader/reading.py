@@ -60,7 +60,8 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     entries = _entries(modules, problems)
     code_packages = _packages(files, problems)
     runs, searches, lost = _notebooks(modules, entries, code_packages)
-    if not entries and not lost and modules:
+    is_unread = any(problem.path.endswith(".py") for problem in problems)
+    if not entries and not lost and modules and not is_unread:
         message = f"nothing that Trainyard can use was found; it looks for {LOOKED_FOR}"
         lost.append(CodeNotice(path=modules[0].path, message=message))
     lost += _undefined(modules, entries)
