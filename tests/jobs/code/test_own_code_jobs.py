@@ -144,7 +144,7 @@ def test_a_model_that_cannot_be_saved_says_so_on_the_page_and_offers_no_version(
     assert "No version can be made of this model: the model cannot be saved: Scale" in page
     assert "trials/1/register" not in page and "Retrain for the weights" in page
     # The buttons of a part that is loaded again return to the whole page.
-    assert f'value="/jobs/{search.pk}"' in page and "part=body" not in page
+    assert f'name="next" value="/jobs/{search.pk}"' in page and 'part=body"' not in page
 
 
 SEARCHED = {
