@@ -80,7 +80,24 @@ class Linear(layers.Layer):
         return self.dense(x)
 """,
         ),
-        r"cannot be loaded again: Linear \('linear'\).*missing 1 required .*'units'.*'units': self.units",
+        r"cannot be loaded again: Linear \('linear'\).*missing 1 required .*'units'"
+        r".*store in __init__ first .*: self.units = units, and add: .*'units': self.units",
+    ),
+    "an argument under a name of its own": (
+        _with(
+            "Scaled([2.0], [1.0])",
+            """
+class Scaled(layers.Layer):
+    def __init__(self, factors, shifts, **kwargs):
+        super().__init__(**kwargs)
+        self._factors = ops.convert_to_tensor(factors)
+        self.shift = ops.convert_to_tensor(shifts)
+
+    def call(self, x):
+        return x * self._factors + self.shift
+""",
+        ),
+        r"Scaled \('scaled'\).*first .*: self.shifts = shifts, and add: .*'factors': self._factors, 'shifts'",
     ),
     "a lambda with a variable of its function": (
         _HEAD

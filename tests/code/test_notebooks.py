@@ -70,7 +70,7 @@ def definitions_of(folder: Path, text: str, name: str = "model.py") -> tuple[str
 
 def test_the_lines_that_run_are_named(tmp_path: Path) -> None:
     found = found_in(tmp_path, TUTORIAL)
-    assert [notice.line for notice in found.runs] == [1, 2, 9, 25, 28, 30, 32]
+    assert [notice.line for notice in found.runs] == [1, 2, 9, 10, 14, 25, 28, 30, 31, 32, 33]
     assert found.runs[0].message == "!pip install -q keras-tuner"
     assert "load_data" in found.runs[2].message
     assert not found.problems
@@ -168,6 +168,31 @@ def make(hp):
     assert "load_data" not in kept and "adapt" not in kept
 
 
+def test_a_version_of_definitions_names_what_no_line_defines(tmp_path: Path) -> None:
+    text = """
+import keras
+import numpy as np
+x, y = load_data()
+NUM_CLASSES = len(np.unique(y))
+def head(inputs):
+    return keras.layers.Dense(NUM_CLASSES)(inputs)
+def build_model(hp):
+    return head(keras.Input((hp.Int("size", 1, 4),)))
+def plot():
+    print(y)
+"""
+    _, found = definitions_of(tmp_path, text)
+    (notice,) = [notice for notice in found.notices if "NUM_CLASSES" in notice.message]
+    assert notice.message == (
+        "no line of the file defines NUM_CLASSES, which head uses: define it, or write its value"
+    )
+    # A function that no entry uses needs nothing.
+    assert not any("plot" in notice.message for notice in found.notices)
+    assert (tmp_path / "definitions" / "0").read_text().splitlines()[(notice.line or 0) - 1].strip() == (
+        "return keras.layers.Dense(NUM_CLASSES)(inputs)"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -201,6 +226,22 @@ def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
     assert [notice.line for notice in reading.found.runs] == [1]
     with pytest.raises(BadArchive, match=r"'a\.ipynb' is no notebook"):
         read_files(tmp_path, {"a.ipynb": "{"})
+
+
+@pytest.mark.parametrize("before", ["", "\n  ", "\ufeff"])
+def test_a_notebook_that_is_pasted_as_text_is_read_by_its_cells(tmp_path: Path, before: str) -> None:
+    cells = [{"cell_type": "code", "source": ["def build_model(hp):\n", "    return hp.Int('a', 1, 2)"]}]
+    text = before + json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    reading = read_files(tmp_path, {"model.py": text})
+    assert [file.path for file in reading.files] == ["model.py"]
+    assert [entry.name for entry in reading.found.entries] == ["build_model"]
+    assert (tmp_path / "kept" / "0").read_text().startswith("def build_model(hp):\n")
+
+
+def test_other_text_in_braces_is_no_notebook(tmp_path: Path) -> None:
+    for text in ('{"cells": []}', '{"nbformat": 4}', "{1, 2}\n", "{"):
+        read_files(tmp_path, {"model.py": text})
+        assert (tmp_path / "kept" / "0").read_text() == text
 
 
 def test_lines_that_only_begin_like_those_of_a_notebook_stay(tmp_path: Path) -> None:
@@ -273,7 +314,7 @@ def test_one_click_keeps_the_definitions_and_the_search_is_proposed(people: Peop
     make_dataset("flowers", project=people.project, by=people.member)
     browser = browser_of(people.trainer)
     sent = stored(browser, TUTORIAL)
-    assert [run["line"] for run in sent["runs"]] == [1, 2, 9, 25, 28, 30, 32]
+    assert [run["line"] for run in sent["runs"]] == [1, 2, 9, 10, 14, 25, 28, 30, 31, 32, 33]
     page = squeezed(browser.get(f"/code/{sent['digest']}?project=yard").content.decode())
     assert "model.py, line 9" in page and "Keep the definitions" in page
     assert "Hyperband of <code>model_builder</code>" in page and "the callback TensorBoard" in page
@@ -289,7 +330,8 @@ def test_one_click_keeps_the_definitions_and_the_search_is_proposed(people: Peop
     assert spec["model"] == {"kind": "code", "digest": kept.digest, "entry": "model_builder"}
     assert spec["search"] == {
         "algorithm": "hyperband", "objective": {"metric": "val_accuracy", "direction": "max"},
-        "max_trials": 10, "executions_per_trial": 1, "options": {"factor": 3, "iterations": 1},
+        # Its three brackets, with 9, 5 and 3 trials.
+        "max_trials": 17, "executions_per_trial": 1, "options": {"factor": 3, "iterations": 1},
     }  # fmt: skip
     assert spec["fit"] == {
         "epochs": 10, "batch_size": 32,

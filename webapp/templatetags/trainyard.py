@@ -152,9 +152,19 @@ def confirm_button(
         "css": f"{css} btn-sm" if small else css,
         "fields": fields,
         "csrf_token": context.get("csrf_token"),
-        "next": context["request"].get_full_path() if "request" in context else "",
+        "next": _page_address(context),
     }
     return render_to_string("components/confirm.html", variables)
+
+
+def _page_address(context: template.Context) -> str:
+    """Return the address of the page to which a button returns, also from a part that is loaded again."""
+    if "request" not in context:
+        return ""
+    request = context["request"]
+    query = request.GET.copy()
+    query.pop("part", None)
+    return f"{request.path}?{query.urlencode()}" if query else str(request.path)
 
 
 @register.inclusion_tag("components/post.html", takes_context=True)
@@ -183,7 +193,7 @@ def post_button(
         "css": f"{css} btn-sm" if small else css,
         "fields": fields,
         "csrf_token": context.get("csrf_token"),
-        "next": context["request"].get_full_path() if "request" in context else "",
+        "next": _page_address(context),
     }
 
 

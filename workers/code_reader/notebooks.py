@@ -61,6 +61,7 @@ class Notebook:
             if id(node) in fixed or self._is_kept(node, needed, tainted, imports)
         ]
         self._missing = needed & tainted
+        self._tainted_names = tainted
 
     def notices(self) -> Iterator[CodeNotice]:
         """Yield the statements that run, and the names that the definitions need from them."""
@@ -68,8 +69,12 @@ class Notebook:
             return
         for number in self._module.magics:
             yield self._notice(number, self._module.line(number).strip().removeprefix("pass  # "))
-        for node in self.runs:
-            yield self._notice(node.lineno, self._module.line(node.lineno))
+        kept, working = {id(node) for node in self.kept}, {id(node) for node in self.runs}
+        for node in self._module.tree.body:
+            # Those that compute with the data run too, such as `y = df["kind"]`.
+            computes = bool(self._uses[id(node)].asks & self._tainted_names) and not _defines(node)
+            if id(node) in working or (computes and id(node) not in kept):
+                yield self._notice(node.lineno, self._module.line(node.lineno))
 
     def lost_names(self) -> Iterator[CodeNotice]:
         """Yield the names that definitions need and that only the left-out statements could give them."""

@@ -206,6 +206,12 @@ def built_model(job: Job) -> BuiltModel | None:
     return None if request is None else build_result(request) or _earlier_result(request)
 
 
+def why_unsaved(job: Job) -> str:
+    """Return why a job's model cannot be saved, as its dry build found it; empty if it can."""
+    built = built_model(job)
+    return built.unsaved if built is not None else ""
+
+
 def request_of_job(job: Job) -> DryBuildRequest | None:
     """Return the dry build that a job with own code needs. None for other models, or without data."""
     spec = job.revision.spec if job.revision is not None else None

@@ -27,7 +27,7 @@ def name_experiment(spec: Mapping[str, Any]) -> str:
     if model.get("kind") == "version":
         name = f"{model['model']}{FINE_TUNED}"
     else:
-        name = f"{spec['data']['dataset']} {_words(_kind(model))}"
+        name = f"{spec['data'].get('dataset', '')} {_words(_kind(model))}".strip()
     if search is not None:
         name += _suffix(search["algorithm"])
     return name[:MAX_NAME]

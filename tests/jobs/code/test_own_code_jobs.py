@@ -1,5 +1,6 @@
 """Jobs with code of users: who may run them, where they run, and the sandbox that is recorded."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from jobs.models import (
     Project,
     User,
 )
+from jobs.queries.code import dry_builds
 from tests.factories import make_trials
 from tests.jobs.code.conftest import DIGEST
 from tests.jobs.yard import Yard
@@ -123,6 +125,26 @@ def test_a_search_offers_what_runs_its_code_only_to_those_who_may(installation: 
             assert [word in page for page in pages] == [False, True], (address, word)
     # Ending it takes no such right.
     assert "Finish with what we have" in browser_of(member).get(place).content.decode()
+
+
+@pytest.mark.usefixtures("code")
+def test_a_model_that_cannot_be_saved_says_so_on_the_page_and_offers_no_version(
+    installation: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "the model cannot be saved: Scale ('scale'): add get_config"
+    space = [{"name": "units", "kind": "int", "min": 16, "max": 64}]
+    search = submitted(installation, search={"max_trials": 9, "space": space})
+    Job.objects.filter(pk=search.pk).update(state="running", started=search.queued)
+    make_trials(search, 2)
+    monkeypatch.setattr(
+        dry_builds, "built_model", lambda _: SimpleNamespace(unsaved=reason, space=(), unused={})
+    )
+    address = f"/jobs/{search.pk}?part=body"
+    page = " ".join(browser_of(installation.owner).get(address).content.decode().split())
+    assert "No version can be made of this model: the model cannot be saved: Scale" in page
+    assert "trials/1/register" not in page and "Retrain for the weights" in page
+    # The buttons of a part that is loaded again return to the whole page.
+    assert f'name="next" value="/jobs/{search.pk}"' in page and 'part=body"' not in page
 
 
 SEARCHED = {

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from jobs.messages.code import CodeSearch
 from jobs.spec.sections import measures
 from jobs.spec.sections.fit import KERAS_BATCH_SIZE
+from jobs.spec.sections.rungs import RungOptions, brackets
 
 ALGORITHMS = {
     "RandomSearch": "random",
@@ -16,6 +19,8 @@ TRIALS = 10
 """KerasTuner's number of trials, if none is given."""
 ALL_TRIALS = 1000
 """A grid's number of trials, if none is given: it ends with its last configuration."""
+MOST_TRIALS = 100_000
+"""A search's largest number of trials."""
 MAX_EPOCHS, FACTOR = 100, 3
 """Hyperband's in KerasTuner, if they are not given."""
 Json = dict[str, Any]
@@ -32,7 +37,7 @@ def with_search(spec: Json, search: CodeSearch) -> Json:
         **spec["search"],
         "algorithm": ALGORITHMS.get(search.tuner, "random"),
         "objective": {"metric": metric, "direction": direction},
-        "max_trials": search.max_trials or (ALL_TRIALS if search.tuner == "GridSearch" else TRIALS),
+        "max_trials": search.max_trials or _trials_of(search),
         "executions_per_trial": search.executions or 1,
     }
     if search.seed is not None:
@@ -52,3 +57,18 @@ def with_search(spec: Json, search: CodeSearch) -> Json:
         split = {**spec["data"]["split"], "validation": search.validation_split}
         changed["data"] = {**spec["data"], "split": split}
     return changed
+
+
+def _trials_of(search: CodeSearch) -> int:
+    """Return the number of trials that a tuner does without a maximum; Hyperband takes none."""
+    if search.tuner == "GridSearch":
+        return ALL_TRIALS
+    if search.tuner != "Hyperband":
+        return TRIALS
+    try:
+        options = RungOptions(factor=search.factor or FACTOR, iterations=search.iterations or 1)
+    except ValidationError:
+        # The form names the value that no search may have.
+        return TRIALS
+    planned = brackets(options, search.max_epochs or MAX_EPOCHS, MOST_TRIALS)
+    return sum(bracket.sizes[0] for bracket in planned)

@@ -22,6 +22,7 @@ from jobs.messages.code import (
     CodeFound,
     CodeNotice,
     CodeProblem,
+    CodeSearch,
     Highlighted,
 )
 from jobs.models import CodeFile, CodeVersion, Job, PackageEnvironment, PackageResolution, RecordedPackages
@@ -77,6 +78,8 @@ class CodeVersionPage(Context):
     file: CodeFile
     contents: CodeFound
     entries: list[tuple[CodeEntry, str, str]]
+    searches: list[tuple[CodeSearch, bool]]
+    is_unread: bool
     unreadable: list[tuple[CodeProblem, str]]
     notices: list[tuple[CodeNotice, str]]
     runs: list[tuple[CodeNotice, str]]
@@ -93,6 +96,7 @@ def version_page(request: Request, code: str) -> HttpResponse:
     version = version_of(request, code)
     files, contents = queries.files_of(version), version.findings
     file = queries.choose_file(version, files, request.GET.get("file"))
+    may_run = access.can(request.user, version.project, Action.RUN_CODE)
     page_context = CodeVersionPage(
         version=version,
         files=[
@@ -102,6 +106,8 @@ def version_page(request: Request, code: str) -> HttpResponse:
         file=file,
         contents=contents,
         entries=[_describe_entry(version, entry) for entry in contents.entries],
+        searches=[(search, may_run and _is_offered(contents, search)) for search in contents.described],
+        is_unread=any(problem.path.endswith(".py") for problem in contents.problems),
         unreadable=[
             (problem, line_address(version, problem.path, problem.line)) for problem in contents.problems
         ],
@@ -110,7 +116,7 @@ def version_page(request: Request, code: str) -> HttpResponse:
         of_same_name=queries.versions_of_same_name(version)[:20],
         has_others=queries.other_versions(version).exists(),
         may_write=access.can(request.user, version.project, Action.WRITE),
-        may_run=access.can(request.user, version.project, Action.RUN_CODE),
+        may_run=may_run,
         crumbs=crumbs(("Code", url("code")), str(version)),
     )
     return render_page(
@@ -262,6 +268,12 @@ def _source_context(version: CodeVersion, file: CodeFile) -> CodeSource:
     address = f"/api/v1/code/{version.digest}/text"
     whole = f"{address}?{urlencode({'project': version.project.slug, 'file': file.path})}"
     return CodeSource(source=code_reader.highlight_file(file), whole=whole)
+
+
+def _is_offered(contents: CodeFound, search: CodeSearch) -> bool:
+    """Return whether an experiment can be started from the entry of a search."""
+    usable = [entry.name for entry in contents.entries if entry.kind in CODE_ENTRIES and not entry.note]
+    return search.entry in usable if search.entry else bool(usable)
 
 
 def _describe_entry(version: CodeVersion, entry: CodeEntry) -> tuple[CodeEntry, str, str]:

@@ -61,20 +61,24 @@ def new(request: Request, project: str) -> HttpResponse:
         return _save_or_submit(request, home, None)
     base = _base_version(request)
     data = base.lineage if base is not None else _loaded_by_code(home, request.GET.get("code", ""))
+    digest = request.GET.get("code")
+    wanted = request.GET.get("dataset", str(data.get("dataset", "")))
     slug, number, profile = start.initial_data(
         request.user,
         home,
-        request.GET.get("dataset", str(data.get("dataset", ""))),
+        wanted,
         request.GET.get("version", str(data.get("dataset_version", ""))),
+        for_code=bool(digest),
     )
-    if digest := request.GET.get("code"):
+    if digest:
         entry = request.GET.get("entry", "")
         search = code_queries.described_search(home, digest, entry)
         spec = start.spec_of_code(slug, number, profile, digest, entry, search)
     else:
         spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
     name = names.free_name(names.name_experiment(spec), queries.newest_names(home))
-    return show_form(request, home, None, {"name": name, "spec": spec_text(spec)})
+    entries = {"name": name, "spec": spec_text(spec)}
+    return show_form(request, home, None, entries, is_data_chosen=bool(wanted) and slug == wanted)
 
 
 def _loaded_by_code(project: Project, digest: str) -> Json:

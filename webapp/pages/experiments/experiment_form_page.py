@@ -58,9 +58,13 @@ def show_form(
     *,
     problems: tuple[Problem, ...] = (),
     is_unsaved: bool = False,
+    is_data_chosen: bool = True,
     status: int = 200,
 ) -> HttpResponse:
-    """Show the form with its entries, and the problems in a refused one."""
+    """Show the form with its entries, and the problems in a refused one.
+
+    Code is built for a data set that a person has chosen, and not for a proposed one: see `is_data_chosen`.
+    """
     trail = [("Experiments", url("experiments", project.slug))]
     if experiment is not None:
         trail.append((experiment.name, url("experiment", project.slug, experiment.pk)))
@@ -81,6 +85,7 @@ def show_form(
         browser_context={
             **start.context_for_browser(request.user, project),
             "experiment": experiment.pk if experiment is not None else None,
+            "isDataChosen": is_data_chosen,
         },
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
     )

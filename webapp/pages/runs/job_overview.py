@@ -16,7 +16,7 @@ from jobs.answers.search.search_results import (
 from jobs.kinds.base import ChosenTrials
 from jobs.messages.analysis import ImportanceAnswer
 from jobs.models import Job, ModelVersion
-from jobs.queries.code import sandboxes
+from jobs.queries.code import dry_builds, sandboxes
 from jobs.queries.data import datasets
 from jobs.queries.registry import registry, versions
 from jobs.queries.runs import evaluations, model_reports
@@ -63,6 +63,11 @@ TRAINED_AGAIN = Again(
     "Retrain",
     "Trains these values again on training and validation rows, as a job of its own.",
     "Retrains these values and registers the model as a version.",
+)
+WEIGHTS_AGAIN = Again(
+    "Retrain for the weights",
+    "Trains these values again, as a job of its own. It ends as failed, and keeps the trained weights.",
+    "",
 )
 SCRIPT_AGAIN = Again(
     "Run as a job",
@@ -196,12 +201,17 @@ def _tied_trials(row: Job, best: RankedTrialOut | None) -> list[int]:
 
 @dataclass(frozen=True)
 class NextSteps(Context):
-    """The model that was made from the best trial, and whether it can be made now."""
+    """The model that was made from the best trial, and whether it can be made now.
+
+    Attributes:
+        unsaved: why the model cannot be saved, so that no version can be made of it; empty if it can.
+    """
 
     best_model: BestModel | None = None
     to_register: BestModel | None = None
     may_train: bool = False
     again: Again | None = None
+    unsaved: str = ""
 
 
 @dataclass(frozen=True)
@@ -221,9 +231,11 @@ def _next_steps(
     best_model = _model_of(request, training) if training is not None else None
     to_register = _model_to_register(request, row, best_model)
     may_train = may_run and row.experiment_id is not None
-    can_register = may_train and (best_model is None or to_register is not None)
+    unsaved = dry_builds.why_unsaved(row)
+    can_register = may_train and not unsaved and (best_model is None or to_register is not None)
+    again = SCRIPT_AGAIN if runs_script(row) else WEIGHTS_AGAIN if unsaved else TRAINED_AGAIN
     return (
-        NextSteps(best_model, to_register, may_train, SCRIPT_AGAIN if runs_script(row) else TRAINED_AGAIN),
+        NextSteps(best_model, to_register, may_train, again, unsaved),
         registration_context(row) if can_register else RegistrationChoice(),
     )
 

@@ -69,7 +69,7 @@ def starting_spec(
     """Return a default spec for a data set.
 
     Args:
-        slug: the data set's slug.
+        slug: the data set's slug; empty for none, which is then chosen in the form.
         number: its version, or None.
         profile: the version's profile, if it is ready.
         template: the template; if unknown, one that suits the data.
@@ -77,7 +77,9 @@ def starting_spec(
     """
     is_regression = profile is not None and profile.task == "regression"
     metric = "val_loss" if is_regression else "val_accuracy"
-    data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
+    data: Json = {"dataset": slug} if slug else {}
+    if number:
+        data["dataset_version"] = number
     info = VERSION if base is not None else TEMPLATES.get(template) or suitable_template(profile)
     defaults = info.arguments().model_dump(mode="json")
     arguments = {name: defaults[name] for name in info.initial_arguments}
@@ -259,18 +261,38 @@ def _profile_facts(profile: Profile | None) -> Json:
 
 
 def initial_data(
-    user: User, project: Project, slug: str, number: str
+    user: User, project: Project, slug: str, number: str, *, for_code: bool = False
 ) -> tuple[str, int | None, Profile | None]:
-    """Return a new form's data set: the requested one, else digits, else one that is ready."""
+    """Return a new form's data set: the requested one, else digits, else one that is ready.
+
+    With `for_code`, the project's own newest one that is ready comes after the requested one, and then none:
+    code fits data of one shape, which those of Trainyard hardly have.
+    """
     rows = datasets.datasets_with_versions(user, project).order_by("slug")
     by_slug = {dataset.slug: dataset for dataset in rows}
     ready = [
         name for name, dataset in by_slug.items() if any(v.state == READY for v in dataset.versions.all())
     ]
-    selected = slug if slug in by_slug else next((s for s in ("digits", *ready) if s in by_slug), "digits")
+    if slug in by_slug:
+        selected = slug
+    elif for_code:
+        selected = _newest_own([by_slug[name] for name in ready])
+    else:
+        selected = next((s for s in ("digits", *ready) if s in by_slug), "digits")
     version = datasets.find_version(
         project, selected, int(number) if number.isdecimal() and len(number) < 10 else None
     )
     if version is None:
         return selected, None, None
     return selected, version.number, version.profile
+
+
+def _newest_own(ready: list[Dataset]) -> str:
+    """Return the data set of a project whose ready version is the newest; empty without one."""
+    own = [dataset for dataset in ready if dataset.project_id is not None]
+    newest = max(own, key=_newest_ready, default=None)
+    return newest.slug if newest is not None else ""
+
+
+def _newest_ready(dataset: Dataset) -> int:
+    return max(version.pk for version in dataset.versions.all() if version.state == READY)

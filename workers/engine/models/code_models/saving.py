@@ -163,7 +163,7 @@ def explained(model: Any, error: Exception) -> str:
         if _loses_arguments(part):
             return (
                 f"the model cannot be loaded again: {_described(part)}: Keras does not store the arguments "
-                f"of a keras.Model's constructor. {_get_config_for(type(part))}"
+                f"of a keras.Model's constructor. {_get_config_for(part)}"
             )
     return f"the model cannot be saved and loaded again: {cause_of(error).rstrip('.')}. {WEIGHTS}"
 
@@ -211,15 +211,35 @@ def _remedy(part: Any, cause: str) -> str:
         return f"Define the class {kind.__name__} at the top level of a file, not inside a function"
     if "variables" in cause and "received" in cause:
         return WEIGHTS
-    return _get_config_for(kind)
+    return _get_config_for(part)
 
 
-def _get_config_for(kind: type) -> str:
-    """Return the methods that a class lacks, as an example with its own arguments."""
+def _get_config_for(part: Any) -> str:
+    """Return the methods that a layer's class lacks, as an example with its own arguments."""
+    kind = type(part)
     takes_rest = any(p.kind is p.VAR_KEYWORD for p in _parameters_of(kind))
-    entries = "".join(f", {name!r}: self.{name}" for name in _arguments_of(kind))
-    rest = "" if takes_rest else "take **kwargs in __init__ and pass them to super().__init__(**kwargs), and "
+    kept = {name: _attribute_of(part, name) for name in _arguments_of(kind)}
+    entries = "".join(f", {name!r}: self.{attribute or name}" for name, attribute in kept.items())
+    stored = ", ".join(f"self.{name} = {name}" for name, attribute in kept.items() if not attribute)
+    steps = [
+        *(() if takes_rest else ("take **kwargs in __init__ and pass them to super().__init__(**kwargs)",)),
+        *((f"store in __init__ first: {stored}",) if stored else ()),
+    ]
+    rest = "".join(f"{step}, and " for step in steps)
     return (
         f"In {kind.__name__}, {rest}add: def get_config(self): return {{**super().get_config(){entries}}}. "
         "An argument that is no number, text or list needs from_config too"
+    )
+
+
+def _attribute_of(part: Any, argument: str) -> str:
+    """Return the name under which a layer keeps an argument of its constructor; empty if it does not."""
+    # Without calling properties, which may raise.
+    return next(
+        (
+            name
+            for name in (argument, f"_{argument}")
+            if inspect.getattr_static(part, name, inspect.Parameter.empty) is not inspect.Parameter.empty
+        ),
+        "",
     )

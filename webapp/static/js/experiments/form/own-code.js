@@ -63,7 +63,9 @@ export class OwnCode {
     this.again = find(this.group, "[data-own-again]", HTMLButtonElement);
     this.data = find(form, "[data-code-data]", HTMLElement);
     this.group.addEventListener("input", (event) => this.onInput(event));
-    this.again.addEventListener("click", () => this.ask(true));
+    this.isDataChosen = sheet.known.isDataChosen;
+    this.proposed = sheet.spec.data?.dataset;
+    this.again.addEventListener("click", () => this.build());
     sheet.onChange((from) => this.follow(from));
     this.follow("start");
   }
@@ -202,10 +204,36 @@ export class OwnCode {
       if (!this.sheet.known.code.mayRun) this.show("Submitting takes the role trainer: it runs own code.");
       return;
     }
+    if (this.waitsForData(wanted)) return;
     this.timer = setTimeout(() => {
       this.asked = wanted;
       this.ask(false);
     }, WAIT);
+  }
+
+  /**
+   * Whether the data set is only proposed, or missing. A build for the wrong one fails, and leaves a failed job.
+   * @param {string} wanted
+   */
+  waitsForData(wanted) {
+    const { dataset } = this.sheet.spec.data ?? {};
+    if (dataset && dataset !== this.proposed) this.isDataChosen = true;
+    if (dataset && this.isDataChosen) return false;
+    this.asked = wanted;
+    this.show(
+      dataset
+        ? `The model is built once the data set is chosen. “${dataset}” is proposed: press Build if it is the right one.`
+        : "The model is built once a data set is chosen.",
+    );
+    this.again.hidden = !dataset;
+    return true;
+  }
+
+  /** Build the model for the proposed data set, which is chosen by that; or again. */
+  build() {
+    const isFirst = !this.isDataChosen;
+    this.isDataChosen = true;
+    this.ask(!isFirst);
   }
 
   /** Ask for the dry build that was refused before a login. */

@@ -174,6 +174,8 @@ export interface Known {
   fitRanges: Record<string, Parameter>;
   templates: Template[];
   /** Registered versions that can be trained further, by names such as `digits/3`. */
+  /** Whether a person has chosen the data set with which the form begins. */
+  isDataChosen: boolean;
   baseVersions: { name: string; label: string }[];
   code: {
     mayRun: boolean;
