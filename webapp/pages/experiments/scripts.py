@@ -140,6 +140,7 @@ def _show_script_form(
     arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
     # One row to begin with, if the code declares no argument.
     arguments.extra = 0 if arguments.initial else 1
+    form.arguments = arguments
     sent = _Edit(request, project, experiment, spec, form, arguments, on_conflict)
     try:
         response = form.apply(lambda values: _save(sent, values))
@@ -205,6 +206,7 @@ def _save(edit: _Edit, values: Json) -> HttpResponse | None:
     if space and not edit.form.has_objective(values):
         return None
     spec = spec_from(edit.before, values, edit.arguments.arguments(), space)
+    edit.form.searched = [row["name"] for row in spec_part(spec, "search").get("space", ())]
     save = _submit_spec if edit.request.POST.get("do") == "submit" else _save_draft
     try:
         return save(edit, values, spec)
