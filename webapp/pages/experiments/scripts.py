@@ -202,12 +202,15 @@ def _save(edit: _Edit, values: Json) -> HttpResponse | None:
     """Submit the experiment, or save it as a draft; None if an argument is not valid."""
     if not edit.arguments.is_valid():
         return None
+    is_submitted = edit.request.POST.get("do") == "submit"
+    if is_submitted and not edit.arguments.have_values():
+        return None
     space = edit.arguments.space()
     if space and not edit.form.has_objective(values):
         return None
     spec = spec_from(edit.before, values, edit.arguments.arguments(), space)
     edit.form.searched = [row["name"] for row in spec_part(spec, "search").get("space", ())]
-    save = _submit_spec if edit.request.POST.get("do") == "submit" else _save_draft
+    save = _submit_spec if is_submitted else _save_draft
     try:
         return save(edit, values, spec)
     except StaleState:

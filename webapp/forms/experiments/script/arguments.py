@@ -36,6 +36,7 @@ class ArgumentForm(forms.Form):
 
     value: Any = None
     parameter: Json | None = None
+    lacks_value = False
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -65,9 +66,9 @@ class ArgumentForm(forms.Form):
         text, kind = entries.get("text", ""), entries.get("type", "")
         if entries.get("several"):
             self.value = read_values(text, kind)
-        elif not text.strip() and (self.initial.get("options") or kind in NUMBERS):
-            self.add_error("text", "Enter a value, or choose “leave out”.")
         else:
+            # A draft may lack it.
+            self.lacks_value = not text.strip() and (bool(self.initial.get("options")) or kind in NUMBERS)
             self.value = read_value(text, kind)
 
     def _read_values(self, name: str, entries: Json) -> None:
@@ -119,6 +120,13 @@ class ArgumentRows(BaseFormSet):  # type: ignore[type-arg]
             name = form.cleaned_data.get("name")
             if name and names.count(name) > 1:
                 form.add_error("name", f"{name} is in two rows.")
+
+    def have_values(self) -> bool:
+        """Return whether no row lacks its value; if not, the others have errors."""
+        missing = [form for form in self.forms if form.lacks_value]
+        for form in missing:
+            form.add_error("text", "Enter a value.")
+        return not missing
 
     def row_of(self, name: str) -> ArgumentForm | None:
         """Return the row for an argument; None if no row has its name."""
