@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from jobs.spec.problems import Problem
+from webapp.templatetags.problem_labels import label_of
 
 register = template.Library()
 
@@ -26,7 +27,10 @@ def problems(source: Any) -> dict[str, Any]:
         fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
         return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
     # A problem of the whole input, such as a missing role, has no field.
-    items = [(item.pointer and f"at{item.pointer}", item.pointer, _with_job(item)) for item in source or ()]
+    items = [
+        (item.pointer and f"at{item.pointer}", item.pointer and label_of(item.pointer), _with_job(item))
+        for item in source or ()
+    ]
     return {"items": items}
 
 

@@ -27,6 +27,12 @@ def byte_size(count: float | None) -> str:
 
 
 @register.filter
+def shown_message(text: str) -> str:
+    """Show a message that REST has too."""
+    return words.shown_message(str(text))
+
+
+@register.filter
 def sentence(text: str) -> str:
     """Show a message that another sentence follows."""
     return words.sentence(str(text))

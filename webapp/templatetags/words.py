@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -80,13 +81,33 @@ def relative(age: dt.timedelta) -> str:
     return f"in {round(seconds / size)} {unit}"
 
 
+SETTINGS = re.compile(r" \((?:(?:rows_without_target|type) = [^()]*|(?:[a-z_]+\.)+[a-z_]+)\)")
+"""A setting's name in REST, which follows its name in words."""
+
+
 def sentence(text: str) -> str:
-    """Return a message that another sentence follows, with a full stop at its end.
+    """Return a message that another sentence follows, with a full stop at its end, without names in REST.
 
     >>> sentence("a.csv is empty"), sentence("Upload it again.")
     ('a.csv is empty.', 'Upload it again.')
     """
+    text = SETTINGS.sub("", text)
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+NAME_SIGNS = re.compile(r"[^a-z'’,:;-]")
+"""Characters that no word of a sentence has; a first word with one of them is a name."""
+
+
+def shown_message(text: str) -> str:
+    """Return a message for a page: without names in REST, and with a capital unless it starts with a name.
+
+    >>> shown_message("use another seed (fit.seed)"), shown_message("train.py reported no metrics")
+    ('Use another seed', 'train.py reported no metrics')
+    """
+    text = SETTINGS.sub("", text)
+    first = text.partition(" ")[0]
+    return text if NAME_SIGNS.search(first) else text[:1].upper() + text[1:]
 
 
 PHASES = {

@@ -95,18 +95,20 @@ def _next_step(shortfall: Shortfall, result: TrainResult) -> str:
     choice, metric = result.choice, shortfall.measured.metric
     if choice is not None and choice.metric != metric:
         return (
-            f"Its epoch was chosen by {choice.metric}: leave after.retrain.monitor empty to choose it by "
-            f"{metric}, and retrain the trial."
+            f"Its epoch was chosen by {choice.metric}: leave the measure that chooses the epoch of the "
+            f"retraining (after.retrain.monitor) empty to choose it by {metric}, and retrain the trial."
         )
     if shortfall.part == "validation":
         return (
-            "The training did not repeat the trial's result: retrain it with another fit.seed, or raise "
-            "after.retrain.patience. If it stays worse, the trial was lucky: choose the next best one."
+            "The training did not repeat the trial's result: retrain it with another seed (fit.seed), or "
+            "raise the patience of the retraining (after.retrain.patience). If it stays worse, the trial was "
+            "lucky: choose the next best one."
         )
     return (
-        "Do not promote it before you know why: retrain it with another fit.seed or without the validation "
-        "rows (include_validation), compare the classes under Evaluation, and check that the split gives "
-        "test rows like the others. With more executions per trial a search is deceived less often."
+        "Do not promote it before you know why: retrain it with another seed (fit.seed) or without the "
+        "validation rows (after.retrain.include_validation), compare the classes under Evaluation, and check "
+        "that the split gives test rows like the others. With more executions per trial a search is deceived "
+        "less often."
     )
 
 

@@ -140,6 +140,7 @@ def _show_script_form(
     arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
     # One row to begin with, if the code declares no argument.
     arguments.extra = 0 if arguments.initial else 1
+    form.arguments = arguments
     sent = _Edit(request, project, experiment, spec, form, arguments, on_conflict)
     try:
         response = form.apply(lambda values: _save(sent, values))
@@ -201,11 +202,15 @@ def _save(edit: _Edit, values: Json) -> HttpResponse | None:
     """Submit the experiment, or save it as a draft; None if an argument is not valid."""
     if not edit.arguments.is_valid():
         return None
+    is_submitted = edit.request.POST.get("do") == "submit"
+    if is_submitted and not edit.arguments.have_values():
+        return None
     space = edit.arguments.space()
     if space and not edit.form.has_objective(values):
         return None
     spec = spec_from(edit.before, values, edit.arguments.arguments(), space)
-    save = _submit_spec if edit.request.POST.get("do") == "submit" else _save_draft
+    edit.form.searched = [row["name"] for row in spec_part(spec, "search").get("space", ())]
+    save = _submit_spec if is_submitted else _save_draft
     try:
         return save(edit, values, spec)
     except StaleState:

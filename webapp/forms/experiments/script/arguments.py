@@ -9,11 +9,13 @@ from django import forms
 from django.forms.formsets import BaseFormSet
 
 from jobs.messages.code import CodeArgument, CodeEntry
-from jobs.messages.script_values import literal
+from jobs.messages.script_values import NUMBERS, literal
 from jobs.spec.sections.script_model import MAX_ARGUMENTS, MAX_TEXT, name_refusal
 
 OMIT, SET, VALUES, RANGE = "omit", "set", "values", "range"
 USES = [(OMIT, "leave out"), (SET, "one value"), (VALUES, "search values"), (RANGE, "search a range")]
+SHOWN_FIELDS = {SET: "text", VALUES: "values", RANGE: "low"}
+"""The first field that each use shows."""
 SCALES = [("linear", "linear"), ("log", "logarithmic")]
 Json = dict[str, Any]
 
@@ -24,6 +26,7 @@ class ArgumentForm(forms.Form):
     name = forms.CharField(required=False, max_length=100, label="Argument")
     use = forms.ChoiceField(choices=USES, label="Use", initial=OMIT)
     text = forms.CharField(required=False, max_length=MAX_TEXT, label="Value")
+    values = forms.CharField(required=False, max_length=MAX_TEXT, label="Values")
     low = forms.CharField(required=False, max_length=40, label="From")
     high = forms.CharField(required=False, max_length=40, label="To")
     step = forms.CharField(required=False, max_length=40, label="Step")
@@ -33,6 +36,12 @@ class ArgumentForm(forms.Form):
 
     value: Any = None
     parameter: Json | None = None
+    lacks_value = False
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        if options := self.initial.get("options"):
+            self.fields["text"].widget = forms.Select(choices=[("", "choose"), *options])
 
     def clean(self) -> Json:
         """Turn the entries into a value or a hyperparameter."""
@@ -46,21 +55,31 @@ class ArgumentForm(forms.Form):
             self.add_error("name", f"{reason}.")
         cleaned["name"] = name
         if use == SET:
-            read = read_values if cleaned.get("several") else read_value
-            self.value = read(cleaned.get("text", ""), cleaned.get("type", ""))
+            self._read_value(cleaned)
         elif use == VALUES:
             self._read_values(name, cleaned)
         elif use == RANGE:
             self._read_range(name, cleaned)
         return cleaned
 
+    def _read_value(self, entries: Json) -> None:
+        text, kind = entries.get("text", ""), entries.get("type", "")
+        if entries.get("several"):
+            self.value = read_values(text, kind)
+        else:
+            # A draft may lack it.
+            self.lacks_value = not text.strip() and (bool(self.initial.get("options")) or kind in NUMBERS)
+            self.value = read_value(text, kind)
+
     def _read_values(self, name: str, entries: Json) -> None:
-        texts = [text.strip() for text in entries.get("text", "").split(",")]
+        text, several = entries.get("values", ""), entries.get("several")
+        texts = (_read_lists(text) if several else None) or [part.strip() for part in text.split(",")]
         if "" in texts or len(texts) < 2:
-            self.add_error("text", "Enter two or more values, separated by commas.")
+            hint = ", and the parts of one list by blanks, such as 64 32, 128 64" if several else ""
+            self.add_error("values", f"Enter two or more values, separated by commas{hint}.")
             return
         # A search chooses between single values; the text "64 32" becomes two arguments.
-        kind = "str" if entries.get("several") else entries.get("type", "")
+        kind = "str" if several else entries.get("type", "")
         values = [read_value(text, kind) for text in texts]
         self.parameter = {"name": name, "kind": "choice", "values": values}
 
@@ -101,6 +120,30 @@ class ArgumentRows(BaseFormSet):  # type: ignore[type-arg]
             name = form.cleaned_data.get("name")
             if name and names.count(name) > 1:
                 form.add_error("name", f"{name} is in two rows.")
+
+    def have_values(self) -> bool:
+        """Return whether no row lacks its value; if not, the others have errors."""
+        missing = [form for form in self.forms if form.lacks_value]
+        for form in missing:
+            form.add_error("text", "Enter a value.")
+        return not missing
+
+    def row_of(self, name: str) -> ArgumentForm | None:
+        """Return the row for an argument; None if no row has its name."""
+        return next((form for form in self.forms if form["name"].value() == name), None)
+
+    def error_lines(self) -> list[tuple[str, str, str]]:
+        """Return (field id, label, error) for each error, with labels that name the argument."""
+        if not self.is_bound:
+            return []
+        lines = []
+        for number, form in enumerate(self.forms, 1):
+            name = form["name"].value() or f"argument {number}"
+            for bound in form:
+                label = name if bound.name in ("text", "values") else f"{name}, {bound.label.lower()}"
+                lines += [(bound.id_for_label, label, str(error)) for error in bound.errors]
+            lines += [("", "", f"{name}: {error}") for error in form.non_field_errors()]
+        return lines + [("", "", str(error)) for error in self.non_form_errors()]
 
     def arguments(self) -> Json:
         """Return the arguments with one value."""
@@ -155,6 +198,20 @@ def read_values(text: str, kind: str) -> list[Any]:
     return [read_value(part, kind) for part in text.split(separator) if part.strip()]
 
 
+def _read_lists(text: str) -> list[str] | None:
+    """Return lists such as `[64, 32], [128]` as texts of a search; None for another text."""
+    with suppress(ValueError):
+        lists = json.loads(f"[{text}]")
+        if all(isinstance(values, list) for values in lists):
+            return [shown_parts(values) for values in lists]
+    return None
+
+
+def shown_parts(values: Iterable[Any]) -> str:
+    """Return a list as one of the values of a search."""
+    return " ".join(map(str, values))
+
+
 def shown_value(value: Any) -> str:
     """Return the text that `read_value` turns into a value."""
     if isinstance(value, list):
@@ -180,13 +237,21 @@ def rows_of(entry: CodeEntry | None, args: Mapping[str, Any], space: Iterable[An
         rows.setdefault(row["name"], row)
     for given, value in args.items():
         name = _row_name(given, rows)
-        rows[name] = {**rows.get(name, {"name": name}), "use": SET, "text": shown_value(value)}
+        rows[name] = _with_value(rows.get(name, {"name": name}), shown_value(value))
     for parameter in space:
         named = parameter.get("name") if isinstance(parameter, dict) else None
         if isinstance(named, str):
             name = _row_name(named, rows)
             rows[name] = {**rows.get(name, {"name": name}), **_searched(parameter)}
     return list(rows.values())
+
+
+def _with_value(row: Json, text: str) -> Json:
+    """Return a row with one value. Of a draft, it may be another than the declared ones."""
+    options = row.get("options", [])
+    if options and text not in dict(options):
+        row = {**row, "options": [*options, (text, text)]}
+    return {**row, "use": SET, "text": text}
 
 
 def _row_name(name: str, rows: Mapping[str, Json]) -> str:
@@ -197,22 +262,36 @@ def _row_name(name: str, rows: Mapping[str, Json]) -> str:
 
 
 def _declared(argument: CodeArgument) -> Json:
+    choices = _choices_of(argument)
     row: Json = {
         "name": _shown_name(argument),
         "use": OMIT,
         "type": argument.annotation or "",
         "several": argument.takes_several,
         "how": describe_passing(argument),
+        "about": describe_argument(argument),
     }
     default = literal(argument.default)
     if argument.default is None:
         row["use"] = SET  # it is required
     elif isinstance(default, bool | int | float | str | list):
         row["text"] = shown_value(default)
+        row["values"] = shown_parts(default) if isinstance(default, list) else row["text"]
+    if choices:
+        row["values"] = ", ".join(shown_value(choice) for choice in choices)
+        if not argument.takes_several:
+            row["options"] = [(shown_value(choice), str(choice)) for choice in choices]
+    return row
+
+
+def _choices_of(argument: CodeArgument) -> list[Any]:
+    """Return the values that an argument can have; empty if there is no list of them."""
     choices = literal(argument.choices)
     if isinstance(choices, list | tuple) and choices:
-        row["text"] = ", ".join(shown_value(choice) for choice in choices)
-    return row
+        return list(choices)
+    if argument.action in ("true", "false", "boolean"):
+        return [True, False]
+    return []
 
 
 def _shown_name(argument: CodeArgument) -> str:
@@ -220,6 +299,19 @@ def _shown_name(argument: CodeArgument) -> str:
     if argument.action == "false" and argument.dest is not None:
         return argument.dest
     return argument.name.lstrip("-")
+
+
+def describe_argument(argument: CodeArgument) -> str:
+    """Return the help, the choices and the default that a script declares for an argument."""
+    parts = [argument.help] if argument.help else []
+    choices = literal(argument.choices)
+    if isinstance(choices, list | tuple) and choices:
+        parts.append(f"One of {', '.join(map(str, choices))}")
+    if argument.default is None:
+        parts.append("Required")
+    elif argument.default != "None":
+        parts.append(f"Default: {argument.default}")
+    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts)
 
 
 def describe_passing(argument: CodeArgument) -> str:
@@ -257,4 +349,4 @@ def _searched(parameter: Json) -> Json:
         values = [True, False]
     elif not isinstance(values, list):
         values = []
-    return {"use": VALUES, "text": ", ".join(shown_value(value) for value in values)}
+    return {"use": VALUES, "values": ", ".join(shown_value(value) for value in values)}

@@ -1,6 +1,6 @@
 """The form for a script's experiment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -11,6 +11,7 @@ from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
 from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
+from webapp.forms.experiments.script.arguments import SHOWN_FIELDS, ArgumentRows
 from webapp.forms.experiments.script.spec import NO_DATA
 from webapp.forms.reading import ReadForm
 
@@ -38,7 +39,15 @@ Json = dict[str, Any]
 
 
 class ScriptForm(ReadForm):
-    """The fields beside the arguments, which have separate rows."""
+    """The fields beside the arguments, which have separate rows.
+
+    Attributes:
+        arguments: those rows.
+        searched: the names of the searched arguments, in the order of the spec.
+    """
+
+    arguments: ArgumentRows | None = None
+    searched: Sequence[str] = ()
 
     name = forms.CharField(label="Name", max_length=200)
     code = forms.ChoiceField(label="Version of code")
@@ -96,7 +105,7 @@ class ScriptForm(ReadForm):
         label="Register as",
         required=False,
         max_length=63,
-        help_text=f"A model of which the file {MODEL_FILE} in the folder of outputs becomes a version.",
+        help_text=f"A model of which the file {MODEL_FILE} that the script writes becomes a version.",
     )
     pool = forms.CharField(label="Pool", max_length=63, initial="default")
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
@@ -148,12 +157,36 @@ class ScriptForm(ReadForm):
         return not any(missing.values())
 
     def add_problems(self, error: Any) -> None:
-        """Add an action's problems at the nearest field; arguments are named in the message."""
+        """Add an action's problems at the nearest field; those of arguments in their rows."""
         problems = getattr(error, "problems", ())
         for problem in problems:
-            self.add_error(*_field_of_problem(problem))
+            if not self._add_to_row(problem):
+                self.add_error(*_field_of_problem(problem))
         if not problems:
             self.add_error(None, error.message)
+
+    def _add_to_row(self, problem: Problem) -> bool:
+        """Add a problem of an argument in its row, and return whether it has one."""
+        place = problem.pointer.removeprefix("/spec").strip("/").split("/")
+        name = None
+        if place[:2] == ["model", "args"] and len(place) > 2:
+            # A JSON pointer escapes slash and tilde.
+            name = place[2].replace("~1", "/").replace("~0", "~")
+        elif place[:2] == ["search", "space"] and len(place) > 2 and int(place[2]) < len(self.searched):
+            name = self.searched[int(place[2])]
+        row = self.arguments.row_of(name) if self.arguments is not None and name else None
+        if row is None:
+            return False
+        row.add_error(SHOWN_FIELDS.get(row["use"].value()), problem.message)
+        return True
+
+    def error_lines(self) -> list[tuple[str, str, str]]:
+        """Return (field id, label, error) for each error, also those of the arguments."""
+        lines = [
+            (bound.id_for_label, str(bound.label), str(error)) for bound in self for error in bound.errors
+        ]
+        lines += [("", "", str(error)) for error in self.non_field_errors()]
+        return lines + (self.arguments.error_lines() if self.arguments is not None else [])
 
 
 def _offer_choices(form: ScriptForm, **choices: list[tuple[str, str]]) -> None:
@@ -166,5 +199,4 @@ def _field_of_problem(problem: Problem) -> tuple[str | None, str]:
     for prefix in sorted(PLACES, key=len, reverse=True):
         if pointer == prefix or pointer.startswith(f"{prefix}/"):
             return PLACES[prefix], problem.message
-    where = pointer.removeprefix("/spec")
-    return None, f"{where}: {problem.message}" if where else problem.message
+    return None, problem.message

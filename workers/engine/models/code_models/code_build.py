@@ -220,10 +220,13 @@ def _checked_width(outputs: Any, shape: DataShape) -> int:
     allowed = {"binary": (1, 2)}.get(shape.task, (shape.outputs,))
     if len(row_shape) != 1 or row_shape[0] not in allowed:
         widths = " or ".join(map(str, allowed))
-        what = {"multiclass": f"{shape.outputs} classes", "multilabel": f"{shape.outputs} labels"}
-        target = what.get(shape.task, f"a {shape.task} target")
+        what = {
+            "multiclass": f"{shape.outputs} classes need",
+            "multilabel": f"{shape.outputs} labels need",
+        }
+        needs = what.get(shape.task, f"a {shape.task} target needs")
         raise WrongShape(
-            f"the model returns rows of the shape {row_shape}, but {target} need {widths}: "
+            f"the model returns rows of the shape {row_shape}, but {needs} {widths}: "
             f"{_remedy(row_shape, allowed)}"
         )
     return int(row_shape[0])
