@@ -17,6 +17,7 @@ from webapp.forms.experiments.experiment import advice, rows, start
 from webapp.forms.experiments.experiment.advice import Format
 from webapp.forms.experiments.experiment.description import Field, RowKind, Section
 from webapp.forms.experiments.experiment.sections import SECTIONS
+from webapp.pages.experiments.target_doubts import TargetDoubts
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -48,6 +49,7 @@ class ExperimentFormPage(Context):
     import_formats: ItemsView[str, Reader]
     browser_context: Json
     crumbs: Crumbs
+    doubts: TargetDoubts | None
 
 
 def show_form(
@@ -59,6 +61,7 @@ def show_form(
     problems: tuple[Problem, ...] = (),
     is_unsaved: bool = False,
     status: int = 200,
+    doubts: TargetDoubts | None = None,
 ) -> HttpResponse:
     """Show the form with its entries, and the problems in a refused one."""
     trail = [("Experiments", url("experiments", project.slug))]
@@ -83,6 +86,7 @@ def show_form(
             "experiment": experiment.pk if experiment is not None else None,
         },
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
+        doubts=doubts,
     )
     return render_page(request, "experiments/form.html", context, status=status)
 
