@@ -162,7 +162,7 @@ def _check_together(offers: Sequence[Offer]) -> None:
 
 
 def _record_answers(version: DatasetVersion, roles: Roles, by: User) -> DatasetVersion:
-    """Record in a version's request how it was read, so that nobody is asked again."""
+    """Record in a version's request how it was read, so that its finding is not shown again."""
     with transaction.atomic():
         row = DatasetVersion.objects.select_for_update().get(pk=version.pk)
         row.request = {**row.request, **roles.as_request()}

@@ -96,7 +96,9 @@ def _changed_columns(origin: DatasetVersion, version: DatasetVersion) -> Iterato
         request = ColumnRequest.model_validate(column)
         for field, value in column.items():
             is_known = value in (before.get(field), getattr(found.get(name), field, None))
-            if field != "name" and not is_known:
+            # A format implies the type.
+            is_implied = field == "type" and (request.date_format or request.number_format) is not None
+            if field != "name" and not is_known and not is_implied:
                 yield f"{name} {_described(request, field)}"
 
 
