@@ -96,6 +96,7 @@ def test_a_version_that_was_refused_for_gaps_is_read_without_them_by_a_button(ap
         "target": "progression",
         "columns": [{"name": "age", "type": "category"}],
         "rows_without_target": "leave_out",
+        "from_version": 1,
     }
 
 

@@ -209,6 +209,7 @@ POST /datasets/<slug:slug>/versions/<int:number>/split
 POST /datasets/<slug:slug>/versions/<int:number>/roles
 POST /datasets/<slug:slug>/versions/<int:number>/again
 POST /datasets/<slug:slug>/versions/<int:number>/gaps
+POST /datasets/<slug:slug>/versions/<int:number>/offers
 POST /datasets/<slug:slug>/versions/<int:number>/offers/<int:position>
 POST /code/<slug:code>/definitions
 POST /datasets/<slug:slug>/versions/<int:number>/cancel

@@ -1,20 +1,23 @@
 """Changes how a version's file is read, by a new version with the same file."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypedDict
 
 from django.db import transaction
 
 from jobs import access
+from jobs.actions.audit import audit
 from jobs.actions.data import datasets, fetches
 from jobs.actions.data.datasets import Roles
 from jobs.actions.data.fetch_addresses import check_address, seal_address, url_of
-from jobs.errors import NotFound, StaleState
+from jobs.errors import BadInput, NotFound, StaleState
 from jobs.models import DatasetVersion, Fetch, User
 from jobs.spec.data.columns import NUMERIC
 from jobs.spec.data.dialect import DialectRequest
 from jobs.spec.data.fetching import FetchRequest
 from jobs.spec.data.images import ImageOptions
+from jobs.spec.data.offers import Offer
 
 State = Fetch.State
 
@@ -36,7 +39,7 @@ def set_roles(
     images: ImageOptions | None = None,
     max_bad_share: float | None = None,
 ) -> DatasetVersion:
-    """Change roles, types, the dialect or the image size in a new version with the same file.
+    """Change roles, types, the dialect or the image size in a new version, which names its origin.
 
     The file of a reference is fetched again. The new version fails if it has changed since.
 
@@ -55,6 +58,14 @@ def set_roles(
         QuotaReached: the project has too many uploads in progress.
     """
     changes: _Changes = {"dialect": dialect, "images": images, "max_bad_share": max_bad_share}
+    with transaction.atomic():
+        new_version = _read_again(version, roles, by, changes)
+        new_version.request = {**new_version.request, "from_version": version.number}
+        new_version.save(update_fields=["request"])
+    return new_version
+
+
+def _read_again(version: DatasetVersion, roles: Roles, by: User, changes: _Changes) -> DatasetVersion:
     row = Fetch.objects.filter(version=version, state=State.DONE).first()
     if row is None:
         return datasets.set_roles(version, roles, by=by, **changes)
@@ -82,17 +93,27 @@ def set_roles(
 
 
 def accept_offer(version: DatasetVersion, position: int, *, by: User) -> DatasetVersion:
-    """Read a version's file as an offer of its profile proposes, in a new version.
+    """Read a version's file as an offer of its profile proposes; see `accept_offers`."""
+    return accept_offers(version, (position,), by=by)
 
-    Rows whose target becomes missing are left out, since accepting is the consent to it.
+
+def accept_offers(version: DatasetVersion, positions: Sequence[int], *, by: User) -> DatasetVersion:
+    """Read a version's file as offers of its profile propose, in one new version.
+
+    Rows whose target becomes missing are left out, since accepting is the consent to it. Offers that keep how
+    the file was read are recorded in the version itself, and so are known to versions that are made from it.
 
     Args:
         version: the version, which stays as it is.
-        position: the offer's place in the profile, counted from 0.
-        by: who accepts it.
+        positions: the offers' places in the profile, counted from 0.
+        by: who accepts them.
+
+    Returns:
+        The new version; `version` if nothing is read in another way.
 
     Raises:
         Forbidden: `by` may not write in the project.
+        BadInput: no offer is chosen, or two exclude each other.
         StaleState: the version is not ready.
         NotFound: there is no such offer.
         Conflict: the data set is bundled, or the version has no file.
@@ -102,15 +123,52 @@ def accept_offer(version: DatasetVersion, position: int, *, by: User) -> Dataset
     profile = version.profile
     if profile is None or version.state != DatasetVersion.State.READY:
         raise StaleState(f"{version} is {version.state}; its offers can be accepted when it is ready")
-    if not 0 <= position < len(profile.offers):
+    if wrong := [position for position in positions if not 0 <= position < len(profile.offers)]:
         raise NotFound(
-            f"{version} has {len(profile.offers)} offers, counted from 0; there is no offer {position}"
+            f"{version} has {len(profile.offers)} offers, counted from 0; there is no offer {wrong[0]}"
         )
-    change = profile.offers[position].change
-    roles = Roles.requested_for(version).with_change(change)
-    if change.name == profile.target and (change.gap_words or change.type in NUMERIC):
-        roles = replace(roles, rows_without_target="leave_out")
+    offers = [profile.offers[position] for position in dict.fromkeys(positions)]
+    _check_together(offers)
+    roles = Roles.requested_for(version)
+    for change in (offer.change for offer in offers):
+        roles = roles.with_change(change)
+        if change.name == profile.target and (change.gap_words or change.type in NUMERIC):
+            roles = replace(roles, rows_without_target="leave_out")
+    if all(profile.is_read_as(offer.change) for offer in offers):
+        return _record_answers(version, roles, by)
     return set_roles(version, roles, by=by)
+
+
+def _check_together(offers: Sequence[Offer]) -> None:
+    """Check that offers can be accepted together.
+
+    Raises:
+        BadInput: there are none, or two change the same of a column.
+    """
+    if not offers:
+        raise BadInput("No choice is marked: mark those that one new version has.")
+    taken: dict[tuple[str, str], Offer] = {}
+    for offer in offers:
+        fields = {*offer.change.model_dump(exclude_none=True)} - {"name", "role"}
+        # A format belongs to a type.
+        kinds = {"type" if field in ("date_format", "number_format") else field for field in fields}
+        for kind in kinds:
+            other = taken.setdefault((offer.change.name, kind), offer)
+            if other is not offer:
+                raise BadInput(
+                    f"{other.label!r} and {offer.label!r} exclude each other for column "
+                    f"{offer.change.name!r}; choose one of them."
+                )
+
+
+def _record_answers(version: DatasetVersion, roles: Roles, by: User) -> DatasetVersion:
+    """Record in a version's request how it was read, so that its finding is not shown again."""
+    with transaction.atomic():
+        row = DatasetVersion.objects.select_for_update().get(pk=version.pk)
+        row.request = {**row.request, **roles.as_request()}
+        row.save(update_fields=["request"])
+        audit.record("dataset.answer", version, by=by, project=version.dataset.project)
+    return row
 
 
 def _note_same_file(row: Fetch, version: DatasetVersion) -> None:

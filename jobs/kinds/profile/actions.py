@@ -12,7 +12,7 @@ from jobs.models import Attempt, DatasetVersion, Job
 from jobs.spec.data.file_limits import FileLimits
 from jobs.store import store
 
-FOR_PEOPLE = ("file", "files", "code")
+FOR_PEOPLE = ("file", "files", "code", "from_version")
 """Parts of a version's request that the task does not need."""
 
 

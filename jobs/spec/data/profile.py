@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from jobs.spec.base import Frozen
-from jobs.spec.data.columns import ColumnRole, ColumnType
+from jobs.spec.data.columns import ColumnRequest, ColumnRole, ColumnType
 from jobs.spec.data.dialect import Dialect
 from jobs.spec.data.file_description import FileDescription
 from jobs.spec.data.gap_words import named_words
@@ -173,3 +173,11 @@ class Profile(DataSchema):
     def schema_alone(self) -> DataSchema:
         """Return the schema and statistics without any row."""
         return DataSchema.model_construct(**{name: getattr(self, name) for name in DataSchema.model_fields})
+
+    def is_read_as(self, change: ColumnRequest) -> bool:
+        """Return whether a change keeps how its column was read."""
+        column = next((column for column in self.columns if column.name == change.name), None)
+        fields = change.model_dump(exclude_none=True)
+        return column is not None and all(
+            getattr(column, field) == getattr(change, field) for field in fields
+        )

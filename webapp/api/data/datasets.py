@@ -188,7 +188,10 @@ def read_again(
 def accept_offer(
     request: HttpRequest, slug: str, number: int, position: int, project: str | None = None
 ) -> Status[DatasetVersionOut]:
-    """Accept one of `schema.offers`, counted from 0, in a new version of the same file."""
+    """Accept one of `schema.offers`, counted from 0, in a new version of the same file.
+
+    A choice that keeps how the file was read is recorded, and the answer is the version itself.
+    """
     version = _writable_version(request, slug, number, project)
     new_version = dataset_roles.accept_offer(version, position, by=actor(request))
     return Status(201, queries.version_out(new_version))

@@ -42,6 +42,11 @@ class FindModelForm(ReadForm):
             )
         return values
 
+    def shown_version(self) -> DatasetVersion | None:
+        """Return the version that the form shows as chosen; None without any version."""
+        first = next(iter(self.versions.values()), None)
+        return self.versions.get(str(self["dataset"].value()), first)
+
     def version(self) -> DatasetVersion:
         """Return the chosen version."""
         return self.versions[self.cleaned_data["dataset"]]

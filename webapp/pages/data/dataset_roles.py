@@ -110,7 +110,7 @@ def _corrected_columns(entries: QueryDict, version: DatasetVersion) -> list[dict
         # The target is on another page of the table. It keeps its role unless another column has it now. The
         # form of an array has a field for the target; if that is empty, the target is detected.
         others = [column for column in others if column["name"] != profile.target]
-        if profile.has_pipeline and all(column["role"] != "target" for column in edited):
+        if profile.has_pipeline and all(column.get("role") != "target" for column in edited):
             others.append({"name": profile.target, "role": "target"})
     return [*others, *edited]
 
@@ -121,9 +121,10 @@ def _rules_of(version: DatasetVersion, column: dict[str, Any]) -> dict[str, Any]
     The form has no fields for these rules.
     """
     described = version.profile.columns if version.profile is not None else ()
-    now = next((each for each in described if each.name == column["name"]), None)
+    types = {each.name: each.type for each in described}
     before = next((each for each in actions.stored_columns(version) if each["name"] == column["name"]), None)
-    if before is None or now is None or now.type != column["type"]:
+    # A version that could not be read has the types of its request alone.
+    if before is None or types.get(column["name"], before.get("type")) != column.get("type"):
         return {}
     return {name: before[name] for name in ("number_format", "gap_words", "merge_labels") if name in before}
 
@@ -138,12 +139,14 @@ def _edited_columns(entries: QueryDict, version: DatasetVersion) -> list[dict[st
     target = version.profile.target if version.profile is not None else None
     formats = _stated_formats(entries, version)
     lists = (entries.getlist(name) for name in ("column", "role", "type"))
-    columns = [
-        {"name": name, "role": "feature" if name == entries.get("include") else role, "type": kind}
+    columns: list[dict[str, Any]] = [
+        {"name": name}
+        | ({"role": "feature" if name == entries.get("include") else role} if role else {})
+        | ({"type": kind} if kind else {})
         | ({"date_format": formats[name]} if kind == "date" and name in formats else {})
         for name, role, kind in zip(*lists, strict=False)
     ]
-    targets = [column["name"] for column in columns if column["role"] == "target"]
+    targets = [column["name"] for column in columns if column.get("role") == "target"]
     names = {column["name"] for column in columns}
     if len(targets) > 1 or (not targets and target in names):
         named = ", ".join(targets) or "no column"
@@ -193,9 +196,30 @@ def accept_offer(request: Request, slug: str, number: int, position: int) -> Htt
     """Create a version from the same file with the change that a finding offers."""
     dataset = dataset_of(request, slug, Action.WRITE)
     version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
-    new_version = dataset_roles.accept_offer(version, position, by=request.user)
-    notify(request, f"{new_version} is read with this change by a worker.")
-    return redirect(url("dataset_version", slug, new_version.number, project=home_of(dataset)))
+    return _accept(request, version, [position])
+
+
+@action
+def accept_offers(request: Request, slug: str, number: int) -> HttpResponse:
+    """Create one version from the same file with all marked changes."""
+    dataset = dataset_of(request, slug, Action.WRITE)
+    version = access.get_dataset_version(request.user, slug, number, dataset.project, Action.WRITE)
+    # A text that is no number is the place of no offer.
+    places = [
+        int(text) if text.isdecimal() and len(text) < 9 else -1 for text in request.POST.getlist("offer")
+    ]
+    return _accept(request, version, places)
+
+
+def _accept(request: Request, version: DatasetVersion, positions: list[int]) -> HttpResponse:
+    read = dataset_roles.accept_offers(version, positions, by=request.user)
+    if read.number == version.number:
+        notify(request, f"Recorded. {version} was read so, and stays as it is.")
+    else:
+        many = "this change" if len(positions) == 1 else f"these {len(positions)} changes"
+        notify(request, f"{read} is read with {many} by a worker.")
+    place = url("dataset_version", version.dataset.slug, read.number, project=home_of(version.dataset))
+    return redirect(place)
 
 
 urls = [
@@ -206,4 +230,5 @@ urls = [
         accept_offer,
         name="dataset_offer",
     ),
+    path("datasets/<slug:slug>/versions/<int:number>/offers", accept_offers, name="dataset_offers"),
 ]

@@ -26,6 +26,7 @@ from webapp.pages.data.dataset_columns import FirstRows, preview_rows, profile_c
 from webapp.pages.data.dataset_lookup import dataset_of, home_of, project_for, version_of
 from webapp.pages.data.dataset_split import split_context
 from webapp.pages.data.thumbnails import ThumbnailRow, thumbnail_rows
+from webapp.pages.data.version_origin import origin_context
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -116,7 +117,12 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         bad_rows=queries.bad_rows_file(version),
         crumbs=crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
     )
-    origin = (_reading_context(version), _fetch_context(version), _loader_context(version))
+    origin = (
+        _reading_context(version),
+        _fetch_context(version),
+        _loader_context(version),
+        origin_context(version),
+    )
     computed = _computed_contexts(request, version, profile)
     response = render_page(request, "data/version.html", context, *origin, *computed, partial="body")
     # The part is reloaded while the version is prepared; then the header of the page changes too.

@@ -13,7 +13,7 @@ from jobs.actions.experiments import experiments as actions
 from jobs.errors import BadInput, StaleState, TrainyardError
 from jobs.models import AuditEvent, Experiment, ModelVersion, Project, Revision
 from jobs.queries.code import code as code_queries
-from jobs.queries.data import code_data
+from jobs.queries.data import code_data, datasets
 from jobs.queries.experiments import experiments as queries
 from jobs.queries.experiments.experiments import Difference
 from jobs.spec.plan import names
@@ -25,6 +25,7 @@ from webapp.json_text import read_json
 from webapp.pages.experiments import scripts
 from webapp.pages.experiments.experiment_form_page import show_form, spec_text
 from webapp.pages.experiments.experiment_lookup import experiment_in_project
+from webapp.pages.experiments.target_doubts import doubts_on
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -77,8 +78,10 @@ def new(request: Request, project: str) -> HttpResponse:
     else:
         spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
     name = names.free_name(names.name_experiment(spec), queries.newest_names(home))
+    version = datasets.find_version(home, slug, number) if profile is not None else None
     entries = {"name": name, "spec": spec_text(spec)}
-    return show_form(request, home, None, entries, is_data_chosen=bool(wanted) and slug == wanted)
+    is_data_chosen = bool(wanted) and slug == wanted
+    return show_form(request, home, None, entries, is_data_chosen=is_data_chosen, doubts=doubts_on(version))
 
 
 def _loaded_by_code(project: Project, digest: str) -> Json:

@@ -17,6 +17,7 @@ from webapp.forms.experiments.experiment import advice, rows, start
 from webapp.forms.experiments.experiment.advice import Format
 from webapp.forms.experiments.experiment.description import Field, RowKind, Section
 from webapp.forms.experiments.experiment.sections import SECTIONS
+from webapp.pages.experiments.target_doubts import TargetDoubts
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -48,6 +49,7 @@ class ExperimentFormPage(Context):
     import_formats: ItemsView[str, Reader]
     browser_context: Json
     crumbs: Crumbs
+    doubts: TargetDoubts | None
 
 
 def show_form(
@@ -60,6 +62,7 @@ def show_form(
     is_unsaved: bool = False,
     is_data_chosen: bool = True,
     status: int = 200,
+    doubts: TargetDoubts | None = None,
 ) -> HttpResponse:
     """Show the form with its entries, and the problems in a refused one.
 
@@ -88,6 +91,7 @@ def show_form(
             "isDataChosen": is_data_chosen,
         },
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
+        doubts=doubts,
     )
     return render_page(request, "experiments/form.html", context, status=status)
 

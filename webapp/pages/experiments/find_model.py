@@ -11,6 +11,7 @@ from jobs.actions.experiments.find_model import find_model
 from jobs.models import Project
 from jobs.queries.data import datasets
 from webapp.forms.experiments.find_model import FindModelForm
+from webapp.pages.experiments.target_doubts import TargetDoubts, doubts_on
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -31,6 +32,7 @@ class FindModelPage(Context):
     form: FindModelForm
     project: Project
     crumbs: Crumbs
+    doubts: TargetDoubts | None
 
 
 @form_page
@@ -54,7 +56,7 @@ def find(request: Request, project: str) -> HttpResponse:
             notify(request, f"{reason}.", level="info")
         return redirect("experiment_edit", home.slug, started.experiment.pk)
     trail = crumbs(("Experiments", url("experiments", home.slug)), "Find a good model")
-    context = FindModelPage(form=form, project=home, crumbs=trail)
+    context = FindModelPage(form=form, project=home, crumbs=trail, doubts=doubts_on(form.shown_version()))
     return render_page(
         request, "experiments/find_model.html", context, status=form.status if form.errors else 200
     )
