@@ -173,7 +173,7 @@ def test_an_ensemble_no_better_than_its_best_member_has_a_warning(tmp_path: Path
     comparison = read(report)
     assert [member.title for member in comparison.members] == ["Retrain trial 2", "bad"]
     message = dict(ensemble_warnings(comparison, (good, bad)))["ensemble_not_better"]
-    assert message.startswith(verdict(comparison)), "a warning and the findings say the same"
+    assert message.startswith(verdict(comparison)), "a warning and the findings are the same sentence"
     assert "Retrain trial 2" in message and "Serve" not in message
     assert has_next_step(message)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from jobs.actions.data.datasets import stored_columns
 from jobs.models import DatasetVersion
 from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.name_lists import write_names
@@ -47,7 +48,7 @@ def origin_context(version: DatasetVersion) -> OriginSection:
 
 def _answered_findings(version: DatasetVersion) -> frozenset[str]:
     """Return the findings on dates for which a person has chosen to keep how they were read."""
-    stated = {column["name"]: column.get("date_format") for column in version.request.get("columns", ())}
+    stated = {column["name"]: column.get("date_format") for column in stored_columns(version)}
     offers = version.profile.offers if version.profile is not None else ()
     return frozenset(
         offer.finding
@@ -61,7 +62,7 @@ def _requested_columns(version: DatasetVersion) -> list[RequestedColumn]:
     message = str((version.error or {}).get("message", ""))
     columns = [
         RequestedColumn(ColumnRequest.model_validate(column), repr(column["name"]) in message)
-        for column in version.request.get("columns", ())
+        for column in stored_columns(version)
     ]
     return sorted(columns, key=lambda column: not column.is_named)[:SHOWN_COLUMNS]
 
@@ -88,9 +89,9 @@ def _described_changes(origin: DatasetVersion, version: DatasetVersion) -> str:
 
 def _changed_columns(origin: DatasetVersion, version: DatasetVersion) -> Iterator[str]:
     """Yield the changes of columns: values that the origin neither requests nor has."""
-    requested = {column["name"]: column for column in origin.request.get("columns", ())}
+    requested = {column["name"]: column for column in stored_columns(origin)}
     found = {column.name: column for column in origin.profile.columns} if origin.profile else {}
-    for column in version.request.get("columns", ()):
+    for column in stored_columns(version):
         name = column["name"]
         before: Mapping[str, Any] = requested.get(name, {})
         request = ColumnRequest.model_validate(column)
