@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jobs.spec.data.column_plans import ColumnPlan
 from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.number_format import NumberFormat, read_number
-from tests.engine.helpers import profiled, spec_of
+from tests.engine.helpers import csv_file, profiled, spec_of
 from tests.present import present
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import read_arrays
@@ -183,6 +183,53 @@ def test_a_misfit_of_the_data_is_no_number_in_a_request_either(tmp_path: Path) -
     assert np.isnan(stored["x"][-1])
     with pytest.raises(BadValue, match="row 1 has '90\\+'"):
         pipeline.of_rows([{"x": "90+"}])
+
+
+@pytest.mark.parametrize("source", ["csv", "json_lines"])
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("number", [f"{number}.5" for number in range(37)]),
+        ("integer", [str(number) for number in range(37)]),
+        ("date", [f"{day:02}.12.2021" for day in range(1, 31)] + ["01.11.2021"] * 7),
+    ],
+)
+def test_a_word_that_counts_as_missing_in_the_data_does_so_in_requests(
+    tmp_path: Path, source: str, kind: ColumnType, values: list[str]
+) -> None:
+    columns = {"x": [*values, "TBD", "to come ", "TBD"], "y": ["yes", "no"] * 20}
+    pipeline, stored = pipeline_over(tmp_path, source, columns, (ColumnRequest(name="x", type=kind),))
+    np.testing.assert_array_equal(pipeline.of_json({"x": columns["x"]}, 40), pipeline.of_stored(stored))
+    missing = pipeline.of_rows([{"x": None}])
+    for word in ("TBD", " TBD", "to come", "n/a", "-", "unknown"):
+        np.testing.assert_array_equal(pipeline.of_rows([{"x": word}]), missing)
+    for word in ("later", "tbd"):
+        with pytest.raises(BadValue, match=f"row 1 has '{word}'"):
+            pipeline.of_rows([{"x": word}])
+
+
+@pytest.mark.parametrize("kind", ["number", "date"])
+def test_many_different_words_are_refused_in_requests_and_a_finding_says_so(
+    tmp_path: Path, kind: ColumnType
+) -> None:
+    values = [f"20{year}" if kind == "number" else f"20{year}-01-31" for year in range(21, 90)]
+    words = [first + second for first in "abc" for second in "defghijk"]
+    rows = [f"{text},{row % 5},{row % 2}" for row, text in enumerate(values + words)]
+    file = {"source": "csv", "path": csv_file(tmp_path, "\n".join(["x,z,y", *rows])), "target": "y"}
+    for requests in ((), (ColumnRequest(name="x", type=kind),)):
+        profile = profiled(tmp_path / "version", columns=requests, **file).profile
+        said = [*profile["findings"], *(offer["finding"] + offer["label"] for offer in profile["offers"])]
+        assert any("equests with" in sentence and "are refused" in sentence for sentence in said), said
+    assert "words" not in profile["columns"][0]["misfits"]
+
+
+def test_a_model_that_is_trained_further_keeps_the_words_that_are_missing() -> None:
+    columns = {"x": np.asarray([1.5, 2.5, np.nan])}
+    old = [ColumnPlan("x", "number", None, number_format=FORMATS["plain"], misfit_words=("TBD",))]
+    new = [old[0]._replace(misfit_words=("soon",))]
+    pipeline = Pipeline(with_text_rules(fit(old, columns, np.arange(3)), new))
+    sent: dict[str, list[object]] = {"x": ["TBD", "soon", None]}
+    assert len(np.unique(pipeline.of_json(sent, 3), axis=0)) == 1
 
 
 @pytest.mark.parametrize("kind", ["number", "integer", "category"])

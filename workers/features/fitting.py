@@ -62,7 +62,8 @@ def fit(
         feature = _fit(plan, columns[plan.column], rows, before_each)
         if plan.encode != "pixels":
             # The texts of requests are read by the same rules as the data.
-            rules = {"number_format": plan.number_format, "gap_words": plan.gap_words}
+            names = ("number_format", "gap_words", "misfit_words")
+            rules = {name: getattr(plan, name) for name in names}
             feature = feature.model_copy(update=rules)
         fitted.append(feature)
     return Features(columns=tuple(fitted))
@@ -190,6 +191,8 @@ def _with_rules(feature: Feature, plan: ColumnPlan) -> Feature:
     if plan.gap_words is not None:
         # The earlier words stay missing, in these data too.
         rules["gap_words"] = tuple(dict.fromkeys((*(feature.gap_words or ()), *plan.gap_words)))
+    if plan.misfit_words:
+        rules["misfit_words"] = tuple(dict.fromkeys((*feature.misfit_words, *plan.misfit_words)))
     if isinstance(feature, DateFeature) and plan.encode == "date":
         rules["date_format"] = plan.date_format
     return feature.model_copy(update=rules)

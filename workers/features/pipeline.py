@@ -66,6 +66,7 @@ class Pipeline:
                 feature.number_format,
                 feature.gap_words,
                 feature.date_format if isinstance(feature, DateFeature) else None,
+                feature.misfit_words,
             )
             for feature in features.columns
             if not isinstance(feature, ImageFeature)

@@ -46,11 +46,13 @@ class TextRule(NamedTuple):
         gap_words: words that are missing values; None for the usual ones between numbers, and no other, and
             if a boolean column takes no texts.
         date_format: how texts are dates in addition to ISO 8601, and numbers if it has digits alone.
+        misfit_words: words that are missing values as well, since they were no numbers or dates in the data.
     """
 
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
     date_format: str | None = None
+    misfit_words: tuple[str, ...] = ()
 
     @property
     def gap_numbers(self) -> tuple[float, ...]:
@@ -70,7 +72,7 @@ class TextRule(NamedTuple):
         return None if value in self.gap_numbers else value
 
     def _value_of_text(self, text: str, kind: ColumnType) -> str | int | float | bool | None:
-        if self.gap_words is not None and text.strip() in self.gap_words:
+        if text.strip() in (self.gap_words or ()) or text.strip() in self.misfit_words:
             return None
         has_rule = self.gap_words is not None or self.number_format is not None
         if kind == "boolean" and has_rule and text.strip().lower() in BOOLEANS:

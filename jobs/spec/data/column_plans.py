@@ -45,6 +45,7 @@ class ColumnPlan(NamedTuple):
         image: the arrays that images become; None for all other columns.
         number_format: how its texts are numbers; None if only numbers are taken.
         gap_words: the words that are missing values; None for the usual ones.
+        misfit_words: words that are missing values as well, since they were no numbers or dates in the data.
         date_format: how texts are dates; None for ISO 8601 alone.
         writing: how the words of a category are compared.
     """
@@ -61,6 +62,7 @@ class ColumnPlan(NamedTuple):
     image: ImageShape | None = None
     number_format: NumberFormat | None = None
     gap_words: tuple[str, ...] | None = None
+    misfit_words: tuple[str, ...] = ()
     date_format: str | None = None
     writing: Writing = "trimmed"
 
@@ -122,6 +124,7 @@ def plan_column(column: Column, options: ColumnOptions, texts: TextEncode = "wor
         encode,
         number_format=column.number_format,
         gap_words=column.gap_words,
+        misfit_words=column.misfits.words if column.misfits is not None else (),
         writing="folded" if column.merge_labels else "trimmed",
     )
     match encode:

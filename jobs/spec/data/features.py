@@ -71,6 +71,11 @@ class _Fitted(Frozen):
         exclude_if=lambda words: words is None,
         description="Words that are missing values. Without it, the usual ones between numbers, else none.",
     )
+    misfit_words: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=lambda words: not words,
+        description="Further words that are missing values, since they were so among the data.",
+    )
 
     @model_validator(mode="after")
     def _has_single_values(self) -> Self:

@@ -162,6 +162,8 @@ def _misfits(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offe
         f"{sum(facts.rows):,} of {facts.present:,} values of column {name!r} are dates such as "
         f"{example_of(facts.format)}; {_named(facts.misfits)}. Other values count as missing."
     )
+    if facts.misfits.effect and column.role == "feature":
+        finding += f" {facts.misfits.effect}"
     if column.role == "time":
         finding += " A split over time needs a date in every row."
     if facts.rival is not None:

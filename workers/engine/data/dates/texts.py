@@ -9,7 +9,7 @@ import numpy as np
 from jobs.spec.data.dates.directives import SPACE, ZONE
 from jobs.spec.data.dates.formats import pattern_of
 from jobs.spec.data.gap_words import is_gap
-from jobs.spec.data.offers import Misfits
+from jobs.spec.data.offers import Misfits, misfit_words
 from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.features.date_texts import DATE, NO_DATE
@@ -97,7 +97,11 @@ class DatedTexts:
         texts = dict(zip(self.places[some].tolist(), self.take(some).to_pylist(), strict=True))
         codes = self.codes[rows[:SEARCHED]].tolist()
         first = [(row, texts[code]) for row, code in zip(rows, codes, strict=False) if code in texts]
+        # With more different texts than are searched, none is a word.
+        words, refused = misfit_words(self.take(some).to_pylist())
         return Misfits(
+            words=words,
+            refused=refused,
             count=len(rows),
             rows=tuple(int(row) + 1 for row, _ in first[:MAX_EXAMPLES]),
             examples=tuple(text[:MAX_EXAMPLE_CHARACTERS] for _, text in first[:MAX_EXAMPLES]),

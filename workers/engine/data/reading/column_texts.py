@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from jobs.spec.data.gap_words import LONGEST, is_gap
-from jobs.spec.data.offers import Misfits
+from jobs.spec.data.offers import Misfits, misfit_words
 from workers.engine.arrays import Array
 from workers.engine.data.spilled import head, words
 from workers.engine.data.texts import is_text
@@ -126,7 +126,10 @@ class ColumnTexts(NamedTuple):
         texts = [
             str(self.values[row] if self.codes is None else self.values[self.codes[row]]) for row in first
         ]
+        words, refused = misfit_words(str(self.values[place]) for place in places)
         return Misfits(
+            words=words,
+            refused=refused,
             count=count,
             rows=tuple(row + 1 for row in first),
             examples=tuple(

@@ -122,6 +122,8 @@ class NumberTexts:
             f"number{'' if is_one else 's'} and {'counts' if is_one else 'count'} as missing; row "
             f"{misfits.rows[0]} has {misfits.examples[0]!r}."
         )
+        if misfits.effect and not self._is_target:
+            finding += f" {misfits.effect}"
         offers = self._other_readings(seen, form)
         return self._typed(values, form, kind, misfits=misfits, findings=(finding,), offers=offers)
 
@@ -174,6 +176,7 @@ class NumberTexts:
         else:
             effect = f"the {misfits.count:,} other values count" if others else "the other value counts"
             effect += " as missing"
+            effect += "; requests with such values are refused" if misfits.refused else ""
         kind = _described(form)
         return (
             Offer(
