@@ -168,6 +168,31 @@ def make(hp):
     assert "load_data" not in kept and "adapt" not in kept
 
 
+def test_a_version_of_definitions_names_what_no_line_defines(tmp_path: Path) -> None:
+    text = """
+import keras
+import numpy as np
+x, y = load_data()
+NUM_CLASSES = len(np.unique(y))
+def head(inputs):
+    return keras.layers.Dense(NUM_CLASSES)(inputs)
+def build_model(hp):
+    return head(keras.Input((hp.Int("size", 1, 4),)))
+def plot():
+    print(y)
+"""
+    _, found = definitions_of(tmp_path, text)
+    (notice,) = [notice for notice in found.notices if "NUM_CLASSES" in notice.message]
+    assert notice.message == (
+        "no line of the file defines NUM_CLASSES, which head uses: define it, or write its value"
+    )
+    # A function that no entry uses needs nothing.
+    assert not any("plot" in notice.message for notice in found.notices)
+    assert (tmp_path / "definitions" / "0").read_text().splitlines()[(notice.line or 0) - 1].strip() == (
+        "return keras.layers.Dense(NUM_CLASSES)(inputs)"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

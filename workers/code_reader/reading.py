@@ -1,6 +1,7 @@
 """Collects a version's files, and looks for the parts that Trainyard knows."""
 
 import platform
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from workers.code_reader.limits import Budget
 from workers.code_reader.modules import Module, Unreadable
 from workers.code_reader.notebooks import Notebook
 from workers.code_reader.tensorflow_imports import TENSORFLOW, notices_of_tensorflow, with_keras
+from workers.code_reader.undefined_names import undefined_names
 
 PARSE_SECONDS = 10.0
 """Files that come after so much processor time are kept unread."""
@@ -61,6 +63,7 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     if not entries and not lost and modules:
         message = f"nothing that Trainyard can use was found; it looks for {LOOKED_FOR}"
         lost.append(CodeNotice(path=modules[0].path, message=message))
+    lost += _undefined(modules, entries)
     return CodeFound(
         python=".".join(platform.python_version_tuple()[:2]),
         entries=_bounded(entries[:MAX_FOUND]),
@@ -164,6 +167,18 @@ def _notebooks(
         except (RecursionError, MemoryError):
             continue
     return runs, searches, lost
+
+
+def _undefined(modules: list[Module], entries: list[CodeEntry]) -> Iterator[CodeNotice]:
+    """Yield the names that entries use and no line defines; of files without entries, all such names."""
+    for module in modules:
+        found = [entry for entry in entries if entry.path == module.path]
+        if found and all(entry.kind == "script" for entry in found):
+            continue
+        try:
+            yield from undefined_names(module, {entry.name.partition(".")[0] for entry in found})
+        except (RecursionError, MemoryError):
+            continue
 
 
 def _known(search: CodeSearch, entries: list[CodeEntry]) -> CodeSearch:
