@@ -228,6 +228,22 @@ def test_the_cells_of_a_notebook_become_a_file(tmp_path: Path) -> None:
         read_files(tmp_path, {"a.ipynb": "{"})
 
 
+@pytest.mark.parametrize("before", ["", "\n  ", "\ufeff"])
+def test_a_notebook_that_is_pasted_as_text_is_read_by_its_cells(tmp_path: Path, before: str) -> None:
+    cells = [{"cell_type": "code", "source": ["def build_model(hp):\n", "    return hp.Int('a', 1, 2)"]}]
+    text = before + json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    reading = read_files(tmp_path, {"model.py": text})
+    assert [file.path for file in reading.files] == ["model.py"]
+    assert [entry.name for entry in reading.found.entries] == ["build_model"]
+    assert (tmp_path / "kept" / "0").read_text().startswith("def build_model(hp):\n")
+
+
+def test_other_text_in_braces_is_no_notebook(tmp_path: Path) -> None:
+    for text in ('{"cells": []}', '{"nbformat": 4}', "{1, 2}\n", "{"):
+        read_files(tmp_path, {"model.py": text})
+        assert (tmp_path / "kept" / "0").read_text() == text
+
+
 def test_lines_that_only_begin_like_those_of_a_notebook_stay(tmp_path: Path) -> None:
     text = '''!pip install x
 import keras

@@ -14,7 +14,7 @@ from jobs.messages.code import (
     SentFile,
 )
 from jobs.messages.code_text import lines_of
-from workers.code_reader.notebook_files import NOTEBOOK, code_of_notebook
+from workers.code_reader.notebook_files import NOTEBOOK, code_of_notebook, is_notebook
 from workers.system.archives import (
     Archive,
     BadArchive,
@@ -129,7 +129,10 @@ def _single(sent: list[SentFile]) -> tuple[dict[str, bytes], int]:
 def _as_python(path: str, bodies: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
     """Yield a file; of a notebook its cells of code, as a Python file."""
     if not path.endswith(NOTEBOOK):
-        yield path, bodies[path]
+        body = bodies[path]
+        # Pasted text is stored as a Python file, whatever it is.
+        is_pasted = path.endswith(".py") and is_notebook(body)
+        yield path, code_of_notebook(path, body) if is_pasted else body
         return
     python = f"{path.removesuffix(NOTEBOOK)}.py"
     if python in bodies:

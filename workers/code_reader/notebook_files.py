@@ -39,6 +39,17 @@ def code_of_notebook(path: str, body: bytes) -> bytes:
     return "".join(f"{text.rstrip()}\n\n\n" for text in texts).rstrip().encode() + b"\n"
 
 
+def is_notebook(body: bytes) -> bool:
+    """Return whether a text is a notebook's JSON, as it is copied from an editor of text."""
+    if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return False
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and "nbformat" in document and isinstance(document.get("cells"), list)
+
+
 def _code(cell: Any) -> str:
     """Return the text in a cell of code; empty for others."""
     if not isinstance(cell, dict) or cell.get("cell_type") != "code":
