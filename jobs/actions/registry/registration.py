@@ -301,7 +301,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
 
 def _no_model(job: Job) -> str:
     if job.revision is not None and job.revision.spec.model.info.trains_itself:
-        return f"the script of job {job.pk} left no file {MODEL_FILE} in its folder of outputs"
+        return f"the script of job {job.pk} left no file {MODEL_FILE}"
     return f"job {job.pk} ({job.public_kind}) produced no model"
 
 

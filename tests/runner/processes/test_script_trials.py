@@ -49,6 +49,20 @@ def test_the_files_of_a_trial_have_its_number(warm: RunnerProcess, base: Path) -
     assert names == ["trial-1/execution-1/a.txt", "trial-1/execution-2/a.txt"]
 
 
+def test_files_that_a_trial_writes_elsewhere_are_named_before_they_are_lost(
+    warm: RunnerProcess, base: Path
+) -> None:
+    text = "report(1, val_accuracy=1.0)\nopen('metrics.json', 'w')\nopen('model.keras', 'w')\n"
+    events = warm.run(trial_task(base / "lost", text))
+    assert not events_of(events, "artifact")
+    (warned,) = events_of(events, "warning")
+    assert warned.code == "files_lost"
+    assert warned.message == (
+        "the script train.py wrote model.keras, metrics.json in its working folder, which is deleted after each "
+        "run of a trial. To keep files, write them to the folder that the variable TRAINYARD_OUTPUT names."
+    )
+
+
 def test_a_pruner_ends_a_script_by_its_reported_steps(warm: RunnerProcess, base: Path) -> None:
     text = (
         "import sys, time\n"

@@ -236,16 +236,61 @@ def test_images_arrive_as_arrays(warm: RunnerProcess, base: Path) -> None:
     assert 1000 < reported["train"] < 1100
 
 
-def test_the_folder_of_the_work_is_removed_and_the_outputs_are_kept(warm: RunnerProcess, base: Path) -> None:
+def test_files_in_the_working_folder_of_a_single_run_are_kept_and_all_else_in_it_is_removed(
+    warm: RunnerProcess, base: Path
+) -> None:
     folder = base / "tidy"
     text = (
-        "import trainyard_report as ty\n"
-        "ty.report(1, loss=1.0)\n"
-        "open('big.tmp', 'w')\n"
-        "open(ty.output('a'), 'w')\n"
+        "import os, pathlib\n"
+        "report(1, loss=1.0)\n"
+        "for name in ('model.keras', 'plots/loss.txt', '__pycache__/a.pyc', '.cache/b', 'same', 'other'):\n"
+        "    path = pathlib.Path(name)\n"
+        "    path.parent.mkdir(exist_ok=True)\n"
+        "    path.write_text(name)\n"
+        "os.symlink('/etc', 'folder')\n"
+        "for name, written in (('same', 'same'), ('other', 'another text')):\n"
+        "    pathlib.Path(os.environ['TRAINYARD_OUTPUT'], name).write_text(written)\n"
+        "pathlib.Path('settings.txt').write_text('changed')\n"
     )
-    warm.run(train_task(folder, text))
-    assert sorted(path.name for path in (folder / "run").rglob("*")) == ["a", "output"]
+    files = {"settings.txt": "read", "unchanged.txt": "read"}
+    events = warm.run(train_task(folder, text, files=files))
+    kept = [(e.role, e.name) for e in events_of(events, "artifact")]
+    assert kept == [
+        ("output", "other"),
+        ("output", "same"),
+        ("model", "model.keras"),
+        ("output", "settings.txt"),
+        ("output", "plots/loss.txt"),
+    ]
+    left = {str(path.relative_to(folder / "run")) for path in (folder / "run").rglob("*") if path.is_file()}
+    assert left == {
+        "output/other", "output/same", "work/model.keras", "work/settings.txt", "work/plots/loss.txt",
+        "work/same", "work/other",
+    }  # fmt: skip
+    (warned,) = events_of(events, "warning")
+    assert warned.message == (
+        "Files that the script wrote were not kept: "
+        "'other' (the folder of outputs has another file of this name)."
+    )
+
+
+def test_a_script_that_puts_a_link_in_place_of_its_folder_removes_nothing_elsewhere(
+    warm: RunnerProcess, base: Path
+) -> None:
+    elsewhere = base / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").write_text("kept")
+    text = (
+        "import os\n"
+        "report(1, loss=1.0)\n"
+        "work = os.getcwd()\n"
+        "os.rename(work, work + '-moved')\n"
+        f"os.symlink({str(elsewhere)!r}, work)\n"
+    )
+    events = warm.run(train_task(base / "link", text))
+    assert events[-1].type == "result"
+    assert not events_of(events, "artifact")
+    assert (elsewhere / "precious").exists()
 
 
 def test_the_numbers_of_numpy_are_reported(warm: RunnerProcess, base: Path) -> None:

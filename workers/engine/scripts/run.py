@@ -30,6 +30,13 @@ from workers.engine.scripts.program import (
     cpu_ticks,
     descendants,
 )
+from workers.engine.scripts.working_folder import (
+    State,
+    file_states,
+    lost_files_warning,
+    remove_others,
+    written_files,
+)
 from workers.system.exit_status import describe_status
 
 HELPER = Path(__file__).resolve().parents[2] / "script_helper"
@@ -146,6 +153,7 @@ class _Run:
         self._errors: deque[bytes] = deque(maxlen=TRACE_LINES)
         self._work = plan.folder / "work"
         self._outputs = plan.folder / "output"
+        self._before: dict[str, State] = {}
         self._alive_at = time.monotonic()
         self._ticks = 0
         self._is_active = True
@@ -166,12 +174,9 @@ class _Run:
         )
         ended = program.run()
         self._reported.seconds = time.monotonic() - began
-        # Only the outputs are kept, since a search may run a script many times.
-        shutil.rmtree(self._work, ignore_errors=True)
         self._warn(ended)
         request = self._report.request()
-        if request != "pause":
-            report_outputs(self._report, self._outputs, self._plan.bounds, prefix=self._plan.prefix)
+        self._keep_files(is_paused=request == "pause")
         if ended.was_asked and self._reported.verdict is None and request in ("pause", "stop"):
             raise TaskInterrupted(request)
         self._require_success(ended)
@@ -186,6 +191,7 @@ class _Run:
             target = self._work / PurePosixPath(file.path)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file.place, target)
+        self._before = file_states(self._work)
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
@@ -268,6 +274,26 @@ class _Run:
             left = "1 process" if count == 1 else f"{count} processes"
             self._report.warning(
                 "processes_left", f"the script {entry} ended and left {left} running, now ended."
+            )
+
+    def _keep_files(self, *, is_paused: bool) -> None:
+        """Report the files that the script wrote, and remove all others in its working folder.
+
+        Only a single run keeps those in its working folder, since a search may run a script many times.
+        """
+        plan, report = self._plan, self._report
+        written = [] if is_paused else written_files(self._work, self._before)
+        kept = written if plan.execution is None else []
+        if written and not kept:
+            report.warning("files_lost", lost_files_warning(plan.script.entry, written))
+        # A script may have closed its folders.
+        with contextlib.suppress(OSError):
+            remove_others(self._work, frozenset(kept))
+        if not kept:
+            shutil.rmtree(self._work, ignore_errors=True)
+        if not is_paused:
+            report_outputs(
+                report, self._outputs, plan.bounds, prefix=plan.prefix, work=self._work, written=kept
             )
 
     def _require_success(self, ended: Ended) -> None:
