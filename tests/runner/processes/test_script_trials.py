@@ -58,8 +58,9 @@ def test_files_that_a_trial_writes_elsewhere_are_named_before_they_are_lost(
     (warned,) = events_of(events, "warning")
     assert warned.code == "files_lost"
     assert warned.message == (
-        "the script train.py wrote model.keras, metrics.json in its working folder, which is deleted after each "
-        "run of a trial. To keep files, write them to the folder that the variable TRAINYARD_OUTPUT names."
+        "the script train.py wrote model.keras, metrics.json in its working folder, which is deleted "
+        "after each run of a trial. To keep files, write them to the folder that the variable "
+        "TRAINYARD_OUTPUT names."
     )
 
 

@@ -50,9 +50,9 @@ def lost_files_warning(entry: str, written: Sequence[str]) -> str:
     """
     more = f", and {len(written) - SHOWN} more" if len(written) > SHOWN else ""
     return (
-        f"the script {entry} wrote {', '.join(written[:SHOWN])}{more} in its working folder, which is deleted "
-        "after each run of a trial. To keep files, write them to the folder that the variable TRAINYARD_OUTPUT "
-        "names."
+        f"the script {entry} wrote {', '.join(written[:SHOWN])}{more} in its working folder, which is "
+        "deleted after each run of a trial. To keep files, write them to the folder that the variable "
+        "TRAINYARD_OUTPUT names."
     )
 
 
