@@ -118,7 +118,7 @@ def _find(folder: Path, name: str) -> _Found:
 
 
 def walk_files(folder: Path, above: str = "", depth: int = 0) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """Yield what a folder and those in it have, with their paths; links are not followed."""
+    """Yield the entries of a folder and of those in it, with their paths; links are not followed."""
     try:
         entries = list(os.scandir(folder))
     except OSError:  # the script has removed it, or closed it
