@@ -47,6 +47,20 @@ def test_a_search_without_a_dry_build_does_it_first(api: Client, code: str, work
     assert Job.objects.filter(kind="dry_build").count() == 1
 
 
+def test_a_first_configuration_has_the_defaults_of_hyperparameters_that_only_the_code_declares(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    rows = [{"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8}]
+    root = submitted(api, spec_of(code, space=rows, start_with=[{"units": 16}]))
+    pipeline.advance(root)
+    finish(worker)
+    root.refresh_from_db()
+    pipeline.advance(root)
+    root.refresh_from_db()
+    (first,) = outcomes.search_of(root).start_with
+    assert (root.state, list(first), first["units"]) == ("queued", ["units", "rate", "dropout"], 16)
+
+
 @pytest.mark.parametrize(
     ("built", "error", "code_of_error", "words"),
     [

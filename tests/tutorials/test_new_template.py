@@ -19,6 +19,7 @@ def test_the_tutorial_adds_a_template_by_two_files_and_a_line(tmp_path: Path) ->
         "tests/contracts/test_reference_tables.py",
         "tests/tutorials/checks_template.py",
         "tests/engine/models/test_templates.py",
+        "tests/engine/long_trainings/test_programs.py",
         "tests/experiments/test_form_fields.py",
         "-k",
         "residual or form_fields or checks_template or reference_tables",

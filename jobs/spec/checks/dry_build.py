@@ -16,6 +16,7 @@ from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, MEASURES
 from jobs.spec.sections.data import Task
 from jobs.spec.sections.fit import KERAS_BATCH_SIZE
 from jobs.spec.sections.monitors import TRAINING_LOSS, monitors_of_training
+from jobs.spec.sections.space_growth import with_defaults
 from jobs.spec.space.narrowing import NotNarrower, narrow_space
 from jobs.spec.space.search_space import FixedParameter, Parameter, Space, value_errors
 
@@ -257,7 +258,10 @@ def complete_spec(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
     ]
     space = narrow_space(declared, [*sent, *fixed])
     whole = spec.to_json()
-    dumped = spec.search.model_copy(update={"space": space})
+    # Sent configurations do not name hyperparameters of the code alone, which then have their defaults.
+    new = {row.name for row in space} - named
+    start_with = tuple(with_defaults(space, new, values) for values in spec.search.start_with)
+    dumped = spec.search.model_copy(update={"space": space, "start_with": start_with})
     whole["search"] = dumped.model_dump(mode="json", by_alias=True, exclude_none=True)
     whole["model"].pop("hyperparameters", None)
     return ExperimentSpec.model_validate(whole)

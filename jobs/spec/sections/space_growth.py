@@ -1,9 +1,10 @@
 """Hyperparameters that trials of a search find, and the larger space that follows from them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from jobs.spec.base import Frozen
 from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space.hyperparameters import first_value
 from jobs.spec.space.search_space import Parameter, Space, Value, Values
 
 
@@ -35,6 +36,21 @@ def whole_values(found: Sequence[FoundHyperparameter], values: Values) -> dict[s
             continue
         if one.row.is_active(whole):
             whole[one.name] = one.default
+    return whole
+
+
+def with_defaults(space: Space, names: Collection[str], values: Values) -> dict[str, Value]:
+    """Return a configuration with the first values of hyperparameters that it lacks.
+
+    Args:
+        space: the whole space.
+        names: the hyperparameters that may be added.
+        values: the configuration.
+    """
+    whole = dict(values)
+    for row in space:
+        if row.name in names and row.name not in whole and row.is_active(whole):
+            whole[row.name] = first_value(row)
     return whole
 
 

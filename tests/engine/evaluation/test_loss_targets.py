@@ -20,7 +20,10 @@ SQUARES_OF_CLASS = (
     "class Own(keras.losses.Loss):\n    def call(self, y, p):\n        return ops.sum(ops.abs(y - p), -1)\n"
 )
 ENTROPY = "def own(y, p):\n    return keras.losses.categorical_crossentropy(y, p)\n"
-SELECTED = "def own(y, p):\n    return -ops.log(ops.take_along_axis(p, ops.reshape(y, (-1, 1)), axis=-1))\n"
+SELECTED = (
+    "def own(y, p):\n    y = ops.reshape(ops.cast(y, 'int32'), (-1, 1))\n"
+    "    return -ops.log(ops.take_along_axis(p, y, axis=-1))\n"
+)
 SELECTED_BY_COLUMN = (
     "def own(y, p):\n    return -ops.log(ops.take_along_axis(p, ops.cast(y, 'int32'), axis=-1))\n"
 )

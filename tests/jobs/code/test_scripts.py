@@ -94,7 +94,7 @@ def test_a_retrained_trial_is_one_more_run_of_the_script(search: Job, people: Pe
     assert (spec.search, spec.after.retrain) == (None, None)
     assert spec.model.args == {"epochs": 3, **trial.values}
     assert present(spec.after.register_).model == "net"
-    with pytest.raises(NotFound, match=r"left no file model\.keras in its folder"):
+    with pytest.raises(NotFound, match=r"left no file model\.keras"):
         register_outputs(job)
 
 
