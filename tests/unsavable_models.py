@@ -81,11 +81,11 @@ class Linear(layers.Layer):
 """,
         ),
         r"cannot be loaded again: Linear \('linear'\).*missing 1 required .*'units'"
-        r".*store in __init__ first .*: self.units = units, and add: .*'units': self.units",
+        r".*store in __init__ first: self.units = units, and add: .*'units': self.units",
     ),
     "an argument under a name of its own": (
         _with(
-            "Scaled([2.0], [1.0])",
+            "Scaled(np.ones(1), np.ones(1))",
             """
 class Scaled(layers.Layer):
     def __init__(self, factors, shifts, **kwargs):
@@ -97,7 +97,7 @@ class Scaled(layers.Layer):
         return x * self._factors + self.shift
 """,
         ),
-        r"Scaled \('scaled'\).*first .*: self.shifts = shifts, and add: .*'factors': self._factors, 'shifts'",
+        r"Scaled \('scaled'\).*first: self.shifts = shifts, and add: .*'factors': self._factors, 'shifts'",
     ),
     "a lambda with a variable of its function": (
         _HEAD

@@ -65,7 +65,7 @@ def test_a_failed_dry_build_is_repeated_on_request_only(
     finish(worker, None, error={"code": "code_build", "message": "building the model failed: no"})
     failed = ask(api, code).json()
     assert (failed["state"], failed["job"], failed["error"]["code"]) == ("failed", first, "code_build")
-    assert "building the model failed: no" in text_of(api.get(f"/jobs/{first}"))
+    assert "Building the model failed: no" in text_of(api.get(f"/jobs/{first}"))
     refused = created(api, spec_of(code))
     assert pointers(refused) == ["/spec/model/entry"]
     (problem,) = refused.json()["errors"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.kinds.ensemble.payload import Member
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.member import Member
 from jobs.messages.task import DatasetFile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.pruning import Curve

@@ -255,7 +255,8 @@ def test_one_model_is_recommended_and_none_that_a_warning_tells_not_to_promote(
     trained = [
         make_job(
             experiment=experiment, by=people.owner, kind="train", state="completed", parent=root, root=root,
-            payload={"trial": number, "values": {"units": 16 * number}}, title=f"Retrain trial {number}",
+            payload={"trial": number, "values": {"units": 16 * number}}, ordinal=number,
+            title=f"Retrain trial {number}",
             results={
                 "metrics": {"test": {"accuracy": 0.9}, "validation": {"accuracy": 0.9 - number / 10}},
                 "test_rows": 360,

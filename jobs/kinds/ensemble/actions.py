@@ -6,7 +6,8 @@ from jobs.actions.runs import submit
 from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import artifact_path, dataset_of, spec_of
 from jobs.kinds.ensemble.facts import ENSEMBLE
-from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, Member, member_name
+from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, member_name
+from jobs.messages.member import Member
 from jobs.models import Attempt, Job
 from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec

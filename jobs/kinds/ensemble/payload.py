@@ -5,13 +5,11 @@ from typing import Literal
 from pydantic import Field
 
 from jobs.kinds.base import Payload, Result
+from jobs.messages.member import Member
 from jobs.messages.reports.ensemble import MemberWeight
-from jobs.messages.task import DatasetFile, InputPath, Task
-from jobs.spec.base import Frozen
+from jobs.messages.task import DatasetFile, Task
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.exports import STORED
 from jobs.spec.sections.after import Ensemble
-from jobs.spec.space.search_space import Value
 
 
 class EnsemblePayload(Payload):
@@ -37,22 +35,6 @@ class EnsembleResult(Result):
 def member_name(training: int) -> str:
     """Return a member's name in reports, made from its training's primary key."""
     return f"m{training}"
-
-
-class Member(Frozen):
-    """One retrained model, and its predictions from before it was trained on validation data."""
-
-    name: str
-    model: InputPath = Field(description=f"path of its {STORED.suffix}")
-    validation_predictions: InputPath = Field(description="path of an .npz: y_true, y_pred, rows")
-    score: float | None = None
-    values: dict[str, Value] = Field(default_factory=dict)
-    title: str = Field(default="", description="name for people; `name` if empty")
-
-    @property
-    def label(self) -> str:
-        """Return the member's name for people."""
-        return self.title or self.name
 
 
 class EnsembleTask(Task):

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from jobs.kinds.ensemble.payload import EnsembleTask, Member
+from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.quantize.payload import QuantizeTask
 from jobs.kinds.register.payload import RegisterTask
+from jobs.messages.member import Member
 from jobs.messages.task import DatasetFile
 from jobs.spec.sections.after import Ensemble, Quantize
 from tests import own_code

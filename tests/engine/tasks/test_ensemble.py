@@ -7,7 +7,8 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.kinds.ensemble.payload import EnsembleTask, Member
+from jobs.kinds.ensemble.payload import EnsembleTask
+from jobs.messages.member import Member
 from jobs.messages.reports.base import MetricValue
 from jobs.messages.reports.ensemble import Candidate, EnsembleReport
 from jobs.messages.reports.verdicts import verdict

@@ -68,8 +68,8 @@ FAINT = {'.ty-chart-legend [aria-pressed="false"] > span'}
 """Marks that are faint on purpose: the sample of a hidden line, beside its struck out name."""
 OF_TABLER = {
     *("alert", "alert-danger", "breadcrumb", "breadcrumb-item", "btn", "btn-close", "btn-danger"),
-    *("btn-link", "btn-outline-danger", "btn-primary", "card", "card-body", "card-header", "card-title"),
-    *("dropdown-item", "dropdown-menu", "form-check-input", "form-check-label", "form-control"),
+    *("btn-link", "btn-outline-danger", "btn-primary", "card", "card-body", "card-footer", "card-header"),
+    *("card-title", "dropdown-item", "dropdown-menu", "form-check-input", "form-check-label", "form-control"),
     *("form-control-plaintext", "form-hint", "form-label", "form-range", "form-select", "h2", "h3", "h4"),
     *("nav", "nav-link", "nav-tabs", "offcanvas-lg", "subheader", "table", "text-secondary"),
 }

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from jobs.kinds.ensemble.payload import Member
+from jobs.messages.member import Member
 from jobs.messages.reports.base import MetricValue
 from jobs.messages.reports.ensemble import (
     Candidate,
