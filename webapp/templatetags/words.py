@@ -81,15 +81,15 @@ def relative(age: dt.timedelta) -> str:
     return f"in {round(seconds / size)} {unit}"
 
 
-SETTINGS = re.compile(r" \((?:(?:rows_without_target|type) = [^()]*|(?:[a-z_]+\.)+[a-z_]+)\)")
-"""A setting's name in REST, which follows its name in words."""
+SETTINGS = re.compile(r" \((?:(?:rows_without_target|type) = [^()]*|(?:fit|after)(?:\.[a-z_]+)+)\)")
+"""A setting's name in REST, which follows its name in words. Other names in brackets may be files."""
 
 
 def sentence(text: str) -> str:
     """Return a message that another sentence follows, with a full stop at its end, without names in REST.
 
-    >>> sentence("a.csv is empty"), sentence("Upload it again.")
-    ('a.csv is empty.', 'Upload it again.')
+    >>> sentence("a.csv is empty"), sentence("The file (data.csv) is empty.")
+    ('a.csv is empty.', 'The file (data.csv) is empty.')
     """
     text = SETTINGS.sub("", text)
     return text if text.endswith((".", "!", "?")) else f"{text}."
