@@ -29,7 +29,7 @@ EXCEPTIONS = {
     "webapp/pages/data/dataset_upload": "the form of uploads, too large for the page of data sets",
     "webapp/pages/data/dataset_version": "the page of one version of a data set",
     "webapp/pages/data/thumbnails": "the images on that page",
-    "webapp/pages/data/version_origin": "the part of that page with what a version was made from",
+    "webapp/pages/data/version_origin": "the part of that page with the origin of a version",
     "webapp/pages/data/version_settings": "the fields on that page with which a file is read again",
     "webapp/pages/data/upload_form": "renders the form of uploads",
     "webapp/pages/code/code_lookup": "finds the version of code of an address",
