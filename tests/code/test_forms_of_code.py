@@ -40,7 +40,7 @@ def test_code_begins_with_the_newest_own_data_or_with_none(people: People) -> No
     assert (spec["data"]["dataset"], is_chosen) == ("animals", False)
     spec, is_chosen = form_of(browser, **query, dataset="flowers")
     assert (spec["data"]["dataset"], is_chosen) == ("flowers", True)
-    assert form_of(browser)[0]["data"]["dataset"] == "digits"
+    assert form_of(browser)[0]["data"]["dataset"] == "animals"
 
 
 def test_the_form_says_that_code_gets_rows_as_they_are(people: People) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from jobs.models import Experiment, Job
 from tests.experiments.test_api import post
+from tests.factories import make_dataset
 from tests.world import World
 
 PAGE = "/p/yard/find-model"
@@ -59,6 +60,15 @@ def test_a_wrong_entry_is_shown_at_its_field_and_nothing_is_made(
 def test_the_page_preselects_the_data_of_its_address(world: World) -> None:
     page = world.client(world.owner).get(f"{PAGE}?dataset=digits&version=1").content.decode()
     assert '<option value="digits:1" selected>' in page
+
+
+def test_both_forms_begin_with_the_projects_own_newest_data(world: World) -> None:
+    browser = world.client(world.owner)
+    for slug in ("returns", "orders"):
+        make_dataset(slug, project=world.project, by=world.owner)
+        assert f'<option value="{slug}:1" selected>' in browser.get(PAGE).content.decode()
+        text = browser.get("/p/yard/experiments/new").content.decode()
+        assert f"&quot;dataset&quot;: &quot;{slug}&quot;" in text
 
 
 def test_people_who_may_only_look_cannot_start_it(world: World) -> None:

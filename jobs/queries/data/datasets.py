@@ -59,6 +59,13 @@ def datasets_with_versions(
     ).prefetch_related(Prefetch("versions", queryset=versions))
 
 
+def newest_own(datasets: Iterable[Dataset]) -> DatasetVersion | None:
+    """Return the newest ready version of those data sets that belong to a project, not to Trainyard."""
+    own = (dataset for dataset in datasets if dataset.project_id is not None)
+    ready = (version for dataset in own for version in dataset.versions.all() if version.state == READY)
+    return max(ready, key=lambda version: version.pk, default=None)
+
+
 def find_version(project: Project, slug: str, number: int | None = None) -> DatasetVersion | None:
     """Return the version that a spec refers to: the given number, or else the newest ready one."""
     dataset = find_dataset(project, slug)

@@ -6,7 +6,7 @@ from django import forms
 from django.db.models import QuerySet
 
 from jobs.models import Dataset, DatasetVersion
-from jobs.queries.data.datasets import READY
+from jobs.queries.data.datasets import READY, newest_own
 from jobs.spec.plan.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS, Budget
 from webapp.forms.reading import ReadForm
 
@@ -23,13 +23,17 @@ class FindModelForm(ReadForm):
 
     def __init__(self, datasets: QuerySet[Dataset], *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
+        rows = list(datasets)
         self.versions = {
             f"{dataset.slug}:{version.number}": version
-            for dataset in datasets
+            for dataset in rows
             for version in dataset.versions.all()
             if version.state == READY
         }
         self.fields["dataset"].choices = [(key, _label(key)) for key in self.versions]  # type: ignore[attr-defined]
+        own = newest_own(rows)
+        if own is not None and self.initial.get("dataset") not in self.versions:
+            self.initial["dataset"] = f"{own.dataset.slug}:{own.number}"
 
     def clean(self) -> dict[str, Any]:
         """Require a whole number of trials that a search may have."""

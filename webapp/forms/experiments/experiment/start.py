@@ -263,36 +263,26 @@ def _profile_facts(profile: Profile | None) -> Json:
 def initial_data(
     user: User, project: Project, slug: str, number: str, *, for_code: bool = False
 ) -> tuple[str, int | None, Profile | None]:
-    """Return a new form's data set: the requested one, else digits, else one that is ready.
+    """Return a new form's data set: the requested one, else the project's own newest one that is ready.
 
-    With `for_code`, the project's own newest one that is ready comes after the requested one, and then none:
-    code fits data of one shape, which those of Trainyard hardly have.
+    Without one, a form `for_code` has none, since code fits data of one shape, which those of Trainyard
+    hardly have; others have digits, or the first one that is ready.
     """
     rows = datasets.datasets_with_versions(user, project).order_by("slug")
     by_slug = {dataset.slug: dataset for dataset in rows}
-    ready = [
-        name for name, dataset in by_slug.items() if any(v.state == READY for v in dataset.versions.all())
-    ]
+    own = datasets.newest_own(by_slug.values())
     if slug in by_slug:
         selected = slug
+    elif own is not None:
+        selected = own.dataset.slug
     elif for_code:
-        selected = _newest_own([by_slug[name] for name in ready])
+        selected = ""
     else:
-        selected = next((s for s in ("digits", *ready) if s in by_slug), "digits")
+        ready = [name for name, row in by_slug.items() if any(v.state == READY for v in row.versions.all())]
+        selected = next((name for name in ("digits", *ready) if name in by_slug), "digits")
     version = datasets.find_version(
         project, selected, int(number) if number.isdecimal() and len(number) < 10 else None
     )
     if version is None:
         return selected, None, None
     return selected, version.number, version.profile
-
-
-def _newest_own(ready: list[Dataset]) -> str:
-    """Return the data set of a project whose ready version is the newest; empty without one."""
-    own = [dataset for dataset in ready if dataset.project_id is not None]
-    newest = max(own, key=_newest_ready, default=None)
-    return newest.slug if newest is not None else ""
-
-
-def _newest_ready(dataset: Dataset) -> int:
-    return max(version.pk for version in dataset.versions.all() if version.state == READY)
