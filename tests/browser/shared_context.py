@@ -7,7 +7,9 @@ from tests.browser.looking import WIDE
 
 def new_context(browser: Browser, address: str) -> BrowserContext:
     """Return a context whose pages may be opened by relative addresses."""
-    return browser.new_context(base_url=address, viewport=WIDE, reduced_motion="reduce")
+    return browser.new_context(
+        base_url=address, viewport=WIDE, reduced_motion="reduce", ignore_https_errors=True
+    )
 
 
 class SharedContext:

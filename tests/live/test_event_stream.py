@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
+from jobs.answers.runs.events import EventOut
 from jobs.models import Job
 from jobs.queries.runs.events import Slice
+from tests.web.styles.themes import STATIC
 from webapp.live import event_stream
 
 
@@ -42,3 +46,9 @@ async def test_a_quiet_child_of_a_busy_root_still_has_heartbeats(monkeypatch: py
     await stream.aclose()
     assert first.items == second.items == []
     assert second.cursor > first.cursor > 0
+
+
+def test_pages_that_follow_a_stream_name_every_type_of_event() -> None:
+    script = (STATIC / "js" / "shared" / "connection" / "streams.js").read_text()
+    named = set(re.findall(r"^  (\w+): true,$", script, re.M))
+    assert named == set(TypeAdapter(EventOut).json_schema()["discriminator"]["mapping"])

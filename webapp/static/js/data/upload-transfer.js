@@ -11,6 +11,11 @@ const ADDRESS = "/api/v1/uploads";
 const PART_BYTES = 64 * 1024 * 1024;
 const RETRY_DELAYS = [0, 1000, 3000, 5000, 10000, 20000, 30000, 30000];
 const LOCKED = 423;
+const TOO_LARGE = 413;
+const CUT_BY_PROXY =
+  `A proxy in front of Trainyard refuses requests of ${PART_BYTES / 2 ** 20} MiB (413), the size of a part of a file. ` +
+  "Whoever runs it can allow them (nginx: client_max_body_size 65m, Caddy: request_body max_size 65MiB). " +
+  "Then send the file again: what has arrived is kept.";
 // A network that vanishes without notice reports no error for many minutes.
 const STALL_MILLISECONDS = 60_000;
 const SAMPLE_BYTES = 64 * 1024;
@@ -172,8 +177,8 @@ function refusalOf(body, status) {
   try {
     return String(JSON.parse(body).detail);
   } catch {
-    // Not an answer of ours, for example a proxy's that refuses large files.
-    return `The server answered ${status}.`;
+    // Not an answer of Trainyard.
+    return status === TOO_LARGE ? CUT_BY_PROXY : `The server answered ${status}.`;
   }
 }
 

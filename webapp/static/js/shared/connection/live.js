@@ -1,15 +1,20 @@
 // One WebSocket for the whole tab. Each follower gets every event of its job once and in order: after a broken connection
-// the socket subscribes again from the last cursor, so no event is missed or repeated.
+// the socket subscribes again from the last cursor, so no event is missed or repeated. Where a proxy lets no WebSocket
+// through, each followed job has a stream of server-sent events instead.
 import { reportLive } from "../connection/notice.js";
 import { answers, ask } from "../connection/server.js";
 import { askLogin, isLoggedIn } from "../connection/session.js";
 import { findAll } from "../elements.js";
+import { Stream } from "./streams.js";
 
 const FIRST_WAIT = 500;
 const REPORTED_AFTER = 2000; // most connections are open again by then
 const LONGEST_WAIT = 10000;
+const LONGEST_OPENING = 5000; // a proxy may answer nothing at all
+const BLOCKED_AFTER = 2; // sockets in a row that did not open though the server answers
+const BLOCKED = "ty-no-websocket"; // known until the tab is closed
 
-/** @typedef {"metric" | "log" | "state" | "trial" | "execution" | "progress" | "phase" | "attempt" | "artifact" | "warning" | "checkpoint" | "resumed"} Type */
+/** @typedef {"metric" | "log" | "state" | "trial" | "execution" | "progress" | "phase" | "attempt" | "artifact" | "warning" | "checkpoint" | "resumed" | "revised"} Type */
 /**
  * An event of a job. Which fields beyond `cursor`, `type` and `time` it has depends on its type.
  * @typedef {{
@@ -24,6 +29,10 @@ const LONGEST_WAIT = 10000;
 const followers = new Map();
 /** @type {WebSocket | null} */
 let socket = null;
+/** @type {Map<number, Stream>} */
+const streams = new Map();
+let isBlocked = sessionStorage.getItem(BLOCKED) !== null;
+let unopened = 0;
 let wait = FIRST_WAIT;
 let retry = 0;
 let report = 0;
@@ -48,7 +57,8 @@ export function follow(job, cursor, listener) {
     known.listeners.add(listener);
   } else {
     followers.set(job, { cursor, listeners: new Set([listener]) });
-    if (socket?.readyState === WebSocket.OPEN) subscribe(socket, job);
+    if (isBlocked) openStream(job);
+    else if (socket?.readyState === WebSocket.OPEN) subscribe(socket, job);
     else if (!socket) connect();
   }
   return () => unfollow(job, listener);
@@ -63,6 +73,7 @@ function unfollow(job, listener) {
   known?.listeners.delete(listener);
   if (known && known.listeners.size === 0) {
     followers.delete(job);
+    closeStream(job);
     if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ op: "unsubscribe", job }));
   }
 }
@@ -77,18 +88,25 @@ function subscribe(socket, job) {
 
 function connect() {
   clearTimeout(retry); // otherwise it would open a second connection
+  if (isBlocked) {
+    for (const job of followers.keys()) openStream(job);
+    return;
+  }
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   const opened = new WebSocket(`${scheme}://${location.host}/ws/v1`);
+  const opening = setTimeout(() => opened.close(), LONGEST_OPENING);
   socket = opened;
+  let hasOpened = false;
   opened.addEventListener("open", () => {
-    wait = FIRST_WAIT;
-    clearTimeout(report);
-    report = 0;
-    reportLive("");
+    clearTimeout(opening);
+    hasOpened = true;
+    unopened = 0;
+    reportBack();
     for (const job of followers.keys()) subscribe(opened, job);
   });
   opened.addEventListener("message", (message) => dispatch(JSON.parse(message.data)));
   opened.addEventListener("close", async ({ code, reason }) => {
+    clearTimeout(opening);
     socket = null;
     if (code === TOO_MANY) {
       reportLive(`${reason} Reload this page afterwards.`);
@@ -96,16 +114,64 @@ function connect() {
     }
     if (code === LOGGED_OUT && !(await askLogin())) return;
     if (socket || followers.size === 0) return;
-    ask();
-    report ||= setTimeout(reportInterruption, REPORTED_AFTER);
-    retry = setTimeout(connect, wait * (0.5 + Math.random()));
-    wait = Math.min(wait * 2, LONGEST_WAIT);
+    const isUp = await ask();
+    if (socket || followers.size === 0) return;
+    if (isUp && !hasOpened) unopened += 1;
+    if (unopened >= BLOCKED_AFTER) useStreams();
+    retryLater();
   });
 }
 
+function useStreams() {
+  isBlocked = true;
+  wait = FIRST_WAIT;
+  sessionStorage.setItem(BLOCKED, "");
+}
+
+function retryLater() {
+  report ||= setTimeout(reportInterruption, REPORTED_AFTER);
+  clearTimeout(retry);
+  retry = setTimeout(connect, wait * (0.5 + Math.random()));
+  wait = Math.min(wait * 2, LONGEST_WAIT);
+}
+
+function reportBack() {
+  wait = FIRST_WAIT;
+  clearTimeout(report);
+  report = 0;
+  reportLive("");
+}
+
+/** @param {number} job */
+function openStream(job) {
+  if (streams.has(job)) return;
+  const stream = new Stream(job, followers.get(job)?.cursor ?? 0, {
+    opened: reportBack,
+    interrupted: () => {
+      report ||= setTimeout(reportInterruption, REPORTED_AFTER);
+    },
+    ended: async () => {
+      streams.delete(job);
+      if ((await askLogin()) && followers.has(job)) retryLater();
+    },
+    events: (items) => dispatch({ type: "events", job, cursor: items.at(-1)?.cursor ?? 0, items }),
+  });
+  streams.set(job, stream);
+}
+
+/** @param {number} job */
+function closeStream(job) {
+  streams.get(job)?.close();
+  streams.delete(job);
+}
+
+/** Return whether events arrive. */
+const isLive = () =>
+  isBlocked ? [...followers.keys()].every((job) => streams.get(job)?.isOpen()) : socket?.readyState === WebSocket.OPEN;
+
 function reportInterruption() {
   report = 0;
-  if (answers() && socket?.readyState !== WebSocket.OPEN) {
+  if (answers() && !isLive()) {
     reportLive("The connection is opened again by itself; this page then shows what happened meanwhile.");
   }
 }
@@ -113,7 +179,7 @@ function reportInterruption() {
 // A server that is back, and a new login, are not waited for.
 for (const type of ["ty:server", "ty:session"])
   document.addEventListener(type, () => {
-    if (answers() && isLoggedIn() && !socket && followers.size > 0) connect();
+    if (answers() && isLoggedIn() && !socket && !isLive() && followers.size > 0) connect();
   });
 
 /** @param {{ type: string, job: number, cursor: number, items: LiveEvent[] }} frame */
