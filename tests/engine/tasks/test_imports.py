@@ -273,6 +273,17 @@ def test_a_file_of_keras_2_is_refused_with_its_conversion(tmp_path: Path) -> Non
     assert str(refusal.value).count("it was saved by Keras") == 1
 
 
+def test_a_damaged_file_keeps_its_reason_though_its_version_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    vector(layers.Dense(2)).save(path)
+    body = bytearray(path.read_bytes())
+    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        body[body.index(start) + flags] |= 1
+    path.write_bytes(bytes(body))
+    with pytest.raises(BadModel, match="is encrypted"):
+        registered(path, tmp_path / "run", foreign=True)
+
+
 def with_version(path: Path, version: str) -> None:
     import zipfile
 

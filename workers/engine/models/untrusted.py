@@ -150,8 +150,16 @@ def with_conversion(reason: str, metadata: dict[str, Any]) -> str:
 
 
 def metadata_of(path: Path) -> dict[str, Any]:
-    """Return the metadata in a file that `scan_archive` accepts."""
-    with open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive:
+    """Return the metadata in an untrusted `.keras` file.
+
+    Raises:
+        BadModel, DamagedFile: it has other members, or they cannot be read.
+    """
+    with (
+        reading(path, STORED.suffix, SAVE_AGAIN),
+        open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive,
+    ):
+        _check_members(archive)
         return _json(archive, "metadata.json")
 
 

@@ -17,7 +17,7 @@ from jobs.spec.data.features import Features
 from jobs.spec.signature import Signature
 from workers.engine.arrays import Array
 from workers.engine.data.store import file_digest
-from workers.engine.errors import BadData, BadModel, affects_process
+from workers.engine.errors import BadModel, DamagedFile, affects_process
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
 from workers.engine.models.own_code.failures import cause_of
@@ -66,7 +66,7 @@ def naming_conversion(path: Path) -> Iterator[None]:
     except BadModel as error:
         try:
             metadata = metadata_of(path)
-        except (BadModel, BadData, ValueError, KeyError, OSError, zipfile.BadZipFile):
+        except (BadModel, DamagedFile):
             raise error from None
         if (reason := with_conversion(str(error), metadata)) == str(error):
             raise
