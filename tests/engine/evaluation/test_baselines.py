@@ -8,7 +8,7 @@ import pytest
 from sklearn import metrics as sklearn_metrics
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from jobs.messages.task import DatasetFile
+from jobs.messages.task import DatasetFile, OwnCode
 from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.spec.data.profile import Profile
 from jobs.spec.sections.baseline import Baseline
@@ -244,17 +244,15 @@ def test_each_fold_has_its_own(table: DatasetFile, tmp_path: Path) -> None:
 
 BINARY = """
 def build_model(hp):
-    model = keras.Sequential([layers.Dense(1, activation=ACTIVATION)])
-    model.compile("sgd", LOSS, metrics=METRICS)
+    model = keras.Sequential([layers.Dense(1, activation="sigmoid")])
+    model.compile("sgd", "binary_crossentropy", metrics=METRICS)
     return model
 """
 
 
-def own_model(
-    folder: Path, metrics: str, loss: str = '"binary_crossentropy"', activation: str = "'sigmoid'"
-) -> Any:
-    text = BINARY.replace("ACTIVATION", activation).replace("LOSS", loss).replace("METRICS", metrics)
-    return own_code.code_in(folder / "code", own_code.IMPORTS + text)
+def own_model(folder: Path, metrics: str) -> OwnCode:
+    text = own_code.IMPORTS + BINARY.replace("METRICS", metrics)
+    return own_code.code_in(folder / "code", text)
 
 
 def test_code_that_compiles_its_model_measures_it_itself(table: DatasetFile, tmp_path: Path) -> None:
