@@ -1,26 +1,29 @@
-"""The score of the constant prediction, which shows what the score of a search's best trial is worth."""
+"""Declares the score of the constant prediction, with which a search's best trial is compared."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from jobs.spec.base import Frozen
+from jobs.spec.sections.measures import LONGEST_NAME
 
+LONGEST_LABEL = 100
+"""So many characters of a class or a label are kept."""
 ConstantKind = Literal["class", "classes", "frequencies", "label", "labels", "mean", "median"]
-"""What is predicted for every row: the most frequent class, the five most frequent ones, the frequency of
-each class or label, one label alone, the labels of most rows, or the target's mean or median."""
+"""The prediction for every row: the most frequent class, the five most frequent ones, the frequency of each
+class or label, one label alone, the labels of most rows, or the target's mean or median."""
 
 
 class Constant(Frozen):
     """The prediction that ignores the features and has the best score on the training rows.
 
     Attributes:
-        kind: what it is.
+        kind: of the prediction.
         value: the class or the label, or the number for a single target; None if it has several parts.
     """
 
     kind: ConstantKind
-    value: str | float | None = None
+    value: Annotated[str, Field(max_length=LONGEST_LABEL)] | float | None = None
 
     def describe(self) -> str:
         """Return it in words, such as: always 'no'."""
@@ -56,7 +59,7 @@ class Baseline(Frozen):
         low, high: the score's 95 % interval for the choice of rows; None if it was not computed.
     """
 
-    metric: str
+    metric: str = Field(max_length=LONGEST_NAME)
     repeat: int = Field(default=1, ge=1)
     fold: int | None = Field(default=None, ge=1)
     score: float | None = None

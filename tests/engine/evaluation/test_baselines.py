@@ -188,7 +188,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
 def baselines_of(
     table: DatasetFile, folder: Path, plans: tuple[ExecutionPlan, ...], *, trials: int = 1, **parts: Any
 ) -> list[Baseline]:
-    """Return what the trials of a task report."""
+    """Return the scores that a task reports."""
     from workers.engine.tasks import trial
 
     metric = parts.pop("metric", "val_accuracy")

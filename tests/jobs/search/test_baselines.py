@@ -1,15 +1,16 @@
 """The constant prediction's score is known once for each set of validation rows, whatever process dies."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.actions.experiments import follow_up
-from jobs.actions.runs import attempt_end, schedule
+from jobs.actions.runs import attempt_end, schedule, tasks
 from jobs.errors import StaleFence
-from jobs.kinds.search.actions import SearchActions
 from jobs.messages.events import BaselineMeasured
+from jobs.messages.training import TrialTask
 from jobs.models import Attempt, Job, Trial
 from jobs.queries.runs import events
 from jobs.queries.search import answer, baseline, outcomes, recommendation
@@ -18,6 +19,7 @@ from jobs.queries.search.trial_columns import read_columns
 from jobs.spec.sections.baseline import Baseline, Constant
 from jobs.spec.sections.evaluation import Turn
 from jobs.states import JobState
+from jobs.store.local import LocalStore
 from tests.jobs.runs.test_attempts import expire
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, begun, ended, placed_search, until_final
 
@@ -46,10 +48,14 @@ def stored(job: Job) -> list[float | None]:
 
 def wanted(attempt: Attempt) -> list[bool]:
     """Return for each execution of an attempt's trials whether its task asks for the score."""
-    attempt.refresh_from_db()
-    common = {"folder": "/none"}
-    task = SearchActions().build_task(attempt, common)
+    task = tasks.task_for(attempt.pk, folder=Path("/none"), threads=1)
+    assert isinstance(task, TrialTask)
     return [execution.wants_baseline for trial in task.trials for execution in trial.executions]
+
+
+@pytest.fixture(autouse=True)
+def _file_of_the_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalStore, "path", lambda _store, digest: tmp_path / digest)
 
 
 def trial_of(attempt: Attempt) -> Trial:
@@ -112,6 +118,19 @@ def test_a_metric_without_a_constant_is_not_asked_for_again(
     worker.report(held[0], begun(trial), measured(trial, None))
     assert (stored(job), wanted(held[0])) == ([None], [False, False])
     assert baseline.compare_with_constant(job, trial) is None
+
+
+def test_reports_about_other_rows_or_metrics_are_left_out(installation: Yard, worker: PretendWorker) -> None:
+    job, held = placed_search(installation, worker)
+    trial = trial_of(held[0])
+    other = Baseline(metric="val_loss", score=0.1, constant=ALWAYS_NO)
+    worker.report(
+        held[0],
+        begun(trial),
+        measured(trial, 0.7, fold=1),
+        BaselineMeasured(time=time.time(), trial=trial.number, baseline=other),
+    )
+    assert stored(job) == []
 
 
 def test_several_objectives_have_no_constant(installation: Yard, worker: PretendWorker) -> None:

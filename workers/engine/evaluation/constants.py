@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from jobs.spec.data.profile import Profile
-from jobs.spec.sections.baseline import Constant
+from jobs.spec.sections.baseline import LONGEST_LABEL, Constant
 from workers.engine.arrays import Array, Floats
 from workers.engine.evaluation.gate_metrics import constant_prediction
 from workers.engine.evaluation.regression import columns
@@ -22,8 +22,6 @@ MEANS = frozenset({"mse", "rmse", "r2"})
 """Losses and metrics for which no constant is better than the mean."""
 MEDIANS = frozenset({"mae"})
 FREQUENCIES = frozenset({"loss", "auc"})
-LONGEST_LABEL = 100
-"""So many characters of a class or a label are kept."""
 
 
 class ConstantRow(NamedTuple):

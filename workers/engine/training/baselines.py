@@ -56,7 +56,7 @@ def measure_baseline(
         chosen = _best(objective, name, evaluation, candidates, train)
         score = _score(name, evaluation, chosen, _Rows(evaluation.y, evaluation.weights))
     except CodeFailure:
-        # A metric in code of users may refuse what a model would never predict.
+        # A metric in code of users may refuse such predictions.
         return part
     if not math.isfinite(score):
         return part
