@@ -185,7 +185,7 @@ class BaselineOut(Answer):
     value: float = Field(
         description="Its score; with cross-validation the mean over the best trial's trainings."
     )
-    constant: str = Field(description="What it predicts for every row, such as: always 'no'.")
+    constant: str = Field(description="The prediction for every row, such as: always 'no'.")
     beaten: bool = Field(description="Whether the best trial is better.")
     may_be_chance: bool = Field(
         description="Whether it is better by so little that the choice of validation rows may explain it: "
