@@ -14,11 +14,12 @@ from tests.factories import (
     make_dataset,
     make_experiment,
     make_job,
+    make_job_artifact,
     make_model,
     make_promotion,
     make_trials,
 )
-from tests.markup import text_of
+from tests.markup import one_line, text_of
 from tests.people import People, browser_of
 from tests.present import present
 from tests.web.searches import markup_of
@@ -324,14 +325,19 @@ def test_a_model_of_a_search_that_learned_nothing_is_not_recommended(
     browser: Client, search: Job, people: People
 ) -> None:
     Job.objects.filter(pk=search.pk).update(state="completed")
-    make_job(
-        experiment=search.experiment, by=people.owner, kind="train", state="completed", parent=search,
-        root=search, payload={"trial": 2, "values": {"units": 32}}, title="Retrain trial 2",
-        results={"metrics": {"validation": {"accuracy": 0.92}}},
+    training = make_job(
+        experiment=search.experiment, project=people.project, by=people.owner, kind="train",
+        state="completed", parent=search, root=search, payload={"trial": 2, "values": {"units": 32}},
+        title="Retrain trial 2", results={"metrics": {"validation": {"accuracy": 0.92}}},
     )  # fmt: skip
-    page = f"/jobs/{search.pk}"
+    make_job_artifact(training, role="model")
+    page, page_of_training = f"/jobs/{search.pk}", f"/jobs/{training.pk}"
     assert "Recommended model: Retrain trial 2 ." in text_of(browser.get(page))
+    primary = 'class="btn btn-primary btn-sm" title="Becomes the next version of'
+    assert all(primary in one_line(browser.get(path)) for path in (page, page_of_training))
     with_constant(search, 0.951)
+    assert not any(primary in one_line(browser.get(path)) for path in (page, page_of_training))
+    assert "Register as…" in text_of(browser.get(page_of_training)), "it is still possible"
     text = text_of(browser.get(page))
     assert "No model is recommended." in text and "Recommended model" not in text
     recommended = browser.get(f"/api/v1{page}/answer").json()["recommended"]

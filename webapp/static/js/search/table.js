@@ -328,7 +328,7 @@ class Line {
     const { store, selected } = table.view;
     const trial = store.number[index];
     row.dataset.trial = String(trial);
-    row.classList.toggle("ty-best", index === table.best);
+    row.classList.toggle("ty-best", index === table.best && store.beats_constant !== false);
     row.classList.toggle("ty-selected", selected.has(trial));
     this.box.checked = selected.has(trial);
     this.box.setAttribute("aria-label", `Select trial ${trial}`);
