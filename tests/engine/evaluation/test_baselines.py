@@ -34,7 +34,8 @@ def data_of(task: Any, y: Any, *, weights: Any = None) -> Dataset:
     """Return a data set with these targets; its features do not matter."""
     outputs = y.shape[1] if y.ndim == 2 else len(np.unique(y))
     labels = NAMES[:outputs] if task != "regression" else ()
-    profile = Profile.model_construct(task=task, outputs=outputs, class_labels=labels)
+    described: dict[str, Any] = {"task": task, "outputs": outputs, "class_labels": labels}
+    profile = Profile.model_construct(**described)
     row_weights = None if weights is None else RowWeights.of_column("w", weights)
     x, nothing = np.zeros((len(y), 1), np.float32), np.arange(0)
     return Dataset(x, y, profile, Parts(TRAIN, HELD_OUT, nothing), "d", weights=row_weights)
@@ -83,7 +84,7 @@ def test_accuracy_is_that_of_the_most_frequent_class(classes: Any) -> None:
 def test_cross_entropy_is_that_of_the_frequencies_of_the_training_rows(classes: Any) -> None:
     expected = sklearn_metrics.log_loss(classes[HELD_OUT], dummy("prior", classes)[:, 1])
     loss = measured(data_of("binary", classes), "loss", loss="binary_crossentropy")
-    assert (loss.score, loss.low) == (pytest.approx(expected), None)
+    assert loss.score == pytest.approx(expected) and loss.low is None
     several = np.random.default_rng(2).choice(7, 100)
     expected = sklearn_metrics.log_loss(several[HELD_OUT], dummy("prior", several), labels=range(7))
     several_classes = data_of("multiclass", several)
@@ -160,7 +161,7 @@ def test_weights_of_rows_count_in_the_constant_and_in_its_score(classes: Any, nu
         dummy("most_frequent", classes, weights).argmax(axis=1),
         sample_weight=weights[HELD_OUT],
     )
-    assert (baseline.score, present(baseline.constant).value) == (pytest.approx(expected), "yes")
+    assert baseline.score == pytest.approx(expected) and present(baseline.constant).value == "yes"
     assert baseline.low is None, "weighted rows have no interval of a proportion"
     median = measured(data_of("regression", numbers, weights=weights), "mae")
     model = DummyRegressor(strategy="median").fit(np.zeros((60, 1)), numbers[TRAIN], weights[TRAIN])
@@ -239,7 +240,7 @@ def test_each_fold_has_its_own(table: DatasetFile, tmp_path: Path) -> None:
     (baseline,) = baselines_of(table, tmp_path, plans, search=search)
     spec = spec_of("noise", search=search)
     rows = rows_for(Turn(1, 2), load_dataset(table, present(spec.data)), spec).validation
-    assert (baseline.fold, baseline.score) == (2, pytest.approx(share_of_no(table, rows)))
+    assert baseline.fold == 2 and baseline.score == pytest.approx(share_of_no(table, rows))
 
 
 BINARY = """
@@ -255,11 +256,15 @@ def own_model(folder: Path, metrics: str) -> OwnCode:
     return own_code.code_in(folder / "code", text)
 
 
-def test_code_that_compiles_its_model_measures_it_itself(table: DatasetFile, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["accuracy", "binary_accuracy"])
+def test_code_that_compiles_its_model_measures_it_itself(
+    table: DatasetFile, tmp_path: Path, name: str
+) -> None:
     plans = (ExecutionPlan(execution=1, seed=1, wants_baseline=True),)
-    code = own_model(tmp_path, '["accuracy"]')
-    (baseline,) = baselines_of(table, tmp_path, plans, code=code)
+    code = own_model(tmp_path, f'["{name}"]')
+    (baseline,) = baselines_of(table, tmp_path, plans, code=code, metric=f"val_{name}")
     assert baseline.score == pytest.approx(share_of_no(table))
+    assert present(baseline.constant).describe() == "always 'no'" and baseline.low is not None
 
 
 def test_a_metric_that_only_the_code_knows_has_none(table: DatasetFile, tmp_path: Path) -> None:

@@ -22,6 +22,19 @@ MEANS = frozenset({"mse", "rmse", "r2"})
 """Losses and metrics for which no constant is better than the mean."""
 MEDIANS = frozenset({"mae"})
 FREQUENCIES = frozenset({"loss", "auc"})
+NAMES_OF_KERAS = {
+    "acc": "accuracy",
+    "binary_accuracy": "accuracy",
+    "categorical_accuracy": "accuracy",
+    "sparse_categorical_accuracy": "accuracy",
+    "top_k_categorical_accuracy": "top_5_accuracy",
+    "sparse_top_k_categorical_accuracy": "top_5_accuracy",
+    "mean_squared_error": "mse",
+    "root_mean_squared_error": "rmse",
+    "mean_absolute_error": "mae",
+    "r2_score": "r2",
+}
+"""Names that user code may give to our metrics."""
 
 
 class ConstantRow(NamedTuple):
@@ -44,19 +57,23 @@ def constant_rows(metric: str, loss: str, profile: Profile, y: Array, weights: W
         y: the training rows' targets, (rows, …).
         weights: for the training rows, (rows,); None if each counts once.
     """
+    metric = NAMES_OF_KERAS.get(metric, metric)
     if profile.task == "regression":
-        return _of_numbers(loss if metric == "loss" else metric, columns(y), weights)
+        return _of_numbers(metric, loss, columns(y), weights)
     if profile.task == "multilabel":
         return _of_labels(metric, profile, constant_prediction("multilabel", y, 1, 0, weights)[0])
     return _of_classes(metric, profile, constant_prediction(profile.task, y, 1, profile.outputs, weights)[0])
 
 
-def _of_numbers(measure: str, y: Floats, weights: Weights) -> list[ConstantRow]:
+def _of_numbers(metric: str, loss: str, y: Floats, weights: Weights) -> list[ConstantRow]:
+    if metric not in {"loss", *MEANS, *MEDIANS}:
+        return []
     mean, median = constant_prediction("regression", y, 1, 0, weights)[0], _medians(y, weights)
     rows = [
         ConstantRow(mean, Constant(kind="mean", value=_only(mean))),
         ConstantRow(median, Constant(kind="median", value=_only(median))),
     ]
+    measure = loss if metric == "loss" else metric
     return rows[:1] if measure in MEANS else rows[1:] if measure in MEDIANS else rows
 
 

@@ -12,7 +12,7 @@ from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.folds import Fold
 from workers.engine.errors import CodeFailure
-from workers.engine.evaluation.constants import ConstantRow, constant_rows
+from workers.engine.evaluation.constants import NAMES_OF_KERAS, ConstantRow, constant_rows
 from workers.engine.evaluation.intervals import wilson
 from workers.engine.evaluation.weighting import Weights
 from workers.engine.training.plan import EvaluationSet
@@ -82,7 +82,11 @@ def _interval(
     name: str, evaluation: EvaluationSet, dataset: Dataset, score: float
 ) -> tuple[float | None, float | None]:
     """Return the interval of an accuracy, which is a proportion of rows that count once."""
-    if name != "accuracy" or evaluation.weights is not None or dataset.task == "multilabel":
+    if (
+        NAMES_OF_KERAS.get(name, name) != "accuracy"
+        or evaluation.weights is not None
+        or dataset.task == "multilabel"
+    ):
         return None, None
     rows = len(evaluation.y)
     return wilson(round(score * rows), rows)
