@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.sections.baseline import Baseline
 from jobs.spec.sections.measures import LONGEST_NAME
 from jobs.spec.sections.pruning import Verdict
 from jobs.spec.space.search_space import Space, Value
@@ -221,6 +222,13 @@ class Declared(_Event):
     )
 
 
+class BaselineMeasured(_Event):
+    """The constant prediction's score on the validation rows of one of a trial's executions."""
+
+    type: Literal["baseline"] = "baseline"
+    baseline: Baseline
+
+
 class Result(_Event):
     """The task is done; the last event in a run that succeeded."""
 
@@ -266,6 +274,7 @@ RunnerEvent = Annotated[
     | ArtifactWritten
     | Warned
     | Declared
+    | BaselineMeasured
     | Result
     | Failed
     | Yielded,

@@ -24,6 +24,9 @@ class ExecutionPlan(Frozen):
         default=None, ge=1, description="the fold of a cross-validation that is held out"
     )
     checkpoints: tuple[CheckpointFolder, ...] = ()
+    wants_baseline: bool = Field(
+        default=False, description="whether the constant prediction's score on its rows is not known yet"
+    )
 
     def turn(self) -> Turn:
         """Return the execution's repeat and fold."""

@@ -14,11 +14,12 @@ from tests.factories import (
     make_dataset,
     make_experiment,
     make_job,
+    make_job_artifact,
     make_model,
     make_promotion,
     make_trials,
 )
-from tests.markup import text_of
+from tests.markup import one_line, text_of
 from tests.people import People, browser_of
 from tests.present import present
 from tests.web.searches import markup_of
@@ -279,3 +280,69 @@ def test_one_model_is_recommended_and_none_that_a_warning_tells_not_to_promote(
     assert recommended["why"] in text
     assert (f"Recommended model: {title} ." in text) if title else ("No model is recommended." in text)
     assert ("Do not promote it before you know why" in text) is (1 in doubted)
+
+
+def with_constant(search: Job, score: float, **fields: Any) -> None:
+    known = {"metric": "val_accuracy", "score": score, "constant": {"kind": "class", "value": "no"}, **fields}
+    Job.objects.filter(pk=search.pk).update(payload_json={**search.payload_json, "baselines": [known]})
+
+
+@pytest.mark.parametrize("state", ["running", "completed"])
+def test_a_search_that_learned_nothing_has_no_trophy_and_no_advice_to_go_on_with_it(
+    browser: Client, search: Job, state: str
+) -> None:
+    Job.objects.filter(pk=search.pk).update(state=state)
+    pages = (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/2")
+    assert all("#trophy" in markup_at(browser, path) for path in pages)
+    with_constant(search, 0.951)
+    markup, text = markup_at(browser, pages[0]), text_of(browser.get(pages[0]))
+    sentence = (
+        "No trial beats the constant prediction: always 'no' gives val_accuracy 0.951, the best trial 0.92."
+    )
+    assert sentence in text
+    for advice in ("Search a smaller range", "Widen the range", "Train the best two again", "more than luck"):
+        assert advice not in text
+    assert "#trophy" not in markup
+    if state == "completed":
+        assert "Look at the findings about the target" in text and "Change the experiment…" in text
+    of_trial = browser.get(pages[1])
+    assert "#trophy" not in markup_at(browser, pages[1])
+    assert "by val_accuracy, but not better than the constant prediction" in text_of(of_trial)
+    assert sentence in text_of(of_trial)
+
+
+def test_a_score_stands_beside_that_of_the_constant_prediction(browser: Client, search: Job) -> None:
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    with_constant(search, 0.62)
+    page = f"/jobs/{search.pk}"
+    assert "Constant prediction: 0.62 (always 'no')." in text_of(browser.get(page))
+    assert "#trophy" in markup_at(browser, page)
+    baseline = browser.get(f"/api/v1{page}/answer").json()["baseline"]
+    assert (baseline["value"], baseline["beaten"], baseline["remedy"]) == (0.62, True, "")
+
+
+def test_a_model_of_a_search_that_learned_nothing_is_not_recommended(
+    browser: Client, search: Job, people: People
+) -> None:
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    training = make_job(
+        experiment=search.experiment, project=people.project, by=people.owner, kind="train",
+        state="completed", parent=search, root=search, payload={"trial": 2, "values": {"units": 32}},
+        title="Retrain trial 2", results={"metrics": {"validation": {"accuracy": 0.92}}},
+    )  # fmt: skip
+    make_job_artifact(training, role="model")
+    page, page_of_training = f"/jobs/{search.pk}", f"/jobs/{training.pk}"
+    assert "Recommended model: Retrain trial 2 ." in text_of(browser.get(page))
+    primary = 'class="btn btn-primary btn-sm" title="Becomes the next version of'
+    assert all(primary in one_line(browser.get(path)) for path in (page, page_of_training))
+    with_constant(search, 0.951)
+    assert not any(primary in one_line(browser.get(path)) for path in (page, page_of_training))
+    assert "Register as…" in text_of(browser.get(page_of_training)), "it is still possible"
+    text = text_of(browser.get(page))
+    assert "No model is recommended." in text and "Recommended model" not in text
+    recommended = browser.get(f"/api/v1{page}/answer").json()["recommended"]
+    assert recommended["job"] is None and "No trial beats the constant prediction" in recommended["why"]
+
+
+def markup_at(browser: Client, path: str) -> str:
+    return browser.get(path).content.decode()

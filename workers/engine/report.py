@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, SupportsFloat
 
 from jobs.messages.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
+from jobs.spec.sections.baseline import Baseline
 from jobs.spec.sections.pruning import Curve, Verdict
 from jobs.spec.space.search_space import Space, Values
 
@@ -83,6 +84,9 @@ class Report(Protocol):
             values: their values in this trial.
             refused: why others cannot be searched, by name.
         """
+
+    def baseline(self, baseline: Baseline) -> None:
+        """Report the constant prediction's score on the validation rows of an execution."""
 
     def execution(
         self,

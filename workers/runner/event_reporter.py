@@ -10,6 +10,7 @@ from typing import Any
 from jobs.messages.events import (
     ArtifactWritten,
     Axis,
+    BaselineMeasured,
     CheckpointCommitted,
     Declared,
     ExecutionDone,
@@ -28,6 +29,7 @@ from jobs.messages.events import (
     Warned,
 )
 from jobs.messages.trial_marker import marker_of
+from jobs.spec.sections.baseline import Baseline
 from jobs.spec.sections.pruning import Curve, Verdict
 from jobs.spec.space.search_space import Space, Values
 from workers.engine.report import Request, finite_or_none
@@ -127,6 +129,9 @@ class EventReporter:
                 time=time.time(), trial=self._trial, rows=rows, values=dict(values), refused=dict(refused)
             )
         )
+
+    def baseline(self, baseline: Baseline) -> None:
+        self._writer.send(BaselineMeasured(time=time.time(), trial=self._trial, baseline=baseline))
 
     def execution(
         self,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jobs import clock, hints, store
 from jobs.actions.row_updates import update_rows
 from jobs.actions.runs import job_warnings, metrics
-from jobs.actions.search import rung_promotion, space_growth
+from jobs.actions.search import baselines, rung_promotion, space_growth
 from jobs.actions.storage import artifacts
 from jobs.actions.transition import move, move_trial_unlogged
 from jobs.errors import StaleState
@@ -25,6 +25,13 @@ MOST_RESUMED = 100
 Files = Mapping[str, store.StoredFile]
 RESULT_FIELDS = ("score", "best_epoch", "epochs", "metrics", "best")
 """Fields in an execution's last event that are stored in its row."""
+_UNPUBLISHED = (
+    contract.Declared,
+    contract.BaselineMeasured,
+    contract.Result,
+    contract.Failed,
+    contract.Yielded,
+)
 
 
 class Recorded(NamedTuple):
@@ -142,6 +149,8 @@ class _Recorder:
                 job_warnings.add_warning(self.attempt.job_id, code=event.code, message=event.message)
             case contract.Declared() if event.trial is not None:
                 space_growth.record_declaration(self.trials[event.trial], event)
+            case contract.BaselineMeasured() if event.trial is not None:
+                baselines.record_baseline(self.trials[event.trial], event.baseline)
         return self.public(event)
 
     def _move_trial(self, trial: Trial, event: contract.TrialBegun | contract.TrialDone) -> Event | None:
@@ -282,7 +291,7 @@ class _Recorder:
 
     def public(self, event: contract.RunnerEvent) -> Event | None:
         """Return the event for readers, or None if another event already shows it."""
-        if isinstance(event, contract.Declared | contract.Result | contract.Failed | contract.Yielded):
+        if isinstance(event, _UNPUBLISHED):
             return None
         who: Event = {"job": self.attempt.job_id, "attempt": self.attempt.number}
         if isinstance(event, contract.Points):

@@ -55,6 +55,13 @@ class ColumnsOut(TypedDict):
     waiting: Annotated[dict[str, str], Field(description="Why trials wait, by number.")]
     front: Annotated[list[int], Field(description="Numbers of the trials on the Pareto front.")]
     answers: Annotated[dict[str, int], Field(description="Which trial's scores a trial has, by number.")]
+    beats_constant: Annotated[
+        bool | None,
+        Field(
+            description="Whether the best trial is better than the constant prediction; null if unknown. See "
+            "`baseline` in the search's answer."
+        ),
+    ]
     number: list[int]
     state: Codes
     score: list[float | None]
@@ -172,6 +179,22 @@ class TemplateResultOut(Answer):
     defaults_state: str | None = Field(description="Its state: one that was pruned or failed has no score.")
 
 
+class BaselineOut(Answer):
+    """The constant prediction, which ignores the features, beside the best trial on the same rows."""
+
+    value: float = Field(
+        description="Its score; with cross-validation the mean over the best trial's trainings."
+    )
+    constant: str = Field(description="The prediction for every row, such as: always 'no'.")
+    beaten: bool = Field(description="Whether the best trial is better.")
+    may_be_chance: bool = Field(
+        description="Whether it is better by so little that the choice of validation rows may explain it: "
+        "inside the 95 % interval of the constant's accuracy."
+    )
+    text: str = Field(description="The comparison in sentences.")
+    remedy: str = Field(description="What may help; empty if it is beaten.")
+
+
 class RecommendedOut(Answer):
     """The one model to use of those that the steps after a search made."""
 
@@ -187,6 +210,12 @@ class AnswerOut(Answer):
     scoring: ScoringOut
     best: RankedTrialOut | None = Field(description="Null while no trial has a score.")
     next: RankedTrialOut | None = Field(description="The best trial with other values.")
+    baseline: BaselineOut | None = Field(
+        description="The constant prediction; null if it is unknown: an earlier release ran the search, it "
+        "has several objectives, or code of users computes a metric of its own. If it is not beaten, nothing "
+        "that builds on the best trial is proposed: `repeats` is null, `smaller_range`, `at_edge` and "
+        "`at_declared_edge` are empty, and no model is recommended."
+    )
     lead: LeadOut | None = Field(description="Null with several objectives, or without a next trial.")
     repeats: int | None = Field(
         description="How many executions `repeat` gives the best two by default; null if it is not possible."

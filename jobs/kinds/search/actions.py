@@ -15,8 +15,9 @@ from jobs.kinds.search.facts import SEARCH
 from jobs.kinds.search.payload import SearchPayload
 from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
-from jobs.queries.search import learning_curves, outcomes, search_time
+from jobs.queries.search import baseline, learning_curves, outcomes, search_time
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.evaluation import Turn
 from jobs.spec.space.values import apply_values
 from jobs.states import TRIAL_FINAL
 
@@ -44,7 +45,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
             spec=spec,
             objective=outcomes.objective_of(attempt.job),
             dataset=dataset_if_any(attempt.job),
-            trials=tuple(_trial_plan(trial, spec, top) for trial in trials),
+            trials=tuple(_trial_plan(trial, spec, top, attempt.job) for trial in trials),
             curves=learning_curves.curves_of_search(attempt.job),
         )
 
@@ -91,7 +92,7 @@ def _is_time_over(root: Job) -> bool:
 
 
 # `trial` is a Trial. Its type is Any because mypy does not know the attributes that `Prefetch` adds.
-def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
+def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None, root: Job) -> TrialPlan:
     """Return a trial's plan with its open executions as `todo` and its checkpoints as `kept`.
 
     The trial waits when a rung ends, except the highest, which ends at epoch `top`.
@@ -111,6 +112,7 @@ def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
                 seed=execution.seed,
                 repeat=execution.repeat,
                 fold=execution.fold,
+                wants_baseline=baseline.is_wanted(root, Turn(execution.repeat, execution.fold)),
                 checkpoints=checkpoint_folders(
                     row for row in trial.kept if row.execution == execution.number
                 ),

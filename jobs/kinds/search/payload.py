@@ -4,6 +4,8 @@ from pydantic import Field
 
 from jobs.kinds.base import Payload
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.baseline import Baseline
+from jobs.spec.sections.evaluation import Turn
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.sections.space_growth import FoundHyperparameter, whole_values, with_rows
 from jobs.spec.space.search_space import Space, Value, Values
@@ -19,6 +21,7 @@ class SearchPayload(Payload):
         beyond_space: how many trials by the algorithm are outside a narrowed space.
         has_whole_space: whether a search with own code has the whole space that the code declares.
         found: hyperparameters that trials have found, in the order in which they were added.
+        baselines: the constant prediction's scores, one for each part of the evaluation that was measured.
     """
 
     exhausted: bool = False
@@ -27,6 +30,13 @@ class SearchPayload(Payload):
     beyond_space: int | None = None
     has_whole_space: bool = False
     found: tuple[FoundHyperparameter, ...] = ()
+    baselines: tuple[Baseline, ...] = ()
+
+    def baseline_of(self, turn: Turn) -> Baseline | None:
+        """Return the constant prediction's score in one part of the evaluation; None if it is not known."""
+        # Without folds, all repeats have the same rows.
+        part = Turn(turn.repeat if turn.fold is not None else 1, turn.fold)
+        return next((one for one in self.baselines if (one.repeat, one.fold) == part), None)
 
     def found_rows(self) -> Space:
         """Return the hyperparameters that trials have added to the space."""

@@ -6,6 +6,7 @@ from statistics import fmean
 
 from jobs.answers.search.search_results import (
     AnswerOut,
+    BaselineOut,
     LeadOut,
     RankedTrialOut,
     RecommendedOut,
@@ -14,6 +15,7 @@ from jobs.answers.search.search_results import (
 from jobs.models import Execution, Job, Trial
 from jobs.queries.code import dry_builds
 from jobs.queries.search import (
+    baseline,
     importance,
     lead,
     outcomes,
@@ -47,20 +49,36 @@ def answer_of_search(search: Job) -> AnswerOut:
     ranked = list(outcomes.best_trials(search, limit=2))
     how = scoring.scoring_of_search(search)
     best = ranked[0] if ranked else None
-    at_edge = bounds_at_best(spec.space, best.values) if best is not None else {}
+    compared = baseline.compare_with_constant(search, best)
+    # Around values that are no better than a constant prediction, there is nothing to look for.
+    base = best if compared is None or compared.is_beaten else None
+    at_edge = bounds_at_best(spec.space, base.values) if base is not None else {}
     return AnswerOut(
         over=is_over(search),
         scoring=ScoringOut(metric=how.metric, direction=how.direction, rows=how.rows, text=how.text),
         best=ranked_trial_out(best) if best is not None else None,
         next=ranked_trial_out(ranked[1]) if len(ranked) > 1 else None,
+        baseline=baseline_out(compared) if compared is not None else None,
         lead=_lead_out(search, spec, ranked),
-        repeats=repeats_to_offer(search, ranked),
-        smaller_range=_describe_smaller_space(search, spec, best) if best is not None else [],
+        repeats=repeats_to_offer(search, ranked) if base is not None else None,
+        smaller_range=_describe_smaller_space(search, spec, base) if base is not None else [],
         at_edge=[*at_edge],
         at_declared_edge=_declared_at_bound(search, at_edge) if at_edge else [],
         importance=importance.importance_out(search),
         recommended=_recommended_out(search),
         templates=templates_tried.template_results(search),
+    )
+
+
+def baseline_out(compared: baseline.Comparison) -> BaselineOut:
+    """Return the constant prediction, as the API represents it."""
+    return BaselineOut(
+        value=compared.score,
+        constant=compared.constant.describe(),
+        beaten=compared.is_beaten,
+        may_be_chance=compared.may_be_chance,
+        text=compared.describe(),
+        remedy="" if compared.is_beaten else baseline.REMEDIES,
     )
 
 

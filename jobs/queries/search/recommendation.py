@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobs.kinds.ensemble.payload import EnsembleResult, member_name
 from jobs.models import Job
-from jobs.queries.search import outcomes
+from jobs.queries.search import baseline, outcomes
 from jobs.spec.sections.search import Objective
 from jobs.states import FINAL, JobState
 
@@ -37,6 +37,9 @@ def recommend_model(root: Job) -> Recommendation | None:
     trained = sorted((job for job in completed if job.facts.trains), key=lambda job: job.ordinal)
     if not trained:
         return None
+    compared = baseline.comparison_of_search(root)
+    if compared is not None and not compared.is_beaten:
+        return Recommendation(None, compared.describe())
     sound = [job for job in trained if not is_doubted(job)]
     ensemble = next((job for job in completed if job.facts.candidate == "ensemble"), None)
     if ensemble is not None and _is_advisable(ensemble, trained):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jobs.models import Execution, Job
 from jobs.queries.runs import events
-from jobs.queries.search import outcomes, running_executions, waiting
+from jobs.queries.search import baseline, outcomes, running_executions, waiting
 from jobs.queries.search.algorithm_state import found_hyperparameters
 from jobs.spec.space.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.states import TrialState
@@ -69,6 +69,7 @@ def read_columns(search: Job, *, after: str | None = None) -> Columns:
     trials = list(rows.values_list(*_FIELDS, as_text("values")))
     running = running_executions.running_in_search(search)
     found_by = {one.name: {"found_by": one.trial} for one in found_hyperparameters(search)}
+    compared = baseline.comparison_of_search(search)
     columns = {
         "cursor": head,
         "whole": numbers is None,
@@ -80,6 +81,7 @@ def read_columns(search: Job, *, after: str | None = None) -> Columns:
         "space": [_parameter_out(parameter) | found_by.get(parameter.name, {}) for parameter in space],
         "waiting": waiting.waiting_reasons(search),
         **_pareto_front_and_answers(search),
+        "beats_constant": compared.is_beaten if compared is not None else None,
         **_trial_fields(trials, space),
         **_execution_columns([row[_FIELDS.index("pk")] for row in trials], executions, running),
         "under_way": _running_epochs(running),

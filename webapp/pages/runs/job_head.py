@@ -19,7 +19,7 @@ from jobs.queries.runs import lost_work, phases, queue
 from jobs.queries.runs import restarts as restart_queries
 from jobs.queries.runs.lost_work import LostWork
 from jobs.queries.runs.restarts import Restart
-from jobs.queries.search import ensembles, outcomes, scoring, trials, waiting
+from jobs.queries.search import baseline, ensembles, outcomes, scoring, trials, waiting
 from jobs.queries.search.algorithm_state import found_hyperparameters
 from jobs.queries.search.scoring import Scoring
 from jobs.spec.sections.search import Objective
@@ -58,6 +58,7 @@ class JobHead(Context):
     commands: set[str]
     may_kill_runner: bool
     unregistered: str
+    is_register_quiet: bool
     is_final: bool
     restarts: list[Restart]
     is_search: bool
@@ -123,6 +124,7 @@ def _job_head(
         and row.state in (JobState.STARTING, JobState.RUNNING)
         and access.can(request.user, row.project, Action.MANAGE),
         unregistered=unregistered if may_register else "",
+        is_register_quiet=bool(unregistered) and _has_learned_nothing(_root_of(row)),
         is_final=row.state in FINAL,
         restarts=restarts,
         is_search=row.facts.has_trials,
@@ -141,6 +143,12 @@ def _job_head(
 def _root_of(row: Job) -> Job:
     # A root names itself, and need not be read again.
     return row if row.root_id == row.pk or row.root is None else row.root
+
+
+def _has_learned_nothing(root: Job) -> bool:
+    """Return whether no trial of a search beats the constant prediction: registering is not advised then."""
+    compared = baseline.comparison_of_search(root)
+    return compared is not None and not compared.is_beaten
 
 
 def _unregistered_digest(row: Job, results: ResultsOut) -> str:

@@ -9,13 +9,14 @@ from django.utils.module_loading import import_string
 
 from jobs.answers.search.search_results import (
     AnswerOut,
+    BaselineOut,
     ImportanceOut,
     RankedTrialOut,
     TemplateResultOut,
 )
 from jobs.kinds.base import ChosenTrials
 from jobs.messages.analysis import ImportanceAnswer
-from jobs.models import Job, ModelVersion
+from jobs.models import Job, ModelVersion, Trial
 from jobs.queries.code import dry_builds, sandboxes
 from jobs.queries.data import datasets
 from jobs.queries.registry import registry, versions
@@ -23,6 +24,7 @@ from jobs.queries.runs import evaluations, model_reports
 from jobs.queries.runs.model_reports import StoredReport
 from jobs.queries.search import (
     answer,
+    baseline,
     outcomes,
     recommendation,
     retrained_models,
@@ -162,10 +164,16 @@ class SearchAnswer(Context):
     templates_tried: list[TemplateResultOut]
     ranked: RankedTrialOut | None
     tied: list[int]
+    baseline: BaselineOut | None = None
     verdict: Verdict | None = None
     importance: ImportanceOut | None = None
     bars: Sequence[tuple[str, float, bool, Tendency]] = ()
     widens: Sequence[str] = ()
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether the best trial is not known to be as bad as a constant prediction."""
+        return self.baseline is None or self.baseline.beaten
 
 
 def _search_contexts(request: Request, row: Job) -> tuple[Context, ...]:
@@ -176,9 +184,13 @@ def _search_contexts(request: Request, row: Job) -> tuple[Context, ...]:
         ranked = answer.ranked_trial_out(best) if best is not None else None
         tried = templates_tried.template_results(row)
         preliminary = SearchAnswer(
-            answer=None, templates_tried=tried, ranked=ranked, tied=_tied_trials(row, ranked)
+            answer=None,
+            templates_tried=tried,
+            ranked=ranked,
+            tied=_tied_trials(row, ranked),
+            baseline=_baseline_out(row, best),
         )
-        return (preliminary, *_next_steps(request, row, ranked, may_run=may_run))
+        return (preliminary, *_next_steps(request, row, ranked, preliminary.is_useful, may_run=may_run))
     importance = analysis.importance_of(row)
     # Stored as JSON, and not read into its class by the query.
     result = importance.result and ImportanceAnswer.model_validate(importance.result)
@@ -187,12 +199,18 @@ def _search_contexts(request: Request, row: Job) -> tuple[Context, ...]:
         templates_tried=search_answer.templates,
         ranked=search_answer.best,
         tied=_tied_trials(row, search_answer.best),
+        baseline=search_answer.baseline,
         verdict=verdict_on_lead(search_answer),
         importance=importance,
         bars=_importance_bars(result) if result else [],
         widens=[name for name in search_answer.at_edge if name not in search_answer.at_declared_edge],
     )
-    return (final, *_next_steps(request, row, search_answer.best, may_run=may_run))
+    return (final, *_next_steps(request, row, search_answer.best, final.is_useful, may_run=may_run))
+
+
+def _baseline_out(row: Job, best: Trial | None) -> BaselineOut | None:
+    compared = baseline.compare_with_constant(row, best)
+    return answer.baseline_out(compared) if compared is not None else None
 
 
 def _tied_trials(row: Job, best: RankedTrialOut | None) -> list[int]:
@@ -223,13 +241,13 @@ class RegistrationChoice(Context):
 
 
 def _next_steps(
-    request: Request, row: Job, best: RankedTrialOut | None, *, may_run: bool
+    request: Request, row: Job, best: RankedTrialOut | None, is_useful: bool, *, may_run: bool
 ) -> tuple[NextSteps, RegistrationChoice]:
     if best is None:
         return NextSteps(), RegistrationChoice()
     training = retrained_models.retrained_step(row, best.number)
     best_model = _model_of(request, training) if training is not None else None
-    to_register = _model_to_register(request, row, best_model)
+    to_register = _model_to_register(request, row, best_model) if is_useful else None
     may_train = may_run and row.experiment_id is not None
     unsaved = dry_builds.why_unsaved(row)
     can_register = may_train and not unsaved and (best_model is None or to_register is not None)

@@ -19,9 +19,10 @@ from jobs.queries.data import datasets
 from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import phases, restarts
 from jobs.queries.runs.restarts import Restart
+from jobs.queries.search import baseline, outcomes, scoring, trial_decisions, trial_details, waiting
 from jobs.queries.search import ensembles as ensemble_queries
-from jobs.queries.search import outcomes, scoring, trial_decisions, trial_details, waiting
 from jobs.queries.search import trials as queries
+from jobs.queries.search.baseline import Comparison
 from jobs.queries.search.ensembles import Candidate
 from jobs.queries.search.scoring import Scoring
 from jobs.queries.search.trial_decisions import Decision, RungPosition
@@ -77,6 +78,7 @@ class TrialPage(Context):
     trial: Trial
     detail: TrialOut
     best: Trial | None
+    compared: Comparison | None
     job: Job
     is_final: bool
     is_over: bool
@@ -121,6 +123,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         trial=row,
         detail=queries.trial_out(row, best=best.number if best else None),
         best=best,
+        compared=baseline.compare_with_constant(row.job, best),
         job=row.job,
         is_final=row.job.state in FINAL,
         is_over=row.state in TRIAL_FINAL,

@@ -27,7 +27,12 @@ class Verdict(NamedTuple):
 
 
 def verdict_on_lead(answer: AnswerOut) -> Verdict | None:
-    """Judge whether the best trial's lead is more than luck; None with several objectives."""
+    """Judge whether the best trial's lead is more than luck; None with several objectives.
+
+    None also if no trial beats the constant prediction: then it does not matter which of them is better.
+    """
+    if answer.baseline is not None and not answer.baseline.beaten:
+        return None
     if answer.next is None:
         return Verdict("info-circle", "", "Only one configuration has a score, so there is no lead to judge.")
     if answer.lead is None:

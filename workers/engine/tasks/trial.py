@@ -6,13 +6,14 @@ next task resumes from them as if it had not stopped.
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jobs.messages.events import TrialEnd
 from jobs.messages.task import required
 from jobs.messages.training import TrialPlan, TrialTask
+from jobs.spec.sections.evaluation import Turn
 from workers.engine.data.dataset import Dataset
 from workers.engine.models import base_models
 from workers.engine.models.own_code.in_use import using_code
@@ -26,6 +27,15 @@ from workers.engine.training.progress import TrialProgress
 
 MODEL_CACHE = ModelCache()
 """Models built by this process. A runner works for one search."""
+
+
+class _Shared(NamedTuple):
+    """What all trials of a task share; see `TrialContext`."""
+
+    task: TrialTask
+    dataset: Dataset
+    rivals: pruning.RivalCurves
+    measured: set[Turn]
 
 
 def run(task: TrialTask, report: Report) -> dict[str, Any]:
@@ -43,23 +53,19 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
     base_models.provide(task.base_model)
     with announced_to(report.phase):
         dataset = MODEL_CACHE.load(required(task.dataset), task.spec, task.in_memory_bytes)
-    rivals = pruning.RivalCurves(task.curves, report.curves)
+    shared = _Shared(task, dataset, pruning.RivalCurves(task.curves, report.curves), set())
     with using_code(task.code, Path(task.folder)):
-        results = [
-            _run_trial(task, trial, dataset, report.for_trial(trial.number), rivals) for trial in task.trials
-        ]
+        results = [_run_trial(shared, trial, report.for_trial(trial.number)) for trial in task.trials]
     return {"trials": [result for result in results if result is not None]}
 
 
-def _run_trial(
-    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, rivals: pruning.RivalCurves
-) -> dict[str, Any] | None:
+def _run_trial(shared: _Shared, trial: TrialPlan, report: Report) -> dict[str, Any] | None:
     """Train one trial and report its start and end; return None if it failed."""
     # Between trials nothing is in progress: the remaining trials wait again, without a restart being counted.
     if (request := report.request()) in ("pause", "stop"):
         raise TaskInterrupted(request)
     report.trial_started()
-    result = result_or_failure(report, lambda: _train(task, trial, dataset, report, rivals))
+    result = result_or_failure(report, lambda: _train(shared, trial, report))
     if result is None:
         return None
     verdict = result["verdict"]
@@ -72,9 +78,7 @@ def _run_trial(
     return result | {"verdict": None if verdict is None else verdict.model_dump()}
 
 
-def _train(
-    task: TrialTask, trial: TrialPlan, dataset: Dataset, report: Report, rivals: pruning.RivalCurves
-) -> dict[str, Any]:
+def _train(shared: _Shared, trial: TrialPlan, report: Report) -> dict[str, Any]:
     """Train a trial's unfinished executions. Each one's score is the objective at its best epoch.
 
     If one is pruned, the trial is pruned and the remaining executions are not trained. The curves from ended
@@ -86,7 +90,8 @@ def _train(
         best execution's checkpoint is enough.
     """
     progress = TrialProgress(report, [plan.execution for plan in trial.executions], trial.epochs)
-    context = TrialContext(task, trial, dataset, MODEL_CACHE, report, progress, rivals)
+    task, dataset, rivals, measured = shared
+    context = TrialContext(task, trial, dataset, MODEL_CACHE, report, progress, rivals, measured)
     done: list[Execution] = []
     verdict = None
     for ended in lockstep.train([Execution(plan, context) for plan in trial.executions]):

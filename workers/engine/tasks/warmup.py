@@ -15,6 +15,7 @@ from jobs.messages.task import DatasetFile
 from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.baseline import Baseline
 from jobs.spec.sections.pruning import Curve, Verdict
 from jobs.spec.sections.search import Objective
 from jobs.spec.space.search_space import Space, Values
@@ -81,6 +82,9 @@ class NullReport:
 
     def declared(self, rows: Space, values: Values, refused: Mapping[str, str]) -> None:
         """See `Report.declared`."""
+
+    def baseline(self, baseline: Baseline) -> None:
+        """See `Report.baseline`."""
 
     def execution(
         self,

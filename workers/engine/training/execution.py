@@ -9,19 +9,21 @@ from typing import Any, NamedTuple
 from jobs.messages.events import ExecutionState
 from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.spec.sections import monitors
+from jobs.spec.sections.evaluation import Turn
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
-from workers.engine.data.folds import rows_for
+from workers.engine.data.folds import Fold, rows_for
 from workers.engine.errors import CodeFailure, EngineError, NanObjective
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.training import checkpoint, pruning
+from workers.engine.training.baselines import measure_baseline
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.checkpointing import Checkpointer
 from workers.engine.training.declarations import report_declared
 from workers.engine.training.early_stopping import BestTracker
 from workers.engine.training.model_cache import ModelCache
-from workers.engine.training.plan import TrainingPlan, TrainingResult
+from workers.engine.training.plan import EvaluationSet, TrainingPlan, TrainingResult
 from workers.engine.training.prepare import Prepared, check_metric_name, check_monitor
 from workers.engine.training.progress import TrialProgress
 from workers.engine.training.training import Training
@@ -38,6 +40,7 @@ class TrialContext(NamedTuple):
         report: for this trial's events.
         progress: sums up the executions' epochs.
         rivals: learning curves for the pruner.
+        measured: the parts of the evaluation whose constant prediction the task has measured.
     """
 
     task: TrialTask
@@ -47,6 +50,7 @@ class TrialContext(NamedTuple):
     report: Report
     progress: TrialProgress
     rivals: pruning.RivalCurves
+    measured: set[Turn]
 
 
 class Execution:
@@ -94,10 +98,13 @@ class Execution:
             fence=task.fence,
             execution=self.plan.execution,
         )
-        self.training = prepared.training(self._training_plan(prepared, rows.validation))
+        plan = self._training_plan(prepared, rows.validation)
+        self.training = prepared.training(plan)
         snapshot = self._read_newest_checkpoint()
         with self._report_failure():
             self.training.start(snapshot)
+        if plan.validation is not None:
+            self._report_baseline(plan.validation, dataset, rows)
 
     def _prepare(self, dataset: Dataset, rows: Array) -> Prepared:
         """Build the model.
@@ -114,6 +121,17 @@ class Execution:
             if failure.hyperparameters is not None:
                 report_declared(report, trial.spec, failure.hyperparameters)
             raise
+
+    def _report_baseline(self, evaluation: EvaluationSet, dataset: Dataset, rows: Fold) -> None:
+        """Measure the constant prediction, unless it is known or an earlier execution has done so."""
+        turn, measured = self.plan.turn(), self.context.measured
+        part = Turn(turn.repeat if turn.fold is not None else 1, turn.fold)
+        if not self.plan.wants_baseline or part in measured:
+            return
+        measured.add(part)
+        with announced_to(self.context.report.phase):
+            baseline = measure_baseline(self.context.task.objective, part, evaluation, dataset, rows)
+        self.context.report.baseline(baseline)
 
     @property
     def is_finished(self) -> bool:

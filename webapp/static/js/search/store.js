@@ -79,6 +79,8 @@ export class Store extends EventTarget {
   front = new Set();
   /** @type {Record<number, number>} number → the trial whose scores it has */
   answers = {};
+  /** Whether the best trial is better than the constant prediction; null if unknown. @type {boolean | null} */
+  beats_constant = null;
   /** @type {Record<number, Record<number, Reached>>} number of a running trial → execution → its epoch */
   under_way = {};
   /** What `epochs` counts: epochs, or the steps of a script. */
@@ -171,6 +173,7 @@ export class Store extends EventTarget {
       waiting: body.waiting,
       front: new Set(body.front),
       answers: body.answers,
+      beats_constant: body.beats_constant,
       under_way: body.under_way,
     });
     const places = body.number.map((trial) => {

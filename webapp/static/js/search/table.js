@@ -328,7 +328,7 @@ class Line {
     const { store, selected } = table.view;
     const trial = store.number[index];
     row.dataset.trial = String(trial);
-    row.classList.toggle("ty-best", index === table.best);
+    row.classList.toggle("ty-best", index === table.best && store.beats_constant !== false);
     row.classList.toggle("ty-selected", selected.has(trial));
     this.box.checked = selected.has(trial);
     this.box.setAttribute("aria-label", `Select trial ${trial}`);
@@ -352,11 +352,14 @@ class Line {
    */
   mark(best, tags) {
     const shown = Object.keys(tags).filter((tag) => tags[tag]);
-    const key = `${best} ${shown}`;
+    const { store } = this.table.view;
+    const isNoBetter = store.beats_constant === false;
+    const key = `${best} ${isNoBetter} ${shown}`;
     if (this.shownMarks === key) return;
     this.shownMarks = key;
-    const by = `best by ${this.table.view.store.objective.metric}`;
-    const trophy = best ? el("span", { title: by }, icon("trophy"), el("span", { class: "visually-hidden" }, by)) : "";
+    const by = `best by ${store.objective.metric}${isNoBetter ? ", but not better than the constant prediction" : ""}`;
+    const name = el("span", { class: "visually-hidden" }, by);
+    const trophy = best ? el("span", { title: by }, icon(isNoBetter ? "alert-triangle" : "trophy"), name) : "";
     this.marks.replaceChildren(trophy, ...shown.flatMap((tag) => [el("span", { class: "ty-tag" }, tag), " "]));
   }
 

@@ -51,6 +51,7 @@ export interface ColumnsAnswer {
   waiting: Record<number, string>;
   front: number[];
   answers: Record<number, number>;
+  beats_constant: boolean | null;
   under_way: Record<number, Record<number, Reached>>;
 }
 
