@@ -26,6 +26,7 @@ from workers.code_reader.definitions import Definitions
 from workers.code_reader.described_search import TEMPLATES, notices_of_templates, searches_of, training_of
 from workers.code_reader.files import SourceFile, collect
 from workers.code_reader.limits import Budget
+from workers.code_reader.missing_packages import Surroundings, surroundings_of
 from workers.code_reader.modules import Module, Unreadable
 from workers.code_reader.notebooks import Notebook
 from workers.code_reader.tensorflow_imports import TENSORFLOW, notices_of_tensorflow, with_keras
@@ -43,7 +44,7 @@ def read(request: ReadRequest) -> Reading:
     """
     files, left_out = collect(request.files, keeps_paths=request.definitions_only)
     if request.definitions_only:
-        files = [_with_definitions_only(file) for file in files]
+        files = _with_definitions_only(files)
     folder = Path(request.into)
     for number, file in enumerate(files):
         # Never by the name that the sender gave.
@@ -114,16 +115,27 @@ def _of_notebook(entry: CodeEntry) -> CodeEntry:
     return entry.model_copy(update={"note": note})
 
 
-def _with_definitions_only(file: SourceFile) -> SourceFile:
-    """Return a file without the statements that run when it is imported, if it has such."""
-    if not file.is_python or len(file.body) > MAX_PARSED_BYTES:
-        return file
-    try:
-        module = Module.parse(file)
-    except Unreadable:
-        return file
-    notebook = Notebook(module)
-    if notebook.runs or module.magics:
+def _with_definitions_only(files: list[SourceFile]) -> list[SourceFile]:
+    """Return the files without the statements that run when they are imported, if they have such."""
+    problems: list[CodeProblem] = []
+    modules, _ = _parse([file for file in files if file.is_python])
+    entries = _entries(modules, problems)
+    by_path = _surroundings(modules, entries, _packages(files, problems))
+    return [_definitions_of(file, by_path[file.path]) if file.path in by_path else file for file in files]
+
+
+def _surroundings(
+    modules: list[Module], entries: list[CodeEntry], packages: CodePackages | None
+) -> dict[str, Surroundings]:
+    """Return which parts of each file are needed, by its path."""
+    brings = packages is not None and bool(packages.requirements)
+    return {each.path: surroundings_of(each, modules, entries, brings_packages=brings) for each in modules}
+
+
+def _definitions_of(file: SourceFile, surroundings: Surroundings) -> SourceFile:
+    module = Module.parse(file)
+    notebook = Notebook(module, surroundings)
+    if notebook.leaves_out:
         text = notebook.text()
         file = SourceFile(file.path, text.encode(), text)
         module = Module.parse(file)
@@ -148,16 +160,17 @@ def _notebooks(
     runs: list[CodeNotice] = []
     lost: list[CodeNotice] = []
     searches: list[CodeSearch] = []
+    surroundings = _surroundings(modules, entries, packages)
     for module in modules:
         try:
-            notebook = Notebook(module)
+            notebook = Notebook(module, surroundings[module.path])
             if module.path not in scripts:
                 lost += notebook.own_tuners()
             if module.path not in imported and not module.magics and not notebook.trained:
                 continue
             if not brings_tensorflow:
-                runs += islice(notices_of_tensorflow(module), MAX_FOUND)
-            if notebook.runs or module.magics:
+                runs += islice(notebook.replaced_imports(), MAX_FOUND)
+            if notebook.leaves_out:
                 runs += islice(notebook.notices(), MAX_FOUND)
                 lost += notebook.lost_names()
                 lost += notebook.models()
