@@ -133,7 +133,7 @@ tuner.search(x, y, epochs=N, batch_size=64)
     assert search.model_dump(exclude_defaults=True) == {
         "path": "model.py", "line": 8, "tuner": "BayesianOptimization", "entry": "Net", "metric": "val_f1",
         "direction": "max", "max_trials": 7, "executions": 2, "seed": 3, "batch_size": 64,
-        "left_out": ["tune_new_entries", "epochs"],
+        "left_out": ["tune_new_entries=False: fix the other hyperparameters in the form", "epochs"],
     }  # fmt: skip
 
 

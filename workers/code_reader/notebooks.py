@@ -99,7 +99,7 @@ class Notebook:
                 yield self._notice(node.lineno, self._module.line(node.lineno))
 
     def replaced_imports(self) -> Iterator[CodeNotice]:
-        """Yield the imports from TensorFlow that become those of Keras, apart from those that are left out."""
+        """Yield the imports from TensorFlow that become those of Keras, and are not left out."""
         lines = {node.lineno for node in self._module.tree.body if id(node) in self.unreached}
         return (notice for notice in notices_of_tensorflow(self._module) if notice.line not in lines)
 

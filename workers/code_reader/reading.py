@@ -29,6 +29,7 @@ from workers.code_reader.limits import Budget
 from workers.code_reader.missing_packages import Surroundings, surroundings_of
 from workers.code_reader.modules import Module, Unreadable
 from workers.code_reader.notebooks import Notebook
+from workers.code_reader.own_loops import notices_of_loops, own_loops, script_of_loop
 from workers.code_reader.tensorflow_imports import TENSORFLOW, notices_of_tensorflow, with_keras
 from workers.code_reader.undefined_names import undefined_names
 
@@ -60,7 +61,12 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     modules, problems = _parse([file for file in files if file.is_python])
     entries = _entries(modules, problems)
     code_packages = _packages(files, problems)
-    runs, searches, lost = _notebooks(modules, entries, code_packages)
+    scripts, loops = _loops(modules, entries)
+    started = {script.path for script in scripts}
+    imported = [module for module in modules if module.path not in started]
+    runs, searches, lost = _notebooks(imported, entries, code_packages)
+    entries += scripts
+    lost = loops + lost
     is_unread = any(problem.path.endswith(".py") for problem in problems)
     if not entries and not lost and modules and not is_unread:
         message = f"nothing that Trainyard can use was found; it looks for {LOOKED_FOR}"
@@ -107,6 +113,24 @@ def _entries(modules: list[Module], problems: list[CodeProblem]) -> list[CodeEnt
             message = "is nested too deeply to look for anything in it"
             problems.append(CodeProblem(path=module.path, message=message))
     return entries
+
+
+def _loops(modules: list[Module], entries: list[CodeEntry]) -> tuple[list[CodeEntry], list[CodeNotice]]:
+    """Return the files that train by loops of their own as scripts, and notices about these loops."""
+    scripts: list[CodeEntry] = []
+    notices: list[CodeNotice] = []
+    known = {entry.path for entry in entries if entry.kind in ("build_model", "hypermodel", "script")}
+    for module in modules:
+        try:
+            loops = own_loops(module) if module.path not in known else []
+            if not loops or Notebook(module).functions():
+                continue
+            notices += islice(notices_of_loops(module, loops), MAX_FOUND)
+            script = script_of_loop(module, loops)
+            scripts += [script] if script is not None else []
+        except (RecursionError, MemoryError):
+            continue
+    return scripts, notices
 
 
 def _of_notebook(entry: CodeEntry) -> CodeEntry:
