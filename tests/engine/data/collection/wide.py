@@ -1,0 +1,25 @@
+"""Tables with many columns that have the same fault."""
+
+from tests.engine.data.collection.case import TableCase, csv_rows
+
+COLUMNS, ROWS = 30, 40
+NAMES = [f"c{place}" for place in range(COLUMNS)]
+
+
+def _wide(name: str, values: list[str], **expected: tuple[str, ...]) -> TableCase:
+    """Return a table whose columns have the same values, each with a digit of its own."""
+    rows = [
+        [*(value.format(place) for place in range(COLUMNS)), str(i % 2)] for i, value in enumerate(values)
+    ]
+    content = csv_rows(",".join([*NAMES, "y"]), *map(",".join, rows))
+    return TableCase(name, content, **expected)
+
+
+CASES: tuple[TableCase, ...] = (
+    _wide(
+        "wide_with_names_of_rows.csv",
+        [f"row_{number}_of_{{}}" for number in range(ROWS)],
+        findings=("The same holds, with values of their own, for 29 columns: 'c1', 'c2', 'c3'",),
+        absent=("Column 'c1' is left out",),
+    ),
+)
