@@ -52,6 +52,18 @@ def layers_of(hp):
 def build_model(hp):
     return keras.Sequential(layers_of(hp))
 """
+RUNS = """from google.colab import drive
+import tensorflow as tf
+from keras.layers import *
+
+drive.mount("/content/drive")
+gpus = tf.config.list_physical_devices("GPU")
+print(gpus)
+
+
+def build_model(hp):
+    return Dense(hp.Int("units", 4, 8))
+"""
 OF_TENSORFLOW = """import tensorflow as tf
 
 tf.random.set_seed(1)
@@ -128,3 +140,11 @@ def test_code_without_entries_is_not_judged(tmp_path: Path) -> None:
 
 def test_a_script_keeps_all_of_it(tmp_path: Path) -> None:
     assert not found_in(tmp_path, f'{PASTED}\n\nif __name__ == "__main__":\n    plot(1)\n').runs
+
+
+def test_lines_that_only_prepare_a_machine_are_left_out(tmp_path: Path) -> None:
+    kept, found = definitions_of(tmp_path, RUNS)
+    assert kept.startswith("from keras.layers import *\n") and "google" not in kept and "tf." not in kept
+    assert not found.runs
+    lines = [notice.line for notice in found_in(tmp_path, RUNS).runs]
+    assert lines == [1, 2, 5, 6, 7]

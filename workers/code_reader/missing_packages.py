@@ -74,7 +74,7 @@ def unreached(
     """Return the package that each statement lacks, by the statement's id, if no entry reaches it.
 
     Args:
-        statements: those of a module that define.
+        statements: those of a module.
         uses: the names that each uses, by the statement's id.
         surroundings: of the module.
         used: further names of it that are needed.
@@ -122,19 +122,26 @@ def _missing(statements: Sequence[ast.stmt], own: Set[str]) -> dict[str, str]:
         else:
             continue
         for name, full in names:
-            package = full.partition(".")[0]
-            if package not in own and not _is_installed(package):
+            if full.partition(".")[0] not in own and (package := _lacking(full)):
                 packages[name] = package
     return packages
 
 
 @cache
-def _is_installed(package: str) -> bool:
+def _lacking(name: str) -> str:
+    """Return the part of a module's full name that is not installed; empty if it is."""
+    first, _, rest = name.partition(".")
     try:
-        return importlib.util.find_spec(package) is not None
+        spec = importlib.util.find_spec(first)
+        # Several packages share such a name, as in `google.colab`; it has no code of its own.
+        is_shared = spec is not None and spec.origin is None and spec.submodule_search_locations is not None
+        if is_shared and rest:
+            inner = f"{first}.{rest.partition('.')[0]}"
+            return "" if importlib.util.find_spec(inner) is not None else inner
+        return "" if spec is not None else first
     except (ImportError, ValueError):
         # Such as `__main__`, which has no spec.
-        return True
+        return ""
 
 
 def _needs(node: ast.stmt, use: Use, packages: Mapping[str, str]) -> set[str]:

@@ -58,7 +58,7 @@ class Notebook:
         self.trained = [] if _has_builder(module) else trained_models(module, self._uses, self.runs)
         used = {name for model in self.functions() for name in model.reads}
         self.kept = self._kept(defined, needed, tainted, needed | used)
-        self.unreached = unreached(self.kept, self._uses, surroundings or Surroundings(), used)
+        self.unreached = unreached(module.tree.body, self._uses, surroundings or Surroundings(), used)
         if self.unreached:
             defined = [node for node in defined if id(node) not in self.unreached]
             needed = self._needed(defined, tainted)
@@ -92,11 +92,11 @@ class Notebook:
         for node in self._module.tree.body:
             # Those that compute with the data run too, such as `y = df["kind"]`.
             computes = bool(self._uses[id(node)].asks & self._tainted_names) and not _defines(node)
-            if (package := self.unreached.get(id(node))) is not None:
-                about = f"{self._module.line(node.lineno)} – needs {package}, and no entry uses it"
-                yield self._notice(node.lineno, about)
-            elif id(node) in working or (computes and id(node) not in kept):
-                yield self._notice(node.lineno, self._module.line(node.lineno))
+            line = self._module.line(node.lineno)
+            if id(node) in working or (computes and id(node) not in kept):
+                yield self._notice(node.lineno, line)
+            elif (package := self.unreached.get(id(node))) is not None:
+                yield self._notice(node.lineno, f"{line} – needs {package}, and no entry uses it")
 
     def replaced_imports(self) -> Iterator[CodeNotice]:
         """Yield the imports from TensorFlow that become those of Keras, and are not left out."""
